@@ -1,0 +1,38 @@
+# gossamer_library(NAME SOURCES ... [CUDA ...] [NOCUDA ...]): the target gossamer_NAME with its own include path.
+# CUDA sources are compiled where the toolkit is, their NOCUDA twins elsewhere.
+function(gossamer_flags target)
+  set(cxx $<COMPILE_LANGUAGE:CXX>)
+  target_compile_options(${target} PRIVATE
+    $<${cxx}:-Wall> $<${cxx}:-Wextra> $<${cxx}:-Wpedantic> $<${cxx}:-Wshadow> $<${cxx}:-Wconversion>
+    $<${cxx}:-Wno-sign-conversion> $<${cxx}:-Werror> $<${cxx}:-ffp-contract=off>
+    $<$<AND:${cxx},$<CONFIG:Release>>:-O3>)
+  if(GOSSAMER_SANITIZE)
+    target_compile_options(${target} PUBLIC
+      $<${cxx}:-fsanitize=${GOSSAMER_SANITIZE}> $<${cxx}:-fno-sanitize-recover=all> $<${cxx}:-fno-omit-frame-pointer>)
+    target_link_options(${target} PUBLIC -fsanitize=${GOSSAMER_SANITIZE})
+  endif()
+endfunction()
+
+function(gossamer_library name)
+  cmake_parse_arguments(ARG "" "" "SOURCES;CUDA;NOCUDA" ${ARGN})
+  set(target gossamer_${name})
+  add_library(${target} STATIC ${ARG_SOURCES})
+  add_library(Gossamer::${name} ALIAS ${target})
+  set_target_properties(${target} PROPERTIES EXPORT_NAME ${name})
+  target_include_directories(${target} PUBLIC
+    $<BUILD_INTERFACE:${CMAKE_CURRENT_SOURCE_DIR}/include> $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>
+    PRIVATE ${CMAKE_CURRENT_SOURCE_DIR})
+  target_compile_features(${target} PUBLIC cxx_std_20)
+  gossamer_flags(${target})
+  if(ARG_CUDA AND GOSSAMER_HAS_CUDA)
+    target_sources(${target} PRIVATE ${ARG_CUDA})
+    set_source_files_properties(${ARG_CUDA} PROPERTIES COMPILE_OPTIONS
+      "-fmad=false;-ftz=false;-prec-div=true;-prec-sqrt=true;-Xcompiler=-Wall,-Wextra;-Werror=all-warnings")
+    target_link_libraries(${target} PRIVATE CUDA::cudart_static)
+  elseif(ARG_NOCUDA)
+    target_sources(${target} PRIVATE ${ARG_NOCUDA})
+  endif()
+  install(TARGETS ${target} EXPORT Gossamer_${name} ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
+  install(DIRECTORY include/ DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
+  install(EXPORT Gossamer_${name} NAMESPACE Gossamer:: DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/Gossamer)
+endfunction()

@@ -1,0 +1,30 @@
+#pragma once
+// What a graph will do to a run: spectral gap, rounds to consensus, drawing.
+#include <complex>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "gossamer/topology/schedule.h"
+
+namespace gossamer::topology {
+
+/// Of one period of the schedule, M = W(T−1)…W(0).
+struct SpectralReport {
+  bool connected = false;         ///< the union of the period's graphs is (strongly) connected
+  bool symmetric = false;         ///< every matrix of the period
+  bool doubly_stochastic = false; ///< every matrix of the period
+  std::size_t period = 1;
+  std::size_t min_degree = 0, max_degree = 0;  ///< out-degree, over peers and rounds
+  /// 1 − |λ₂(M)|^{1/T}: the contraction of the consensus error per round (methods: 1−|λ₂|); 1 where M averages exactly.
+  double spectral_gap = 0;
+  /// Rounds until ‖M^k x − x̄‖ ≤ 1e-6 ‖x − x̄‖ for every x (by the largest singular value of the products
+  /// off the consensus subspace); 0 for a single peer, −1 where it never comes.
+  long rounds_to_1e6 = -1;
+};
+SpectralReport analyse(const Schedule& schedule);
+
+/// Graphviz; edges labelled by weight, undirected where W is symmetric; one cluster per round where time-varying.
+std::string to_dot(const Schedule& schedule, std::span<const std::string> peer_names);
+
+}  // namespace gossamer::topology

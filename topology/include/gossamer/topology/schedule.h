@@ -1,0 +1,98 @@
+#pragma once
+// Who talks to whom, in which round, with what weight.
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+namespace gossamer::topology {
+
+using PeerId = std::uint32_t;  ///< 0 … P−1, the order of the peers in the topology file
+using Round = std::uint64_t;   ///< counted from 0
+
+/// One off-diagonal entry of a row of W: peer's vector is taken with this weight.
+struct Edge {
+  PeerId peer;
+  float weight;
+  friend bool operator==(const Edge&, const Edge&) = default;
+};
+
+/// What is wrong with a graph: what was found, what was expected, what to do.
+class GraphError : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
+/// A row-stochastic matrix W of P×P non-negative weights; x_i ← W_ii x_i + Σ_j W_ij x_j.
+/// An entry W_ij ≠ 0, j ≠ i, is an edge on which j sends to i. Immutable, validated when made.
+class MixingMatrix {
+ public:
+  /// rows[i] holds the entries W_ij, j ≠ i (any order, zero weights dropped); W_ii = 1 − Σ_j W_ij.
+  /// Throws GraphError where a weight is negative or not finite, a peer is out of range or named twice, or a
+  /// row sums to more than 1 + 1e-6.
+  explicit MixingMatrix(std::vector<std::vector<Edge>> rows);
+
+  std::size_t peers() const { return rows_.size(); }
+  float self_weight(PeerId i) const { return self_[i]; }
+  std::span<const Edge> in(PeerId i) const { return rows_[i]; }     ///< from whom i receives; ascending peer
+  std::span<const PeerId> out(PeerId i) const { return out_[i]; }   ///< to whom i sends; ascending
+  bool symmetric() const;                                           ///< |W_ij − W_ji| ≤ 1e-6
+  bool doubly_stochastic() const;                                   ///< columns sum to 1 within 1e-5
+  std::vector<double> dense() const;                                ///< P×P, row-major
+
+ private:
+  std::vector<std::vector<Edge>> rows_;
+  std::vector<std::vector<PeerId>> out_;
+  std::vector<float> self_;
+};
+
+/// A cycle of mixing matrices; a static graph is a cycle of one. Round r uses cycle[r mod period].
+class Schedule {
+ public:
+  explicit Schedule(std::vector<MixingMatrix> cycle);  ///< at least one, all of the same size
+  const MixingMatrix& at(Round r) const { return cycle_[r % cycle_.size()]; }
+  std::size_t period() const { return cycle_.size(); }
+  bool time_varying() const { return cycle_.size() > 1; }
+  std::size_t peers() const { return cycle_.front().peers(); }
+  /// Every peer that i sends to or receives from in any round of the cycle; ascending.
+  std::vector<PeerId> links(PeerId i) const;
+
+ private:
+  std::vector<MixingMatrix> cycle_;
+};
+
+/// What a topology file says of the graph. Keys that a kind does not use are ignored here.
+struct GraphSpec {
+  std::string kind = "ring";            ///< a name of graph_table()
+  std::string weights = "metropolis";   ///< metropolis, uniform or explicit
+  std::size_t peers = 0;                ///< P ≥ 1
+  std::size_t degree = 3;               ///< random_regular: neighbours of each peer
+  std::size_t rows = 0;                 ///< torus: rows of the grid; 0 = the most square that divides P
+  std::uint64_t seed = 1;               ///< random_regular
+  bool directed = true;                 ///< exponential, edges, file: false adds every edge's reverse
+  struct EdgeSpec {
+    PeerId from, to;
+    std::optional<float> weight;        ///< explicit weights: W_{to,from}
+  };
+  std::vector<EdgeSpec> edges;          ///< edges: the list; file: filled by read_edge_list
+};
+
+struct GraphKind {
+  const char* name;
+  const char* help;                     ///< one line
+  bool time_varying;
+};
+std::span<const GraphKind> graph_table();
+
+/// Builds and validates: non-negative, rows sum to 1, connected over one period. Throws GraphError.
+Schedule make_schedule(const GraphSpec& spec);
+
+/// Reads an edge list as networkx's write_edgelist / write_weighted_edgelist writes it: one edge per line,
+/// "from to", "from to weight" or "from to {'weight': w}"; # starts a comment. Nodes are 0 … peers−1 or names.
+/// Throws GraphError with file:line:column.
+std::vector<GraphSpec::EdgeSpec> read_edge_list(const std::string& path, std::span<const std::string> peer_names);
+
+}  // namespace gossamer::topology
