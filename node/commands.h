@@ -1,6 +1,6 @@
 #pragma once
-// The commands of the program: each adds its subcommand and its flags to the parser; the callback that it installs
-// runs the command and sets the exit status.
+// The commands of the program: each adds its subcommand and its flags to the parser; the callback that it
+// installs runs the command and sets the exit status.
 #include <CLI/CLI.hpp>
 
 namespace gossamer::node {

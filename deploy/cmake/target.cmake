@@ -5,7 +5,8 @@ function(gossamer_flags target)
   target_compile_options(${target} PRIVATE
     $<${cxx}:-Wall> $<${cxx}:-Wextra> $<${cxx}:-Wpedantic> $<${cxx}:-Wshadow> $<${cxx}:-Wconversion>
     $<${cxx}:-Wno-sign-conversion> $<${cxx}:-Werror> $<${cxx}:-ffp-contract=off>
-    $<$<AND:${cxx},$<CONFIG:Release>>:-O3>)
+    # g++ 12 reports both falsely in the standard library's and fmt's inlined code
+    $<$<COMPILE_LANG_AND_ID:CXX,GNU>:-Wno-restrict> $<$<COMPILE_LANG_AND_ID:CXX,GNU>:-Wno-stringop-overflow>)
   if(GOSSAMER_SANITIZE)
     target_compile_options(${target} PUBLIC
       $<${cxx}:-fsanitize=${GOSSAMER_SANITIZE}> $<${cxx}:-fno-sanitize-recover=all> $<${cxx}:-fno-omit-frame-pointer>)

@@ -11,8 +11,8 @@
 
 namespace gossamer::compress {
 
-/// Key of the counter-based generator (Philox4x32): entry i of a vector is rounded by counter i, so every thread
-/// count and instruction set rounds the same way.
+/// Key of the counter-based generator (Philox4x32): entry i of a vector is rounded by counter i, so every
+/// thread count and instruction set rounds the same way.
 struct RandomKey {
   std::uint64_t seed = 0;
   std::uint32_t peer = 0;
@@ -42,7 +42,8 @@ struct FeedbackState {
   std::vector<float> residual;
 };
 
-/// A codec spec that cannot be used ("qsgd:bits=5"): what was found, what was expected, the nearest right name.
+/// A codec spec that cannot be used ("qsgd:bits=5"): what was found, what was expected, the nearest right
+/// name.
 class CodecError : public std::invalid_argument {
  public:
   using std::invalid_argument::invalid_argument;
@@ -59,8 +60,8 @@ class PayloadError : public std::runtime_error {
 };
 
 struct Traits {
-  bool exact = false;        ///< decode(encode(x)) == x to the bit
-  bool unbiased = false;     ///< E[decode(encode(x))] = x
+  bool exact = false;     ///< decode(encode(x)) == x to the bit
+  bool unbiased = false;  ///< E[decode(encode(x))] = x
   /// E‖C[x]−x‖² ≤ (1−δ)‖x‖² with δ > 0 for every x: may run under error feedback and in CHOCO-SGD.
   bool contractive = false;
 };
@@ -69,8 +70,9 @@ struct Traits {
 class Codec {
  public:
   virtual ~Codec() = default;
-  virtual std::string spec() const = 0;        ///< canonical, with every parameter: "qsgd:bits=4,bucket=512,norm=max"
-  virtual std::string_view name() const = 0;   ///< "qsgd"
+  virtual std::string spec()
+      const = 0;  ///< canonical, with every parameter: "qsgd:bits=4,bucket=512,norm=max"
+  virtual std::string_view name() const = 0;  ///< "qsgd"
   virtual Traits traits() const = 0;
   /// Upper bound of encode's bytes for n entries, header included.
   virtual std::size_t max_bytes(std::size_t n) const = 0;
@@ -78,16 +80,19 @@ class Codec {
   /// Throws EncodeError for NaN or Inf, naming the first index.
   virtual std::size_t encode(std::span<const float> x, RandomKey key, Workspace& workspace,
                              std::span<std::byte> out) const = 0;
-  /// Encodes v = g + e and leaves e = fl(v − decode(payload)) in state, to the bit. On a throw the state stands.
+  /// Encodes v = g + e and leaves e = fl(v − decode(payload)) in state, to the bit. On a throw the state
+  /// stands.
   virtual std::size_t encode_feedback(std::span<const float> g, FeedbackState& state, RandomKey key,
                                       Workspace& workspace, std::span<std::byte> out) const;
 };
 
-/// acc += weight · decode(payload), for a payload of any codec. Throws PayloadError, with acc unchanged or partly
-/// added to, where the payload is malformed or does not hold exactly acc.size() entries. Never reads past payload.
+/// acc += weight · decode(payload), for a payload of any codec. Throws PayloadError, with acc unchanged or
+/// partly added to, where the payload is malformed or does not hold exactly acc.size() entries. Never reads
+/// past payload.
 void decode_add(std::span<const std::byte> payload, float weight, std::span<float> acc);
 
-/// Codec name and number of entries that a payload claims; throws PayloadError for an unknown or short header.
+/// Codec name and number of entries that a payload claims; throws PayloadError for an unknown or short
+/// header.
 struct PayloadInfo {
   std::string_view codec;
   std::uint64_t entries;
@@ -96,8 +101,8 @@ PayloadInfo inspect(std::span<const std::byte> payload);
 
 struct CodecRow {
   const char* name;
-  const char* parameters;   ///< "bits=4 (2, 4, 8), bucket=512, norm=max (max, l2)"
-  const char* help;         ///< one line: rule and guarantee
+  const char* parameters;  ///< "bits=4 (2, 4, 8), bucket=512, norm=max (max, l2)"
+  const char* help;        ///< one line: rule and guarantee
 };
 std::span<const CodecRow> codec_table();
 

@@ -1,6 +1,6 @@
 #pragma once
-// The inner loops, on the CPU (Highway, dispatched at run time) and on a CUDA device. Each CUDA kernel is tested
-// against its CPU twin, to the bit.
+// The inner loops, on the CPU (Highway, dispatched at run time) and on a CUDA device. Each CUDA kernel is
+// tested against its CPU twin, to the bit.
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -10,7 +10,8 @@ namespace gossamer::compress {
 
 /// y += a·x, no fused multiply-add. Sizes equal.
 void axpy(float a, std::span<const float> x, std::span<float> y);
-/// Bit i%32 of words[i/32] is 1 where x[i] ≥ 0 or −0 (sign(0) = +1); unused high bits are 0. words ≥ ceil(n/32).
+/// Bit i%32 of words[i/32] is 1 where x[i] ≥ 0 or −0 (sign(0) = +1); unused high bits are 0. words ≥
+/// ceil(n/32).
 void pack_signs(std::span<const float> x, std::span<std::uint32_t> words);
 /// y[i] += bit i ? magnitude : −magnitude.
 void add_signs(std::span<const std::uint32_t> words, float magnitude, std::span<float> y);

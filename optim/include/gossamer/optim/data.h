@@ -18,20 +18,20 @@ class Dataset {
   virtual ~Dataset() = default;
   virtual std::size_t rows() const = 0;
   virtual std::size_t features() const = 0;
-  virtual std::size_t classes() const = 0;                  ///< 0 where there are no labels
+  virtual std::size_t classes() const = 0;  ///< 0 where there are no labels
   virtual std::int32_t label(std::size_t row) const = 0;
   /// out[r·features …] ← row rows[r], normalised as the data specification says.
   virtual void gather(std::span<const std::uint32_t> rows, std::span<float> out) const = 0;
-  virtual std::uint64_t hash() const = 0;                   ///< of shape, values and labels: equal data, equal hash
+  virtual std::uint64_t hash() const = 0;  ///< of shape, values and labels: equal data, equal hash
 };
 
 struct DataSpec {
-  std::string format = "synthetic";   ///< a name of data_format_table()
-  std::string path;                   ///< idx: directory; csv: the training file
-  std::string test_path;              ///< csv: the test file; empty = every 10th row of path is held out
-  std::string label = "last";         ///< csv: label column: first, last, a 0-based index or a header name
-  double mean = 0, scale = 1;         ///< idx: value = (byte/255 − mean)/scale; csv: (value − mean)/scale
-  std::size_t limit = 0;              ///< use the first `limit` training rows; 0 = all
+  std::string format = "synthetic";  ///< a name of data_format_table()
+  std::string path{};                ///< idx: directory; csv: the training file
+  std::string test_path{};           ///< csv: the test file; empty = every 10th row of path is held out
+  std::string label = "last";        ///< csv: label column: first, last, a 0-based index or a header name
+  double mean = 0, scale = 1;        ///< idx: value = (byte/255 − mean)/scale; csv: (value − mean)/scale
+  std::size_t limit = 0;             ///< use the first `limit` training rows; 0 = all
   // synthetic: `classes` Gaussian blobs in `features` dimensions, centres drawn N(0, separation²), unit noise
   std::size_t rows = 4096, test_rows = 1024, features = 16, classes = 4;
   double separation = 1.0;
@@ -41,24 +41,25 @@ struct DataSpec {
 struct Data {
   std::shared_ptr<const Dataset> train, test;
 };
-std::span<const NamedHelp> data_format_table();             ///< idx, csv, synthetic
-/// Throws OptimError: missing or truncated file (how many bytes were found and expected), a bad magic number, a CSV
-/// field that is no number (file:line:column), row counts of images and labels that differ.
-/// idx: train-images-idx3-ubyte, train-labels-idx1-ubyte, t10k-…; each plain or .gz.
+std::span<const NamedHelp> data_format_table();  ///< idx, csv, synthetic
+/// Throws OptimError: missing or truncated file (how many bytes were found and expected), a bad magic number,
+/// a CSV field that is no number (file:line:column), row counts of images and labels that differ. idx:
+/// train-images-idx3-ubyte, train-labels-idx1-ubyte, t10k-…; each plain or .gz.
 Data load_data(const DataSpec& spec);
 
-/// How the rows are shared out: local_shuffle (fixed shard, shuffled each epoch), with_replacement (drawn from all),
-/// global_shuffle (reshuffled across peers each epoch), dirichlet:alpha (label skew, then as local_shuffle).
+/// How the rows are shared out: local_shuffle (fixed shard, shuffled each epoch), with_replacement (drawn
+/// from all), global_shuffle (reshuffled across peers each epoch), dirichlet:alpha (label skew, then as
+/// local_shuffle).
 struct SplitSpec {
   std::string kind = "local_shuffle";
   std::uint64_t seed = 1;
-  std::vector<std::size_t> batches;     ///< rows per step of each peer (P entries); shards are in proportion
+  std::vector<std::size_t> batches;  ///< rows per step of each peer (P entries); shards are in proportion
 };
 std::span<const NamedHelp> split_table();
 
-/// The rows of each step of one peer: a pure function of (spec, peer, step). Steps per epoch are the same for all
-/// peers: floor(rows / Σ batches), at least 1. Where a dirichlet shard holds less than an epoch's rows it is
-/// reshuffled and reused; a larger one is covered over several epochs. One thread at a time.
+/// The rows of each step of one peer: a pure function of (spec, peer, step). Steps per epoch are the same for
+/// all peers: floor(rows / Σ batches), at least 1. Where a dirichlet shard holds less than an epoch's rows it
+/// is reshuffled and reused; a larger one is covered over several epochs. One thread at a time.
 class Sampler {
  public:
   virtual ~Sampler() = default;
@@ -67,7 +68,8 @@ class Sampler {
   virtual void rows_of(std::uint64_t step, std::span<std::uint32_t> rows) = 0;
 };
 /// Throws OptimError for an unknown kind, a bad alpha, or fewer rows than peers.
-std::unique_ptr<Sampler> make_sampler(const SplitSpec& spec, std::shared_ptr<const Dataset> data, std::size_t peer);
+std::unique_ptr<Sampler> make_sampler(const SplitSpec& spec, std::shared_ptr<const Dataset> data,
+                                      std::size_t peer);
 /// Checks the spec's text without data ("dirichlet:0"); throws OptimError.
 void check_split(std::string_view kind);
 

@@ -4,7 +4,6 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
-#include <optional>
 #include <span>
 #include <stdexcept>
 #include <string>
@@ -20,7 +19,8 @@ struct Tensor {
 };
 
 /// The unit whose gradient becomes ready at once (a dense layer: weight [in,out], then bias [out]).
-/// Offsets are multiples of 16 floats (64 bytes); a layer's floats are contiguous; padding stands between layers.
+/// Offsets are multiples of 16 floats (64 bytes); a layer's floats are contiguous; padding stands between
+/// layers.
 struct Layer {
   std::string name;
   std::size_t offset, size;
@@ -45,22 +45,23 @@ struct Evaluation {
   double accuracy() const { return rows ? static_cast<double>(correct) / static_cast<double>(rows) : 0; }
 };
 
-/// Called with a layer's index, last layer first, once its gradient stands in g and its parameters will not be read
-/// again by this call (so that the callee may change x there).
+/// Called with a layer's index, last layer first, once its gradient stands in g and its parameters will not
+/// be read again by this call (so that the callee may change x there).
 using OnLayer = std::function<void(std::size_t layer)>;
 
-/// Holds scratch memory only; parameters and gradients are the caller's buffers of buffer_size() floats, 64-byte
-/// aligned. One thread at a time.
+/// Holds scratch memory only; parameters and gradients are the caller's buffers of buffer_size() floats,
+/// 64-byte aligned. One thread at a time.
 class Objective {
  public:
   virtual ~Objective() = default;
   const std::vector<Layer>& layers() const { return layers_; }
-  std::size_t buffer_size() const { return buffer_size_; }       ///< floats, padding included
-  std::size_t parameters() const;                                ///< floats, padding not included
+  std::size_t buffer_size() const { return buffer_size_; }  ///< floats, padding included
+  std::size_t parameters() const;                           ///< floats, padding not included
   /// Fills x with the initial parameters drawn from seed (padding = 0). Same on every host.
   virtual void initialise(std::uint64_t seed, std::span<float> x) const = 0;
   /// Mean loss over the batch; g ← its gradient at x (overwritten). batch.size ≥ 1.
-  virtual double gradient(std::span<float> x, const Batch& batch, std::span<float> g, const OnLayer& on_layer) = 0;
+  virtual double gradient(std::span<float> x, const Batch& batch, std::span<float> g,
+                          const OnLayer& on_layer) = 0;
   virtual Evaluation evaluate(std::span<const float> x, const Batch& batch) = 0;
 
  protected:
@@ -70,9 +71,9 @@ class Objective {
 };
 
 struct ObjectiveSpec {
-  std::string kind = "mlp";               ///< a name of objective_table()
+  std::string kind = "mlp";                   ///< a name of objective_table()
   std::vector<std::size_t> hidden{256, 128};  ///< mlp: sizes of the hidden layers
-  std::size_t features = 0, classes = 0;  ///< from the data set
+  std::size_t features = 0, classes = 0;      ///< from the data set
 };
 
 /// A specification or a data file that cannot be used: what was found, what was expected, what to do.
@@ -85,10 +86,11 @@ struct NamedHelp {
   const char* name;
   const char* help;
 };
-std::span<const NamedHelp> objective_table();                     ///< softmax, mlp, quadratic
+std::span<const NamedHelp> objective_table();  ///< softmax, mlp, quadratic
 std::unique_ptr<Objective> make_objective(const ObjectiveSpec& spec);
 
-/// Threads that the dense algebra of this process uses (OpenBLAS). 1 makes results independent of the machine's cores.
+/// Threads that the dense algebra of this process uses (OpenBLAS). 1 makes results independent of the
+/// machine's cores.
 void set_blas_threads(int threads);
 
 }  // namespace gossamer::optim

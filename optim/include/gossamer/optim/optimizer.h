@@ -11,16 +11,16 @@
 namespace gossamer::optim {
 
 struct OptimizerSpec {
-  std::string kind = "sgd";          ///< sgd, momentum, nesterov, adam
+  std::string kind = "sgd";  ///< sgd, momentum, nesterov, adam
   double learning_rate = 0.05;
-  double momentum = 0.9;             ///< momentum, nesterov: decay per step
+  double momentum = 0.9;                              ///< momentum, nesterov: decay per step
   double beta1 = 0.9, beta2 = 0.999, epsilon = 1e-8;  ///< adam
-  double weight_decay = 0;           ///< adds weight_decay·x to the gradient (adam: decoupled, AdamW)
-  std::string schedule = "constant"; ///< constant, step, cosine
-  double step_every = 0;             ///< step: fraction of the run between drops, in (0,1]
-  double step_factor = 0.1;          ///< step: factor at each drop
-  double warmup = 0;                 ///< fraction of the run with linearly rising rate, in [0,1)
-  std::uint64_t total_steps = 1;     ///< length of the run
+  double weight_decay = 0;            ///< adds weight_decay·x to the gradient (adam: decoupled, AdamW)
+  std::string schedule = "constant";  ///< constant, step, cosine
+  double step_every = 0;              ///< step: fraction of the run between drops, in (0,1]
+  double step_factor = 0.1;           ///< step: factor at each drop
+  double warmup = 0;                  ///< fraction of the run with linearly rising rate, in [0,1)
+  std::uint64_t total_steps = 1;      ///< length of the run
 };
 std::span<const NamedHelp> optimizer_table();
 std::span<const NamedHelp> rate_schedule_table();
@@ -28,13 +28,13 @@ std::span<const NamedHelp> rate_schedule_table();
 /// η at step t (0-based).
 double learning_rate(const OptimizerSpec& spec, std::uint64_t t);
 
-/// State per parameter lives here, addressed by offset in the parameter buffer; ranges may be stepped in any order,
-/// each once per t. One thread at a time.
+/// State per parameter lives here, addressed by offset in the parameter buffer; ranges may be stepped in any
+/// order, each once per t. One thread at a time.
 class Optimizer {
  public:
   virtual ~Optimizer() = default;
-  /// u ← the step at t for the range [offset, offset + x.size()) given gradient g; the caller applies x ← x − u.
-  /// u may be g.
+  /// u ← the step at t for the range [offset, offset + x.size()) given gradient g; the caller applies x ← x −
+  /// u. u may be g.
   virtual void step(std::uint64_t t, std::size_t offset, std::span<const float> x, std::span<const float> g,
                     std::span<float> u) = 0;
 };

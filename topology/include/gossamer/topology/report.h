@@ -1,6 +1,5 @@
 #pragma once
 // What a graph will do to a run: spectral gap, rounds to consensus, drawing.
-#include <complex>
 #include <span>
 #include <string>
 #include <vector>
@@ -11,20 +10,24 @@ namespace gossamer::topology {
 
 /// Of one period of the schedule, M = W(T−1)…W(0).
 struct SpectralReport {
-  bool connected = false;         ///< the union of the period's graphs is (strongly) connected
-  bool symmetric = false;         ///< every matrix of the period
-  bool doubly_stochastic = false; ///< every matrix of the period
+  bool connected = false;          ///< the union of the period's graphs is (strongly) connected
+  bool symmetric = false;          ///< every matrix of the period
+  bool doubly_stochastic = false;  ///< every matrix of the period
   std::size_t period = 1;
   std::size_t min_degree = 0, max_degree = 0;  ///< out-degree, over peers and rounds
-  /// 1 − |λ₂(M)|^{1/T}: the contraction of the consensus error per round (methods: 1−|λ₂|); 1 where M averages exactly.
+  /// 1 − |λ₂(M)|^{1/T}: the contraction of the consensus error per round (methods: 1−|λ₂|); 1 where M
+  /// averages exactly.
   double spectral_gap = 0;
   /// Rounds until ‖M^k x − x̄‖ ≤ 1e-6 ‖x − x̄‖ for every x (by the largest singular value of the products
-  /// off the consensus subspace); 0 for a single peer, −1 where it never comes.
+  /// off the consensus subspace); 0 for a single peer, −1 where it never comes or not within 10⁷ rounds.
   long rounds_to_1e6 = -1;
 };
+/// Seconds for 512 peers; the time grows with P³. The weights are taken as what they stand for: a row's
+/// rounding to float is undone, and a product that averages but for that rounding counts as exact.
 SpectralReport analyse(const Schedule& schedule);
 
-/// Graphviz; edges labelled by weight, undirected where W is symmetric; one cluster per round where time-varying.
+/// Graphviz; peer_names: one for each peer, or none for numbers (else GraphError); edges labelled by weight,
+/// undirected where W is symmetric; one cluster per round where time-varying.
 std::string to_dot(const Schedule& schedule, std::span<const std::string> peer_names);
 
 }  // namespace gossamer::topology

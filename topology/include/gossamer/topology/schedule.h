@@ -37,11 +37,11 @@ class MixingMatrix {
 
   std::size_t peers() const { return rows_.size(); }
   float self_weight(PeerId i) const { return self_[i]; }
-  std::span<const Edge> in(PeerId i) const { return rows_[i]; }     ///< from whom i receives; ascending peer
-  std::span<const PeerId> out(PeerId i) const { return out_[i]; }   ///< to whom i sends; ascending
-  bool symmetric() const;                                           ///< |W_ij − W_ji| ≤ 1e-6
-  bool doubly_stochastic() const;                                   ///< columns sum to 1 within 1e-5
-  std::vector<double> dense() const;                                ///< P×P, row-major
+  std::span<const Edge> in(PeerId i) const { return rows_[i]; }    ///< from whom i receives; ascending peer
+  std::span<const PeerId> out(PeerId i) const { return out_[i]; }  ///< to whom i sends; ascending
+  bool symmetric() const;                                          ///< |W_ij − W_ji| ≤ 1e-6
+  bool doubly_stochastic() const;                                  ///< columns sum to 1 within 1e-5
+  std::vector<double> dense() const;                               ///< P×P, row-major
 
  private:
   std::vector<std::vector<Edge>> rows_;
@@ -66,23 +66,23 @@ class Schedule {
 
 /// What a topology file says of the graph. Keys that a kind does not use are ignored here.
 struct GraphSpec {
-  std::string kind = "ring";            ///< a name of graph_table()
-  std::string weights = "metropolis";   ///< metropolis, uniform or explicit
-  std::size_t peers = 0;                ///< P ≥ 1
-  std::size_t degree = 3;               ///< random_regular: neighbours of each peer
-  std::size_t rows = 0;                 ///< torus: rows of the grid; 0 = the most square that divides P
-  std::uint64_t seed = 1;               ///< random_regular
-  bool directed = true;                 ///< exponential, edges, file: false adds every edge's reverse
+  std::string kind = "ring";           ///< a name of graph_table()
+  std::string weights = "metropolis";  ///< metropolis, uniform or explicit
+  std::size_t peers = 0;               ///< P ≥ 1
+  std::size_t degree = 3;              ///< random_regular: neighbours of each peer
+  std::size_t rows = 0;                ///< torus: rows of the grid; 0 = the most square that divides P
+  std::uint64_t seed = 1;              ///< random_regular
+  bool directed = true;                ///< exponential, edges, file: false adds every edge's reverse
   struct EdgeSpec {
     PeerId from, to;
-    std::optional<float> weight;        ///< explicit weights: W_{to,from}
+    std::optional<float> weight;  ///< explicit weights: W_{to,from}
   };
-  std::vector<EdgeSpec> edges;          ///< edges: the list; file: filled by read_edge_list
+  std::vector<EdgeSpec> edges;  ///< edges: the list; file: filled by read_edge_list
 };
 
 struct GraphKind {
   const char* name;
-  const char* help;                     ///< one line
+  const char* help;  ///< one line
   bool time_varying;
 };
 std::span<const GraphKind> graph_table();
@@ -91,8 +91,10 @@ std::span<const GraphKind> graph_table();
 Schedule make_schedule(const GraphSpec& spec);
 
 /// Reads an edge list as networkx's write_edgelist / write_weighted_edgelist writes it: one edge per line,
-/// "from to", "from to weight" or "from to {'weight': w}"; # starts a comment. Nodes are 0 … peers−1 or names.
+/// "from to", "from to weight" or "from to {'weight': w}"; # starts a comment. Nodes are names, which come
+/// first, or 0 … peers−1, where peers is the number of names; other attributes than weight are skipped.
 /// Throws GraphError with file:line:column.
-std::vector<GraphSpec::EdgeSpec> read_edge_list(const std::string& path, std::span<const std::string> peer_names);
+std::vector<GraphSpec::EdgeSpec> read_edge_list(const std::string& path,
+                                                std::span<const std::string> peer_names);
 
 }  // namespace gossamer::topology

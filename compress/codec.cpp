@@ -1,0 +1,133 @@
+#include "gossamer/compress/codec.h"
+
+#include <algorithm>
+#include <array>
+#include <string>
+
+#include "codecs.h"
+#include "parameters.h"
+#include "wire.h"
+
+namespace gossamer::compress {
+namespace {
+
+using wire::CodecId;
+
+struct Row {
+  CodecRow shown;
+  CodecId id;
+  Factory factory;
+  Decoder decoder;
+};
+
+/// A new codec is one .cpp, one id in wire.h and one row here.
+constexpr std::array kRows = {
+    Row{{"dense", "", "32-bit floats as they are; exact"}, CodecId::dense, make_dense, decode_dense},
+    Row{{"fp16", "", "16-bit floats, one shared exponent where their range is too small; contractive"},
+        CodecId::fp16,
+        make_fp16,
+        decode_fp16},
+    Row{{"onebit", "bucket=512 (a multiple of 32)", "sign times mean magnitude of each bucket; contractive"},
+        CodecId::onebit,
+        make_onebit,
+        decode_onebit},
+    Row{{"onebit_scaled",
+         "lambda=1 (0 < lambda <= 1, auto), bound=0.9 (0 < bound < 1), bucket=512 (a multiple of 32)",
+         "sign times lambda * root mean square of each bucket; error <= bound * norm, enforced"},
+        CodecId::onebit_scaled,
+        make_onebit_scaled,
+        decode_onebit_scaled},
+    Row{{"qsgd", "bits=4 (2, 4, 8), bucket=512 (a multiple of 32), norm=max (max, l2)",
+         "stochastic rounding to 2^(bits-1)-1 levels a side in each bucket; unbiased"},
+        CodecId::qsgd,
+        make_qsgd,
+        decode_qsgd},
+    Row{{"topk", "density=0.01 (0 < density <= 1)",
+         "the ceil(density * n) entries of largest magnitude, exact; contractive"},
+        CodecId::topk,
+        make_topk,
+        decode_topk},
+};
+
+constexpr auto kShown = [] {
+  std::array<CodecRow, kRows.size()> shown{};
+  for (std::size_t i = 0; i < kRows.size(); ++i) shown[i] = kRows[i].shown;
+  return shown;
+}();
+
+const Row& row_of(const wire::Header& header) {
+  for (const Row& row : kRows) {
+    if (static_cast<std::uint8_t>(row.id) == header.id) return row;
+  }
+  throw PayloadError("payload of unknown codec id " + std::to_string(header.id) +
+                     "; the sender may run a newer version");
+}
+
+}  // namespace
+
+std::size_t Codec::encode_feedback(std::span<const float> g, FeedbackState& state, RandomKey key,
+                                   Workspace& workspace, std::span<std::byte> out) const {
+  const std::size_t n = g.size();
+  if (!state.residual.empty() && state.residual.size() != n) {
+    throw EncodeError("cannot encode: the residual has " + std::to_string(state.residual.size()) +
+                      " entries, the vector " + std::to_string(n) +
+                      "; each layer needs a feedback state of its own");
+  }
+  // encode may use every scratch array but floats(), which holds v from here on.
+  const std::span<float> v = workspace.floats(n);
+  if (state.residual.empty()) {
+    std::copy(g.begin(), g.end(), v.begin());
+  } else {
+    for (std::size_t i = 0; i < n; ++i) v[i] = g[i] + state.residual[i];
+  }
+  const std::size_t bytes = encode(v, key, workspace, out);
+  const std::span<float> decoded = workspace.more_floats(n);
+  std::fill(decoded.begin(), decoded.end(), 0.0f);
+  decode_add(out.first(bytes), 1.0f, decoded);
+  state.residual.resize(n);
+  for (std::size_t i = 0; i < n; ++i) state.residual[i] = v[i] - decoded[i];
+  return bytes;
+}
+
+void decode_add(std::span<const std::byte> payload, float weight, std::span<float> acc) {
+  wire::Reader in(payload);
+  const wire::Header header = wire::read_header(in);
+  const Row& row = row_of(header);
+  if (header.entries != acc.size()) {
+    throw PayloadError("payload holds " + std::to_string(header.entries) + " entries, expected " +
+                       std::to_string(acc.size()));
+  }
+  row.decoder(in, weight, acc);
+  in.expect_left(0);
+}
+
+PayloadInfo inspect(std::span<const std::byte> payload) {
+  wire::Reader in(payload);
+  const wire::Header header = wire::read_header(in);
+  return {row_of(header).shown.name, header.entries};
+}
+
+std::span<const CodecRow> codec_table() { return kShown; }
+
+std::unique_ptr<const Codec> make_codec(std::string_view spec) {
+  const std::string_view name = spec.substr(0, spec.find(':'));
+  const std::string_view text =
+      name.size() == spec.size() ? std::string_view() : spec.substr(name.size() + 1);
+  for (const Row& row : kRows) {
+    if (name != row.shown.name) continue;
+    Parameters parameters(spec, text);
+    auto codec = row.factory(parameters);
+    parameters.finish();
+    return codec;
+  }
+  std::array<std::string_view, kRows.size()> names;
+  std::string all;
+  for (std::size_t i = 0; i < kRows.size(); ++i) {
+    names[i] = kRows[i].shown.name;
+    all += (i == 0 ? "" : ", ") + std::string(names[i]);
+  }
+  throw CodecError("codec spec \"" + std::string(spec) + "\": no codec \"" + std::string(name) +
+                   "\"; did you mean \"" + std::string(nearest(name, names)) + "\"? There are: " + all);
+}
+
+}  // namespace gossamer::compress

@@ -1,0 +1,31 @@
+#pragma once
+// What each codec family gives to the table in codec.cpp: a factory and a decoder.
+#include <memory>
+#include <span>
+
+#include "gossamer/compress/codec.h"
+#include "parameters.h"
+#include "wire.h"
+
+namespace gossamer::compress {
+
+/// Takes its parameters; the caller calls finish().
+using Factory = std::unique_ptr<const Codec> (*)(Parameters&);
+/// Adds weight · decoded to acc, whose size is the payload's n; leaves nothing of the payload unread.
+using Decoder = void (*)(wire::Reader& in, float weight, std::span<float> acc);
+
+std::unique_ptr<const Codec> make_dense(Parameters&);
+std::unique_ptr<const Codec> make_fp16(Parameters&);
+std::unique_ptr<const Codec> make_onebit(Parameters&);
+std::unique_ptr<const Codec> make_onebit_scaled(Parameters&);
+std::unique_ptr<const Codec> make_qsgd(Parameters&);
+std::unique_ptr<const Codec> make_topk(Parameters&);
+
+void decode_dense(wire::Reader& in, float weight, std::span<float> acc);
+void decode_fp16(wire::Reader& in, float weight, std::span<float> acc);
+void decode_onebit(wire::Reader& in, float weight, std::span<float> acc);
+void decode_onebit_scaled(wire::Reader& in, float weight, std::span<float> acc);
+void decode_qsgd(wire::Reader& in, float weight, std::span<float> acc);
+void decode_topk(wire::Reader& in, float weight, std::span<float> acc);
+
+}  // namespace gossamer::compress

@@ -1,0 +1,167 @@
+#include "wire.h"
+
+#include <algorithm>
+#include <cmath>
+#include <string>
+
+#include "gossamer/compress/kernels.h"
+
+namespace gossamer::compress::wire {
+namespace {
+
+constexpr std::uint8_t kMagic = 'g';
+constexpr std::uint8_t kVersion = 1;
+
+}  // namespace
+
+void Writer::header(CodecId id, std::size_t n) {
+  u8(kMagic);
+  u8(kVersion);
+  u8(static_cast<std::uint8_t>(id));
+  varint(n);
+}
+
+void Writer::varint(std::uint64_t value) {
+  while (value >= 0x80) {
+    u8(static_cast<std::uint8_t>(value | 0x80));
+    value >>= 7;
+  }
+  u8(static_cast<std::uint8_t>(value));
+}
+
+std::span<const std::byte> Reader::take(std::size_t count) {
+  if (count > in_.size()) {
+    throw PayloadError("payload truncated: " + std::to_string(count) + " more bytes expected, " +
+                       std::to_string(in_.size()) + " left");
+  }
+  const auto taken = in_.first(count);
+  in_ = in_.subspan(count);
+  return taken;
+}
+
+std::uint8_t Reader::u8_from_back() {
+  if (in_.empty()) throw PayloadError("payload truncated: one more byte expected at its back, none left");
+  const auto value = static_cast<std::uint8_t>(in_.back());
+  in_ = in_.first(in_.size() - 1);
+  return value;
+}
+
+std::uint64_t Reader::varint() {
+  std::uint64_t value = 0;
+  for (int shift = 0; shift < 64; shift += 7) {
+    const std::uint64_t byte = u8();
+    const std::uint64_t low = byte & 0x7f;
+    if (shift == 63 && low > 1) break;
+    value |= low << shift;
+    if (byte < 0x80) {
+      // One number has one form: a longer one with zeros in front is not what a writer makes.
+      if (byte == 0 && shift > 0) throw PayloadError("payload holds a number with leading zero bytes");
+      return value;
+    }
+  }
+  throw PayloadError("payload holds a number of more than 64 bits");
+}
+
+float Reader::f32() {
+  float value;
+  std::memcpy(&value, take(sizeof value).data(), sizeof value);
+  if (!std::isfinite(value))
+    throw PayloadError("payload holds NaN or Inf where a scale or value is expected");
+  return value;
+}
+
+void Reader::expect_left(std::size_t count) const {
+  if (in_.size() != count) {
+    throw PayloadError("payload has " + std::to_string(in_.size()) + " bytes left where " +
+                       std::to_string(count) + " are expected");
+  }
+}
+
+Header read_header(Reader& in) {
+  if (in.u8() != kMagic) throw PayloadError("not a payload: its first byte is not 'g'");
+  const std::uint8_t version = in.u8();
+  if (version != kVersion) {
+    throw PayloadError("payload version " + std::to_string(version) + ", expected " +
+                       std::to_string(kVersion));
+  }
+  const std::uint8_t id = in.u8();
+  return {id, in.varint()};
+}
+
+std::size_t read_bucket(Reader& in) {
+  const std::uint64_t bucket = in.varint();
+  if (bucket == 0 || bucket % 32 != 0 || bucket > kBucketMax) {
+    throw PayloadError("payload claims a bucket of " + std::to_string(bucket) +
+                       ", expected a multiple of 32 up to " + std::to_string(kBucketMax));
+  }
+  return static_cast<std::size_t>(bucket);
+}
+
+std::size_t first_not_finite(std::span<const float> x) {
+  constexpr std::size_t kBlock = 1024;
+  for (std::size_t start = 0; start < x.size(); start += kBlock) {
+    const auto block = x.subspan(start, std::min(kBlock, x.size() - start));
+    // The signed comparison without an early exit is what compilers turn into vector code.
+    std::int32_t bad = 0;
+    for (const float v : block) bad |= (std::bit_cast<std::int32_t>(v) & 0x7fffffff) > 0x7f7fffff ? 1 : 0;
+    if (bad == 0) continue;
+    const auto at = std::find_if(block.begin(), block.end(), [](float v) { return !std::isfinite(v); });
+    return start + static_cast<std::size_t>(at - block.begin());
+  }
+  return x.size();
+}
+
+void require_finite(std::span<const float> x) {
+  const std::size_t i = first_not_finite(x);
+  if (i == x.size()) return;
+  throw EncodeError("cannot encode: entry " + std::to_string(i) + " of " + std::to_string(x.size()) + " is " +
+                    std::to_string(x[i]) + "; every entry must be finite (lower the learning rate or clip)");
+}
+
+void require_room(std::span<const std::byte> out, std::size_t needed) {
+  if (out.size() >= needed) return;
+  throw EncodeError("cannot encode: the output holds " + std::to_string(out.size()) +
+                    " bytes, max_bytes is " + std::to_string(needed));
+}
+
+void write_signs(Writer& out, std::span<const float> x) {
+  PieceWords words;
+  while (!x.empty()) {
+    const auto piece = x.first(std::min(kPiece, x.size()));
+    pack_signs(piece, words);
+    out.bytes(words.data(), ceil_div(piece.size(), 8));
+    x = x.subspan(piece.size());
+  }
+}
+
+void add_packed_signs(std::span<const std::byte> signs, float magnitude, std::span<float> acc) {
+  assert(signs.size() == ceil_div(acc.size(), 8));
+  const std::size_t ragged = acc.size() % 8;
+  if (ragged != 0 && (static_cast<unsigned>(signs.back()) >> ragged) != 0) {
+    throw PayloadError("payload has sign bits set past its last entry");
+  }
+  PieceWords words;
+  while (!acc.empty()) {
+    const std::size_t count = std::min(kPiece, acc.size());
+    std::memcpy(words.data(), signs.data(), ceil_div(count, 8));
+    add_signs(words, magnitude, acc.first(count));
+    acc = acc.subspan(count);
+    signs = signs.subspan(ceil_div(count, 8));
+  }
+}
+
+void add_f32(std::span<const std::byte> values, float weight, std::span<float> acc) {
+  assert(values.size() == acc.size() * sizeof(float));
+  std::array<float, 1024> piece;
+  while (!acc.empty()) {
+    const std::size_t count = std::min(piece.size(), acc.size());
+    std::memcpy(piece.data(), values.data(), count * sizeof(float));
+    const std::span<const float> x(piece.data(), count);
+    if (first_not_finite(x) != count) throw PayloadError("payload holds NaN or Inf");
+    axpy(weight, x, acc.first(count));
+    acc = acc.subspan(count);
+    values = values.subspan(count * sizeof(float));
+  }
+}
+
+}  // namespace gossamer::compress::wire

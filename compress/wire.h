@@ -1,0 +1,102 @@
+#pragma once
+// Bytes of a payload. Little-endian. Every payload starts with
+//   magic 'g', version, codec id, varint n
+// and goes on as its codec says. Writers stay within what max_bytes promised (asserted); readers trust
+// nothing.
+#include <array>
+#include <bit>
+#include <cassert>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <span>
+
+#include "gossamer/compress/codec.h"
+
+namespace gossamer::compress::wire {
+
+static_assert(std::endian::native == std::endian::little,
+              "payloads are little-endian and copied as they are");
+
+/// Numbers on the wire: never reused, never renumbered.
+enum class CodecId : std::uint8_t { dense = 1, fp16 = 2, onebit = 3, onebit_scaled = 4, qsgd = 5, topk = 6 };
+
+inline constexpr std::size_t kHeaderMax = 13;  ///< magic, version, id, varint n
+inline constexpr std::size_t kVarintMax = 10;
+
+/// ceil(a / b) without overflow.
+constexpr std::size_t ceil_div(std::size_t a, std::size_t b) { return a / b + (a % b != 0 ? 1 : 0); }
+
+/// Appends to the caller's span.
+class Writer {
+ public:
+  explicit Writer(std::span<std::byte> out) : out_(out) {}
+  void header(CodecId id, std::size_t n);
+  void varint(std::uint64_t value);
+  void u8(std::uint8_t value) { bytes(&value, 1); }
+  void f32(float value) { bytes(&value, sizeof value); }
+  void bytes(const void* from, std::size_t count) {
+    if (count > 0) std::memcpy(skip(count), from, count);
+  }
+  /// The next count bytes, for the caller to fill.
+  std::byte* skip(std::size_t count) {
+    assert(count <= out_.size() - at_);
+    std::byte* p = out_.data() + at_;
+    at_ += count;
+    return p;
+  }
+  std::size_t size() const { return at_; }
+
+ private:
+  std::span<std::byte> out_;
+  std::size_t at_ = 0;
+};
+
+/// Takes bytes from the front, and single bytes from the back; throws PayloadError where they would meet.
+class Reader {
+ public:
+  explicit Reader(std::span<const std::byte> in) : in_(in) {}
+  std::span<const std::byte> take(std::size_t count);
+  std::uint8_t u8() { return static_cast<std::uint8_t>(take(1)[0]); }
+  std::uint8_t u8_from_back();
+  std::uint64_t varint();
+  /// A finite number; throws for NaN and Inf.
+  float f32();
+  std::size_t left() const { return in_.size(); }
+  /// Throws unless exactly count bytes are left.
+  void expect_left(std::size_t count) const;
+
+ private:
+  std::span<const std::byte> in_;
+};
+
+/// Magic, version, id and n; the reader then stands at the codec's own part.
+struct Header {
+  std::uint8_t id;
+  std::uint64_t entries;
+};
+Header read_header(Reader& in);
+
+/// A bucket size as buckets are written (varint): a multiple of 32 up to kBucketMax.
+inline constexpr std::size_t kBucketMax = std::size_t{1} << 20;
+std::size_t read_bucket(Reader& in);
+
+/// First index of NaN or Inf in x, or x.size().
+std::size_t first_not_finite(std::span<const float> x);
+/// Throws EncodeError naming the first NaN or Inf.
+void require_finite(std::span<const float> x);
+/// Throws EncodeError where out is shorter than needed.
+void require_room(std::span<const std::byte> out, std::size_t needed);
+
+/// Packed signs as words, copied to aligned memory a piece at a time: one piece is 4096 entries.
+inline constexpr std::size_t kPiece = 4096;
+using PieceWords = std::array<std::uint32_t, kPiece / 32>;
+
+/// Writes ceil(n/8) bytes of signs.
+void write_signs(Writer& out, std::span<const float> x);
+/// acc[i] += ±magnitude by the ceil(n/8) bytes at `signs`; throws where unused bits are set.
+void add_packed_signs(std::span<const std::byte> signs, float magnitude, std::span<float> acc);
+/// acc[i] += weight · value[i] for fp32 values as they stand on the wire; throws for NaN and Inf.
+void add_f32(std::span<const std::byte> values, float weight, std::span<float> acc);
+
+}  // namespace gossamer::compress::wire

@@ -1,0 +1,196 @@
+#include <algorithm>
+#include <array>
+#include <cstdio>
+#include <iomanip>
+#include <iostream>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <random>
+
+#include "commands.h"
+#include "config_document.h"
+#include "config_fields.h"
+#include "gossamer/compress/codec.h"
+#include "gossamer/node/job.h"
+#include "gossamer/topology/report.h"
+#include "text.h"
+
+namespace gossamer::node {
+namespace {
+
+constexpr std::size_t kLargestPrinted = 16;  // peers: a larger matrix does not fit on a screen
+
+struct Options {
+  std::string file, codec;
+  std::vector<std::string> overrides;
+  std::size_t peers = 0, entries = 235146;
+  bool json = false, dot = false;
+};
+
+/// All that is shown.
+struct Sheet {
+  Job job;
+  topology::Schedule schedule;
+  topology::SpectralReport report;
+  std::string codec;
+  std::size_t entries, payload;
+};
+
+/// Bytes of a vector of normal random numbers: sparse and entropy codes have no size but that of an example.
+std::size_t payload_bytes(const compress::Codec& codec, std::size_t entries) {
+  std::mt19937_64 random(1);
+  std::normal_distribution<float> normal;
+  std::vector<float> x(entries);
+  std::generate(x.begin(), x.end(), [&] { return normal(random); });
+  std::vector<std::byte> out(codec.max_bytes(entries));
+  compress::Workspace workspace;
+  return codec.encode(x, {.seed = 1}, workspace, out);
+}
+
+Sheet make_sheet(const Options& options) {
+  const bool is_job = config::is_job_document(config::read_document(options.file));
+  const auto peers = options.peers > 0 ? std::optional(options.peers) : std::nullopt;
+  Job job = is_job ? load_job(options.file, options.overrides, peers)
+                   : load_topology(options.file, options.overrides, peers);
+  const std::string fallback = is_job ? job.exchange.codec : "dense";
+  const auto codec = compress::make_codec(options.codec.empty() ? fallback : options.codec);
+  topology::Schedule schedule = topology::make_schedule(job.graph);
+  const topology::SpectralReport report = topology::analyse(schedule);
+  return {std::move(job), std::move(schedule), report,
+          codec->spec(),  options.entries,     payload_bytes(*codec, options.entries)};
+}
+
+std::string decimal(double value, int digits) {
+  std::array<char, 64> text{};
+  std::snprintf(text.data(), text.size(), "%.*f", digits, value);
+  return text.data();
+}
+
+std::string from_to(std::size_t low, std::size_t high) {
+  return low == high ? std::to_string(low) : std::to_string(low) + " to " + std::to_string(high);
+}
+
+std::string traffic_text(const Sheet& sheet) {
+  const auto bytes = [&](std::size_t degree) {
+    return bytes_text(static_cast<double>(degree * sheet.payload));
+  };
+  const std::size_t low = sheet.report.min_degree, high = sheet.report.max_degree;
+  return low == high ? bytes(low) : bytes(low) + " to " + bytes(high);
+}
+
+void print_matrices(const Sheet& sheet) {
+  const std::vector<std::string> names = sheet.job.peer_names();
+  std::size_t width = 7;
+  for (const std::string& name : names) width = std::max(width, name.size() + 2);
+  for (topology::Round r = 0; r < sheet.schedule.period(); ++r) {
+    std::cout << "\nmixing matrix";
+    if (sheet.schedule.time_varying()) std::cout << " of round " << r;
+    std::cout << " (row: who mixes, column: whose vector)\n" << std::setw(static_cast<int>(width)) << "";
+    for (const std::string& name : names)
+      std::cout << std::right << std::setw(static_cast<int>(width)) << name;
+    std::cout << '\n';
+    const std::vector<double> dense = sheet.schedule.at(r).dense();
+    for (std::size_t i = 0; i < names.size(); ++i) {
+      std::cout << std::left << std::setw(static_cast<int>(width)) << names[i] << std::right;
+      for (std::size_t j = 0; j < names.size(); ++j) {
+        const double weight = dense[i * names.size() + j];
+        std::cout << std::setw(static_cast<int>(width)) << (weight == 0 ? "." : decimal(weight, 3));
+      }
+      std::cout << '\n';
+    }
+  }
+}
+
+void print_text(const Sheet& sheet) {
+  const auto& [job, schedule, report, codec, entries, payload] = sheet;
+  const auto line = [](const char* what, const std::string& value) {
+    std::cout << std::left << std::setw(22) << what << value << '\n';
+  };
+  const auto yes = [](bool is) { return is ? "yes" : "no"; };
+  line("topology", job.name + " (" + job.graph.kind + ", weights " + job.graph.weights + ")");
+  line("peers", std::to_string(schedule.peers()));
+  line("out-degree", from_to(report.min_degree, report.max_degree));
+  line("connected", yes(report.connected));
+  line("period", std::to_string(report.period) + (report.period == 1 ? " round" : " rounds"));
+  line("symmetric", yes(report.symmetric));
+  line("doubly stochastic", yes(report.doubly_stochastic));
+  line("spectral gap", decimal(report.spectral_gap, 6) + " per round");
+  line("consensus to 1e-6",
+       report.rounds_to_1e6 < 0 ? std::string("never") : std::to_string(report.rounds_to_1e6) + " rounds");
+  line("sent per peer, round", traffic_text(sheet));
+  std::cout << "  (gossip: every out-neighbour gets " << bytes_text(static_cast<double>(payload)) << ", "
+            << entries << " normal random entries as one " << codec << " payload)\n";
+  if (schedule.peers() <= kLargestPrinted) print_matrices(sheet);
+}
+
+nlohmann::ordered_json round_json(const topology::MixingMatrix& matrix) {
+  auto self = nlohmann::ordered_json::array(), edges = nlohmann::ordered_json::array();
+  for (topology::PeerId i = 0; i < matrix.peers(); ++i) {
+    self.push_back(matrix.self_weight(i));
+    for (const topology::Edge& edge : matrix.in(i))
+      edges.push_back({{"from", edge.peer}, {"to", i}, {"weight", edge.weight}});
+  }
+  return {{"self_weights", self}, {"edges", edges}};
+}
+
+void print_json(const Sheet& sheet) {
+  const auto& [job, schedule, report, codec, entries, payload] = sheet;
+  nlohmann::ordered_json out{{"name", job.name}, {"kind", job.graph.kind}, {"weights", job.graph.weights}};
+  for (const PeerEntry& peer : job.peers)
+    out["peers"].push_back({{"name", peer.name}, {"address", peer.address}});
+  out["min_degree"] = report.min_degree;
+  out["max_degree"] = report.max_degree;
+  out["connected"] = report.connected;
+  out["period"] = report.period;
+  out["symmetric"] = report.symmetric;
+  out["doubly_stochastic"] = report.doubly_stochastic;
+  out["spectral_gap"] = report.spectral_gap;
+  out["rounds_to_1e6"] = nullptr;
+  if (report.rounds_to_1e6 >= 0) out["rounds_to_1e6"] = report.rounds_to_1e6;
+  out["codec"] = codec;
+  out["model_entries"] = entries;
+  out["payload_bytes"] = payload;
+  out["min_bytes_per_round"] = report.min_degree * payload;
+  out["max_bytes_per_round"] = report.max_degree * payload;
+  for (topology::Round r = 0; r < schedule.period(); ++r) out["rounds"].push_back(round_json(schedule.at(r)));
+  std::cout << out.dump(2) << '\n';
+}
+
+void show(const Options& options) {
+  const Sheet sheet = make_sheet(options);
+  if (options.dot)
+    std::cout << topology::to_dot(sheet.schedule, sheet.job.peer_names());
+  else if (options.json)
+    print_json(sheet);
+  else
+    print_text(sheet);
+}
+
+}  // namespace
+
+void add_topology_command(CLI::App& app, int& status) {
+  CLI::App* group = app.add_subcommand("topology", "What a graph will do to a run");
+  group->require_subcommand(1);
+  CLI::App* command =
+      group->add_subcommand("show", "Mixing matrix, spectral gap, rounds to consensus, traffic");
+  const auto options = std::make_shared<Options>();
+  command->add_option("FILE", options->file, "Topology file or job file")->required();
+  command->add_option("--set", options->overrides, "KEY=VALUE in place of what the files say")
+      ->expected(1)
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+  command->add_option("--peers", options->peers, "That many local peers in place of the file's")
+      ->check(CLI::Range(1, 65535));
+  command->add_option("--model-size", options->entries, "Entries of the model whose traffic is shown")
+      ->check(CLI::Range(1, 1'000'000'000))
+      ->capture_default_str();
+  command->add_option("--codec", options->codec,
+                      "Codec of the traffic; default: the job's, of a topology dense");
+  CLI::Option* json = command->add_flag("--json", options->json, "Print one JSON object");
+  command->add_flag("--dot", options->dot, "Print the graph for Graphviz")->excludes(json);
+  command->callback([options, &status] {
+    show(*options);
+    status = kExitOk;
+  });
+}
+
+}  // namespace gossamer::node

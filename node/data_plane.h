@@ -1,0 +1,114 @@
+#pragma once
+// What the control code may ask of the floats, and what it hears back. The commands are a small vector
+// machine over named buffers ("slots") of the parameter buffer's size: an exchange method is written in these
+// and never sees a float.
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "gossamer/optim/objective.h"
+
+namespace gossamer::node {
+
+using ParcelId = std::uint32_t;
+using Round = std::uint64_t;
+
+/// Floats [begin, begin + size) of a slot.
+struct Range {
+  std::size_t begin = 0, size = 0;
+};
+
+/// Encoded bytes, shared between links and never changed after they are made.
+using Payload = std::shared_ptr<const std::vector<std::byte>>;
+
+using Slot = std::uint32_t;
+constexpr Slot kParameters = 0;  ///< x
+constexpr Slot kGradient = 1;    ///< g; after Update the step u
+
+namespace op {
+/// g ← the optimiser's step u for round t on the range, from g and x.
+struct Update {
+  Range range;
+  Round round;
+};
+/// dst ← keep·dst + Σ factor·slot, terms in order. keep = 0 overwrites.
+struct Combine {
+  Range range;
+  Slot dst;
+  float keep;
+  std::vector<std::pair<float, Slot>> terms;
+};
+/// v = src (− minus); payload = codec(v), with error feedback where feedback ≥ 0 (one state per number and
+/// range begin); then, where apply_to is set, that slot += decode(payload). Answered by Encoded with the same
+/// tag.
+struct Encode {
+  Range range;
+  Slot src;
+  std::optional<Slot> minus;
+  std::optional<Slot> apply_to;
+  int feedback = -1;
+  bool exact = false;  ///< use the dense codec whatever the job's codec is
+  Round round;
+  ParcelId parcel;
+  std::uint32_t tag = 0;
+};
+/// dst += weight · decode(payload)
+struct DecodeAdd {
+  Range range;
+  Slot dst;
+  float weight;
+  Payload payload;
+};
+}  // namespace op
+using Op = std::variant<op::Update, op::Combine, op::Encode, op::DecodeAdd>;
+
+/// Loss and gradient at x of the next batch, last layer first. As soon as parcel p's gradient stands and its
+/// parameters are not read any more, on_ready[p] runs and ParcelReady{p} is posted; then GradientDone.
+struct Gradient {
+  Round round;
+  std::vector<std::vector<Op>> on_ready;
+};
+
+struct ParcelReady {
+  Round round;
+  ParcelId parcel;
+};
+struct Encoded {
+  Round round;
+  ParcelId parcel;
+  std::uint32_t tag;
+  std::uint64_t entries;
+  Payload payload;
+};
+struct GradientDone {
+  Round round;
+  double loss;  ///< mean over the batch
+  std::size_t rows;
+};
+struct Evaluated {
+  Round round;
+  optim::Evaluation test;
+};
+/// The data plane cannot go on (a value that is not finite, a payload that does not decode).
+struct Failed {
+  std::string what;
+};
+using DataEvent = std::variant<ParcelReady, Encoded, GradientDone, Evaluated, Failed>;
+
+/// A FIFO of commands. Ops overtake a gradient that is under way, between two of its layers: safe because an
+/// op on a parcel is only submitted after that parcel's ParcelReady (or before the gradient).
+class DataPlane {
+ public:
+  virtual ~DataPlane() = default;
+  virtual void submit(Op op) = 0;
+  virtual void submit(Gradient gradient) = 0;
+  virtual void submit_evaluation(Round round) = 0;  ///< of x on the test set, answered by Evaluated
+};
+
+}  // namespace gossamer::node

@@ -1,0 +1,77 @@
+#pragma once
+// How peers exchange what they learned: one file per method, one table.
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "data_plane.h"
+#include "gossamer/node/job.h"
+#include "gossamer/optim/objective.h"
+#include "gossamer/topology/schedule.h"
+#include "link.h"
+#include "parcel.h"
+
+namespace gossamer::node {
+
+using topology::PeerId;
+
+/// What all methods know of the run; fixed before the first round. Read by every peer alike.
+struct Plan {
+  ExchangeSection exchange;
+  double gamma = 1;  ///< CHOCO's consensus step, resolved
+  bool codec_contractive = true, codec_exact = false;
+  topology::Schedule schedule;       ///< weights as aggregated (mixing matrix, or renormalised by samples)
+  std::vector<double> sample_share;  ///< b_i / Σ b
+  std::vector<Parcel> parcels;
+  PeerId self = 0;
+};
+
+/// What a method may ask of the worker that runs it.
+class ExchangeHost {
+ public:
+  virtual ~ExchangeHost() = default;
+  virtual const Plan& plan() const = 0;
+  virtual void submit(Op op) = 0;
+  virtual void send(PeerId to, Message message) = 0;
+  /// The message has been used; its sender may send more.
+  virtual void consumed(PeerId from, const Message& message) = 0;
+  /// Fewer than a few rounds of messages to this neighbour wait to be used there.
+  virtual bool link_clear(PeerId to) const = 0;
+  /// The parcel's parameters are final for this round.
+  virtual void mixed(ParcelId parcel) = 0;
+  virtual void saw_staleness(Round rounds) = 0;
+};
+
+/// One method on one peer: control only. Every round: begin_round, then for each parcel its on_ready ops run
+/// in the data plane, on_parcel_ready, and in the end the method calls host.mixed(parcel).
+class Exchange {
+ public:
+  virtual ~Exchange() = default;
+  virtual std::size_t slots() const { return 0; }  ///< buffers beside x and g; they start as copies of x
+  virtual void begin_round(Round) {}
+  virtual std::vector<Op> on_ready(Round round, ParcelId parcel) = 0;
+  virtual void on_parcel_ready(Round round, ParcelId parcel) = 0;
+  virtual void on_encoded(const Encoded& encoded) = 0;
+  virtual void on_message(PeerId from, Message message) = 0;
+};
+
+/// none, allreduce, dpsgd, choco.
+std::span<const optim::NamedHelp> method_table();
+std::unique_ptr<Exchange> make_exchange(ExchangeHost& host);
+
+/// Whether method, graph, codec and staleness go together: throws ConfigError with the reason and the nearest
+/// sound choice. Also resolves gamma and the weights. `parcels` are filled in by the caller.
+Plan make_plan(const Job& job, PeerId self);
+
+/// Consensus step that a codec runs with where the job says "auto"; codec is a canonical spec.
+double default_gamma(const std::string& codec);
+
+// The factories behind the table.
+std::unique_ptr<Exchange> make_none(ExchangeHost& host);
+std::unique_ptr<Exchange> make_allreduce(ExchangeHost& host);
+std::unique_ptr<Exchange> make_dpsgd(ExchangeHost& host);
+std::unique_ptr<Exchange> make_choco(ExchangeHost& host);
+
+}  // namespace gossamer::node

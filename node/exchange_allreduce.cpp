@@ -1,0 +1,252 @@
+// Full reduce of gradients, weighted by samples, before the optimiser: every peer then takes the same step,
+// so that all peers' parameters stay identical to the bit. A parcel is cut into P slices; slice s belongs to
+// peer s.
+//
+// Dense: the ring of Patarasu & Yuan (2009), peers in index order, any P.
+//   reduce-scatter   step k = 0 … P−2: send slice (i − k) mod P to the next peer, add what came to slice (i −
+//   k − 1) mod P.
+//                    Peer i then holds the whole sum of slice (i + 1) mod P.
+//   all-gather       step k = P−1 … 2P−3: slices that are complete travel once around; bytes are passed on as
+//   they came. `step_` counts the messages used of a parcel; tag = step; each message waits until the
+//   parcel's own gradient is there.
+//
+// With a codec (needs a link between every two peers): each peer sends its encoded slice s to the owner s
+// (tag = s); the owner adds the slices in peer order, its own one as it is, encodes the average once and
+// sends it to all (tag = P + s); all, the owner included, apply the decoded bytes. Error feedback on both
+// encodes where the codec is contractive. With one shared sum nothing is left of who rounded what, hence the
+// identical bits.
+#include <algorithm>
+#include <map>
+
+#include "exchange.h"
+
+namespace gossamer::node {
+namespace {
+
+/// Shared by both forms: messages wait until the parcel's gradient is there, then the step is taken by all
+/// alike.
+class Allreduce : public Exchange {
+ public:
+  explicit Allreduce(ExchangeHost& host)
+      : host_(host),
+        peers_(static_cast<PeerId>(host.plan().schedule.peers())),
+        self_(host.plan().self),
+        ready_(host.plan().parcels.size(), false) {}
+
+  void begin_round(Round round) final {
+    round_ = round;
+    std::fill(ready_.begin(), ready_.end(), false);
+  }
+
+  void on_parcel_ready(Round round, ParcelId parcel) final {
+    ready_[parcel] = true;
+    if (peers_ == 1) return finish(round, parcel);
+    start(round, parcel);
+    advance(parcel);
+  }
+
+  void on_message(PeerId from, Message message) final {
+    const ParcelId parcel = message.parcel;
+    const Key key{message.round, parcel, message.tag, from};
+    waiting_.emplace(key, std::move(message));
+    advance(parcel);
+  }
+
+ protected:
+  virtual void start(Round round, ParcelId parcel) = 0;
+  /// Uses what has come, as far as it goes.
+  virtual void progress(Round round, ParcelId parcel) = 0;
+
+  void advance(ParcelId parcel) {
+    if (ready_[parcel]) progress(round_, parcel);
+  }
+
+  std::optional<Message> take(Round round, ParcelId parcel, std::uint32_t tag, PeerId from) {
+    const auto at = waiting_.find(Key{round, parcel, tag, from});
+    if (at == waiting_.end()) return std::nullopt;
+    Message m = std::move(at->second);
+    waiting_.erase(at);
+    host_.consumed(from, m);
+    return m;
+  }
+  bool has(Round round, ParcelId parcel, std::uint32_t tag, PeerId from) const {
+    return waiting_.contains(Key{round, parcel, tag, from});
+  }
+
+  void finish(Round round, ParcelId parcel) {
+    const Range r = host_.plan().parcels[parcel].range;
+    ready_[parcel] = false;
+    host_.submit(op::Update{r, round});
+    host_.submit(op::Combine{r, kParameters, 1, {{-1.0f, kGradient}}});
+    host_.saw_staleness(0);
+    host_.mixed(parcel);
+  }
+
+  float share(PeerId peer) const { return static_cast<float>(host_.plan().sample_share[peer]); }
+  Range slice(ParcelId parcel, PeerId owner) const {
+    return slice_of(host_.plan().parcels[parcel].range, owner, peers_);
+  }
+  /// slot's slice ← decoded payload
+  void overwrite(Range r, Slot slot, const Payload& payload) {
+    host_.submit(op::Combine{r, slot, 0, {}});
+    host_.submit(op::DecodeAdd{r, slot, 1.0f, payload});
+  }
+
+  ExchangeHost& host_;
+  const PeerId peers_, self_;
+
+ private:
+  struct Key {
+    Round round;
+    ParcelId parcel;
+    std::uint32_t tag;
+    PeerId from;
+    auto operator<=>(const Key&) const = default;
+  };
+  Round round_ = 0;
+  std::vector<bool> ready_;
+  std::map<Key, Message> waiting_;
+};
+
+class RingAllreduce final : public Allreduce {
+ public:
+  explicit RingAllreduce(ExchangeHost& host) : Allreduce(host), step_(host.plan().parcels.size(), 0) {}
+
+  std::vector<Op> on_ready(Round, ParcelId parcel) override {
+    return {op::Combine{host_.plan().parcels[parcel].range, kGradient, share(self_), {}}};
+  }
+
+  void on_encoded(const Encoded& e) override { send(e.round, e.parcel, e.tag, e.entries, e.payload); }
+
+ private:
+  PeerId previous() const { return (self_ + peers_ - 1) % peers_; }
+  std::uint32_t last_reduce() const { return peers_ - 2; }
+  std::uint32_t last_step() const { return 2 * peers_ - 3; }
+  /// The slice that this peer receives at a step; it is the one it sends at the next.
+  PeerId received_slice(std::uint32_t step) const { return (self_ + 2 * peers_ - (step + 1)) % peers_; }
+
+  void send(Round round, ParcelId parcel, std::uint32_t tag, std::uint64_t entries, Payload payload) {
+    host_.send((self_ + 1) % peers_, {round, parcel, tag, entries, std::move(payload)});
+  }
+  void encode(Round round, ParcelId parcel, PeerId owner, std::uint32_t tag) {
+    host_.submit(op::Encode{.range = slice(parcel, owner),
+                            .src = kGradient,
+                            .minus = {},
+                            .apply_to = {},
+                            .exact = true,
+                            .round = round,
+                            .parcel = parcel,
+                            .tag = tag});
+  }
+
+  void start(Round round, ParcelId parcel) override {
+    step_[parcel] = 0;
+    encode(round, parcel, self_, 0);
+  }
+
+  void progress(Round round, ParcelId parcel) override {
+    while (auto message = take(round, parcel, step_[parcel], previous())) {
+      const std::uint32_t step = step_[parcel]++;
+      const Range r = slice(parcel, received_slice(step));
+      if (step <= last_reduce()) {
+        host_.submit(op::DecodeAdd{r, kGradient, 1.0f, message->payload});
+        encode(round, parcel, received_slice(step), step + 1);
+      } else {
+        overwrite(r, kGradient, message->payload);
+        if (step < last_step()) send(round, parcel, step + 1, message->entries, message->payload);
+      }
+      if (step == last_step()) return finish(round, parcel);
+    }
+  }
+
+  std::vector<std::uint32_t> step_;  ///< per parcel: messages used in this round
+};
+
+class CodedAllreduce final : public Allreduce {
+ public:
+  explicit CodedAllreduce(ExchangeHost& host) : Allreduce(host), state_(host.plan().parcels.size()) {}
+
+  std::size_t slots() const override { return 1; }  // the sum of the slices that this peer owns
+
+  std::vector<Op> on_ready(Round round, ParcelId parcel) override {
+    std::vector<Op> ops;
+    for (PeerId owner = 0; owner < peers_; ++owner)
+      if (owner != self_) ops.push_back(encode(round, parcel, owner, kGradient, 0, owner));
+    return ops;
+  }
+
+  void on_encoded(const Encoded& e) override {
+    if (e.tag < peers_) return host_.send(e.tag, {e.round, e.parcel, e.tag, e.entries, e.payload});
+    for (PeerId to = 0; to < peers_; ++to)
+      if (to != self_) host_.send(to, {e.round, e.parcel, e.tag, e.entries, e.payload});
+    overwrite(slice(e.parcel, self_), kGradient, e.payload);
+    applied(e.round, e.parcel);
+  }
+
+ private:
+  static constexpr Slot kSum = 2;
+  struct State {
+    bool averaged = false;
+    PeerId applied = 0;  ///< averages that stand in g
+  };
+
+  Op encode(Round round, ParcelId parcel, PeerId owner, Slot src, int feedback, std::uint32_t tag) const {
+    return op::Encode{.range = slice(parcel, owner),
+                      .src = src,
+                      .minus = {},
+                      .apply_to = {},
+                      .feedback = host_.plan().codec_contractive ? feedback : -1,
+                      .round = round,
+                      .parcel = parcel,
+                      .tag = tag};
+  }
+
+  void start(Round, ParcelId parcel) override { state_[parcel] = {}; }
+
+  void progress(Round round, ParcelId parcel) override {
+    if (!state_[parcel].averaged && all_slices_came(round, parcel)) average(round, parcel);
+    for (PeerId owner = 0; owner < peers_; ++owner) {
+      if (owner == self_) continue;
+      if (auto message = take(round, parcel, peers_ + owner, owner)) {
+        overwrite(slice(parcel, owner), kGradient, message->payload);
+        if (applied(round, parcel)) return;
+      }
+    }
+  }
+
+  bool all_slices_came(Round round, ParcelId parcel) const {
+    for (PeerId j = 0; j < peers_; ++j)
+      if (j != self_ && !has(round, parcel, self_, j)) return false;
+    return true;
+  }
+
+  void average(Round round, ParcelId parcel) {
+    const Range r = slice(parcel, self_);
+    host_.submit(op::Combine{r, kSum, 0, {}});
+    for (PeerId j = 0; j < peers_; ++j) {
+      if (j == self_)
+        host_.submit(op::Combine{r, kSum, 1, {{share(j), kGradient}}});
+      else
+        host_.submit(op::DecodeAdd{r, kSum, share(j), take(round, parcel, self_, j)->payload});
+    }
+    host_.submit(encode(round, parcel, self_, kSum, 1, peers_ + self_));
+    state_[parcel].averaged = true;
+  }
+
+  bool applied(Round round, ParcelId parcel) {
+    if (++state_[parcel].applied < peers_) return false;
+    finish(round, parcel);
+    return true;
+  }
+
+  std::vector<State> state_;
+};
+
+}  // namespace
+
+std::unique_ptr<Exchange> make_allreduce(ExchangeHost& host) {
+  if (host.plan().codec_exact) return std::make_unique<RingAllreduce>(host);
+  return std::make_unique<CodedAllreduce>(host);
+}
+
+}  // namespace gossamer::node

@@ -1,0 +1,88 @@
+// D-PSGD (Lian et al. 2017). u_i is peer i's optimiser step; momentum and Adam state stay local.
+//
+//   adapt-then-combine     x_i ← Σ_j W_ij (x_j − u_j)     every peer steps, sends what it has then, averages
+//   overlap = true         x_i ← Σ_j W_ij x_j − u_i       x is sent before the gradient at it is computed, so
+//   that it
+//                                                         travels meanwhile; the form of the paper (its eq.
+//                                                         2)
+//
+// What travels is dense parameters: D-PSGD with a lossy code of x does not converge. In synchronous rounds
+// the message of round t itself is mixed and, once used, dropped. With staleness the newest message of each
+// neighbour is kept and mixed every round until a newer one comes; the weight of a neighbour that has not
+// been heard yet goes to the peer itself.
+#include "gossip.h"
+
+namespace gossamer::node {
+namespace {
+
+class Dpsgd final : public Gossip {
+ public:
+  explicit Dpsgd(ExchangeHost& host) : Gossip(host), newest_(host.plan().schedule.peers()) {
+    for (auto& per_parcel : newest_) per_parcel.resize(host.plan().parcels.size());
+  }
+
+  void begin_round(Round round) override {
+    Gossip::begin_round(round);
+    if (!overlap()) return;
+    const auto parcels = static_cast<ParcelId>(host_.plan().parcels.size());
+    for (ParcelId p = 0; p < parcels; ++p) host_.submit(encode(round, p));
+  }
+
+  std::vector<Op> on_ready(Round round, ParcelId parcel) override {
+    const Range r = range(parcel);
+    std::vector<Op> ops{op::Update{r, round}};
+    if (!overlap()) {
+      ops.push_back(op::Combine{r, kParameters, 1, {{-1.0f, kGradient}}});
+      ops.push_back(encode(round, parcel));
+    }
+    return ops;
+  }
+
+  void on_encoded(const Encoded& e) override {
+    for (const PeerId to : weights(e.round).out(host_.plan().self))
+      if (host_.plan().exchange.staleness || host_.link_clear(to))
+        host_.send(to, {e.round, e.parcel, e.tag, e.entries, e.payload});
+  }
+
+ private:
+  bool overlap() const { return host_.plan().exchange.overlap; }
+  Op encode(Round round, ParcelId parcel) const {
+    op::Encode e{.range = range(parcel),
+                 .src = kParameters,
+                 .minus = {},
+                 .apply_to = {},
+                 .round = round,
+                 .parcel = parcel};
+    return e;
+  }
+
+  void mix(Round round, ParcelId parcel) override {
+    const PeerId self = host_.plan().self;
+    const Range r = range(parcel);
+    float own = weights(round).self_weight(self);
+    for (const auto& e : weights(round).in(self)) {
+      refresh(round, e.peer, parcel);
+      if (!newest_[e.peer][parcel]) own += e.weight;
+    }
+    host_.submit(op::Combine{r, kParameters, own, {}});
+    for (const auto& e : weights(round).in(self))
+      if (const Payload& payload = newest_[e.peer][parcel])
+        host_.submit(op::DecodeAdd{r, kParameters, e.weight, payload});
+    if (overlap()) host_.submit(op::Combine{r, kParameters, 1, {{-1.0f, kGradient}}});
+  }
+
+  /// Moves waiting messages to newest_: all that came, or in synchronous rounds those up to this round.
+  void refresh(Round round, PeerId from, ParcelId parcel) {
+    Inbox& box = inbox(from, parcel);
+    while (!box.waiting.empty() && (!synchronous() || box.waiting.front().round <= round))
+      newest_[from][parcel] = take(from, box).payload;
+  }
+
+  std::vector<std::vector<Payload>> newest_;  ///< [peer][parcel]
+};
+
+}  // namespace
+
+std::unique_ptr<Exchange> make_dpsgd(ExchangeHost& host) { return std::make_unique<Dpsgd>(host); }
+
+}  // namespace gossamer::node

@@ -1,0 +1,26 @@
+// No messages: every peer trains alone. The control in every comparison.
+#include "exchange.h"
+
+namespace gossamer::node {
+namespace {
+
+class None final : public Exchange {
+ public:
+  explicit None(ExchangeHost& host) : host_(host) {}
+  std::vector<Op> on_ready(Round round, ParcelId parcel) override {
+    const Range r = host_.plan().parcels[parcel].range;
+    return {op::Update{r, round}, op::Combine{r, kParameters, 1, {{-1.0f, kGradient}}}};
+  }
+  void on_parcel_ready(Round, ParcelId parcel) override { host_.mixed(parcel); }
+  void on_encoded(const Encoded&) override {}
+  void on_message(PeerId from, Message message) override { host_.consumed(from, message); }
+
+ private:
+  ExchangeHost& host_;
+};
+
+}  // namespace
+
+std::unique_ptr<Exchange> make_none(ExchangeHost& host) { return std::make_unique<None>(host); }
+
+}  // namespace gossamer::node

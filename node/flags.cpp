@@ -1,0 +1,59 @@
+#include "flags.h"
+
+#include <csignal>
+
+#include "commands.h"
+
+namespace gossamer::node {
+namespace {
+
+// The one piece of state that a signal handler can reach.
+volatile std::sig_atomic_t signals_seen = 0;
+
+void on_signal(int signal) {
+  signals_seen = signals_seen + 1;
+  if (signals_seen > 1) {
+    std::signal(signal, SIG_DFL);
+    std::raise(signal);
+  }
+}
+
+}  // namespace
+
+void add_job_flags(CLI::App& command, JobFlags& flags) {
+  command.add_option("JOB", flags.path, "job file (gossamer help job)")->required();
+  command.add_option("--set", flags.overrides, "KEY=VALUE overrides a key of the job or topology file; repeatable")
+      ->allow_extra_args(false);
+  command.add_flag("--json", flags.json, "print one JSON object instead of a table");
+  command.add_flag("-q,--quiet", flags.quiet, "no progress");
+}
+
+void add_override_flag(CLI::App& command, JobFlags& flags, const std::string& flag, const std::string& key,
+                       const std::string& help) {
+  command.add_option_function<std::string>(
+      flag, [&flags, key](const std::string& value) { flags.overrides.push_back(key + "=" + value); }, help);
+}
+
+int exit_status(Outcome outcome) {
+  switch (outcome) {
+    case Outcome::finished: return kExitOk;
+    case Outcome::lost_peer: return kExitPeerLost;
+    case Outcome::bad_input: return kExitBadInput;
+    case Outcome::interrupted: return kExitInterrupted;
+    default: return kExitFailure;
+  }
+}
+
+bool interrupted() {
+  static const bool installed = [] {
+    struct sigaction action {};
+    action.sa_handler = on_signal;
+    sigemptyset(&action.sa_mask);
+    sigaction(SIGINT, &action, nullptr);
+    sigaction(SIGTERM, &action, nullptr);
+    return true;
+  }();
+  return installed && signals_seen > 0;
+}
+
+}  // namespace gossamer::node

@@ -1,0 +1,27 @@
+#pragma once
+// What the commands that take a job share: flags, Ctrl-C, exit statuses.
+#include <CLI/CLI.hpp>
+#include <string>
+#include <vector>
+
+#include "worker.h"
+
+namespace gossamer::node {
+
+struct JobFlags {
+  std::string path;
+  std::vector<std::string> overrides;   ///< "key=value"
+  bool json = false, quiet = false;
+};
+/// JOB, --set, --json, --quiet.
+void add_job_flags(CLI::App& command, JobFlags& flags);
+/// A flag that is short for --set KEY=VALUE.
+void add_override_flag(CLI::App& command, JobFlags& flags, const std::string& flag, const std::string& key,
+                       const std::string& help);
+
+int exit_status(Outcome outcome);
+
+/// From the first call on, SIGINT and SIGTERM make this true instead of ending the process; a second SIGINT ends it.
+bool interrupted();
+
+}  // namespace gossamer::node

@@ -1,0 +1,177 @@
+#include "frame.h"
+
+#include <capnp/message.h>
+#include <capnp/serialize.h>
+#include <kj/exception.h>
+#include <xxhash.h>
+
+#include <array>
+#include <cstring>
+
+#include "wire.capnp.h"
+
+namespace gossamer::node {
+namespace {
+
+template <class Blob>
+std::uint64_t hash_blob(const Blob& blob, std::uint64_t seed) {
+  return XXH3_64bits_withSeed(blob.begin(), blob.size(), seed);
+}
+
+/// Over every field but the checksum itself; scalars first, then the blobs, each seeded by what came before.
+std::uint64_t checksum(wire::Frame::Reader f) {
+  std::array<std::uint64_t, 13> w{
+      f.getVersion(),  f.getSender(),   f.getJob(),      f.getEpoch(),
+      f.getSequence(), f.getReceived(), f.getConsumed(), static_cast<std::uint64_t>(f.which())};
+  const auto scalars = [&] { return XXH3_64bits(w.data(), sizeof w); };
+  switch (f.which()) {
+    case wire::Frame::ALIVE:
+      return hash_blob(f.getAlive().getStatus(), scalars());
+    case wire::Frame::HELLO: {
+      const auto h = f.getHello();
+      w[8] = h.getHeardEpoch(), w[9] = h.getJobHash(), w[10] = h.getTopologyHash();
+      w[11] = h.getParametersHash(), w[12] = h.getDataHash() ^ h.getOldestVersion();
+      std::uint64_t hash = hash_blob(h.getName(), scalars());
+      hash = hash_blob(h.getJobText(), hash);
+      hash = hash_blob(h.getLayers(), hash);
+      return hash_blob(h.getStatus(), hash);
+    }
+    case wire::Frame::PARCEL: {
+      const auto p = f.getParcel();
+      w[8] = p.getRound(), w[9] = p.getParcel(), w[10] = p.getTag(), w[11] = p.getEntries();
+      w[12] = (std::uint64_t{p.getChunk()} << 32) | p.getChunks();
+      return hash_blob(p.getPayload(), scalars());
+    }
+  }
+  return 0;
+}
+
+kj::ArrayPtr<const kj::byte> blob(std::span<const std::byte> b) {
+  return {reinterpret_cast<const kj::byte*>(b.data()), b.size()};
+}
+kj::ArrayPtr<const kj::byte> blob(const std::vector<PeerStatus>& s) {
+  return {reinterpret_cast<const kj::byte*>(s.data()), s.size()};
+}
+std::vector<PeerStatus> statuses(capnp::Data::Reader d) {
+  std::vector<PeerStatus> s(d.size());
+  for (std::size_t i = 0; i < s.size(); ++i)
+    s[i] = d[i] <= static_cast<std::uint8_t>(PeerStatus::lost) ? static_cast<PeerStatus>(d[i])
+                                                               : PeerStatus::unknown;
+  return s;
+}
+std::string text(capnp::Text::Reader t) { return {t.cStr(), t.size()}; }
+
+void fill(wire::Frame::Builder f, const AliveBody& b) { f.initAlive().setStatus(blob(b.status)); }
+void fill(wire::Frame::Builder f, const HelloBody& b) {
+  auto h = f.initHello();
+  h.setOldestVersion(b.oldest_version);
+  h.setName(b.name);
+  h.setHeardEpoch(b.heard_epoch);
+  h.setJobHash(b.job_hash);
+  h.setJobText(b.job_text);
+  h.setTopologyHash(b.topology_hash);
+  h.setLayers(b.layers);
+  h.setParametersHash(b.parameters_hash);
+  h.setDataHash(b.data_hash);
+  h.setStatus(blob(b.status));
+}
+void fill(wire::Frame::Builder f, const ParcelBody& b) {
+  auto p = f.initParcel();
+  p.setRound(b.round);
+  p.setParcel(b.parcel);
+  p.setTag(b.tag);
+  p.setEntries(b.entries);
+  p.setChunk(b.chunk);
+  p.setChunks(b.chunks);
+  p.setPayload(blob(b.payload));
+}
+
+Frame read(wire::Frame::Reader f) {
+  Frame out;
+  out.header = {f.getVersion(),  f.getSender(),   f.getJob(),     f.getEpoch(),
+                f.getSequence(), f.getReceived(), f.getConsumed()};
+  switch (f.which()) {
+    case wire::Frame::ALIVE:
+      out.body = AliveBody{statuses(f.getAlive().getStatus())};
+      break;
+    case wire::Frame::HELLO: {
+      const auto h = f.getHello();
+      out.body =
+          HelloBody{h.getOldestVersion(), text(h.getName()),      h.getHeardEpoch(),   h.getJobHash(),
+                    text(h.getJobText()), h.getTopologyHash(),    text(h.getLayers()), h.getParametersHash(),
+                    h.getDataHash(),      statuses(h.getStatus())};
+      break;
+    }
+    case wire::Frame::PARCEL: {
+      const auto p = f.getParcel();
+      const auto d = p.getPayload();
+      out.body = ParcelBody{p.getRound(),
+                            p.getParcel(),
+                            p.getTag(),
+                            p.getEntries(),
+                            p.getChunk(),
+                            p.getChunks(),
+                            {reinterpret_cast<const std::byte*>(d.begin()), d.size()}};
+      break;
+    }
+  }
+  return out;
+}
+
+/// Bytes that a frame needs beside its blobs, so that one segment is enough.
+std::size_t first_segment_words(const Frame& frame) {
+  std::size_t bytes = 256;
+  if (const auto* p = std::get_if<ParcelBody>(&frame.body)) bytes += p->payload.size();
+  if (const auto* h = std::get_if<HelloBody>(&frame.body))
+    bytes += h->job_text.size() + h->layers.size() + h->name.size() + h->status.size();
+  if (const auto* a = std::get_if<AliveBody>(&frame.body)) bytes += a->status.size();
+  return bytes / sizeof(capnp::word) + 8;
+}
+
+}  // namespace
+
+FrameBytes encode_frame(const Frame& frame) {
+  capnp::MallocMessageBuilder message(static_cast<capnp::uint>(first_segment_words(frame)));
+  auto f = message.initRoot<wire::Frame>();
+  f.setVersion(frame.header.version);
+  f.setSender(frame.header.sender);
+  f.setJob(frame.header.job);
+  f.setEpoch(frame.header.epoch);
+  f.setSequence(frame.header.sequence);
+  f.setReceived(frame.header.received);
+  f.setConsumed(frame.header.consumed);
+  std::visit([&](const auto& body) { fill(f, body); }, frame.body);
+  f.setChecksum(checksum(f.asReader()));
+  const auto segments = message.getSegmentsForOutput();
+  const std::size_t bytes = capnp::computeSerializedSizeInWords(segments) * sizeof(capnp::word);
+  auto out = std::make_shared<std::vector<std::byte>>(bytes);
+  kj::ArrayOutputStream stream({reinterpret_cast<kj::byte*>(out->data()), out->size()});
+  capnp::writeMessage(stream, segments);
+  return out;
+}
+
+std::optional<Frame> decode_frame(std::span<const std::byte> bytes) {
+  if (bytes.size() < sizeof(capnp::word) || bytes.size() > kMaxFrameBytes ||
+      bytes.size() % sizeof(capnp::word) != 0)
+    return std::nullopt;
+  try {
+    capnp::ReaderOptions limits;
+    limits.traversalLimitInWords = 4 * kMaxFrameBytes / sizeof(capnp::word);
+    limits.nestingLimit = 8;
+    capnp::FlatArrayMessageReader message(
+        {reinterpret_cast<const capnp::word*>(bytes.data()), bytes.size() / sizeof(capnp::word)}, limits);
+    const auto f = message.getRoot<wire::Frame>();
+    if (f.which() > wire::Frame::PARCEL || checksum(f) != f.getChecksum()) return std::nullopt;
+    return read(f);
+  } catch (const kj::Exception&) {
+    return std::nullopt;
+  }
+}
+
+std::uint64_t hash_bytes(std::span<const std::byte> bytes, std::uint64_t seed) {
+  return XXH3_64bits_withSeed(bytes.data(), bytes.size(), seed);
+}
+std::uint64_t hash_text(std::string_view text) { return XXH3_64bits(text.data(), text.size()); }
+std::uint64_t hash_floats(std::span<const float> x) { return XXH3_64bits(x.data(), x.size_bytes()); }
+
+}  // namespace gossamer::node

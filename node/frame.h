@@ -1,0 +1,79 @@
+#pragma once
+// Frames between peers, in memory and as Cap'n Proto bytes (wire.capnp).
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "data_plane.h"
+
+namespace gossamer::node {
+
+constexpr std::uint16_t kWireVersion = 0x0100, kOldestWireVersion = 0x0100;
+/// Payload bytes of one frame at most; larger payloads travel in chunks.
+constexpr std::size_t kChunkBytes = std::size_t{1} << 20;
+/// Bytes of one frame at most; a transport refuses larger ones unread.
+constexpr std::size_t kMaxFrameBytes = kChunkBytes + (std::size_t{1} << 17);
+
+/// What a peer knows of another; knowledge only ever grows, so that two views merge by maximum.
+enum class PeerStatus : std::uint8_t {
+  unknown,  ///< not heard of
+  started,  ///< runs, but not yet in touch with all its neighbours
+  present,  ///< in touch with all its neighbours
+  done,     ///< has finished its rounds, still serves
+  left,     ///< ended before its last round, and said so
+  lost,     ///< gone without a word
+};
+
+struct AliveBody {
+  std::vector<PeerStatus> status;
+};
+
+struct HelloBody {
+  std::uint16_t oldest_version = kOldestWireVersion;
+  std::string name;
+  std::uint64_t heard_epoch = 0;
+  std::uint64_t job_hash = 0;
+  std::string job_text;
+  std::uint64_t topology_hash = 0;
+  std::string layers;
+  std::uint64_t parameters_hash = 0, data_hash = 0;
+  std::vector<PeerStatus> status;
+};
+
+struct ParcelBody {
+  Round round = 0;
+  ParcelId parcel = 0;
+  std::uint32_t tag = 0;
+  std::uint64_t entries = 0;
+  std::uint32_t chunk = 0, chunks = 1;
+  std::span<const std::byte> payload;  ///< decoded frames: points into the frame's bytes
+};
+
+struct FrameHeader {
+  std::uint16_t version = kWireVersion;
+  std::uint32_t sender = 0;
+  std::uint64_t job = 0, epoch = 0, sequence = 0, received = 0, consumed = 0;
+};
+
+struct Frame {
+  FrameHeader header;
+  std::variant<AliveBody, HelloBody, ParcelBody> body;
+};
+
+using FrameBytes = std::shared_ptr<const std::vector<std::byte>>;
+
+FrameBytes encode_frame(const Frame& frame);
+/// Empty where the bytes are no frame (malformed, wrong checksum, too large). `bytes` must outlive the result
+/// and start at a multiple of 8.
+std::optional<Frame> decode_frame(std::span<const std::byte> bytes);
+
+std::uint64_t hash_bytes(std::span<const std::byte> bytes, std::uint64_t seed = 0);
+std::uint64_t hash_text(std::string_view text);
+std::uint64_t hash_floats(std::span<const float> x);
+
+}  // namespace gossamer::node

@@ -1,0 +1,70 @@
+#include "gossip.h"
+
+#include <algorithm>
+
+namespace gossamer::node {
+
+Gossip::Gossip(ExchangeHost& host) : host_(host) {
+  const Plan& plan = host.plan();
+  stepped_.assign(plan.parcels.size(), false);
+  inboxes_.resize(plan.schedule.peers());
+  for (const PeerId j : plan.schedule.links(plan.self)) inboxes_[j].resize(plan.parcels.size());
+}
+
+void Gossip::on_message(PeerId from, Message message) {
+  const ParcelId parcel = message.parcel;
+  Inbox& box = inboxes_[from][parcel];
+  if (box.seen && message.round <= *box.seen) {  // rounds of a link ascend; anything else is not of this run
+    host_.consumed(from, message);
+    return;
+  }
+  box.seen = message.round;
+  box.waiting.push_back(std::move(message));
+  try_mix(parcel);
+}
+
+void Gossip::on_parcel_ready(Round round, ParcelId parcel) {
+  after_step(round, parcel);
+  stepped_[parcel] = true;
+  try_mix(parcel);
+}
+
+/// The newest round ≤ round − staleness in which `from` sends to this peer must have come.
+bool Gossip::heard_enough(PeerId from, ParcelId parcel) const {
+  const auto staleness = host_.plan().exchange.staleness;
+  if (!staleness || *staleness > round_) return true;
+  const auto& schedule = host_.plan().schedule;
+  const Round latest = round_ - *staleness;
+  for (Round back = 0; back < schedule.period() && back <= latest; ++back) {
+    const auto row = schedule.at(latest - back).in(host_.plan().self);
+    if (std::none_of(row.begin(), row.end(), [&](const auto& e) { return e.peer == from; })) continue;
+    const auto& seen = inboxes_[from][parcel].seen;
+    return seen && *seen >= latest - back;
+  }
+  return true;
+}
+
+void Gossip::try_mix(ParcelId parcel) {
+  if (!stepped_[parcel]) return;
+  const auto row = weights(round_).in(host_.plan().self);
+  if (!std::all_of(row.begin(), row.end(), [&](const auto& e) { return heard_enough(e.peer, parcel); }))
+    return;
+  Round oldest = 0;
+  for (const auto& e : row) {
+    const auto& seen = inboxes_[e.peer][parcel].seen;
+    if (seen && *seen < round_) oldest = std::max(oldest, round_ - *seen);
+  }
+  host_.saw_staleness(oldest);
+  stepped_[parcel] = false;
+  mix(round_, parcel);
+  host_.mixed(parcel);
+}
+
+Message Gossip::take(PeerId from, Inbox& box) {
+  Message m = std::move(box.waiting.front());
+  box.waiting.pop_front();
+  host_.consumed(from, m);
+  return m;
+}
+
+}  // namespace gossamer::node

@@ -1,0 +1,46 @@
+#pragma once
+// What all gossip methods share: when a parcel may mix. A parcel mixes when its own step is done and every
+// expected neighbour has seen + staleness ≥ round: 0 is synchronous, s bounded staleness, unbounded never
+// waits.
+#include <deque>
+#include <vector>
+
+#include "exchange.h"
+
+namespace gossamer::node {
+
+class Gossip : public Exchange {
+ public:
+  explicit Gossip(ExchangeHost& host);
+  void begin_round(Round round) override { round_ = round; }
+  void on_parcel_ready(Round round, ParcelId parcel) final;
+  void on_message(PeerId from, Message message) final;
+
+ protected:
+  /// A neighbour's messages on one parcel.
+  struct Inbox {
+    std::deque<Message> waiting;  ///< rounds ascending
+    std::optional<Round> seen;    ///< newest round that came
+  };
+  /// After the own step and before waiting for others (asynchronous methods encode per link here).
+  virtual void after_step(Round, ParcelId) {}
+  /// Submits the ops that mix the parcel; everything that the round needs has come.
+  virtual void mix(Round round, ParcelId parcel) = 0;
+
+  Inbox& inbox(PeerId from, ParcelId parcel) { return inboxes_[from][parcel]; }
+  const topology::MixingMatrix& weights(Round round) const { return host_.plan().schedule.at(round); }
+  Range range(ParcelId parcel) const { return host_.plan().parcels[parcel].range; }
+  bool synchronous() const { return host_.plan().exchange.staleness == 0; }
+  /// Takes the front message of the inbox, acknowledging it as used.
+  Message take(PeerId from, Inbox& box);
+  ExchangeHost& host_;
+
+ private:
+  void try_mix(ParcelId parcel);
+  bool heard_enough(PeerId from, ParcelId parcel) const;
+  Round round_ = 0;
+  std::vector<bool> stepped_;                ///< per parcel: own step of round_ is done, not mixed yet
+  std::vector<std::vector<Inbox>> inboxes_;  ///< [peer][parcel]
+};
+
+}  // namespace gossamer::node

@@ -1,0 +1,142 @@
+#include "link.h"
+
+#include <algorithm>
+#include <cassert>
+#include <cmath>
+
+namespace gossamer::node {
+namespace {
+
+constexpr std::size_t kMostEarlyFrames = 4096;  ///< held while an earlier one is missing
+constexpr std::size_t kMostResentAtOnce = 16;
+constexpr double kLongestResend_s = 5;
+
+}  // namespace
+
+void Link::send(const Message& message, std::uint32_t priority, double now) {
+  const std::span<const std::byte> all(*message.payload);
+  const auto chunks =
+      static_cast<std::uint32_t>(std::max<std::size_t>(1, (all.size() + kChunkBytes - 1) / kChunkBytes));
+  for (std::uint32_t c = 0; c < chunks; ++c) {
+    const std::size_t begin = c * kChunkBytes;
+    ParcelBody body{message.round,
+                    message.parcel,
+                    message.tag,
+                    message.entries,
+                    c,
+                    chunks,
+                    all.subspan(begin, std::min(kChunkBytes, all.size() - begin))};
+    Frame frame;
+    frame.header.sequence = next_;
+    frame.body = body;
+    outstanding_.push_back({next_++, std::move(frame), message.payload, priority, now});
+    put(outstanding_.back());
+  }
+  counters_.data_entries_out += message.entries;
+}
+
+void Link::put(Outstanding& o) { counters_.data_bytes_out += send_(o.frame, o.priority); }
+
+FrameHeader Link::stamp(FrameHeader header) {
+  header.received = sent_received_ = received_;
+  header.consumed = sent_consumed_ = consumed_;
+  return header;
+}
+
+void Link::acknowledged(const FrameHeader& header, double now) {
+  if (header.received >= next_ || header.consumed > header.received) return;  // never sent: not from our link
+  peer_consumed_ = std::max(peer_consumed_, header.consumed);
+  if (header.received <= peer_received_) return;
+  peer_received_ = header.received;
+  backoff_ = 1;
+  while (!outstanding_.empty() && outstanding_.front().sequence <= peer_received_) {
+    if (!outstanding_.front().resent) measure(now - outstanding_.front().sent_at);
+    outstanding_.pop_front();
+  }
+}
+
+/// Smoothed round trip and its deviation, as TCP keeps them (RFC 6298).
+void Link::measure(double round_trip) {
+  if (smoothed_ == 0) {
+    smoothed_ = round_trip;
+    deviation_ = round_trip / 2;
+    return;
+  }
+  deviation_ += (std::abs(round_trip - smoothed_) - deviation_) / 4;
+  smoothed_ += (round_trip - smoothed_) / 8;
+}
+
+double Link::resend_after() const {
+  return std::min(kLongestResend_s, backoff_ * std::max(least_resend_s_, smoothed_ + 4 * deviation_));
+}
+
+std::optional<double> Link::resend_due(double now) {
+  if (outstanding_.empty()) return std::nullopt;
+  const double patience = resend_after();
+  if (now + 1e-9 < outstanding_.front().sent_at + patience) return outstanding_.front().sent_at + patience;
+  std::size_t resent = 0;
+  for (auto& o : outstanding_) {
+    if (resent == kMostResentAtOnce || now + 1e-9 < o.sent_at + patience) break;
+    o.sent_at = now;
+    o.resent = true;
+    put(o);
+    ++resent;
+  }
+  counters_.resent += resent;
+  backoff_ = std::min(backoff_ * 2, 16.0);
+  return now + resend_after();
+}
+
+std::vector<Message> Link::receive(const FrameHeader& header, const ParcelBody& body) {
+  std::vector<Message> out;
+  if (header.sequence <= received_) {
+    ++counters_.duplicates;
+    sent_received_ = received_ - 1;  // the other side has not heard: say it again
+    return out;
+  }
+  if (header.sequence > received_ + 1) {
+    if (early_.size() >= kMostEarlyFrames) return out;  // it will be resent
+    const auto [at, added] =
+        early_.try_emplace(header.sequence, Early{body, {body.payload.begin(), body.payload.end()}});
+    ++(added ? counters_.reordered : counters_.duplicates);
+    return out;
+  }
+  ++received_;
+  append(body, body.payload, out);
+  for (auto next = early_.find(received_ + 1); next != early_.end(); next = early_.find(received_ + 1)) {
+    ++received_;
+    append(next->second.body, next->second.payload, out);
+    early_.erase(next);
+  }
+  return out;
+}
+
+void Link::append(const ParcelBody& body, std::span<const std::byte> payload, std::vector<Message>& out) {
+  if (body.chunk != next_chunk_ || body.chunks == 0 || body.chunk >= body.chunks) {
+    ++counters_.refused;
+    next_chunk_ = 0;
+    partial_.clear();
+    consume(received_);
+    return;
+  }
+  partial_.insert(partial_.end(), payload.begin(), payload.end());
+  if (++next_chunk_ < body.chunks) {
+    consume(received_);
+    return;
+  }
+  next_chunk_ = 0;
+  out.push_back({body.round, body.parcel, body.tag, body.entries,
+                 std::make_shared<const std::vector<std::byte>>(std::move(partial_)), received_});
+  partial_.clear();
+}
+
+void Link::consume(std::uint64_t sequence) {
+  if (sequence <= consumed_) return;
+  consumed_ahead_.insert(sequence);
+  while (!consumed_ahead_.empty() && *consumed_ahead_.begin() == consumed_ + 1) {
+    consumed_ahead_.erase(consumed_ahead_.begin());
+    ++consumed_;
+  }
+}
+
+}  // namespace gossamer::node

@@ -1,0 +1,92 @@
+#pragma once
+// One direction-pair between two neighbours: parcels are numbered, delivered once and in order, and resent
+// until they are acknowledged. The transport below may lose, duplicate and reorder (a TCP connection that
+// broke; the simulator).
+#include <deque>
+#include <functional>
+#include <map>
+#include <optional>
+#include <set>
+#include <vector>
+
+#include "frame.h"
+
+namespace gossamer::node {
+
+/// A whole payload, reassembled from its chunks.
+struct Message {
+  Round round = 0;
+  ParcelId parcel = 0;
+  std::uint32_t tag = 0;
+  std::uint64_t entries = 0;
+  Payload payload;
+  std::uint64_t sequence = 0;  ///< of its last chunk; for Link::consume
+};
+
+/// Counters of one link; bytes are whole frames, chunk frames of parcels counted apart in data_*.
+struct LinkCounters {
+  std::uint64_t bytes_out = 0, bytes_in = 0;
+  std::uint64_t data_bytes_out = 0,
+                data_entries_out = 0;  ///< resent frames included in bytes, not in entries
+  std::uint64_t resent = 0, duplicates = 0, reordered = 0, refused = 0;
+};
+
+class Link {
+ public:
+  /// send puts a frame on the wire; the header's sender, job and epoch are filled in by it.
+  using Send = std::function<std::size_t(Frame, std::uint32_t priority)>;
+  Link(Send send, double least_resend_s) : send_(std::move(send)), least_resend_s_(least_resend_s) {}
+
+  /// Cuts the payload into chunks, numbers and sends them.
+  void send(const Message& message, std::uint32_t priority, double now);
+  /// Whole messages that became deliverable by this frame, in order.
+  std::vector<Message> receive(const FrameHeader& header, const ParcelBody& body);
+  /// Acknowledgements that any frame carries.
+  void acknowledged(const FrameHeader& header, double now);
+  void consume(std::uint64_t sequence);  ///< of a message that has been used
+  /// Resends what has waited too long; returns when to look again (empty: nothing outstanding).
+  std::optional<double> resend_due(double now);
+  /// Marks acknowledgements as carried by a frame that is being sent now.
+  FrameHeader stamp(FrameHeader header);
+  /// Something was received that the other side does not know of yet.
+  bool owes_acknowledgement() const { return sent_received_ != received_ || sent_consumed_ != consumed_; }
+
+  std::size_t unconsumed() const { return static_cast<std::size_t>(next_ - 1 - peer_consumed_); }
+  bool all_received() const { return outstanding_.empty(); }
+  LinkCounters& counters() { return counters_; }
+  const LinkCounters& counters() const { return counters_; }
+
+ private:
+  struct Outstanding {
+    std::uint64_t sequence;
+    Frame frame;
+    Payload payload;  ///< keeps the frame's span alive
+    std::uint32_t priority;
+    double sent_at;
+    bool resent = false;
+  };
+  struct Early {
+    ParcelBody body;
+    std::vector<std::byte> payload;
+  };
+  void put(Outstanding& o);
+  void append(const ParcelBody& body, std::span<const std::byte> payload, std::vector<Message>& out);
+  void measure(double round_trip);
+  double resend_after() const;
+
+  Send send_;
+  double least_resend_s_;
+  std::deque<Outstanding> outstanding_;
+  std::uint64_t next_ = 1, peer_received_ = 0, peer_consumed_ = 0;
+  double smoothed_ = 0, deviation_ = 0;
+  double backoff_ = 1;
+
+  std::uint64_t received_ = 0, consumed_ = 0, sent_received_ = 0, sent_consumed_ = 0;
+  std::map<std::uint64_t, Early> early_;
+  std::set<std::uint64_t> consumed_ahead_;
+  std::vector<std::byte> partial_;
+  std::uint32_t next_chunk_ = 0;
+  LinkCounters counters_;
+};
+
+}  // namespace gossamer::node

@@ -1,0 +1,126 @@
+#include "membership.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cassert>
+#include <limits>
+
+#include "gossamer/node/job.h"
+
+namespace gossamer::node {
+
+Membership::Membership(MembershipSpec spec, double now)
+    : spec_(std::move(spec)), started_(now), status_(spec_.names.size(), PeerStatus::unknown) {
+  for (const PeerId p : spec_.links) neighbours_.push_back({.peer = p, .broken_at = {}});
+  status_[spec_.self] = neighbours_.empty() ? PeerStatus::present : PeerStatus::started;
+}
+
+const Membership::Neighbour& Membership::of(PeerId peer) const {
+  const auto at = std::find_if(neighbours_.begin(), neighbours_.end(), [&](const auto& n) { return n.peer == peer; });
+  assert(at != neighbours_.end());
+  return *at;
+}
+Membership::Neighbour& Membership::of(PeerId peer) {
+  return const_cast<Neighbour&>(static_cast<const Membership*>(this)->of(peer));
+}
+
+std::string Membership::on_hello(PeerId from, const FrameHeader& header, const HelloBody& theirs, double now) {
+  const HelloBody& ours = spec_.hello;
+  const auto differ = [&](const char* what, auto here, auto there) {
+    return fmt::format("{}: here {}, at peer '{}' {}", what, here, theirs.name, there);
+  };
+  if (header.version < ours.oldest_version || kWireVersion < theirs.oldest_version)
+    return differ("wire version", fmt::format("{}.{}", kWireVersion >> 8, kWireVersion & 255),
+                  fmt::format("{}.{}", header.version >> 8, header.version & 255));
+  if (theirs.name != spec_.names[from])
+    return differ(fmt::format("name of peer {}", from).c_str(), spec_.names[from], theirs.name);
+  if (theirs.job_hash != ours.job_hash) {
+    const std::string line = first_difference(ours.job_text, theirs.job_text);
+    return fmt::format("job: {} (there = peer '{}')", line.empty() ? "hashes differ" : line, theirs.name);
+  }
+  if (theirs.topology_hash != ours.topology_hash) return differ("topology hash", ours.topology_hash, theirs.topology_hash);
+  if (theirs.layers != ours.layers) return differ("layer table", ours.layers, theirs.layers);
+  if (theirs.data_hash != ours.data_hash) return differ("data set hash", ours.data_hash, theirs.data_hash);
+  if (theirs.parameters_hash != ours.parameters_hash)
+    return differ("hash of the initial parameters", ours.parameters_hash, theirs.parameters_hash);
+  Neighbour& n = of(from);
+  n.epoch = header.epoch;
+  n.last_heard = now;
+  n.broken_at.reset();
+  n.linked = theirs.heard_epoch == spec_.epoch;
+  if (std::all_of(neighbours_.begin(), neighbours_.end(), [](const auto& x) { return x.linked; }))
+    set(spec_.self, PeerStatus::present);
+  return {};
+}
+
+bool Membership::heard(PeerId from, std::uint64_t epoch, double now) {
+  Neighbour& n = of(from);
+  if (n.epoch == 0 || n.epoch != epoch) return false;
+  n.last_heard = now;
+  n.broken_at.reset();
+  return true;
+}
+
+bool Membership::restarted(PeerId from, std::uint64_t epoch) const {
+  const Neighbour& n = of(from);
+  return n.epoch != 0 && n.epoch != epoch;
+}
+
+bool Membership::set(PeerId peer, PeerStatus status) {
+  if (status_[peer] >= status) return false;
+  status_[peer] = status;
+  return true;
+}
+
+bool Membership::merge(const std::vector<PeerStatus>& theirs) {
+  bool news = false;
+  for (PeerId p = 0; p < std::min(theirs.size(), status_.size()); ++p)
+    if (p != spec_.self) news |= set(p, theirs[p]);
+  return news;
+}
+
+void Membership::on_broken(PeerId link, double now) {
+  Neighbour& n = of(link);
+  if (n.epoch != 0 && !n.broken_at) n.broken_at = now;
+}
+
+double Membership::verdict_at(const Neighbour& n) const {
+  const bool expected = n.epoch != 0 && status_[n.peer] < PeerStatus::done;
+  if (!expected) return std::numeric_limits<double>::infinity();
+  const double silence = n.last_heard + spec_.silence_timeout_s;
+  return n.broken_at ? std::min(silence, *n.broken_at + kBrokenGrace_s) : silence;
+}
+
+bool Membership::find_lost(double now) {
+  bool news = false;
+  for (const auto& n : neighbours_)
+    if (now + 1e-9 >= verdict_at(n)) news |= set(n.peer, PeerStatus::lost);
+  return news;
+}
+
+double Membership::next_deadline() const {
+  double t = std::numeric_limits<double>::infinity();
+  for (const auto& n : neighbours_) t = std::min(t, verdict_at(n));
+  return t;
+}
+
+HelloBody Membership::hello_for(PeerId to) const {
+  HelloBody h = spec_.hello;
+  h.heard_epoch = of(to).epoch;
+  h.status = status_;
+  return h;
+}
+
+bool Membership::all_at_least(PeerStatus least) const {
+  return std::all_of(status_.begin(), status_.end(), [&](PeerStatus s) { return s >= least; });
+}
+
+std::vector<std::string> Membership::names_with(PeerStatus status) const {
+  std::vector<std::string> names;
+  for (PeerId p = 0; p < status_.size(); ++p)
+    if (status_[p] == status) names.push_back(spec_.names[p]);
+  return names;
+}
+
+}  // namespace gossamer::node

@@ -1,0 +1,75 @@
+#pragma once
+// Who takes part: the ready handshake before the first round, signs of life, and what is known of every peer. Control
+// only; time comes in as an argument.
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "frame.h"
+#include "gossamer/topology/schedule.h"
+
+namespace gossamer::node {
+
+using topology::PeerId;
+
+struct MembershipSpec {
+  PeerId self = 0;
+  std::vector<std::string> names;      ///< of all peers
+  std::vector<PeerId> links;           ///< peers that frames are exchanged with
+  HelloBody hello;                     ///< what this peer stands for; heard_epoch and status are filled in
+  std::uint64_t epoch = 0;
+  double join_timeout_s = 60;
+  double silence_timeout_s = 4;
+};
+
+/// Time from a broken connection to the verdict, unless the peer is heard again.
+constexpr double kBrokenGrace_s = 1.0;
+constexpr double kHelloEvery_s = 0.2;
+constexpr double kAliveEvery_s = 0.5;
+
+class Membership {
+ public:
+  Membership(MembershipSpec spec, double now);
+
+  /// A hello from a link. Returns what differs ("" where all agrees).
+  std::string on_hello(PeerId from, const FrameHeader& header, const HelloBody& hello, double now);
+  /// Whether frames of this epoch are that neighbour's; also counts as a sign of life.
+  bool heard(PeerId from, std::uint64_t epoch, double now);
+  /// Merges what another peer knows; true where something was news.
+  bool merge(const std::vector<PeerStatus>& theirs);
+  void on_broken(PeerId link, double now);
+  /// A peer was started anew while the others train.
+  bool restarted(PeerId from, std::uint64_t epoch) const;
+
+  /// Marks links that have been silent too long as lost; true where that is news.
+  bool find_lost(double now);
+  double next_deadline() const;
+  HelloBody hello_for(PeerId to) const;
+
+  bool set(PeerId peer, PeerStatus status);
+  PeerStatus status(PeerId peer) const { return status_[peer]; }
+  const std::vector<PeerStatus>& all() const { return status_; }
+  bool all_at_least(PeerStatus least) const;
+  double join_deadline() const { return started_ + spec_.join_timeout_s; }
+  std::vector<std::string> names_with(PeerStatus status) const;
+  const std::vector<PeerId>& links() const { return spec_.links; }
+
+ private:
+  struct Neighbour {
+    PeerId peer;
+    std::uint64_t epoch = 0;     ///< 0: not heard yet
+    bool linked = false;         ///< both sides have each other's hello
+    double last_heard = 0;
+    std::optional<double> broken_at;
+  };
+  Neighbour& of(PeerId peer);
+  const Neighbour& of(PeerId peer) const;
+  double verdict_at(const Neighbour& n) const;
+
+  MembershipSpec spec_;
+  double started_;
+  std::vector<Neighbour> neighbours_;
+  std::vector<PeerStatus> status_;
+};
+
+}  // namespace gossamer::node

@@ -1,0 +1,125 @@
+#include "replica.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cassert>
+#include <cmath>
+
+namespace gossamer::node {
+namespace {
+
+/// Floats that are combined at a time, so that a block stays in the first-level cache over all its terms.
+constexpr std::size_t kBlock = 2048;
+
+void add_scaled(float factor, const float* src, float* dst, std::size_t n) {
+  for (std::size_t i = 0; i < n; ++i) dst[i] += factor * src[i];
+}
+
+void scale(float factor, float* dst, std::size_t n) {
+  if (factor == 1.0f) return;
+  if (factor == 0.0f) {
+    std::fill_n(dst, n, 0.0f);
+    return;
+  }
+  for (std::size_t i = 0; i < n; ++i) dst[i] *= factor;
+}
+
+}  // namespace
+
+Replica::Replica(ReplicaParts parts, std::span<const float> x0, std::size_t slots)
+    : parts_(std::move(parts)), dense_(compress::make_codec("dense")) {
+  const std::size_t n = parts_.objective->buffer_size();
+  assert(x0.size() == n);
+  slots_.resize(2 + slots);
+  for (auto& s : slots_) s.assign(x0.begin(), x0.end());
+  std::fill(slots_[kGradient].begin(), slots_[kGradient].end(), 0.0f);
+  parcels_of_layer_.resize(parts_.objective->layers().size());
+  for (ParcelId p = 0; p < parts_.parcels.size(); ++p)
+    parcels_of_layer_[parts_.parcels[p].layer].push_back(p);
+}
+
+void Replica::run(const Op& op, const Post& post) {
+  std::visit([&](const auto& o) { run_one(o, post); }, op);
+}
+
+void Replica::run(const Gradient& gradient, const Post& post, const std::function<void()>& between_layers) {
+  const optim::Batch& batch = parts_.batches->next();
+  const auto on_layer = [&](std::size_t layer) {
+    const auto& parcels = parcels_of_layer_[layer];
+    for (auto p = parcels.rbegin(); p != parcels.rend(); ++p) {
+      for (const Op& o : gradient.on_ready[*p]) run(o, post);
+      post(ParcelReady{gradient.round, *p});
+    }
+    between_layers();
+  };
+  const double loss = parts_.objective->gradient(slots_[kParameters], batch, slots_[kGradient], on_layer);
+  if (!std::isfinite(loss))
+    throw std::runtime_error(
+        fmt::format("the training loss became {} in round {}: lower optimizer.learning_rate "
+                    "(or exchange.gamma)",
+                    loss, gradient.round));
+  post(GradientDone{gradient.round, loss, batch.size});
+}
+
+void Replica::evaluate(Round round, const Post& post) {
+  post(Evaluated{round, optim::evaluate(*parts_.objective, parameters(), *parts_.test)});
+}
+
+void Replica::run_one(const op::Update& o, const Post&) {
+  const auto g = at(kGradient, o.range);
+  parts_.optimizer->step(o.round, o.range.begin, at(kParameters, o.range), g, g);
+}
+
+void Replica::run_one(const op::Combine& o, const Post&) {
+  for (std::size_t b = 0; b < o.range.size; b += kBlock) {
+    const std::size_t n = std::min(kBlock, o.range.size - b);
+    float* dst = slots_[o.dst].data() + o.range.begin + b;
+    scale(o.keep, dst, n);
+    for (const auto& [factor, src] : o.terms) {
+      assert(src != o.dst);
+      add_scaled(factor, slots_[src].data() + o.range.begin + b, dst, n);
+    }
+  }
+}
+
+void Replica::run_one(const op::Encode& o, const Post& post) {
+  std::span<const float> v = at(o.src, o.range);
+  if (o.minus) {
+    if (difference_.size() < o.range.size) difference_.resize(o.range.size);
+    const auto m = at(*o.minus, o.range);
+    for (std::size_t i = 0; i < o.range.size; ++i) difference_[i] = v[i] - m[i];
+    v = {difference_.data(), o.range.size};
+  }
+  const compress::Codec& codec = o.exact ? *dense_ : *parts_.codec;
+  const std::size_t most = codec.max_bytes(o.range.size);
+  if (encoded_.size() < most) encoded_.resize(most);
+  const compress::RandomKey key{parts_.seed, parts_.peer, static_cast<std::uint32_t>(o.range.begin / 16),
+                                o.round * 2 + (o.feedback > 0 ? 1u : 0u)};
+  std::size_t bytes = 0;
+  try {
+    bytes = o.feedback >= 0
+                ? codec.encode_feedback(v, feedback(o.feedback, o.range.begin), key, workspace_, encoded_)
+                : codec.encode(v, key, workspace_, encoded_);
+  } catch (const compress::EncodeError& e) {
+    throw std::runtime_error(
+        fmt::format("{} in round {}: the run diverged; lower optimizer.learning_rate "
+                    "(or exchange.gamma)",
+                    e.what(), o.round));
+  }
+  auto payload = std::make_shared<const std::vector<std::byte>>(encoded_.begin(), encoded_.begin() + bytes);
+  if (o.apply_to) compress::decode_add(*payload, 1.0f, at(*o.apply_to, o.range));
+  post(Encoded{o.round, o.parcel, o.tag, o.range.size, std::move(payload)});
+}
+
+void Replica::run_one(const op::DecodeAdd& o, const Post&) {
+  compress::decode_add(*o.payload, o.weight, at(o.dst, o.range));
+}
+
+compress::FeedbackState& Replica::feedback(int number, std::size_t begin) {
+  for (auto& f : feedback_)
+    if (f.number == number && f.begin == begin) return f.state;
+  return feedback_.emplace_back(Feedback{number, begin, {}}).state;
+}
+
+}  // namespace gossamer::node

@@ -1,0 +1,68 @@
+#pragma once
+// The floats of one peer: parameters, gradient, optimiser state, residuals, estimates of neighbours.
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "aligned.h"
+#include "data_plane.h"
+#include "gossamer/compress/codec.h"
+#include "gossamer/optim/data.h"
+#include "gossamer/optim/objective.h"
+#include "gossamer/optim/optimizer.h"
+#include "parcel.h"
+
+namespace gossamer::node {
+
+/// What a replica is made of. The objective may be shared with other replicas of the same thread.
+struct ReplicaParts {
+  std::shared_ptr<optim::Objective> objective;
+  std::unique_ptr<optim::Optimizer> optimizer;
+  std::unique_ptr<optim::BatchStream> batches;
+  std::shared_ptr<const optim::Dataset> test;
+  std::shared_ptr<const compress::Codec> codec;
+  std::vector<Parcel> parcels;
+  std::uint64_t seed = 0;
+  std::uint32_t peer = 0;
+};
+
+/// Executes commands on the calling thread; one thread at a time.
+class Replica {
+ public:
+  using Post = std::function<void(DataEvent)>;
+  /// Starts at the parameters x0 (buffer_size floats). Slots 2 … 2+slots−1 start as copies of x0.
+  Replica(ReplicaParts parts, std::span<const float> x0, std::size_t slots);
+
+  void run(const Op& op, const Post& post);
+  /// between_layers is called after each layer's on_ready ops.
+  void run(const Gradient& gradient, const Post& post, const std::function<void()>& between_layers);
+  void evaluate(Round round, const Post& post);
+
+  std::span<const float> parameters() const { return slot(kParameters); }
+  std::span<const float> slot(Slot s) const { return {slots_[s].data(), slots_[s].size()}; }
+
+ private:
+  std::span<float> at(Slot s, Range r) { return {slots_[s].data() + r.begin, r.size}; }
+  void run_one(const op::Update& o, const Post&);
+  void run_one(const op::Combine& o, const Post&);
+  void run_one(const op::Encode& o, const Post&);
+  void run_one(const op::DecodeAdd& o, const Post&);
+  compress::FeedbackState& feedback(int number, std::size_t begin);
+
+  ReplicaParts parts_;
+  std::shared_ptr<const compress::Codec> dense_;
+  std::vector<AlignedFloats> slots_;
+  std::vector<std::vector<ParcelId>> parcels_of_layer_;
+  struct Feedback {
+    int number;
+    std::size_t begin;
+    compress::FeedbackState state;
+  };
+  std::vector<Feedback> feedback_;
+  compress::Workspace workspace_;
+  AlignedFloats difference_;
+  std::vector<std::byte> encoded_;
+};
+
+}  // namespace gossamer::node

@@ -1,0 +1,117 @@
+#include "setup.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "gossamer/node/safetensors.h"
+
+namespace gossamer::node {
+namespace {
+
+optim::SplitSpec split_of(const Job& job) {
+  optim::SplitSpec split{job.split, job.run.seed, {}};
+  for (const auto& p : job.peers) split.batches.push_back(p.batch);
+  return split;
+}
+
+void check_data(const Job& job, const optim::Data& data) {
+  if (data.test->features() != data.train->features())
+    throw ConfigError(fmt::format("{}: training rows have {} features and test rows {}; they must be the same", job.path,
+                                  data.train->features(), data.test->features()));
+  if (data.train->classes() < 2 && job.model.kind != "quadratic")
+    throw ConfigError(fmt::format("{}: model '{}' needs labels of at least 2 classes; the data has {}", job.path,
+                                  job.model.kind, data.train->classes()));
+}
+
+std::string layer_text(const std::vector<optim::Layer>& layers) {
+  std::string text;
+  for (const auto& l : layers) text += fmt::format("{}:{}+{} ", l.name, l.offset, l.size);
+  return text;
+}
+
+}  // namespace
+
+Prepared prepare(Job job) {
+  Prepared p;
+  p.data = optim::load_data(job.data);
+  check_data(job, p.data);
+  job.model.features = p.data.train->features();
+  job.model.classes = p.data.train->classes();
+  p.job = std::move(job);
+  const Job& j = p.job;
+  p.rounds_per_epoch = std::max<std::uint64_t>(1, optim::make_sampler(split_of(j), p.data.train, 0)->steps_per_epoch());
+  p.rounds = j.run.rounds > 0
+                 ? j.run.rounds
+                 : static_cast<std::uint64_t>(std::max(1.0, std::round(j.run.epochs * static_cast<double>(p.rounds_per_epoch))));
+  p.job.optimizer.total_steps = p.rounds;
+  const auto objective = make_objective(p);
+  p.layers = objective->layers();
+  p.parameters = objective->parameters();
+  p.initial.resize(objective->buffer_size());
+  if (j.initial.empty())
+    objective->initialise(j.run.seed, p.initial);
+  else
+    read_safetensors(j.initial, p.layers, p.initial);
+  p.shared_text = to_toml(p.job, true);
+  return p;
+}
+
+std::unique_ptr<optim::Objective> make_objective(const Prepared& prepared) {
+  return optim::make_objective(prepared.job.model);
+}
+
+WorkerSpec worker_spec(const Prepared& prepared, PeerId self, std::uint64_t epoch, std::uint64_t session) {
+  const Job& job = prepared.job;
+  WorkerSpec spec{make_plan(job, self), {}};
+  spec.plan.parcels = make_parcels(prepared.layers, job.exchange.parcel);
+  spec.membership.self = self;
+  spec.membership.names = job.peer_names();
+  spec.membership.links = spec.plan.schedule.links(self);
+  spec.membership.epoch = epoch;
+  spec.membership.join_timeout_s = job.run.join_timeout;
+  spec.membership.silence_timeout_s = job.run.silence_timeout;
+  HelloBody& hello = spec.membership.hello;
+  hello.name = job.peers[self].name;
+  hello.job_text = prepared.shared_text;
+  hello.job_hash = hash_text(prepared.shared_text);
+  std::uint64_t topology = hash_text(job.graph.kind);
+  for (std::size_t t = 0; t < spec.plan.schedule.period(); ++t)
+    for (PeerId i = 0; i < job.peers.size(); ++i)
+      for (const auto& e : spec.plan.schedule.at(t).in(i)) {
+        const struct { std::uint32_t to, from; float weight; } entry{i, e.peer, e.weight};
+        topology = hash_bytes(std::as_bytes(std::span(&entry, 1)), topology);
+      }
+  hello.topology_hash = topology;
+  hello.layers = layer_text(prepared.layers);
+  hello.parameters_hash = hash_floats(prepared.initial);
+  hello.data_hash = prepared.data.train->hash() ^ (prepared.data.test->hash() * 3);
+  spec.job_id = hash_bytes(std::as_bytes(std::span(&hello.job_hash, 1)), session);
+  spec.rounds = prepared.rounds;
+  spec.rounds_per_epoch = static_cast<double>(prepared.rounds_per_epoch);
+  if (self == 0 && job.run.evaluate_every > 0)
+    spec.evaluate_every = std::max<std::uint64_t>(
+        1, static_cast<std::uint64_t>(std::llround(job.run.evaluate_every * spec.rounds_per_epoch)));
+  spec.report_every_s = job.run.report_every;
+  spec.drain_timeout_s = job.run.drain_timeout;
+  return spec;
+}
+
+Replica make_replica(const Prepared& prepared, PeerId self, std::shared_ptr<optim::Objective> objective,
+                     std::size_t slots, bool prefetch) {
+  const Job& job = prepared.job;
+  ReplicaParts parts;
+  parts.parcels = make_parcels(prepared.layers, job.exchange.parcel);
+  parts.optimizer = optim::make_optimizer(job.optimizer, objective->buffer_size());
+  parts.batches = std::make_unique<optim::BatchStream>(
+      prepared.data.train, optim::make_sampler(split_of(job), prepared.data.train, self), job.peers[self].batch, 0, prefetch);
+  parts.objective = std::move(objective);
+  parts.test = prepared.data.test;
+  parts.codec = compress::make_codec(job.exchange.codec);
+  parts.seed = job.run.seed;
+  parts.peer = self;
+  return Replica(std::move(parts), prepared.initial, slots);
+}
+
+}  // namespace gossamer::node

@@ -1,0 +1,37 @@
+#pragma once
+// From a job to the parts of a run: data, initial parameters, rounds, workers and replicas.
+#include <memory>
+#include <string>
+
+#include "aligned.h"
+#include "exchange.h"
+#include "gossamer/node/job.h"
+#include "gossamer/optim/data.h"
+#include "replica.h"
+#include "worker.h"
+
+namespace gossamer::node {
+
+/// What is common to all peers of a run; made once per process.
+struct Prepared {
+  Job job;                             ///< model sizes and the optimiser's length are filled in
+  optim::Data data;
+  std::vector<optim::Layer> layers;
+  AlignedFloats initial;               ///< x⁰
+  std::uint64_t rounds = 0;
+  std::uint64_t rounds_per_epoch = 1;
+  std::size_t parameters = 0;
+  std::string shared_text;             ///< what all peers must agree on, one key a line
+};
+
+/// Loads the data, draws or reads the initial parameters. Throws ConfigError, OptimError.
+Prepared prepare(Job job);
+
+std::unique_ptr<optim::Objective> make_objective(const Prepared& prepared);
+
+/// epoch: drawn by the caller, not 0. session: keeps runs of the same job on the same ports apart.
+WorkerSpec worker_spec(const Prepared& prepared, PeerId self, std::uint64_t epoch, std::uint64_t session);
+Replica make_replica(const Prepared& prepared, PeerId self, std::shared_ptr<optim::Objective> objective,
+                     std::size_t slots, bool prefetch);
+
+}  // namespace gossamer::node

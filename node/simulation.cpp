@@ -1,0 +1,181 @@
+#include "simulation.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+namespace gossamer::node {
+namespace {
+
+/// The forward pass takes about a third of a gradient's time; parcels become ready over the rest, last layer first.
+constexpr double kForwardShare = 1.0 / 3;
+constexpr double kLeastResend_s = 0.2;
+
+}  // namespace
+
+/// One peer: its worker, its replica, and the world as they see it.
+class Simulation::Node final : public Env, public DataPlane {
+ public:
+  Node(Simulation& sim, PeerId self, std::shared_ptr<optim::Objective> objective)
+      : sim_(sim), self_(self), worker_(spec(sim.prepared_, self), *this),
+        replica_(make_replica(sim.prepared_, self, std::move(objective), worker_.slots(), false)) {
+    const Job& job = sim.prepared_.job;
+    step_time_ = job.sim.step_time * static_cast<double>(job.peers[self].batch) / static_cast<double>(job.batch);
+    for (const auto& [name, factor] : job.sim.slow)
+      if (name == job.peers[self].name) step_time_ *= factor;
+  }
+
+  // Env
+  double now() const override { return sim_.now_; }
+  void wake_at(double time) override {
+    if (!std::isfinite(time)) return;
+    time = std::max(time, sim_.now_);
+    if (time >= wake_at_ && wake_at_ >= sim_.now_) return;
+    wake_at_ = time;
+    sim_.at(time, [this, time] {
+      if (wake_at_ != time) return;
+      wake_at_ = -1;
+      on([](Worker& w) { w.on_timer(); });
+    });
+  }
+  void send(PeerId to, FrameBytes frame, std::uint32_t) override { sim_.deliver(self_, to, std::move(frame)); }
+  DataPlane& data() override { return *this; }
+  void report(const Report& r) override {
+    if (sim_.on_report) sim_.on_report(self_, sim_.now_, r);
+  }
+  void log(const std::string& line) override {
+    if (sim_.on_log) sim_.on_log(self_, sim_.now_, line);
+  }
+
+  // DataPlane: floats are computed at once, answers come after the time that they would take
+  void submit(Op op) override {
+    guarded([&] { replica_.run(op, [&](DataEvent e) { post(sim_.now_, std::move(e)); }); });
+  }
+  void submit(Gradient gradient) override {
+    const double duration = step_time_ * (1 + sim_.prepared_.job.sim.step_jitter * (2 * sim_.uniform() - 1));
+    const double begin = sim_.now_ + duration * kForwardShare, rest = duration * (1 - kForwardShare);
+    const std::size_t layers = sim_.prepared_.layers.size();
+    std::size_t done = 1;  // layers whose gradient stands, the one being posted included
+    const auto time = [&] { return begin + rest * static_cast<double>(std::min(done, layers)) / static_cast<double>(layers); };
+    guarded([&] {
+      replica_.run(gradient, [&](DataEvent e) { post(time(), std::move(e)); }, [&] { ++done; });
+    });
+  }
+  void submit_evaluation(Round round) override {
+    guarded([&] { replica_.evaluate(round, [&](DataEvent e) { post(sim_.now_, std::move(e)); }); });
+  }
+
+  /// Runs an event on the worker, and counts it out when it ends.
+  template <class Action>
+  void on(Action&& action) {
+    if (crashed_) return;
+    const bool ran = !worker_.finished();
+    action(worker_);
+    if (ran && worker_.finished()) {
+      --sim_.running_;
+      ended_at_ = sim_.now_;
+    }
+  }
+  void crash() {
+    if (!worker_.finished()) --sim_.running_;
+    crashed_ = true;
+    ended_at_ = sim_.now_;
+  }
+
+  Worker& worker() { return worker_; }
+  const Replica& replica() const { return replica_; }
+  bool crashed() const { return crashed_; }
+  double ended_at() const { return ended_at_; }
+
+ private:
+  static WorkerSpec spec(const Prepared& prepared, PeerId self) {
+    WorkerSpec s = worker_spec(prepared, self, self + 1, 0);
+    s.least_resend_s = kLeastResend_s;
+    return s;
+  }
+  void post(double time, DataEvent event) {
+    sim_.at(time, [this, e = std::move(event)] { on([&](Worker& w) { w.on_data(e); }); });
+  }
+  template <class Action>
+  void guarded(Action&& action) {
+    try {
+      action();
+    } catch (const std::exception& e) {
+      post(sim_.now_, Failed{e.what()});
+    }
+  }
+
+  Simulation& sim_;
+  PeerId self_;
+  Worker worker_;
+  Replica replica_;
+  double step_time_ = 0, wake_at_ = -1, ended_at_ = 0;
+  bool crashed_ = false;
+};
+
+Simulation::Simulation(const Prepared& prepared, SimFaults faults)
+    : prepared_(prepared), faults_(std::move(faults)), random_(faults_.seed) {
+  const Job& job = prepared.job;
+  const std::size_t peers = job.peers.size();
+  wires_.assign(peers, std::vector<Wire>(peers, Wire{job.sim.bandwidth, job.sim.latency}));
+  for (const auto& l : job.links)
+    for (Wire* w : {&wires_[l.a][l.b], &wires_[l.b][l.a]}) {
+      if (l.bandwidth) w->bandwidth = *l.bandwidth;
+      if (l.latency) w->latency = *l.latency;
+    }
+  const std::shared_ptr<optim::Objective> objective = make_objective(prepared);
+  for (PeerId p = 0; p < peers; ++p) nodes_.push_back(std::make_unique<Node>(*this, p, objective));
+  running_ = peers;
+}
+
+Simulation::~Simulation() = default;
+
+void Simulation::at(double time, std::function<void()> action) {
+  events_.push({time, next_sequence_++, std::move(action)});
+}
+
+double Simulation::uniform() { return static_cast<double>(random_() >> 11) * 0x1p-53; }
+
+void Simulation::deliver(PeerId from, PeerId to, FrameBytes frame) {
+  const SimSection& sim = prepared_.job.sim;
+  Wire& wire = wires_[from][to];
+  wire.free_at = std::max(wire.free_at, now_) + static_cast<double>(frame->size()) * 8 / wire.bandwidth;
+  if (uniform() < sim.loss) return;
+  const int copies = uniform() < sim.duplicate ? 2 : 1;
+  for (int c = 0; c < copies; ++c) {
+    double arrival = wire.free_at + wire.latency + sim.jitter * uniform();
+    if (uniform() < sim.reorder) arrival += 4 * wire.latency * (0.5 + uniform());
+    at(arrival, [this, to, frame] {
+      nodes_[to]->on([&](Worker& w) { w.on_frame(*frame); });
+    });
+  }
+}
+
+SimResult Simulation::run(const std::function<bool()>& stop) {
+  for (const auto& [peer, time] : faults_.crashes) at(time, [this, p = peer] { nodes_[p]->crash(); });
+  for (auto& node : nodes_) at(0, [n = node.get()] { n->on([](Worker& w) { w.start(); }); });
+  for (std::uint64_t count = 0; running_ > 0; ++count) {
+    if (events_.empty()) throw std::runtime_error(fmt::format("the simulation stalled after {} s of virtual time", now_));
+    if (stop && count % 64 == 0 && stop())
+      for (auto& node : nodes_) node->on([](Worker& w) { w.interrupt(); });
+    Event event = events_.top();
+    events_.pop();
+    now_ = event.time;
+    event.action();
+  }
+  SimResult result;
+  for (PeerId p = 0; p < nodes_.size(); ++p) {
+    result.peers.push_back(nodes_[p]->worker().result());
+    if (nodes_[p]->crashed()) result.peers.back().message = "crashed";
+    result.virtual_seconds = std::max(result.virtual_seconds, nodes_[p]->ended_at());
+    result.digest = hash_bytes(std::as_bytes(parameters(p)), result.digest);
+  }
+  return result;
+}
+
+std::span<const float> Simulation::parameters(PeerId peer) const { return nodes_[peer]->replica().parameters(); }
+std::span<const float> Simulation::slot(PeerId peer, Slot slot) const { return nodes_[peer]->replica().slot(slot); }
+
+}  // namespace gossamer::node

@@ -1,0 +1,67 @@
+#pragma once
+// A whole run in one thread and in virtual time: the same workers and replicas as in real processes, over a simulated
+// network. Deterministic: one seed, and a heap of (time, sequence) events.
+#include <functional>
+#include <memory>
+#include <queue>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "setup.h"
+#include "worker.h"
+
+namespace gossamer::node {
+
+struct SimFaults {
+  std::uint64_t seed = 1;                                   ///< of loss, duplication, reordering, jitter
+  std::vector<std::pair<PeerId, double>> crashes;           ///< peer and virtual time at which it stops for good
+};
+
+struct SimResult {
+  std::vector<WorkerResult> peers;
+  double virtual_seconds = 0;      ///< until the last peer ended
+  std::uint64_t digest = 0;        ///< XXH3 over all peers' parameters in peer order
+};
+
+class Simulation {
+ public:
+  Simulation(const Prepared& prepared, SimFaults faults);
+  ~Simulation();
+  /// Called with every report; peer, virtual time.
+  std::function<void(PeerId, double, const Report&)> on_report;
+  std::function<void(PeerId, double, const std::string&)> on_log;
+
+  /// Until every worker that has not crashed has ended. `stop` is asked now and then; true ends the run at once.
+  /// Throws std::runtime_error where nothing is left to happen and a worker still runs.
+  SimResult run(const std::function<bool()>& stop = {});
+  std::span<const float> parameters(PeerId peer) const;
+  std::span<const float> slot(PeerId peer, Slot slot) const;
+
+ private:
+  class Node;
+  struct Event {
+    double time;
+    std::uint64_t sequence;
+    std::function<void()> action;
+    bool operator>(const Event& o) const { return time != o.time ? time > o.time : sequence > o.sequence; }
+  };
+  void at(double time, std::function<void()> action);
+  void deliver(PeerId from, PeerId to, FrameBytes frame);
+  double uniform();                ///< in [0, 1)
+  struct Wire {
+    double bandwidth, latency, free_at = 0;
+  };
+
+  const Prepared& prepared_;
+  SimFaults faults_;
+  std::mt19937_64 random_;         // its sequence is fixed by the standard
+  double now_ = 0;
+  std::uint64_t next_sequence_ = 0;
+  std::priority_queue<Event, std::vector<Event>, std::greater<>> events_;
+  std::vector<std::vector<Wire>> wires_;
+  std::vector<std::unique_ptr<Node>> nodes_;
+  std::size_t running_ = 0;
+};
+
+}  // namespace gossamer::node

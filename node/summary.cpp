@@ -1,0 +1,141 @@
+#include "summary.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <functional>
+#include <nlohmann/json.hpp>
+
+namespace gossamer::node {
+namespace {
+
+double consensus(std::span<const std::span<const float>> models, std::span<const float> mean) {
+  double sum = 0;
+  for (const auto& x : models)
+    for (std::size_t i = 0; i < mean.size(); ++i) sum += std::pow(static_cast<double>(x[i]) - mean[i], 2);
+  return sum / static_cast<double>(models.size());
+}
+
+nlohmann::json number(double x) { return std::isfinite(x) ? nlohmann::json(x) : nlohmann::json(nullptr); }
+
+void evaluate_models(const Prepared& prepared, std::span<const std::span<const float>> models,
+                     std::span<const float> mean, bool own_models, Summary& s) {
+  const auto objective = make_objective(prepared);
+  const auto of_mean = optim::evaluate(*objective, mean, *prepared.data.test);
+  s.has_accuracy = of_mean.has_accuracy;
+  s.test_accuracy = of_mean.accuracy();
+  s.test_loss = of_mean.loss();
+  if (!own_models) return;
+  s.peer_accuracy_min = 1;
+  for (const auto& x : models) {
+    const double a = optim::evaluate(*objective, x, *prepared.data.test).accuracy();
+    s.peer_accuracy_mean += a / static_cast<double>(models.size());
+    s.peer_accuracy_min = std::min(s.peer_accuracy_min, a);
+  }
+}
+
+}  // namespace
+
+std::string staleness_text(const std::optional<std::uint64_t>& staleness) {
+  return staleness ? std::to_string(*staleness) : "unbounded";
+}
+
+AlignedFloats average(std::span<const std::span<const float>> models) {
+  AlignedFloats mean(models.front().size());
+  for (std::size_t i = 0; i < mean.size(); ++i) {
+    double sum = 0;
+    for (const auto& x : models) sum += x[i];
+    mean[i] = static_cast<float>(sum / static_cast<double>(models.size()));
+  }
+  return mean;
+}
+
+Summary summarise(const Prepared& prepared, std::span<const WorkerResult> results,
+                  std::span<const std::span<const float>> models, bool own_models) {
+  const Job& job = prepared.job;
+  Summary s;
+  s.job = job.name;
+  s.method = job.exchange.method;
+  s.codec = job.exchange.codec;
+  s.topology = job.graph.kind;
+  s.staleness = staleness_text(job.exchange.staleness);
+  s.peers = job.peers.size();
+  s.steps = prepared.rounds;
+  double rows = 0, data_bytes = 0, entries = 0;
+  const auto count = static_cast<double>(results.size());
+  for (const auto& r : results) {
+    s.train_loss += r.train_loss / count;
+    s.seconds = std::max(s.seconds, r.seconds);
+    s.steps = std::min(s.steps, r.rounds);
+    s.bytes_sent_per_peer += static_cast<double>(r.traffic.bytes_out) / count;
+    s.staleness_mean += r.staleness_mean / count;
+    s.staleness_max = std::max(s.staleness_max, static_cast<double>(r.staleness_max));
+    rows += static_cast<double>(r.rows);
+    data_bytes += static_cast<double>(r.traffic.data_bytes_out);
+    entries += static_cast<double>(r.traffic.data_entries_out);
+  }
+  s.samples_per_second = s.seconds > 0 ? rows / s.seconds : 0;
+  s.bits_per_parameter = entries > 0 ? 8 * data_bytes / entries : 0;
+  if (models.empty()) return s;
+  const AlignedFloats mean = average(models);
+  s.consensus_distance = consensus(models, mean);
+  evaluate_models(prepared, models, mean, own_models, s);
+  return s;
+}
+
+std::string to_json(const Summary& s) {
+  nlohmann::ordered_json j{
+      {"job", s.job}, {"test_accuracy", s.has_accuracy ? number(s.test_accuracy) : nlohmann::json(nullptr)},
+      {"test_loss", number(s.test_loss)}, {"train_loss", number(s.train_loss)}, {"seconds", number(s.seconds)},
+      {"steps", s.steps}, {"samples_per_second", number(s.samples_per_second)},
+      {"bytes_sent_per_peer", number(s.bytes_sent_per_peer)}, {"bits_per_parameter", number(s.bits_per_parameter)},
+      {"consensus_distance", number(s.consensus_distance)}, {"peers", s.peers}, {"method", s.method},
+      {"codec", s.codec}, {"topology", s.topology}, {"staleness", s.staleness},
+      {"staleness_mean", number(s.staleness_mean)}, {"staleness_max", number(s.staleness_max)}};
+  if (s.has_accuracy && s.peer_accuracy_mean > 0) {
+    j["peer_accuracy_mean"] = number(s.peer_accuracy_mean);
+    j["peer_accuracy_min"] = number(s.peer_accuracy_min);
+  }
+  if (s.virtual_seconds) j["virtual_seconds"] = number(*s.virtual_seconds);
+  if (s.digest) j["digest"] = *s.digest;
+  return j.dump();
+}
+
+std::string to_table(std::span<const Summary> runs) {
+  struct Row {
+    const char* label;
+    std::function<std::string(const Summary&)> cell;
+  };
+  const std::vector<Row> rows{
+      {"", [](const Summary& s) { return s.codec.substr(0, s.codec.find(':')); }},
+      {"method", [](const Summary& s) { return s.method; }},
+      {"topology (peers)", [](const Summary& s) { return fmt::format("{} ({})", s.topology, s.peers); }},
+      {"test accuracy", [](const Summary& s) { return s.has_accuracy ? fmt::format("{:.2f} %", 100 * s.test_accuracy) : "–"; }},
+      {"test loss", [](const Summary& s) { return fmt::format("{:.4f}", s.test_loss); }},
+      {"train loss", [](const Summary& s) { return fmt::format("{:.4f}", s.train_loss); }},
+      {"seconds", [](const Summary& s) { return fmt::format("{:.1f}", s.seconds); }},
+      {"virtual seconds", [](const Summary& s) { return s.virtual_seconds ? fmt::format("{:.2f}", *s.virtual_seconds) : ""; }},
+      {"steps", [](const Summary& s) { return std::to_string(s.steps); }},
+      {"samples/s", [](const Summary& s) { return fmt::format("{:.0f}", s.samples_per_second); }},
+      {"MB sent per peer", [](const Summary& s) { return fmt::format("{:.1f}", s.bytes_sent_per_peer / 1e6); }},
+      {"bits per parameter", [](const Summary& s) { return fmt::format("{:.3f}", s.bits_per_parameter); }},
+      {"consensus distance", [](const Summary& s) { return fmt::format("{:.3g}", s.consensus_distance); }},
+      {"staleness mean, max", [](const Summary& s) { return fmt::format("{:.1f}, {:.0f}", s.staleness_mean, s.staleness_max); }},
+      {"digest", [](const Summary& s) { return s.digest.value_or(""); }},
+  };
+  std::string table;
+  for (const auto& row : rows) {
+    std::string line = fmt::format("{:<20}", row.label);
+    bool any = false;
+    for (const auto& s : runs) {
+      const std::string cell = row.cell(s);
+      any |= !cell.empty();
+      line += fmt::format(" {:>18}", cell);
+    }
+    if (any) table += line + "\n";
+  }
+  return table;
+}
+
+}  // namespace gossamer::node

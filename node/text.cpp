@@ -1,0 +1,152 @@
+#include "text.h"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <cmath>
+#include <cstdint>
+#include <cstdio>
+
+namespace gossamer::node {
+namespace {
+
+char lower(char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; }
+
+std::string lowered(std::string_view text) {
+  std::string result(text);
+  std::transform(result.begin(), result.end(), result.begin(), lower);
+  return result;
+}
+
+/// A unit is factor / divisor base units; two whole numbers, so that "5ms" is the double nearest to 0.005.
+struct Unit {
+  const char* name;
+  double factor, divisor;
+};
+constexpr std::array<Unit, 5> kBandwidthUnits{
+    {{"tbit", 1e12, 1}, {"gbit", 1e9, 1}, {"mbit", 1e6, 1}, {"kbit", 1e3, 1}, {"bit", 1, 1}}};
+constexpr std::array<Unit, 6> kDurationUnits{
+    {{"ns", 1, 1e9}, {"us", 1, 1e6}, {"ms", 1, 1e3}, {"s", 1, 1}, {"min", 60, 1}, {"h", 3600, 1}}};
+
+std::optional<double> parse_quantity(std::string_view text, std::span<const Unit> units) {
+  double number = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (error != std::errc() || !std::isfinite(number)) return std::nullopt;
+  std::string unit = lowered(text.substr(static_cast<std::size_t>(end - text.data())));
+  unit.erase(0, unit.find_first_not_of(' ') == std::string::npos ? unit.size() : unit.find_first_not_of(' '));
+  for (const Unit& u : units)
+    if (unit == u.name) return number * u.factor / u.divisor;
+  return std::nullopt;
+}
+
+template <class Float>
+std::string shortest(Float value) {
+  std::array<char, 64> buffer{};
+  const Float size = std::fabs(value);
+  const bool plain = size == 0 || (size >= static_cast<Float>(1e-5) && size < static_cast<Float>(1e15));
+  const auto format = plain ? std::chars_format::fixed : std::chars_format::scientific;
+  const auto result = std::to_chars(buffer.data(), buffer.data() + buffer.size(), value, format);
+  return {buffer.data(), result.ptr};
+}
+
+}  // namespace
+
+std::size_t edit_distance(std::string_view a, std::string_view b) {
+  const std::string left = lowered(a), right = lowered(b);
+  const std::size_t columns = right.size() + 1;
+  std::vector<std::size_t> table((left.size() + 1) * columns);
+  const auto at = [&](std::size_t i, std::size_t j) -> std::size_t& { return table[i * columns + j]; };
+  for (std::size_t i = 0; i <= left.size(); ++i) {
+    for (std::size_t j = 0; j <= right.size(); ++j) {
+      if (i == 0 || j == 0) {
+        at(i, j) = i + j;
+        continue;
+      }
+      const std::size_t change = left[i - 1] == right[j - 1] ? 0 : 1;
+      at(i, j) = std::min({at(i - 1, j) + 1, at(i, j - 1) + 1, at(i - 1, j - 1) + change});
+      if (i > 1 && j > 1 && left[i - 1] == right[j - 2] && left[i - 2] == right[j - 1])
+        at(i, j) = std::min(at(i, j), at(i - 2, j - 2) + 1);
+    }
+  }
+  return table.back();
+}
+
+std::string nearest(std::string_view word, std::span<const std::string> names) {
+  if (word.empty() || word.size() > 200) return "";
+  std::string best;
+  std::size_t best_distance = 1 + std::min<std::size_t>(word.size() / 3, 4);
+  for (const std::string& name : names) {
+    const std::size_t distance = edit_distance(word, name);
+    if (distance < best_distance || (distance == best_distance && best.empty() && distance < word.size())) {
+      best = name;
+      best_distance = distance;
+    }
+  }
+  if (!best.empty()) return best;
+  const std::string start = lowered(word);
+  for (const std::string& name : names)
+    if (start.size() >= 2 && lowered(name).starts_with(start)) return name;
+  return "";
+}
+
+std::string did_you_mean(std::string_view word, std::span<const std::string> names) {
+  const std::string name = nearest(word, names);
+  return name.empty() ? "" : "; did you mean '" + name + "'?";
+}
+
+std::string join(std::span<const std::string> words, std::string_view between) {
+  std::string text;
+  for (std::size_t i = 0; i < words.size(); ++i) {
+    if (i > 0) text += between;
+    text += words[i];
+  }
+  return text;
+}
+
+std::string in_quotes(std::string_view text) {
+  std::string result = "\"";
+  for (const char c : text) {
+    const auto code = static_cast<unsigned char>(c);
+    if (c == '"' || c == '\\') {
+      result += '\\';
+      result += c;
+    } else if (code < 0x20 || code == 0x7f) {
+      std::array<char, 8> escape{};
+      std::snprintf(escape.data(), escape.size(), "\\u%04X", static_cast<unsigned>(code));
+      result += escape.data();
+    } else {
+      result += c;
+    }
+  }
+  return result + "\"";
+}
+
+std::string number_text(double value) { return shortest(value); }
+std::string number_text(float value) { return shortest(value); }
+
+std::optional<double> parse_bandwidth(std::string_view text) {
+  if (text.ends_with("/s")) text.remove_suffix(2);
+  return parse_quantity(text, kBandwidthUnits);
+}
+
+std::optional<double> parse_duration(std::string_view text) { return parse_quantity(text, kDurationUnits); }
+
+std::string bandwidth_text(double bits_per_second) {
+  for (const Unit& unit : kBandwidthUnits) {
+    if (bits_per_second < unit.factor) continue;
+    std::string text = number_text(bits_per_second / unit.factor) + unit.name;
+    if (parse_bandwidth(text) == bits_per_second) return text;
+  }
+  return number_text(bits_per_second) + "bit";
+}
+
+std::string bytes_text(double bytes) {
+  constexpr std::array<const char*, 6> kUnits{"B", "kB", "MB", "GB", "TB", "PB"};
+  std::size_t unit = 0;
+  for (; bytes >= 999.5 && unit + 1 < kUnits.size(); ++unit) bytes /= 1000;
+  std::array<char, 64> buffer{};
+  std::snprintf(buffer.data(), buffer.size(), "%.3g %s", bytes, kUnits[unit]);
+  return buffer.data();
+}
+
+}  // namespace gossamer::node

@@ -1,0 +1,35 @@
+#pragma once
+// Words for messages: nearest names, quantities with units, numbers that read back as they were.
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace gossamer::node {
+
+/// Insertions, deletions, substitutions and swaps of neighbours that turn a into b (case counts for nothing).
+std::size_t edit_distance(std::string_view a, std::string_view b);
+/// The name nearest to word; empty where none is near enough to be meant.
+std::string nearest(std::string_view word, std::span<const std::string> names);
+/// "; did you mean 'nearest'?" or nothing.
+std::string did_you_mean(std::string_view word, std::span<const std::string> names);
+
+std::string join(std::span<const std::string> words, std::string_view between);
+/// A TOML basic string: quotes around it, control characters, quotes and backslashes escaped.
+std::string in_quotes(std::string_view text);
+/// The shortest decimal that reads back to the same double.
+std::string number_text(double value);
+std::string number_text(float value);
+
+/// "100mbit", "1.5 Gbit/s" in bit/s; empty where the text is none such. Decimal units: bit, kbit, mbit, gbit,
+/// tbit.
+std::optional<double> parse_bandwidth(std::string_view text);
+/// "5ms", "0.5s" in seconds; ns, us, ms, s, min, h.
+std::optional<double> parse_duration(std::string_view text);
+/// "100mbit": the largest unit in which the number is at least 1; parse_bandwidth gives the same value back.
+std::string bandwidth_text(double bits_per_second);
+/// "1.5 kB", "235 kB", "12 B": decimal units, three digits; for people, not for reading back.
+std::string bytes_text(double bytes);
+
+}  // namespace gossamer::node

@@ -1,0 +1,321 @@
+#include "worker.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cassert>
+#include <cmath>
+
+namespace gossamer::node {
+namespace {
+
+/// Rounds of messages that may wait unused at a neighbour before an asynchronous sender leaves it out.
+constexpr std::size_t kWindowRounds = 4;
+/// How long an acknowledgement waits for a frame that carries it along.
+constexpr double kAcknowledgeAfter_s = 0.05;
+constexpr std::uint32_t kControlPriority = 0;
+
+}  // namespace
+
+Worker::Worker(WorkerSpec spec, Env& env)
+    : spec_(std::move(spec)), env_(env), members_(spec_.membership, env.now()), links_(spec_.membership.names.size()) {
+  for (const PeerId p : members_.links())
+    links_[p] = std::make_unique<Link>(
+        [this, p](Frame f, std::uint32_t priority) { return transmit(p, std::move(f), priority); },
+        spec_.least_resend_s);
+  exchange_ = make_exchange(*this);
+}
+
+void Worker::start() {
+  on_timer();
+}
+
+// --- frames out ---------------------------------------------------------------------------------------------------
+
+std::size_t Worker::transmit(PeerId to, Frame frame, std::uint32_t priority) {
+  FrameHeader& h = frame.header;
+  h.sender = spec_.membership.self;
+  h.job = spec_.job_id;
+  h.epoch = spec_.membership.epoch;
+  h = link(to).stamp(h);
+  FrameBytes bytes = encode_frame(frame);
+  const std::size_t size = bytes->size();
+  link(to).counters().bytes_out += size;
+  env_.send(to, std::move(bytes), priority);
+  return size;
+}
+
+void Worker::send_hello(PeerId to) { transmit(to, {{}, members_.hello_for(to)}, kControlPriority); }
+void Worker::send_alive(PeerId to) { transmit(to, {{}, AliveBody{members_.all()}}, kControlPriority); }
+
+void Worker::broadcast_alive() {
+  for (const PeerId p : members_.links()) send_alive(p);
+  next_alive_ = env_.now() + kAliveEvery_s;
+}
+
+void Worker::send(PeerId to, Message message) {
+  link(to).send(message, 1 + message.parcel, env_.now());
+}
+
+void Worker::consumed(PeerId from, const Message& message) { link(from).consume(message.sequence); }
+
+bool Worker::link_clear(PeerId to) const {
+  return links_[to]->unconsumed() < kWindowRounds * spec_.plan.parcels.size();
+}
+
+// --- frames in ----------------------------------------------------------------------------------------------------
+
+void Worker::on_frame(std::span<const std::byte> bytes) {
+  const auto frame = decode_frame(bytes);
+  const auto from = frame ? frame->header.sender : 0;
+  if (!frame || from >= links_.size() || !links_[from]) {
+    ++result_.dropped_frames;
+    return;
+  }
+  link(from).counters().bytes_in += bytes.size();
+  std::visit([&](const auto& body) { handle(frame->header, body); }, frame->body);
+  settle();
+}
+
+void Worker::handle(const FrameHeader& header, const HelloBody& hello) {
+  const PeerId from = header.sender;
+  if (phase_ != Phase::joining && members_.restarted(from, header.epoch)) {
+    if (phase_ == Phase::training) members_.set(from, PeerStatus::lost);
+    return check_members();
+  }
+  if (const std::string difference = members_.on_hello(from, header, hello, env_.now()); !difference.empty()) {
+    send_hello(from);  // so that it can name the difference as well
+    return end(Outcome::bad_input, "this peer and a neighbour were not started for the same run; " + difference);
+  }
+  members_.merge(hello.status);
+  const bool knows_us = hello.heard_epoch == spec_.membership.epoch;
+  const bool joined = from < hello.status.size() && hello.status[from] >= PeerStatus::present;
+  if (!knows_us || !joined) send_hello(from);
+  check_members();
+}
+
+void Worker::handle(const FrameHeader& header, const AliveBody& alive) {
+  if (header.job != spec_.job_id || !members_.heard(header.sender, header.epoch, env_.now())) {
+    ++result_.dropped_frames;
+    return;
+  }
+  link(header.sender).acknowledged(header, env_.now());
+  if (members_.merge(alive.status)) broadcast_alive();
+  check_members();
+}
+
+void Worker::handle(const FrameHeader& header, const ParcelBody& body) {
+  const PeerId from = header.sender;
+  if (header.job != spec_.job_id || header.sequence == 0 || body.parcel >= spec_.plan.parcels.size() ||
+      !members_.heard(from, header.epoch, env_.now())) {
+    ++result_.dropped_frames;
+    return;
+  }
+  link(from).acknowledged(header, env_.now());
+  for (Message& m : link(from).receive(header, body)) {
+    if (phase_ == Phase::draining || phase_ == Phase::over)
+      link(from).consume(m.sequence);
+    else
+      exchange_->on_message(from, std::move(m));
+  }
+}
+
+// --- membership ---------------------------------------------------------------------------------------------------
+
+void Worker::check_members() {
+  if (phase_ == Phase::over) return;
+  const auto lost = members_.names_with(PeerStatus::lost), left = members_.names_with(PeerStatus::left);
+  if (!lost.empty() || !left.empty()) {
+    const std::string what = !lost.empty() ? fmt::format("lost peer {} (no sign of life)", fmt::join(lost, ", "))
+                                           : fmt::format("peer {} left", fmt::join(left, ", "));
+    return end(Outcome::lost_peer, fmt::format("{} in round {} of {}", what, round_, spec_.rounds));
+  }
+  if (phase_ == Phase::joining && members_.all_at_least(PeerStatus::present)) {
+    phase_ = Phase::training;
+    started_ = since_.time = env_.now();
+    broadcast_alive();
+    env_.log(fmt::format("all {} peers are here; training {} rounds", links_.size(), spec_.rounds));
+    begin_round();
+  }
+  if (phase_ == Phase::draining && members_.all_at_least(PeerStatus::done)) end(Outcome::finished, "");
+}
+
+void Worker::on_broken(PeerId peer) {
+  members_.on_broken(peer, env_.now());
+  schedule_wake();
+}
+
+void Worker::end(Outcome outcome, std::string message) {
+  if (phase_ == Phase::over) return;
+  if (phase_ == Phase::training) result_.seconds = env_.now() - started_;
+  result_.outcome = outcome;
+  result_.message = std::move(message);
+  if (outcome != Outcome::finished) members_.set(spec_.membership.self, PeerStatus::left);
+  phase_ = Phase::over;
+  broadcast_alive();
+}
+
+void Worker::interrupt() {
+  end(Outcome::interrupted, fmt::format("interrupted in round {} of {}", round_, spec_.rounds));
+}
+
+// --- time ---------------------------------------------------------------------------------------------------------
+
+void Worker::on_timer() {
+  const double now = env_.now();
+  if (phase_ == Phase::joining && now >= next_hello_) {
+    for (const PeerId p : members_.links()) send_hello(p);
+    next_hello_ = now + kHelloEvery_s;
+  }
+  if (now >= next_alive_) in_touch() ? broadcast_alive() : void(next_alive_ = now + kAliveEvery_s);
+  for (const PeerId p : members_.links()) {
+    link(p).resend_due(now);
+    if (now >= acknowledge_at_ && link(p).owes_acknowledgement()) send_alive(p);
+  }
+  if (now >= acknowledge_at_) acknowledge_at_ = 0;
+  if (phase_ != Phase::joining && members_.find_lost(now)) broadcast_alive();
+  check_members();
+  if (phase_ == Phase::joining && now >= members_.join_deadline()) join_overdue();
+  if (phase_ == Phase::draining && now >= drain_until_) {
+    env_.log(fmt::format("not waiting any longer for {} (--drain-timeout)",
+                         fmt::join(members_.names_with(PeerStatus::present), ", ")));
+    end(Outcome::finished, "");
+  }
+  settle();
+}
+
+void Worker::join_overdue() {
+  const auto missing = members_.names_with(PeerStatus::unknown), apart = members_.names_with(PeerStatus::started);
+  end(Outcome::lost_peer,
+      fmt::format("not all peers appeared within {} s (--join-timeout): {} {}", spec_.membership.join_timeout_s,
+                  missing.empty() ? "not connected to all their neighbours:" : "missing",
+                  fmt::join(missing.empty() ? apart : missing, ", ")));
+}
+
+void Worker::schedule_wake() {
+  const double now = env_.now();
+  double next = next_alive_;
+  next = std::min(next, phase_ == Phase::joining ? std::min(next_hello_, members_.join_deadline()) : members_.next_deadline());
+  if (phase_ == Phase::draining) next = std::min(next, drain_until_);
+  for (const PeerId p : members_.links()) {
+    if (const auto due = link(p).resend_due(now)) next = std::min(next, *due);
+    if (link(p).owes_acknowledgement()) {
+      if (acknowledge_at_ == 0) acknowledge_at_ = now + kAcknowledgeAfter_s;
+      next = std::min(next, acknowledge_at_);
+    }
+  }
+  env_.wake_at(next);
+}
+
+// --- rounds -------------------------------------------------------------------------------------------------------
+
+void Worker::settle() {
+  while (phase_ == Phase::training && gradient_done_ && unmixed_ == 0) end_round();
+  schedule_wake();
+}
+
+void Worker::begin_round() {
+  if (round_ == spec_.rounds) {
+    result_.seconds = env_.now() - started_;
+    phase_ = Phase::draining;
+    drain_until_ = env_.now() + spec_.drain_timeout_s;
+    members_.set(spec_.membership.self, PeerStatus::done);
+    broadcast_alive();
+    return check_members();
+  }
+  gradient_done_ = false;
+  unmixed_ = spec_.plan.parcels.size();
+  exchange_->begin_round(round_);
+  Gradient gradient{round_, {}};
+  for (ParcelId p = 0; p < spec_.plan.parcels.size(); ++p) gradient.on_ready.push_back(exchange_->on_ready(round_, p));
+  env_.data().submit(std::move(gradient));
+}
+
+void Worker::end_round() {
+  ++round_;
+  result_.rounds = round_;
+  const bool last = round_ == spec_.rounds;
+  if (spec_.evaluate_every != 0 && !last && round_ % spec_.evaluate_every == 0)
+    env_.data().submit_evaluation(round_);
+  if (env_.now() >= since_.time + spec_.report_every_s || last) report(std::nullopt);
+  begin_round();
+}
+
+void Worker::mixed(ParcelId) {
+  assert(unmixed_ > 0);
+  --unmixed_;
+}
+
+void Worker::saw_staleness(Round rounds) {
+  staleness_sum_ += static_cast<double>(rounds);
+  ++staleness_count_;
+  since_.staleness = std::max(since_.staleness, rounds);
+  result_.staleness_max = std::max(result_.staleness_max, rounds);
+}
+
+// --- the data plane's answers -------------------------------------------------------------------------------------
+
+void Worker::on_data(const DataEvent& event) {
+  if (phase_ == Phase::over) return;
+  std::visit([&](const auto& e) { handle(e); }, event);
+  settle();
+}
+
+void Worker::handle(const ParcelReady& e) { exchange_->on_parcel_ready(e.round, e.parcel); }
+void Worker::handle(const Encoded& e) { exchange_->on_encoded(e); }
+void Worker::handle(const Evaluated& e) { report(e.test); }
+void Worker::handle(const Failed& e) { end(Outcome::failed, e.what); }
+
+void Worker::handle(const GradientDone& e) {
+  gradient_done_ = true;
+  result_.rows += e.rows;
+  since_.rows += e.rows;
+  since_.loss += e.loss;
+  ++since_.steps;
+  const auto last_epoch = static_cast<std::uint64_t>(std::min(std::ceil(spec_.rounds_per_epoch), static_cast<double>(spec_.rounds)));
+  if (e.round + last_epoch >= spec_.rounds) {
+    loss_sum_ += e.loss;
+    ++loss_steps_;
+  }
+}
+
+WorkerResult Worker::result() const {
+  WorkerResult r = result_;
+  r.train_loss = loss_steps_ ? loss_sum_ / static_cast<double>(loss_steps_) : std::nan("");
+  r.staleness_mean = staleness_count_ ? staleness_sum_ / static_cast<double>(staleness_count_) : 0;
+  for (const PeerId p : members_.links()) {
+    const LinkCounters& c = links_[p]->counters();
+    r.traffic.bytes_out += c.bytes_out;
+    r.traffic.bytes_in += c.bytes_in;
+    r.traffic.data_bytes_out += c.data_bytes_out;
+    r.traffic.data_entries_out += c.data_entries_out;
+    r.traffic.resent += c.resent;
+    r.traffic.duplicates += c.duplicates;
+    r.traffic.reordered += c.reordered;
+    r.traffic.refused += c.refused;
+  }
+  return r;
+}
+
+void Worker::report(const std::optional<optim::Evaluation>& test) {
+  const double now = env_.now(), seconds = std::max(now - since_.time, 1e-9);
+  const LinkCounters sums = result().traffic;
+  Report r;
+  r.round = round_;
+  r.epoch = static_cast<double>(round_) / spec_.rounds_per_epoch;
+  r.loss = since_.steps ? since_.loss / static_cast<double>(since_.steps) : std::nan("");
+  r.rows_per_second = static_cast<double>(since_.rows) / seconds;
+  r.bytes_out_per_second = static_cast<double>(sums.bytes_out - since_.bytes_out) / seconds;
+  r.bytes_in_per_second = static_cast<double>(sums.bytes_in - since_.bytes_in) / seconds;
+  r.staleness = static_cast<double>(since_.staleness);
+  r.test = test;
+  env_.report(r);
+  if (test) return;  // an evaluation interrupts no interval
+  since_ = {};
+  since_.time = now;
+  since_.bytes_out = sums.bytes_out;
+  since_.bytes_in = sums.bytes_in;
+}
+
+}  // namespace gossamer::node

@@ -1,0 +1,122 @@
+#pragma once
+// One peer's control: joins, trains round by round, notices who is gone, serves the others until all are done. A state
+// machine without threads, sockets, clock or files: events in, calls on Env out.
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "env.h"
+#include "exchange.h"
+#include "link.h"
+#include "membership.h"
+
+namespace gossamer::node {
+
+struct WorkerSpec {
+  Plan plan;
+  MembershipSpec membership;
+  std::uint64_t job_id = 0;            ///< frames of another job are dropped
+  std::uint64_t rounds = 0;
+  double rounds_per_epoch = 1;
+  std::uint64_t evaluate_every = 0;    ///< rounds between test evaluations by this peer; 0 = none
+  double report_every_s = 0.5;
+  double drain_timeout_s = 60;
+  double least_resend_s = 1;           ///< patience before a frame is resent
+};
+
+enum class Outcome { running, finished, lost_peer, bad_input, failed, interrupted };
+
+struct WorkerResult {
+  Outcome outcome = Outcome::running;
+  std::string message;                 ///< empty where finished
+  std::uint64_t rounds = 0;
+  std::uint64_t rows = 0;              ///< samples seen
+  double train_loss = 0;               ///< mean over the steps of the last epoch
+  double seconds = 0;                  ///< from the first round's start to the last round's end
+  double staleness_mean = 0;
+  std::uint64_t staleness_max = 0;
+  LinkCounters traffic;                ///< over all links
+  std::uint64_t dropped_frames = 0;    ///< of strangers, other jobs, old epochs; malformed ones
+};
+
+class Worker final : public ExchangeHost {
+ public:
+  Worker(WorkerSpec spec, Env& env);
+
+  void start();
+  void on_frame(std::span<const std::byte> bytes);
+  void on_data(const DataEvent& event);
+  void on_timer();
+  /// The connection to a neighbour broke (it may come back).
+  void on_broken(PeerId link);
+  /// Ends cleanly, telling the others (Ctrl-C).
+  void interrupt();
+
+  bool finished() const { return result_.outcome != Outcome::running; }
+  WorkerResult result() const;
+  std::size_t slots() const { return exchange_->slots(); }
+
+  // ExchangeHost
+  const Plan& plan() const override { return spec_.plan; }
+  void submit(Op op) override { env_.data().submit(std::move(op)); }
+  void send(PeerId to, Message message) override;
+  void consumed(PeerId from, const Message& message) override;
+  bool link_clear(PeerId to) const override;
+  void mixed(ParcelId parcel) override;
+  void saw_staleness(Round rounds) override;
+
+ private:
+  enum class Phase { joining, training, draining, over };
+
+  void handle(const FrameHeader& header, const AliveBody& body);
+  void handle(const FrameHeader& header, const HelloBody& body);
+  void handle(const FrameHeader& header, const ParcelBody& body);
+  void handle(const ParcelReady& e);
+  void handle(const Encoded& e);
+  void handle(const GradientDone& e);
+  void handle(const Evaluated& e);
+  void handle(const Failed& e);
+
+  /// Acts on what changed: starts, ends rounds, finishes; called at the end of every event.
+  void settle();
+  void begin_round();
+  void end_round();
+  void check_members();
+  void join_overdue();
+  void end(Outcome outcome, std::string message);
+  void send_hello(PeerId to);
+  void send_alive(PeerId to);
+  void broadcast_alive();
+  std::size_t transmit(PeerId to, Frame frame, std::uint32_t priority);
+  void report(const std::optional<optim::Evaluation>& test);
+  void schedule_wake();
+  Link& link(PeerId peer) { return *links_[peer]; }
+  /// All neighbours have heard this peer, and it them.
+  bool in_touch() const { return members_.status(spec_.membership.self) >= PeerStatus::present; }
+
+  WorkerSpec spec_;
+  Env& env_;
+  Membership members_;
+  std::vector<std::unique_ptr<Link>> links_;   ///< by peer; empty where there is no link
+  std::unique_ptr<Exchange> exchange_;
+  WorkerResult result_;
+  Phase phase_ = Phase::joining;
+
+  Round round_ = 0;
+  std::size_t unmixed_ = 0;
+  bool gradient_done_ = false;
+  double started_ = 0, drain_until_ = 0;
+  double next_hello_ = 0, next_alive_ = 0, acknowledge_at_ = 0;
+
+  double loss_sum_ = 0;                        ///< of the last epoch so far
+  std::uint64_t loss_steps_ = 0;
+  double staleness_sum_ = 0;
+  std::uint64_t staleness_count_ = 0;
+  struct Since {                               ///< since the last report
+    double time = 0, loss = 0;
+    std::uint64_t steps = 0, rows = 0, bytes_out = 0, bytes_in = 0;
+    Round staleness = 0;
+  } since_;
+};
+
+}  // namespace gossamer::node

@@ -1,0 +1,53 @@
+// Adam (Kingma, Ba: Adam: A Method for Stochastic Optimization, ICLR 2015, algorithm 1) with decoupled weight
+// decay (Loshchilov, Hutter: Decoupled Weight Decay Regularization, ICLR 2019, algorithm 2). With n = t + 1:
+//   m ← β1·m + (1−β1)·g     v ← β2·v + (1−β2)·g²     u = η·(m/(1−β1ⁿ) / (√(v/(1−β2ⁿ)) + ε) + λ·x)
+#include <cmath>
+
+#include "optimizers.h"
+
+namespace gossamer::optim {
+namespace {
+
+/// base^n by squaring: multiplications only, so that the bits are the same everywhere.
+double power(double base, std::uint64_t n) {
+  double result = 1;
+  for (; n > 0; n >>= 1, base *= base)
+    if (n & 1) result *= base;
+  return result;
+}
+
+class Adam final : public Optimizer {
+ public:
+  Adam(const OptimizerSpec& spec, std::size_t buffer_size)
+      : spec_(spec), mean_(buffer_size), square_(buffer_size) {}
+
+  void step(std::uint64_t t, std::size_t offset, std::span<const float> x, std::span<const float> g,
+            std::span<float> u) override {
+    assert(g.size() == x.size() && u.size() == x.size() && offset + x.size() <= mean_.size());
+    const double rate = learning_rate(spec_, t);
+    const auto mean_rate = static_cast<float>(rate / (1 - power(spec_.beta1, t + 1)));
+    const auto square_scale = static_cast<float>(1 / (1 - power(spec_.beta2, t + 1)));
+    const auto keep1 = static_cast<float>(spec_.beta1), add1 = static_cast<float>(1 - spec_.beta1);
+    const auto keep2 = static_cast<float>(spec_.beta2), add2 = static_cast<float>(1 - spec_.beta2);
+    const auto epsilon = static_cast<float>(spec_.epsilon),
+               decay = static_cast<float>(rate * spec_.weight_decay);
+    float *mean = mean_.data() + offset, *square = square_.data() + offset;
+    for_blocks(u, [=](std::size_t i) {
+      const float m = mean[i] = keep1 * mean[i] + add1 * g[i];
+      const float v = square[i] = keep2 * square[i] + add2 * g[i] * g[i];
+      return mean_rate * m / (std::sqrt(v * square_scale) + epsilon) + decay * x[i];
+    });
+  }
+
+ private:
+  OptimizerSpec spec_;
+  std::vector<float> mean_, square_;  ///< m, v
+};
+
+}  // namespace
+
+std::unique_ptr<Optimizer> make_adam(const OptimizerSpec& spec, std::size_t buffer_size) {
+  return std::make_unique<Adam>(spec, buffer_size);
+}
+
+}  // namespace gossamer::optim

@@ -1,0 +1,57 @@
+#include "gossamer/optim/data.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <numeric>
+
+#include "dataset.h"
+#include "names.h"
+#include "scratch.h"
+
+namespace gossamer::optim {
+namespace {
+
+constexpr std::size_t kEvaluationRows = 1024;
+
+using Loader = Data (*)(const DataSpec&);
+constexpr std::array<Row<Loader>, 3> kFormats{{
+    {{"idx", "MNIST's image and label files in the directory `path`, plain or .gz"}, load_idx},
+    {{"csv", "one row per line, one column is the label; comma, semicolon or tab; plain or .gz"}, load_csv},
+    {{"synthetic", "Gaussian blobs made from a seed, one per class"}, load_synthetic},
+}};
+constexpr auto kHelp = help_of(kFormats);
+
+}  // namespace
+
+std::span<const NamedHelp> data_format_table() { return kHelp; }
+
+Data load_data(const DataSpec& spec) {
+  const auto& format = find_row(kFormats, "data format", spec.format);
+  if (!std::isfinite(spec.mean) || !std::isfinite(spec.scale) || spec.scale == 0)
+    throw OptimError("data: found mean " + std::to_string(spec.mean) + " and scale " +
+                     std::to_string(spec.scale) + ", expected finite numbers and a scale that is not 0");
+  return format.make(spec);
+}
+
+Evaluation evaluate(Objective& objective, std::span<const float> x, const Dataset& data) {
+  const std::size_t block = std::min(kEvaluationRows, data.rows());
+  Scratch<float> values;
+  values.need(block * data.features());
+  std::vector<std::int32_t> labels;
+  std::vector<std::uint32_t> numbers;
+  Evaluation total;
+  for (std::size_t first = 0; first < data.rows(); first += block) {
+    numbers.resize(std::min(block, data.rows() - first));
+    std::iota(numbers.begin(), numbers.end(), static_cast<std::uint32_t>(first));
+    labels.clear();
+    if (data.classes() > 0)
+      for (const std::uint32_t row : numbers) labels.push_back(data.label(row));
+    const std::span<float> part = values.need(numbers.size() * data.features());
+    data.gather(numbers, part);
+    total += objective.evaluate(x, {numbers.size(), data.features(), part, labels});
+  }
+  return total;
+}
+
+}  // namespace gossamer::optim

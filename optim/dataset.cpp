@@ -1,0 +1,84 @@
+#include "dataset.h"
+
+#include <algorithm>
+#include <cassert>
+#include <limits>
+#include <memory>
+#include <numeric>
+#include <utility>
+
+#include "scratch.h"
+
+#define XXH_INLINE_ALL
+#include <xxhash.h>
+
+namespace gossamer::optim {
+namespace {
+
+constexpr std::size_t kHashFloats = 1U << 16;  // gathered and hashed at a time: stays in the cache
+
+class FloatRows final : public LabelledRows {
+ public:
+  FloatRows(std::vector<float> values, std::size_t features, std::size_t classes,
+            std::vector<std::int32_t> labels)
+      : LabelledRows(values.size() / features, features, classes, std::move(labels)),
+        values_(std::move(values)) {}
+
+  void gather(std::span<const std::uint32_t> rows, std::span<float> out) const override {
+    assert(out.size() >= rows.size() * features());
+    float* to = out.data();
+    for (const std::uint32_t row : rows) {
+      assert(row < this->rows());
+      to = std::copy_n(values_.data() + std::size_t{row} * features(), features(), to);
+    }
+  }
+
+ private:
+  std::vector<float> values_;
+};
+
+}  // namespace
+
+LabelledRows::LabelledRows(std::size_t rows, std::size_t features, std::size_t classes,
+                           std::vector<std::int32_t> labels)
+    : rows_(rows), features_(features), classes_(classes), labels_(std::move(labels)) {
+  assert(classes_ == 0 ? labels_.empty() : labels_.size() == rows_);
+  if (rows_ > std::numeric_limits<std::uint32_t>::max())
+    throw OptimError("data: found " + std::to_string(rows_) + " rows, expected fewer than 2^32; use limit");
+}
+
+std::int32_t LabelledRows::label(std::size_t row) const {
+  assert(row < labels_.size());
+  return labels_[row];
+}
+
+std::uint64_t LabelledRows::hash() const {
+  std::call_once(hashed_, [this] { hash_ = compute_hash(); });
+  return hash_;
+}
+
+std::uint64_t LabelledRows::compute_hash() const {
+  XXH3_state_t state;  // large, but on the stack it is aligned as it needs
+  XXH3_64bits_reset(&state);
+  const std::uint64_t shape[3] = {rows_, features_, classes_};
+  XXH3_64bits_update(&state, shape, sizeof shape);
+  XXH3_64bits_update(&state, labels_.data(), labels_.size() * sizeof(labels_[0]));
+  const std::size_t block = std::max<std::size_t>(1, kHashFloats / features_);
+  Scratch<float> values;
+  std::vector<std::uint32_t> numbers;
+  for (std::size_t first = 0; first < rows_; first += block) {
+    numbers.resize(std::min(block, rows_ - first));
+    std::iota(numbers.begin(), numbers.end(), static_cast<std::uint32_t>(first));
+    const std::span<float> part = values.need(numbers.size() * features_);
+    gather(numbers, part);
+    XXH3_64bits_update(&state, part.data(), part.size_bytes());
+  }
+  return XXH3_64bits_digest(&state);
+}
+
+std::shared_ptr<const Dataset> make_float_rows(std::vector<float> values, std::size_t features,
+                                               std::size_t classes, std::vector<std::int32_t> labels) {
+  return std::make_shared<FloatRows>(std::move(values), features, classes, std::move(labels));
+}
+
+}  // namespace gossamer::optim

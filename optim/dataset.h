@@ -1,0 +1,41 @@
+#pragma once
+// What the data formats share, and their loaders.
+#include <cstdint>
+#include <mutex>
+#include <vector>
+
+#include "gossamer/optim/data.h"
+
+namespace gossamer::optim {
+
+/// Labels and the hash; a format adds gather(). The hash is taken over the gathered values (XXH3), so that
+/// equal data from different formats is equal; it is computed when first asked for.
+class LabelledRows : public Dataset {
+ public:
+  LabelledRows(std::size_t rows, std::size_t features, std::size_t classes, std::vector<std::int32_t> labels);
+  std::size_t rows() const final { return rows_; }
+  std::size_t features() const final { return features_; }
+  std::size_t classes() const final { return classes_; }
+  std::int32_t label(std::size_t row) const final;
+  std::uint64_t hash() const final;
+
+ private:
+  std::uint64_t compute_hash() const;
+  std::size_t rows_, features_, classes_;
+  std::vector<std::int32_t> labels_;
+  mutable std::once_flag hashed_;
+  mutable std::uint64_t hash_ = 0;
+};
+
+/// Rows of floats as they are.
+std::shared_ptr<const Dataset> make_float_rows(std::vector<float> values, std::size_t features,
+                                               std::size_t classes, std::vector<std::int32_t> labels);
+
+Data load_idx(const DataSpec& spec);
+Data load_csv(const DataSpec& spec);
+Data load_synthetic(const DataSpec& spec);
+
+/// Rows that `limit` leaves of n.
+inline std::size_t limited(std::size_t n, std::size_t limit) { return limit == 0 || limit > n ? n : limit; }
+
+}  // namespace gossamer::optim

@@ -1,0 +1,49 @@
+// Two ways to use a velocity v, the decaying sum of gradients d = g + λ·x:
+//   v ← m·v + d
+//   momentum: u = η·v            heavy ball (Polyak: Some methods of speeding up the convergence of iteration
+//   methods,
+//                                1964, eq. 9)
+//   nesterov: u = η·(d + m·v)    Nesterov's gradient at the point looked ahead to, with the variables changed
+//   so that x
+//                                is that point (Sutskever et al.: On the importance of initialization and
+//                                momentum in deep learning, ICML 2013, eqs. 3, 4)
+#include "optimizers.h"
+
+namespace gossamer::optim {
+namespace {
+
+template <bool look_ahead>
+class Momentum final : public Optimizer {
+ public:
+  Momentum(const OptimizerSpec& spec, std::size_t buffer_size) : spec_(spec), velocity_(buffer_size) {}
+
+  void step(std::uint64_t t, std::size_t offset, std::span<const float> x, std::span<const float> g,
+            std::span<float> u) override {
+    assert(g.size() == x.size() && u.size() == x.size() && offset + x.size() <= velocity_.size());
+    const auto rate = static_cast<float>(learning_rate(spec_, t)),
+               decay = static_cast<float>(spec_.weight_decay);
+    const auto m = static_cast<float>(spec_.momentum);
+    float* velocity = velocity_.data() + offset;
+    for_blocks(u, [&, velocity, rate, decay, m](std::size_t i) {
+      const float d = g[i] + decay * x[i];
+      const float v = velocity[i] = m * velocity[i] + d;
+      return rate * (look_ahead ? d + m * v : v);
+    });
+  }
+
+ private:
+  OptimizerSpec spec_;
+  std::vector<float> velocity_;  ///< v
+};
+
+}  // namespace
+
+std::unique_ptr<Optimizer> make_momentum(const OptimizerSpec& spec, std::size_t buffer_size) {
+  return std::make_unique<Momentum<false>>(spec, buffer_size);
+}
+
+std::unique_ptr<Optimizer> make_nesterov(const OptimizerSpec& spec, std::size_t buffer_size) {
+  return std::make_unique<Momentum<true>>(spec, buffer_size);
+}
+
+}  // namespace gossamer::optim

@@ -1,0 +1,74 @@
+#include "gossamer/optim/objective.h"
+
+#include <array>
+#include <cassert>
+#include <numeric>
+#include <utility>
+
+#include "names.h"
+#include "objectives.h"
+#include "random.h"
+
+namespace gossamer::optim {
+namespace {
+
+constexpr std::size_t kAlignFloats = 16;  // 64 bytes
+
+using Factory = std::unique_ptr<Objective> (*)(const ObjectiveSpec&);
+constexpr std::array<Row<Factory>, 3> kObjectives{{
+    {{"softmax", "linear classifier with cross-entropy; own loops, equal bits from every compiler"},
+     make_softmax},
+    {{"mlp", "dense layers with ReLU and cross-entropy (hidden = sizes of the hidden layers)"}, make_mlp},
+    {{"quadratic", "weighted squared distance to the rows; the optimum is the mean of the data"},
+     make_quadratic},
+}};
+constexpr auto kHelp = help_of(kObjectives);
+
+}  // namespace
+
+Evaluation& Evaluation::operator+=(const Evaluation& o) {
+  loss_sum += o.loss_sum;
+  correct += o.correct;
+  rows += o.rows;
+  has_accuracy = has_accuracy && o.has_accuracy;
+  return *this;
+}
+
+std::size_t Objective::parameters() const {
+  std::size_t total = 0;
+  for (const Layer& layer : layers_) total += layer.size;
+  return total;
+}
+
+void Objective::add_layer(std::string name, std::vector<Tensor> tensors) {
+  Layer layer{std::move(name), buffer_size_, 0, std::move(tensors)};
+  for (Tensor& tensor : layer.tensors) {
+    tensor.offset = layer.offset + layer.size;
+    layer.size +=
+        std::accumulate(tensor.shape.begin(), tensor.shape.end(), std::size_t{1}, std::multiplies<>());
+  }
+  const std::size_t end = layer.offset + layer.size;
+  buffer_size_ = (end + kAlignFloats - 1) / kAlignFloats * kAlignFloats;
+  layers_.push_back(std::move(layer));
+}
+
+void require_classes(const ObjectiveSpec& spec) {
+  if (spec.features == 0)
+    throw OptimError("model " + spec.kind + ": found data without features, expected at least 1");
+  if (spec.classes < 2)
+    throw OptimError("model " + spec.kind + ": found " + std::to_string(spec.classes) +
+                     " classes in the data, expected at least 2; the quadratic model needs none");
+}
+
+void fill_normal(std::uint64_t seed, std::size_t layer, double deviation, std::span<float> out) {
+  const std::uint64_t key = make_key(seed, Use::parameters, layer);
+  for (std::size_t i = 0; i < out.size(); ++i) out[i] = static_cast<float>(deviation * normal(key, i));
+}
+
+std::span<const NamedHelp> objective_table() { return kHelp; }
+
+std::unique_ptr<Objective> make_objective(const ObjectiveSpec& spec) {
+  return find_row(kObjectives, "model kind", spec.kind).make(spec);
+}
+
+}  // namespace gossamer::optim

@@ -1,0 +1,29 @@
+// Stochastic gradient descent (Robbins, Monro: A Stochastic Approximation Method, 1951): u = η·(g + λ·x).
+#include "optimizers.h"
+
+namespace gossamer::optim {
+namespace {
+
+class Sgd final : public Optimizer {
+ public:
+  explicit Sgd(const OptimizerSpec& spec) : spec_(spec) {}
+
+  void step(std::uint64_t t, std::size_t, std::span<const float> x, std::span<const float> g,
+            std::span<float> u) override {
+    assert(g.size() == x.size() && u.size() == x.size());
+    const auto rate = static_cast<float>(learning_rate(spec_, t)),
+               decay = static_cast<float>(spec_.weight_decay);
+    for_blocks(u, [&, rate, decay](std::size_t i) { return rate * (g[i] + decay * x[i]); });
+  }
+
+ private:
+  OptimizerSpec spec_;
+};
+
+}  // namespace
+
+std::unique_ptr<Optimizer> make_sgd(const OptimizerSpec& spec, std::size_t) {
+  return std::make_unique<Sgd>(spec);
+}
+
+}  // namespace gossamer::optim

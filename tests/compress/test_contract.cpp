@@ -1,0 +1,133 @@
+// What every codec of the table promises.
+#include <limits>
+
+#include "gossamer/compress/kernels.h"
+#include "gossamer_test/catch.h"
+#include "vectors.h"
+
+using namespace gossamer::compress;
+using namespace gossamer::compress::test;
+
+namespace {
+
+/// l2 norms of a bucket may leave float's range; such a vector is refused, not encoded.
+bool encodable(const Codec& codec, const Named& named) {
+  return !(is_l2(codec) && (named.name == "huge" || named.name == "all exponents"));
+}
+
+}  // namespace
+
+TEST_CASE("a payload stays within max_bytes and says what it is") {
+  for (const auto& spec : all_specs()) {
+    const auto codec = make_codec(spec);
+    for (const std::size_t n : sizes()) {
+      for (const auto& [name, v] : families(std::max<std::size_t>(n, 1), n)) {
+        if (!encodable(*codec, {name, {}})) continue;
+        const auto x = std::span(v).first(n);
+        const Bytes payload = encode(*codec, x);
+        INFO(spec << " on " << n << " entries: " << name);
+        REQUIRE(payload.size() <= codec->max_bytes(n));
+        const PayloadInfo info = inspect(payload);
+        REQUIRE(info.codec == codec->name());
+        REQUIRE(info.entries == n);
+        const Vector decoded = decode(payload, n);
+        REQUIRE(std::all_of(decoded.begin(), decoded.end(), [](float f) { return std::isfinite(f); }));
+        if (codec->traits().exact) REQUIRE(std::equal(decoded.begin(), decoded.end(), x.begin()));
+        if (n > 100000 && name != "gaussian" && name != "0.1 % dense") break;
+      }
+    }
+  }
+}
+
+TEST_CASE("encoding is a function of vector and key") {
+  for (const auto& spec : all_specs()) {
+    const auto codec = make_codec(spec);
+    const Vector v = laplacian(3000, 7);
+    const RandomKey key{.seed = 11, .peer = 2, .layer = 3, .round = 5};
+    INFO(spec);
+    const Bytes payload = encode(*codec, v, key);
+    REQUIRE(payload == encode(*codec, v, key));
+    // Scratch that is used already, and output that is not clean, change nothing.
+    Workspace workspace;
+    Bytes out(codec->max_bytes(5000), std::byte{0xa5});
+    (void)codec->encode(gaussian(5000, 8), key, workspace, out);
+    const std::size_t used = codec->encode(v, key, workspace, out);
+    REQUIRE(Bytes(out.begin(), out.begin() + static_cast<std::ptrdiff_t>(used)) == payload);
+  }
+}
+
+TEST_CASE("decode_add adds the weighted decoded vector") {
+  for (const auto& spec : all_specs()) {
+    const auto codec = make_codec(spec);
+    for (const std::size_t n : {1u, 33u, 513u, 4097u}) {
+      const Vector v = gaussian(n, 21);
+      const Bytes payload = encode(*codec, v);
+      Vector sum = laplacian(n, 22), expected = sum;
+      axpy(-0.3f, decode(payload, n), expected);
+      decode_add(payload, -0.3f, sum);
+      INFO(spec << " on " << n);
+      REQUIRE(same_bits(sum, expected));
+    }
+  }
+}
+
+TEST_CASE("a codec that claims to be contractive is") {
+  for (const auto& spec : all_specs()) {
+    const auto codec = make_codec(spec);
+    if (!codec->traits().contractive) continue;
+    const std::uint64_t draws = codec->traits().unbiased && !codec->traits().exact ? 16 : 1;
+    for (const auto& [name, v] : families(2000, 5)) {
+      // A scale that is a denormal number is rounded too coarsely for a bound; only onebit_scaled checks it.
+      if (!encodable(*codec, {name, {}}) || (name == "tiny" && codec->spec() != "onebit_scaled")) continue;
+      double error = 0;
+      for (std::uint64_t r = 0; r < draws; ++r) {
+        error += squared_error(decode(encode(*codec, v, {.seed = 1, .round = r}), v.size()), v);
+      }
+      INFO(spec << " on " << name);
+      REQUIRE(error / static_cast<double>(draws) <= (1 - 1e-7) * squared(v));
+    }
+  }
+}
+
+TEST_CASE("codecs that are not contractive say so") {
+  REQUIRE_FALSE(make_codec("qsgd:bits=2")->traits().contractive);
+  REQUIRE_FALSE(make_codec("qsgd:bits=4,norm=l2")->traits().contractive);
+  REQUIRE_FALSE(make_codec("qsgd:bits=2,norm=l2,bucket=32")->traits().contractive);
+  REQUIRE(make_codec("qsgd:bits=8,norm=l2")->traits().contractive);
+  REQUIRE(make_codec("qsgd:bits=4,norm=l2,bucket=32")->traits().contractive);
+  for (const char* name : {"dense", "fp16", "onebit", "onebit_scaled", "topk", "qsgd", "qsgd:bits=8"}) {
+    INFO(name);
+    REQUIRE(make_codec(name)->traits().contractive);
+  }
+}
+
+TEST_CASE("NaN and Inf are refused by their index") {
+  const float bad[] = {std::numeric_limits<float>::quiet_NaN(), std::numeric_limits<float>::infinity(),
+                       -std::numeric_limits<float>::infinity()};
+  for (const auto& spec : all_specs()) {
+    const auto codec = make_codec(spec);
+    for (const std::size_t at : {0u, 37u, 1500u, 1999u}) {
+      for (const float value : bad) {
+        Vector v = gaussian(2000, 3);
+        v[at] = value;
+        std::string message;
+        try {
+          (void)encode(*codec, v);
+        } catch (const EncodeError& error) {
+          message = error.what();
+        }
+        INFO(spec << ": " << message);
+        REQUIRE(message.find("entry " + std::to_string(at) + " ") != std::string::npos);
+      }
+    }
+  }
+}
+
+TEST_CASE("an output that is too small is refused") {
+  for (const auto& spec : all_specs()) {
+    const auto codec = make_codec(spec);
+    Workspace workspace;
+    Bytes out(codec->max_bytes(1000) - 1);
+    REQUIRE_THROWS_AS(codec->encode(gaussian(1000, 1), {}, workspace, out), EncodeError);
+  }
+}

@@ -1,0 +1,101 @@
+// Error feedback: v = g + e; m = C[v]; e ← fl(v − decode(m)), to the bit.
+#include <limits>
+
+#include "gossamer_test/catch.h"
+#include "vectors.h"
+
+using namespace gossamer::compress;
+using namespace gossamer::compress::test;
+
+TEST_CASE("the residual is what was not sent to the bit") {
+  for (const auto& spec : all_specs()) {
+    const auto codec = make_codec(spec);
+    for (const std::size_t n : {0u, 1u, 33u, 513u, 5000u}) {
+      FeedbackState state;
+      Workspace workspace;
+      Vector residual(n, 0.0f);
+      Bytes out(codec->max_bytes(n));
+      for (std::uint64_t round = 0; round < 4; ++round) {
+        const Vector g = round % 2 == 0 ? laplacian(n, round) : sparse(n, 0.02, round);
+        const std::size_t used = codec->encode_feedback(g, state, {.round = round}, workspace, out);
+        Vector v(n), expected(n);
+        for (std::size_t i = 0; i < n; ++i) v[i] = g[i] + residual[i];
+        const Vector decoded = decode(std::span(out).first(used), n);
+        for (std::size_t i = 0; i < n; ++i) expected[i] = v[i] - decoded[i];
+        INFO(spec << " on " << n << " round " << round);
+        REQUIRE(encode(*codec, v, {.round = round}) ==
+                Bytes(out.begin(), out.begin() + static_cast<std::ptrdiff_t>(used)));
+        REQUIRE(same_bits(state.residual, expected));
+        residual = state.residual;
+      }
+    }
+  }
+}
+
+TEST_CASE("what is sent and what is kept add up") {
+  for (const auto& spec : all_specs()) {
+    const auto codec = make_codec(spec);
+    FeedbackState state;
+    Workspace workspace;
+    const Vector v = gaussian(3000, 9);
+    Bytes out(codec->max_bytes(v.size()));
+    const std::size_t used = codec->encode_feedback(v, state, {}, workspace, out);
+    const Vector decoded = decode(std::span(out).first(used), v.size());
+    double worst = 0;
+    for (std::size_t i = 0; i < v.size(); ++i) {
+      const double size = std::max(std::fabs(v[i]), std::fabs(decoded[i]));
+      const double ulp = std::ldexp(1.0, std::ilogb(size == 0 ? 1 : size) - 23);
+      worst = std::max(worst, std::fabs(static_cast<double>(decoded[i]) + state.residual[i] - v[i]) / ulp);
+    }
+    INFO(spec);
+    REQUIRE(worst <= 1);
+    if (codec->name() == "topk" || codec->name() == "dense") REQUIRE(worst == 0);
+  }
+}
+
+TEST_CASE("feedback keeps the residual bounded under every contractive codec") {
+  for (const auto& spec : all_specs()) {
+    const auto codec = make_codec(spec);
+    if (!codec->traits().contractive) continue;
+    FeedbackState state;
+    Workspace workspace;
+    const std::size_t n = 1024;
+    Bytes out(codec->max_bytes(n));
+    Vector sum_sent(n, 0.0f), sum_true(n, 0.0f);
+    const std::uint64_t rounds = codec->name() == "topk" ? 2000 : 300;
+    const Vector drift = gaussian(n, 77);
+    for (std::uint64_t round = 0; round < rounds; ++round) {
+      Vector g = gaussian(n, 100 + round);
+      for (std::size_t i = 0; i < n; ++i) g[i] += drift[i];
+      (void)codec->encode_feedback(g, state, {.round = round}, workspace, out);
+    }
+    // ‖e‖ ≤ √(1−δ)/(1−√(1−δ))·‖g‖ ≤ (2/δ)‖g‖; δ = k/n for topk, at least 0.19 for the others here.
+    const double delta =
+        codec->name() == "topk" ? std::ceil(n * std::stod(codec->spec().substr(13))) / n : 0.09;
+    INFO(spec);
+    REQUIRE(std::sqrt(squared(state.residual)) <= 2 / delta * 1.5 * std::sqrt(2.0 * n));
+  }
+}
+
+TEST_CASE("a refused vector leaves the residual as it was") {
+  for (const auto& spec : all_specs()) {
+    const auto codec = make_codec(spec);
+    FeedbackState state;
+    Workspace workspace;
+    Bytes out(codec->max_bytes(700));
+    Vector g = gaussian(700, 1);
+    (void)codec->encode_feedback(g, state, {}, workspace, out);
+    const Vector before = state.residual;
+    g[650] = std::numeric_limits<float>::quiet_NaN();
+    INFO(spec);
+    REQUIRE_THROWS_AS(codec->encode_feedback(g, state, {}, workspace, out), EncodeError);
+    REQUIRE(same_bits(state.residual, before));
+    REQUIRE_THROWS_AS(codec->encode_feedback(gaussian(699, 1), state, {}, workspace, out), EncodeError);
+    REQUIRE_THROWS_AS(codec->encode_feedback(gaussian(700, 1), state, {}, workspace, std::span(out).first(5)),
+                      EncodeError);
+    REQUIRE(same_bits(state.residual, before));
+    FeedbackState fresh;
+    REQUIRE_THROWS_AS(codec->encode_feedback(g, fresh, {}, workspace, out), EncodeError);
+    REQUIRE(fresh.residual.empty());
+  }
+}

@@ -1,0 +1,87 @@
+#include "gossamer_test/catch.h"
+#include "vectors.h"
+
+using namespace gossamer::compress;
+using namespace gossamer::compress::test;
+
+namespace {
+
+std::string refusal(const std::string& spec) {
+  try {
+    (void)make_codec(spec);
+  } catch (const CodecError& error) {
+    return error.what();
+  }
+  return "";
+}
+
+bool has(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
+
+}  // namespace
+
+TEST_CASE("a canonical spec reads back as itself") {
+  for (const auto& spec : all_specs()) {
+    const auto codec = make_codec(spec);
+    INFO(spec << " is " << codec->spec());
+    REQUIRE(make_codec(codec->spec())->spec() == codec->spec());
+    REQUIRE(codec->spec().substr(0, codec->spec().find(':')) == codec->name());
+    const Vector v = gaussian(2000, 3);
+    REQUIRE(encode(*codec, v) == encode(*make_codec(codec->spec()), v));
+  }
+  REQUIRE(make_codec("qsgd")->spec() == "qsgd:bits=4,bucket=512,norm=max");
+  REQUIRE(make_codec("onebit_scaled")->spec() == "onebit_scaled:lambda=1,bound=0.9,bucket=512");
+  REQUIRE(make_codec("onebit_scaled:lambda=auto")->spec() ==
+          "onebit_scaled:lambda=auto,bound=0.9,bucket=512");
+  REQUIRE(make_codec("topk")->spec() == "topk:density=0.01");
+  REQUIRE(make_codec("dense")->spec() == "dense");
+}
+
+TEST_CASE("the table shows each codec once with a line of help") {
+  std::vector<std::string> names;
+  for (const CodecRow& row : codec_table()) {
+    REQUIRE(std::find(names.begin(), names.end(), row.name) == names.end());
+    names.emplace_back(row.name);
+    REQUIRE(std::string(row.help).size() > 10);
+    REQUIRE(make_codec(row.name)->name() == row.name);
+  }
+}
+
+TEST_CASE("a spec that cannot be used names the nearest right word") {
+  REQUIRE(has(refusal("onbit"), "did you mean \"onebit\""));
+  REQUIRE(has(refusal("one_bit_scaled"), "did you mean \"onebit_scaled\""));
+  REQUIRE(has(refusal("tokp:density=1"), "did you mean \"topk\""));
+  REQUIRE(has(refusal(""), "There are: dense, fp16"));
+  REQUIRE(has(refusal("qsgd:bit=4"), "did you mean \"bits\""));
+  REQUIRE(has(refusal("onebit_scaled:lamda=1"), "did you mean \"lambda\""));
+  REQUIRE(has(refusal("dense:bits=3"), "takes none"));
+}
+
+TEST_CASE("a bad value is shown with what was expected") {
+  REQUIRE(has(refusal("qsgd:bits=5"), "bits is \"5\", expected 2, 4 or 8"));
+  REQUIRE(has(refusal("qsgd:bits=4x"), "expected 2, 4 or 8"));
+  REQUIRE(has(refusal("qsgd:norm=l1"), "expected max or l2"));
+  for (const char* spec : {"onebit:bucket=0",
+                           "onebit:bucket=-32",
+                           "onebit:bucket=100",
+                           "onebit:bucket=1048608",
+                           "onebit:bucket=99999999999999999999",
+                           "onebit_scaled:lambda=0",
+                           "onebit_scaled:lambda=1.01",
+                           "onebit_scaled:lambda=nan",
+                           "onebit_scaled:bound=1",
+                           "onebit_scaled:bound=0",
+                           "onebit_scaled:bound=-inf",
+                           "topk:density=0",
+                           "topk:density=1.5",
+                           "topk:density=",
+                           "topk:density",
+                           "topk:=1",
+                           "topk:,",
+                           "qsgd:bits=4,bits=4",
+                           "qsgd:bits=4,,norm=max",
+                           "qsgd bits=4",
+                           "qsgd:bits= 4"}) {
+    INFO(spec);
+    REQUIRE(refusal(spec) != "");
+  }
+}

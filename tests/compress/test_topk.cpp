@@ -1,0 +1,67 @@
+#include <numeric>
+
+#include "gossamer_test/catch.h"
+#include "vectors.h"
+
+using namespace gossamer::compress;
+using namespace gossamer::compress::test;
+
+namespace {
+
+/// By full sort: larger magnitudes first, then lower indices.
+Vector reference(const Vector& v, std::size_t k) {
+  std::vector<std::size_t> order(v.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::stable_sort(order.begin(), order.end(),
+                   [&](std::size_t a, std::size_t b) { return std::fabs(v[a]) > std::fabs(v[b]); });
+  Vector kept(v.size(), 0.0f);
+  for (std::size_t i = 0; i < k; ++i) kept[order[i]] = v[order[i]];
+  return kept;
+}
+
+Vector small_integers(std::size_t n, std::uint64_t seed) {
+  std::mt19937_64 random(seed);
+  Vector v(n);
+  for (float& x : v) x = static_cast<float>(static_cast<int>(random() % 9) - 4);
+  return v;
+}
+
+}  // namespace
+
+TEST_CASE("topk keeps exactly the largest with ties to the lowest index") {
+  for (const double density : {0.001, 0.01, 0.1, 0.5, 1.0}) {
+    const auto codec = make_codec("topk:density=" + std::to_string(density));
+    for (const std::size_t n : {1u, 2u, 17u, 100u, 513u, 4097u}) {
+      auto all = families(n, n);
+      all.push_back({"ties", small_integers(n, n)});
+      for (const auto& [name, v] : all) {
+        const auto k =
+            std::max<std::size_t>(1, static_cast<std::size_t>(std::ceil(density * static_cast<double>(n))));
+        INFO(density << " of " << n << ": " << name);
+        const Vector decoded = decode(encode(*codec, v), n);
+        REQUIRE(std::equal(decoded.begin(), decoded.end(), reference(v, k).begin()));
+      }
+    }
+  }
+}
+
+TEST_CASE("topk codes indices near their entropy") {
+  const std::size_t n = 1000000;
+  const Vector v = gaussian(n, 5);
+  for (const auto& [density, most] : {std::pair{0.001, 11.8}, std::pair{0.01, 8.3}}) {
+    const auto codec = make_codec("topk:density=" + std::to_string(density));
+    const double k = density * static_cast<double>(n);
+    const double bits = 8.0 * static_cast<double>(encode(*codec, v).size()) / k - 32;
+    INFO(density << ": " << bits << " bits per index");
+    REQUIRE(bits <= most);
+  }
+}
+
+TEST_CASE("topk stays small where all it keeps is at one end") {
+  Vector v(100000, 0.0f);
+  for (std::size_t i = 0; i < 1000; ++i) v[v.size() - 1 - i] = 1 + static_cast<float>(i);
+  const auto codec = make_codec("topk");
+  const Bytes payload = encode(*codec, v);
+  REQUIRE(payload.size() <= codec->max_bytes(v.size()));
+  REQUIRE(decode(payload, v.size()) == v);
+}

@@ -1,0 +1,126 @@
+#include <cmath>
+
+#include "support.h"
+
+namespace gossamer::optim::test {
+namespace {
+
+/// The steps of one parameter x = 2 that stays where it is, for the gradients given.
+std::vector<double> steps_of(const OptimizerSpec& spec, const std::vector<float>& gradients) {
+  const auto optimizer = make_optimizer(spec, 16);
+  const float x = 2;
+  std::vector<double> steps;
+  for (std::size_t t = 0; t < gradients.size(); ++t) {
+    float u = 0;
+    optimizer->step(t, 5, {&x, 1}, {&gradients[t], 1}, {&u, 1});
+    steps.push_back(static_cast<double>(u));
+  }
+  return steps;
+}
+
+}  // namespace
+
+TEST_CASE("optimisers take the steps of their formulas") {
+  OptimizerSpec spec{.kind = "sgd", .learning_rate = 0.1, .momentum = 0.5, .weight_decay = 0.25};
+  const std::vector<float> g{1, -3};
+  SECTION("sgd adds the weight decay to the gradient") {
+    const auto u = steps_of(spec, g);
+    CHECK(u[0] == Approx(0.1 * 1.5));
+    CHECK(u[1] == Approx(0.1 * -2.5));
+  }
+  SECTION("momentum") {
+    spec.kind = "momentum";
+    const auto u = steps_of(spec, g);
+    CHECK(u[0] == Approx(0.1 * 1.5));
+    CHECK(u[1] == Approx(0.1 * (0.5 * 1.5 - 2.5)));
+  }
+  SECTION("nesterov") {
+    spec.kind = "nesterov";
+    const auto u = steps_of(spec, g);
+    CHECK(u[0] == Approx(0.1 * (1.5 + 0.5 * 1.5)));
+    CHECK(u[1] == Approx(0.1 * (-2.5 + 0.5 * (0.5 * 1.5 - 2.5))));
+  }
+  SECTION("adam decays weights beside the step") {
+    spec.kind = "adam";
+    const auto u = steps_of(spec, g);
+    CHECK(u[0] == Approx(0.1 * (1 + 0.25 * 2)));
+    const double m = (0.9 * 0.1 - 0.1 * 3) / (1 - 0.81), v = (0.999 * 0.001 + 0.001 * 9) / (1 - 0.998001);
+    CHECK(u[1] == Approx(0.1 * (m / std::sqrt(v) + 0.25 * 2)).epsilon(1e-4));
+  }
+}
+
+TEST_CASE("a step may be written over the gradient and taken range by range") {
+  for (const NamedHelp& row : optimizer_table()) {
+    INFO(row.name);
+    OptimizerSpec spec{.kind = row.name, .weight_decay = 0.01};
+    const auto whole = make_optimizer(spec, 1024), parts = make_optimizer(spec, 1024);
+    std::vector<float> x(1024), g(1024), u(1024);
+    for (std::size_t i = 0; i < x.size(); ++i)
+      x[i] = static_cast<float>(i % 17), g[i] = static_cast<float>(i % 5) - 2;
+    for (std::uint64_t t = 0; t < 3; ++t) {
+      std::vector<float> in_place = g;
+      whole->step(t, 0, x, g, u);
+      for (const auto& [first, size] : {std::pair{400U, 624U}, std::pair{0U, 400U}}) {
+        const std::span<float> part = std::span(in_place).subspan(first, size);
+        parts->step(t, first, std::span(x).subspan(first, size), part, part);
+      }
+      CHECK(bit_hash(u) == bit_hash(in_place));
+    }
+  }
+}
+
+TEST_CASE("learning rate schedules") {
+  OptimizerSpec spec{.learning_rate = 2, .total_steps = 100};
+  SECTION("constant") {
+    CHECK(learning_rate(spec, 0) == 2);
+    CHECK(learning_rate(spec, 99) == 2);
+  }
+  SECTION("step drops exactly on time") {
+    spec.schedule = "step";
+    spec.step_every = 0.1;
+    spec.step_factor = 0.5;
+    for (std::uint64_t t = 0; t < 100; ++t)
+      CHECK(learning_rate(spec, t) == std::ldexp(2, -static_cast<int>(t / 10)));
+  }
+  SECTION("cosine falls to zero") {
+    spec.schedule = "cosine";
+    CHECK(learning_rate(spec, 0) == 2);
+    CHECK(learning_rate(spec, 50) == Approx(1));
+    CHECK(learning_rate(spec, 25) == Approx(1 + std::sqrt(0.5)));
+    CHECK(learning_rate(spec, 100) == Approx(0).margin(1e-15));
+    CHECK(learning_rate(spec, 1000) == Approx(0).margin(1e-15));
+  }
+  SECTION("warm-up rises linearly to the full rate") {
+    for (const NamedHelp& row : rate_schedule_table()) {
+      spec.schedule = row.name;
+      spec.step_every = 0.5;
+      spec.warmup = 0.1;
+      for (std::uint64_t t = 0; t <= 9; ++t)
+        CHECK(learning_rate(spec, t) == Approx(0.2 * static_cast<double>(t + 1)));
+      CHECK(learning_rate(spec, 10) == Approx(2));
+    }
+  }
+}
+
+TEST_CASE("wrong optimiser specifications are refused") {
+  const auto message = [](const OptimizerSpec& spec) {
+    return message_of([&] { make_optimizer(spec, 16); });
+  };
+  CHECK(message({}).empty());
+  CHECK(message({.kind = "adm"}).find("did you mean \"adam\"?") != std::string::npos);
+  CHECK(message({.schedule = "cosin"}).find("did you mean \"cosine\"?") != std::string::npos);
+  CHECK(message({.learning_rate = -1}).find("learning_rate") != std::string::npos);
+  CHECK(message({.momentum = 1}).find("momentum") != std::string::npos);
+  CHECK(message({.beta1 = 1}).find("beta1") != std::string::npos);
+  CHECK(message({.beta2 = -0.1}).find("beta2") != std::string::npos);
+  CHECK(message({.epsilon = 0}).find("epsilon") != std::string::npos);
+  CHECK(message({.weight_decay = -1}).find("weight_decay") != std::string::npos);
+  CHECK(message({.schedule = "step"}).find("step_every") != std::string::npos);
+  CHECK(message({.schedule = "step", .step_every = 0.5, .step_factor = 2}).find("step_factor") !=
+        std::string::npos);
+  CHECK(message({.warmup = 1}).find("warmup") != std::string::npos);
+  CHECK(message({.total_steps = 0}).find("total_steps") != std::string::npos);
+  CHECK(message({.learning_rate = NAN}).find("learning_rate") != std::string::npos);
+}
+
+}  // namespace gossamer::optim::test

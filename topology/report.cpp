@@ -1,0 +1,178 @@
+// Spectra of mixing matrices.
+//
+// Let W_t be the matrices of a period of T rounds, M = W_{T−1}…W_0, π the left Perron vector of M (πᵀM = πᵀ,
+// πᵀ1 = 1): the peers end up at the value 1πᵀx. The error of a start x lives in y = x − 1πᵀx, which has πᵀy =
+// 0; R = I − ππᵀ/‖π‖² projects onto such y. M maps that space into itself, so with N = M R the error after k
+// periods is N^k, free of the consensus part, and can be squared again and again without losing digits.
+#include "gossamer/topology/report.h"
+
+#include <Eigen/Dense>
+#include <Eigen/Eigenvalues>
+#include <Eigen/SparseCore>
+#include <algorithm>
+#include <cmath>
+#include <optional>
+
+#include "connectivity.h"
+#include "random.h"
+
+namespace gossamer::topology {
+namespace {
+
+using Matrix = Eigen::MatrixXd;
+using Vector = Eigen::VectorXd;
+using Sparse = Eigen::SparseMatrix<double, Eigen::RowMajor>;
+
+constexpr double kReached = 1e-6 * (1 + 1e-5);  // slack for float weights: 0.1f⁶ counts as 1e-6
+constexpr long kMaxRounds = 10'000'000;
+constexpr double kStuck = 1 - 1e-9;  // |λ₂| from here on is 1 up to rounding; also beyond kMaxRounds
+constexpr double kVanished =
+    1e-5;  // a round that shrinks the error so leaves only the rounding of its weights
+
+/// Float weights make rows that sum to 1 ± 1e-7; here they must do so to double precision, or 10⁷ rounds
+/// drift.
+Sparse normalised(const MixingMatrix& w) {
+  std::vector<Eigen::Triplet<double>> entries;
+  for (PeerId i = 0; i < w.peers(); ++i) {
+    double sum = static_cast<double>(w.self_weight(i));
+    for (const Edge& e : w.in(i)) sum += static_cast<double>(e.weight);
+    entries.emplace_back(i, i, static_cast<double>(w.self_weight(i)) / sum);
+    for (const Edge& e : w.in(i)) entries.emplace_back(i, e.peer, static_cast<double>(e.weight) / sum);
+  }
+  const auto n = static_cast<Eigen::Index>(w.peers());
+  Sparse matrix(n, n);
+  matrix.setFromTriplets(entries.begin(), entries.end());
+  return matrix;
+}
+
+/// |λ₂|: the second largest modulus.
+double second_eigenvalue(const Matrix& m, bool symmetric) {
+  if (m.rows() < 2) return 0;
+  Eigen::ArrayXd modulus;
+  if (symmetric) {
+    modulus = Eigen::SelfAdjointEigenSolver<Matrix>(m, Eigen::EigenvaluesOnly).eigenvalues().array().abs();
+  } else {
+    const Eigen::EigenSolver<Matrix> solver(m, /*computeEigenvectors=*/false);
+    if (solver.info() != Eigen::Success)
+      throw GraphError("the eigenvalues of the mixing matrix did not converge; the graph may still be used");
+    modulus = solver.eigenvalues().array().abs();
+  }
+  std::nth_element(modulus.begin(), modulus.begin() + 1, modulus.end(), std::greater<>());
+  return modulus[1];
+}
+
+/// π, where it is the only one. One of the equations πᵀ(M − I) = 0 follows from the others; πᵀ1 = 1 replaces
+/// it.
+Vector perron_vector(const Matrix& m) {
+  const Eigen::Index n = m.rows();
+  Matrix equations = m.transpose() - Matrix::Identity(n, n);
+  equations.row(n - 1).setOnes();
+  return equations.partialPivLu().solve(Vector::Unit(n, n - 1));
+}
+
+/// Whether the largest singular value is above the bound: power iteration on AᵀA, whose estimates only grow.
+bool norm_exceeds(const Matrix& a, double bound) {
+  constexpr int kIterations = 1000;
+  constexpr double kConverged = 1e-10;
+  if (a.norm() <= bound) return false;
+  SplitMix64 random(1);
+  Vector v = Vector::NullaryExpr(a.cols(), [&] { return random.symmetric(); });
+  double sigma = 0;
+  for (int i = 0; i < kIterations; ++i) {
+    v.normalize();
+    const Vector u = a * v;
+    const double estimate = u.norm();
+    if (estimate > bound) return true;
+    if (estimate <= sigma * (1 + kConverged)) return false;
+    sigma = estimate;
+    v = a.transpose() * u;
+  }
+  return false;
+}
+
+/// N, and what the first period tells on the way.
+struct FirstPeriod {
+  Matrix error;                 ///< N
+  std::optional<long> reached;  ///< rounds, where within the period
+  bool exact = false;           ///< some round takes away all that was left
+};
+
+FirstPeriod first_period(const std::vector<Sparse>& rounds, const Vector& perron) {
+  const Eigen::Index n = perron.size();
+  FirstPeriod first{Matrix::Identity(n, n) - perron * perron.transpose() / perron.squaredNorm(), {}, false};
+  for (std::size_t t = 0; t < rounds.size(); ++t) {
+    const double before = first.error.norm();
+    first.error = rounds[t] * first.error;
+    first.exact = first.exact || first.error.norm() <= kVanished * before;
+    if (!first.reached && !norm_exceeds(first.error, kReached)) first.reached = static_cast<long>(t + 1);
+  }
+  return first;
+}
+
+/// The first round at which the error is ≤ 1e-6, given N that is not: doubling, then bisection over whole
+/// periods, then round by round.
+long rounds_beyond(const std::vector<Sparse>& rounds, const Matrix& period_error) {
+  const long period = static_cast<long>(rounds.size());
+  std::vector<Matrix> powers{period_error};  // N^(2^j)
+  while (norm_exceeds(powers.back(), kReached)) {
+    if ((period << powers.size()) > 2 * kMaxRounds) return -1;
+    powers.push_back(powers.back() * powers.back());
+  }
+  powers.pop_back();
+  long periods = 1L << (powers.size() - 1);  // the most of which the error is known to be above
+  Matrix error = powers.back();
+  for (std::size_t j = powers.size() - 1; j-- > 0;)
+    if (Matrix further = error * powers[j]; norm_exceeds(further, kReached)) {
+      error = std::move(further);
+      periods += 1L << j;
+    }
+  long count = periods * period;
+  for (const Sparse& w : rounds) {
+    ++count;
+    error = w * error;
+    if (!norm_exceeds(error, kReached)) break;
+  }
+  return count <= kMaxRounds ? count : -1;
+}
+
+void measure_spectrum(const Schedule& schedule, SpectralReport& report) {
+  std::vector<Sparse> rounds;
+  for (Round t = 0; t < schedule.period(); ++t) rounds.push_back(normalised(schedule.at(t)));
+  const auto n = static_cast<Eigen::Index>(schedule.peers());
+  Matrix product = Matrix::Identity(n, n);
+  for (const Sparse& w : rounds) product = w * product;
+
+  const double lambda = second_eigenvalue(product, report.symmetric && report.period == 1);
+  if (lambda >= kStuck) return;  // no consensus: gap 0, never
+  const FirstPeriod first = first_period(rounds, perron_vector(product));
+  report.spectral_gap = first.exact ? 1 : 1 - std::pow(lambda, 1.0 / static_cast<double>(report.period));
+  report.rounds_to_1e6 = first.reached ? *first.reached : rounds_beyond(rounds, first.error);
+}
+
+}  // namespace
+
+SpectralReport analyse(const Schedule& schedule) {
+  SpectralReport report;
+  report.connected = strong_components(schedule).size() == 1;
+  report.symmetric = report.doubly_stochastic = true;
+  report.period = schedule.period();
+  report.min_degree = schedule.peers();
+  for (Round t = 0; t < schedule.period(); ++t) {
+    const MixingMatrix& w = schedule.at(t);
+    report.symmetric = report.symmetric && w.symmetric();
+    report.doubly_stochastic = report.doubly_stochastic && w.doubly_stochastic();
+    for (PeerId i = 0; i < w.peers(); ++i) {
+      report.min_degree = std::min(report.min_degree, w.out(i).size());
+      report.max_degree = std::max(report.max_degree, w.out(i).size());
+    }
+  }
+  if (schedule.peers() == 1) {
+    report.spectral_gap = 1;
+    report.rounds_to_1e6 = 0;
+  } else {
+    measure_spectrum(schedule, report);
+  }
+  return report;
+}
+
+}  // namespace gossamer::topology
