@@ -66,7 +66,9 @@ class Fp16 final : public Codec {
     for (std::size_t i = 0; i < x.size(); i += kPiece) {
       const auto part = x.subspan(i, std::min(kPiece, x.size() - i));
       for (std::size_t j = 0; j < part.size(); ++j) {
-        piece[j] = to_half(std::clamp(part[j] * scale.first * scale.second, -limit, limit));
+        const float scaled = part[j] * scale.first * scale.second;
+        const float lowered = scaled > limit ? limit : scaled;
+        piece[j] = to_half(lowered < -limit ? -limit : lowered);
       }
       writer.bytes(piece.data(), 2 * part.size());
     }
@@ -75,10 +77,7 @@ class Fp16 final : public Codec {
 
  private:
   static int shared_exponent(std::span<const float> x) {
-    std::uint32_t largest_bits = 0;
-    for (const float v : x)
-      largest_bits = std::max(largest_bits, std::bit_cast<std::uint32_t>(v) & 0x7fffffffu);
-    const float largest = std::bit_cast<float>(largest_bits);
+    const float largest = wire::largest_magnitude(x);
     if (largest == 0 || (largest >= kHalfNormal && largest <= kHalfMax)) return 0;
     return std::ilogb(largest) - 14;
   }

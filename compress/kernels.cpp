@@ -58,6 +58,16 @@ void PackSigns(const float* HWY_RESTRICT x, std::uint32_t* HWY_RESTRICT words, s
   if (i < n) words[i / 32] = plain::sign_word(x + i, n - i);
 }
 
+#if HWY_TARGET != HWY_SCALAR
+/// Lanes where the bits of word from `first` on are set.
+HWY_INLINE hn::Mask<Tag> SignMask(const std::uint32_t* word, std::size_t first) {
+  if constexpr (kWidth >= 8)
+    return hn::LoadMaskBits(Tag(), reinterpret_cast<const std::uint8_t*>(word) + first / 8);
+  const std::uint8_t bits[8] = {static_cast<std::uint8_t>((*word >> first) & 0xfu)};
+  return hn::LoadMaskBits(Tag(), bits);
+}
+#endif
+
 void AddSigns(const std::uint32_t* HWY_RESTRICT words, float magnitude, float* HWY_RESTRICT y,
               std::size_t n) {
   std::size_t i = 0;
@@ -66,9 +76,7 @@ void AddSigns(const std::uint32_t* HWY_RESTRICT words, float magnitude, float* H
   const Vector plus = hn::Set(tag, magnitude), minus = hn::Set(tag, -magnitude);
   for (; i + 32 <= n; i += 32) {
     for (std::size_t j = 0; j < 32; j += kWidth) {
-      const std::uint32_t bits = words[i / 32] >> j;
-      const std::uint8_t bytes[8] = {static_cast<std::uint8_t>(bits), static_cast<std::uint8_t>(bits >> 8)};
-      const Vector step = hn::IfThenElse(hn::LoadMaskBits(tag, bytes), plus, minus);
+      const Vector step = hn::IfThenElse(SignMask(words + i / 32, j), plus, minus);
       hn::StoreU(hn::Add(hn::LoadU(tag, y + i + j), step), tag, y + i + j);
     }
   }

@@ -4,17 +4,17 @@
 #include "codecs.h"
 #include "gossamer/compress/kernels.h"
 
-// Payload: header, varint bucket, then from the front the body, and from the back, meeting it, the modes.
+// Payload: header, varint bucket, varint m, m bytes of modes, body.
 //
 // Each bucket is a tree: a segment is one leaf, or is split into two halves, the first half in front. Modes
-// are a prefix code, read bit by bit in that order, packed from the last byte backwards, each byte from its
-// lowest bit:
+// are a prefix code, one per segment in that order, packed from the lowest bit of each byte; the body holds,
+// in the same order, what each leaf needs:
 //
-//   0      signs at scale λ‖v‖₂/√d                body: fp32 scale, ceil(d/8) bytes of signs
-//   10     signs at scale ‖v‖₁/d (λ = r)          body: the same
-//   110    d > 16: split.  d ≤ 16: dense          body: nothing.  d × fp32
-//   1110   d ≤ 16: dense but for its zeros        body: 16 bits, one where an entry follows; those × fp32
-//   111    d > 16: zero,  1111  d ≤ 16: zero      body: nothing
+//   0      signs at scale λ‖v‖₂/√d                fp32 scale, ceil(d/8) bytes of signs
+//   10     signs at scale ‖v‖₁/d (λ = r)          the same
+//   110    d > 16: split.  d ≤ 16: dense          nothing.  d × fp32
+//   1110   d ≤ 16: dense but for its zeros        16 bits, one where an entry follows; those × fp32
+//   111    d > 16: zero,  1111  d ≤ 16: zero      nothing
 //
 // A split puts a multiple of 16 entries into its first half, so that only a bucket's last leaf has signs that
 // do not fill their bytes. Each bucket thus costs one mode bit where the rule holds at once.
@@ -46,11 +46,8 @@ class ModeWriter {
         return d > kLeaf ? bits(0b111, 3) : bits(0b1111, 4);
     }
   }
-  void append_reversed(wire::Writer& out) const {
-    for (std::size_t i = wire::ceil_div(used_, 8); i-- > 0;) {
-      out.u8(static_cast<std::uint8_t>(words_[i / 4] >> (8 * (i % 4))));
-    }
-  }
+  std::size_t bytes() const { return wire::ceil_div(used_, 8); }
+  const void* data() const { return words_.data(); }
 
  private:
   void bits(std::uint32_t value, std::size_t count) {
@@ -65,10 +62,9 @@ class ModeWriter {
   std::size_t used_ = 0;
 };
 
-/// Takes mode bits from the back of the same reader that gives the body from its front.
 class ModeReader {
  public:
-  explicit ModeReader(wire::Reader& in) : in_(in) {}
+  explicit ModeReader(wire::Reader in) : in_(in) {}
   Mode next(std::size_t d) {
     if (!bit()) return Mode::scaled;
     if (!bit()) return Mode::mean;
@@ -77,13 +73,13 @@ class ModeReader {
     return small && !bit() ? Mode::sparse : Mode::zero;
   }
   void finish() const {
-    if (byte_ != 0) throw PayloadError("payload has mode bits set past its last bucket");
+    if (in_.left() != 0 || byte_ != 0) throw PayloadError("payload has modes past its last bucket");
   }
 
  private:
   bool bit() {
     if (left_ == 0) {
-      byte_ = in_.u8_from_back();
+      byte_ = in_.u8();
       left_ = 8;
     }
     const bool set = (byte_ & 1u) != 0;
@@ -91,7 +87,7 @@ class ModeReader {
     --left_;
     return set;
   }
-  wire::Reader& in_;
+  wire::Reader in_;
   std::uint8_t byte_ = 0;
   int left_ = 0;
 };
@@ -191,7 +187,8 @@ class SegmentEncoder {
 
 class SegmentDecoder {
  public:
-  SegmentDecoder(wire::Reader& in, float weight) : in_(in), modes_(in), weight_(weight) {}
+  SegmentDecoder(wire::Reader modes, wire::Reader& body, float weight)
+      : modes_(modes), in_(body), weight_(weight) {}
 
   void segment(std::span<float> acc) {
     switch (modes_.next(acc.size())) {
@@ -227,8 +224,8 @@ class SegmentDecoder {
     }
   }
 
-  wire::Reader& in_;
   ModeReader modes_;
+  wire::Reader& in_;
   float weight_;
 };
 
@@ -252,26 +249,32 @@ class OneBitScaled final : public Codec {
 
   /// No leaf is larger than its values, but for one of a single entry (5 bytes), of which a vector has at
   /// most one.
-  std::size_t max_bytes(std::size_t n) const override {
-    return wire::kHeaderMax + wire::kVarintMax + n * sizeof(float) + 1 + 4 * mode_words(n);
-  }
+  std::size_t max_bytes(std::size_t n) const override { return front_max(n) + n * sizeof(float) + 1; }
 
   std::size_t encode(std::span<const float> x, RandomKey, Workspace& workspace,
                      std::span<std::byte> out) const override {
     wire::require_room(out, max_bytes(x.size()));
-    wire::Writer writer(out);
-    writer.header(wire::CodecId::onebit_scaled, x.size());
-    writer.varint(bucket_);
     ModeWriter modes(workspace.words(mode_words(x.size())));
-    SegmentEncoder encoder(x, lambda_, bound_, writer, modes);
+    // The modes' size is known at the end: the body is made behind room for the longest front, then moved up.
+    const auto room = out.subspan(front_max(x.size()));
+    wire::Writer body(room);
+    SegmentEncoder encoder(x, lambda_, bound_, body, modes);
     for (std::size_t i = 0; i < x.size(); i += bucket_) {
       encoder.segment(x.subspan(i, std::min(bucket_, x.size() - i)));
     }
-    modes.append_reversed(writer);
-    return writer.size();
+    wire::Writer front(out);
+    front.header(wire::CodecId::onebit_scaled, x.size());
+    front.varint(bucket_);
+    front.varint(modes.bytes());
+    front.bytes(modes.data(), modes.bytes());
+    std::memmove(out.data() + front.size(), room.data(), body.size());
+    return front.size() + body.size();
   }
 
  private:
+  static std::size_t front_max(std::size_t n) {
+    return wire::kHeaderMax + 2 * wire::kVarintMax + mode_words(n) * sizeof(std::uint32_t);
+  }
   /// A tree of m leaves has m − 1 splits: at most 4m + 3(m − 1) bits, m = ceil(d/16).
   static std::size_t mode_words(std::size_t n) { return wire::ceil_div(7 * wire::ceil_div(n, kLeaf), 32); }
 
@@ -295,7 +298,10 @@ std::unique_ptr<const Codec> make_onebit_scaled(Parameters& parameters) {
 
 void decode_onebit_scaled(wire::Reader& in, float weight, std::span<float> acc) {
   const std::size_t bucket = wire::read_bucket(in);
-  SegmentDecoder decoder(in, weight);
+  const std::uint64_t mode_bytes = in.varint();
+  if (mode_bytes > in.left()) throw PayloadError("payload truncated: fewer bytes of modes than it claims");
+  const wire::Reader modes(in.take(static_cast<std::size_t>(mode_bytes)));
+  SegmentDecoder decoder(modes, in, weight);
   while (!acc.empty()) {
     const auto part = acc.first(std::min(bucket, acc.size()));
     decoder.segment(part);

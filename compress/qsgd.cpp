@@ -15,12 +15,6 @@ using Codes = std::array<std::uint8_t, kGroup>;
 /// Levels on each side of zero; level l of −s … s is the field l + s, and field 2s + 1 is never written.
 constexpr std::size_t levels(std::size_t bits) { return (std::size_t{1} << (bits - 1)) - 1; }
 
-float max_norm(std::span<const float> v) {
-  std::uint32_t largest = 0;
-  for (const float x : v) largest = std::max(largest, std::bit_cast<std::uint32_t>(x) & 0x7fffffffu);
-  return std::bit_cast<float>(largest);
-}
-
 /// Rounded up, so that no entry exceeds it; Inf where it is beyond float's range.
 float l2_norm(std::span<const float> v) {
   std::array<double, 8> lane{};
@@ -70,7 +64,9 @@ void unpack(std::size_t bits, const std::byte* in, std::size_t count, Codes& cod
       codes[2 * i + 1] = static_cast<std::uint8_t>(packed[i] >> 4);
     }
   } else {
-    for (std::size_t i = 0; i < kGroup; ++i) codes[i] = (packed[i / 4] >> (2 * (i % 4))) & 0x3u;
+    for (std::size_t i = 0; i < kGroup / 4; ++i) {
+      for (std::size_t k = 0; k < 4; ++k) codes[4 * i + k] = (packed[i] >> (2 * k)) & 0x3u;
+    }
   }
 }
 
@@ -83,10 +79,11 @@ void unpack(std::size_t bits, const std::byte* in, std::size_t count, Codes& cod
 ///   says so. norm=max, s ≥ 2 (4 and 8 bits): an entry is wrong by less than a level, so that ‖Q(v)−v‖∞ ≤
 ///   ‖v‖∞/s with
 ///     certainty: a contraction in the max norm whatever v and d are. With e' = (g+e) − Q(g+e) this keeps
-///     ‖e‖∞ ≤ max‖g‖∞/(s−1) for ever. In the l2 norm the worst v has one entry M and d−1 of about M/√d, where
-///     ω = (√(1+(d−1)/s²) − 1)/2; that is under 1 for d−1 < 8s² (8 bits: any d up to 129 032; 4 bits: d ≤
-///     392) and 1.19 at 4 bits and bucket 512. There a single step may enlarge ‖·‖₂ of that one shape, though
-///     no sequence of steps can grow. Measured ω at 4 bits: 0.04 on Gaussian, 0.08 on Laplacian entries.
+///     ‖e‖∞ ≤ max‖g‖∞/(s−1) for ever. In the l2 norm the worst v has one entry M and d−1 of at most M/√(d−1),
+///     where ω = (√(1+(d−1)/s²) − 1)/2; that is under 1 for d−1 < 8s² (8 bits: any d up to 129 032; 4 bits: d
+///     ≤ 392) and 1.19 at 4 bits and bucket 512. There a single step may enlarge ‖·‖₂ of that one shape,
+///     though no sequence of steps can grow. Measured ω at 4 bits: 0.04 on Gaussian, 0.08 on Laplacian
+///     entries.
 ///   norm=max, s = 1 (2 bits): the max-norm factor is 1 and ω reaches (√d − 1)/2: not contractive.
 /// Payload: header, u8 bits, varint bucket, one fp32 norm per bucket, ceil(n·bits/8) bytes of fields.
 class Qsgd final : public Codec {
@@ -143,7 +140,7 @@ class Qsgd final : public Codec {
  private:
   float norm_of(std::span<const float> x, std::size_t b) const {
     const auto bucket = x.subspan(b * bucket_, std::min(bucket_, x.size() - b * bucket_));
-    const float norm = norm_ == Norm::max ? max_norm(bucket) : l2_norm(bucket);
+    const float norm = norm_ == Norm::max ? wire::largest_magnitude(bucket) : l2_norm(bucket);
     if (std::isfinite(norm)) return norm;
     throw EncodeError("cannot encode: the l2 norm of entries " + std::to_string(b * bucket_) + " to " +
                       std::to_string(b * bucket_ + bucket.size() - 1) +

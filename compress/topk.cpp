@@ -98,7 +98,8 @@ class BitReader {
     }
   }
   void finish() const {
-    if (!in_.empty() || pending_ != 0) throw PayloadError("payload holds bits after its last index");
+    if (!in_.empty() || have_ >= 8 || pending_ != 0)
+      throw PayloadError("payload holds bits after its last index");
   }
 
  private:

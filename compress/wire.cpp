@@ -39,13 +39,6 @@ std::span<const std::byte> Reader::take(std::size_t count) {
   return taken;
 }
 
-std::uint8_t Reader::u8_from_back() {
-  if (in_.empty()) throw PayloadError("payload truncated: one more byte expected at its back, none left");
-  const auto value = static_cast<std::uint8_t>(in_.back());
-  in_ = in_.first(in_.size() - 1);
-  return value;
-}
-
 std::uint64_t Reader::varint() {
   std::uint64_t value = 0;
   for (int shift = 0; shift < 64; shift += 7) {
@@ -95,6 +88,16 @@ std::size_t read_bucket(Reader& in) {
                        ", expected a multiple of 32 up to " + std::to_string(kBucketMax));
   }
   return static_cast<std::size_t>(bucket);
+}
+
+float largest_magnitude(std::span<const float> x) {
+  // As signed integers magnitudes keep their order, and compilers make vector code of this.
+  std::int32_t largest = 0;
+  for (const float v : x) {
+    const std::int32_t magnitude = std::bit_cast<std::int32_t>(v) & 0x7fffffff;
+    largest = magnitude > largest ? magnitude : largest;
+  }
+  return std::bit_cast<float>(largest);
 }
 
 std::size_t first_not_finite(std::span<const float> x) {

@@ -52,13 +52,12 @@ class Writer {
   std::size_t at_ = 0;
 };
 
-/// Takes bytes from the front, and single bytes from the back; throws PayloadError where they would meet.
+/// Takes bytes from the front; throws PayloadError where there are none left.
 class Reader {
  public:
   explicit Reader(std::span<const std::byte> in) : in_(in) {}
   std::span<const std::byte> take(std::size_t count);
   std::uint8_t u8() { return static_cast<std::uint8_t>(take(1)[0]); }
-  std::uint8_t u8_from_back();
   std::uint64_t varint();
   /// A finite number; throws for NaN and Inf.
   float f32();
@@ -81,6 +80,8 @@ Header read_header(Reader& in);
 inline constexpr std::size_t kBucketMax = std::size_t{1} << 20;
 std::size_t read_bucket(Reader& in);
 
+/// Largest |x[i]|; 0 for none. No NaN.
+float largest_magnitude(std::span<const float> x);
 /// First index of NaN or Inf in x, or x.size().
 std::size_t first_not_finite(std::span<const float> x);
 /// Throws EncodeError naming the first NaN or Inf.

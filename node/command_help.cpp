@@ -55,7 +55,9 @@ std::vector<std::string> topics(CLI::App& app) {
 
 void print_help(CLI::App& app, const std::string& topic) {
   if (topic.empty()) {
-    std::cout << app.help() << "\nThe keys of the files: gossamer help job, gossamer help topology\n";
+    // App::help would print the help of this very command, which is the one that was parsed.
+    std::cout << app.get_formatter()->make_help(&app, app.get_name(), CLI::AppFormatMode::Normal)
+              << "\nThe keys of the files: gossamer help job, gossamer help topology\n";
   } else if (topic == "job") {
     print_job_help();
   } else if (topic == "topology") {

@@ -7,6 +7,7 @@
 
 #include "config_document.h"
 #include "config_fields.h"
+#include "gossamer/compress/codec.h"
 #include "text.h"
 
 namespace gossamer::node {
@@ -212,8 +213,9 @@ Job finish_topology(Draft& draft) {
 
 // --- What refers to other keys of the job ---
 
-void check_training(const Draft& draft) {
-  const Job& job = draft.job;
+void check_training(Draft& draft) {
+  Job& job = draft.job;
+  job.exchange.codec = compress::make_codec(job.exchange.codec)->spec();  // the default is no canonical one
   if ((job.data.format == "idx" || job.data.format == "csv") && job.data.path.empty())
     throw ConfigError(draft.where("data.format") + ": data.format is " + in_quotes(job.data.format) +
                       " without data.path; expected path = \"…\" under [data]");

@@ -70,8 +70,12 @@ double Link::resend_after() const {
   return std::min(kLongestResend_s, backoff_ * std::max(least_resend_s_, smoothed_ + 4 * deviation_));
 }
 
-std::optional<double> Link::resend_due(double now) {
+std::optional<double> Link::resend_due(double now, bool busy) {
   if (outstanding_.empty()) return std::nullopt;
+  if (busy) {
+    outstanding_.front().sent_at = now;
+    outstanding_.front().resent = true;  // its round trip is no measure any more
+  }
   const double patience = resend_after();
   if (now + 1e-9 < outstanding_.front().sent_at + patience) return outstanding_.front().sent_at + patience;
   std::size_t resent = 0;

@@ -41,6 +41,7 @@ class Simulation::Node final : public Env, public DataPlane {
     });
   }
   void send(PeerId to, FrameBytes frame, std::uint32_t) override { sim_.deliver(self_, to, std::move(frame)); }
+  std::size_t backlog(PeerId to) const override { return sim_.wires_[self_][to].free_at > sim_.now_ ? 1 : 0; }
   DataPlane& data() override { return *this; }
   void report(const Report& r) override {
     if (sim_.on_report) sim_.on_report(self_, sim_.now_, r);

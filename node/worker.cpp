@@ -170,7 +170,7 @@ void Worker::on_timer() {
   }
   if (now >= next_alive_) in_touch() ? broadcast_alive() : void(next_alive_ = now + kAliveEvery_s);
   for (const PeerId p : members_.links()) {
-    link(p).resend_due(now);
+    link(p).resend_due(now, env_.backlog(p) > 0);
     if (now >= acknowledge_at_ && link(p).owes_acknowledgement()) send_alive(p);
   }
   if (now >= acknowledge_at_) acknowledge_at_ = 0;
@@ -199,7 +199,7 @@ void Worker::schedule_wake() {
   next = std::min(next, phase_ == Phase::joining ? std::min(next_hello_, members_.join_deadline()) : members_.next_deadline());
   if (phase_ == Phase::draining) next = std::min(next, drain_until_);
   for (const PeerId p : members_.links()) {
-    if (const auto due = link(p).resend_due(now)) next = std::min(next, *due);
+    if (const auto due = link(p).resend_due(now, env_.backlog(p) > 0)) next = std::min(next, *due);
     if (link(p).owes_acknowledgement()) {
       if (acknowledge_at_ == 0) acknowledge_at_ = now + kAcknowledgeAfter_s;
       next = std::min(next, acknowledge_at_);

@@ -52,6 +52,8 @@ class Worker final : public ExchangeHost {
   /// Ends cleanly, telling the others (Ctrl-C).
   void interrupt();
 
+  /// The neighbour is not known to have gone.
+  bool reachable(PeerId peer) const { return members_.status(peer) < PeerStatus::left; }
   bool finished() const { return result_.outcome != Outcome::running; }
   WorkerResult result() const;
   std::size_t slots() const { return exchange_->slots(); }

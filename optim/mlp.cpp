@@ -49,7 +49,10 @@ void add_bias_relu(float* z, const float* bias, std::size_t rows, std::size_t n)
 
 /// delta ← delta where the activation is positive, else 0.
 void relu_backward(float* delta, const float* activation, std::size_t n) {
-  for (std::size_t i = 0; i < n; ++i) delta[i] = activation[i] <= 0.0f ? 0.0f : delta[i];
+  for (std::size_t i = 0; i < n; ++i) {
+    const float d = delta[i];  // read always: only then compilers make a vector loop of it
+    delta[i] = activation[i] <= 0.0f ? 0.0f : d;
+  }
 }
 
 void column_sums(const float* delta, std::size_t rows, std::size_t n, float* sums) {

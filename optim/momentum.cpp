@@ -24,7 +24,7 @@ class Momentum final : public Optimizer {
                decay = static_cast<float>(spec_.weight_decay);
     const auto m = static_cast<float>(spec_.momentum);
     float* velocity = velocity_.data() + offset;
-    for_blocks(u, [&, velocity, rate, decay, m](std::size_t i) {
+    for_blocks(u, [=](std::size_t i) {
       const float d = g[i] + decay * x[i];
       const float v = velocity[i] = m * velocity[i] + d;
       return rate * (look_ahead ? d + m * v : v);

@@ -13,7 +13,7 @@ class Sgd final : public Optimizer {
     assert(g.size() == x.size() && u.size() == x.size());
     const auto rate = static_cast<float>(learning_rate(spec_, t)),
                decay = static_cast<float>(spec_.weight_decay);
-    for_blocks(u, [&, rate, decay](std::size_t i) { return rate * (g[i] + decay * x[i]); });
+    for_blocks(u, [=](std::size_t i) { return rate * (g[i] + decay * x[i]); });
   }
 
  private:

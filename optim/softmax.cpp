@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cassert>
 #include <cmath>
+#include <cstring>
 
 #include "cross_entropy.h"
 #include "objectives.h"
@@ -15,21 +16,38 @@ namespace {
 
 constexpr std::size_t kLanes = 16;
 
+/// Sixteen floats as four vectors of the compilers' own extension: plain arrays of lanes end up in memory.
+struct Lanes {
+  using Four = float __attribute__((vector_size(16)));
+  Four v[4];
+
+  static Lanes load(const float* from) {
+    Lanes lanes;
+    std::memcpy(&lanes, from, sizeof lanes);
+    return lanes;
+  }
+  void store(float* to) const { std::memcpy(to, this, sizeof *this); }
+  /// Each lane += factor·other
+  void add(float factor, const Lanes& other) {
+    for (std::size_t i = 0; i < 4; ++i) v[i] += factor * other.v[i];
+  }
+};
+
 /// z[16] ← bias[16] + Σ_k row[k]·panel[k][16]
 void panel_forward(const float* row, std::size_t features, const float* panel, const float* bias, float* z) {
-  float lane[kLanes];
-  for (std::size_t j = 0; j < kLanes; ++j) lane[j] = bias[j];
-  for (std::size_t k = 0; k < features; ++k, panel += kLanes)
-    for (std::size_t j = 0; j < kLanes; ++j) lane[j] += row[k] * panel[j];
-  for (std::size_t j = 0; j < kLanes; ++j) z[j] = lane[j];
+  Lanes sum = Lanes::load(bias);
+  for (std::size_t k = 0; k < features; ++k) sum.add(row[k], Lanes::load(panel + k * kLanes));
+  sum.store(z);
 }
 
 /// panel[k][16] += row[k]·delta[16]
 void panel_backward(const float* row, std::size_t features, const float* delta, float* panel) {
-  float lane[kLanes];
-  for (std::size_t j = 0; j < kLanes; ++j) lane[j] = delta[j];
-  for (std::size_t k = 0; k < features; ++k, panel += kLanes)
-    for (std::size_t j = 0; j < kLanes; ++j) panel[j] += row[k] * lane[j];
+  const Lanes d = Lanes::load(delta);
+  for (std::size_t k = 0; k < features; ++k) {
+    Lanes sum = Lanes::load(panel + k * kLanes);
+    sum.add(row[k], d);
+    sum.store(panel + k * kLanes);
+  }
 }
 
 class Softmax final : public Objective {

@@ -56,6 +56,36 @@ TEST_CASE("encoding is a function of vector and key") {
   }
 }
 
+TEST_CASE("the bytes of wire version 1 are frozen") {
+  // Made of exact operations only, so that every compiler and machine makes the same vector.
+  std::mt19937_64 random(1);
+  Vector v(5000);
+  for (float& x : v) {
+    x = static_cast<float>(static_cast<int>(random() % 255) + static_cast<int>(random() % 255) - 254) / 64;
+    if (random() % 4 == 0) x = 0;
+  }
+  std::fill(v.begin() + 2000, v.begin() + 2900, 0.0f);
+  v[2500] = 100;
+  const std::vector<std::pair<std::string, std::uint64_t>> expected = {
+      {"dense", 0x16ddc5025f50b2f1u},
+      {"fp16", 0x1284d8bee1c74961u},
+      {"onebit", 0xa30e67b01724dcbau},
+      {"onebit_scaled", 0x01f62be0b8318424u},
+      {"onebit_scaled:lambda=auto,bound=0.5", 0xb430ecf1ba056603u},
+      {"qsgd:bits=2,norm=l2", 0x7c9a8ec65ba45616u},
+      {"qsgd:bits=4", 0x384a61fdde29ab42u},
+      {"qsgd:bits=8", 0x5b07ef3d7ba773c5u},
+      {"topk:density=0.02", 0x48ed4185235fb09eu}};
+  for (const auto& [spec, hash] : expected) {
+    std::uint64_t fnv = 0xcbf29ce484222325u;
+    for (const std::byte b : encode(*make_codec(spec), v, {.seed = 1, .peer = 2, .layer = 3, .round = 4})) {
+      fnv = (fnv ^ static_cast<std::uint64_t>(b)) * 0x100000001b3u;
+    }
+    INFO("a change of format needs a new version: " << spec);
+    CHECK(fnv == hash);
+  }
+}
+
 TEST_CASE("decode_add adds the weighted decoded vector") {
   for (const auto& spec : all_specs()) {
     const auto codec = make_codec(spec);

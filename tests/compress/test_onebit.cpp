@@ -87,7 +87,7 @@ TEST_CASE("onebit_scaled falls back to the mean where lambda breaks the bound") 
   for (const float x : v) l1 += std::fabs(x);
   const auto codec = make_codec("onebit_scaled");
   const Bytes payload = encode(*codec, v);
-  REQUIRE(payload.size() <= 5 + 2 + 4 + 64 + 1);
+  REQUIRE(payload.size() <= 5 + 2 + 1 + 1 + 4 + 64);
   for (const float x : decode(payload, 512)) REQUIRE(std::fabs(x) == Approx(l1 / 512).epsilon(1e-6));
 }
 

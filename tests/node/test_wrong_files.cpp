@@ -1,0 +1,216 @@
+// Wrong job and topology files, and what is said of each.
+#include <gossamer_test/catch.h>
+
+#include "config_files.h"
+#include "gossamer/node/job.h"
+
+using namespace gossamer;
+using gossamer::test::Folder;
+using gossamer::test::says;
+
+namespace {
+
+struct Wrong {
+  const char* text;      ///< the file
+  const char* expected;  ///< stands in the message
+};
+
+constexpr const char* kRing = "peers = 4\n[graph]\nkind = \"ring\"\n";
+
+// Each stands below `topology = "ring.toml"`, as line 2 and on; ring.toml is kRing.
+constexpr Wrong kJobs[] = {
+    {"[exchange]\ncodek = \"dense\"",
+     "job.toml:3:1: unknown key 'exchange.codek'; did you mean 'exchange.codec'? (gossamer help job lists "
+     "every key)"},
+    {"[exchnage]\ncodec = \"dense\"", "job.toml:2:2: unknown key 'exchnage'; did you mean 'exchange'?"},
+    {"exchange = \"choco\"", "job.toml:2:1: exchange is the string \"choco\"; expected a table [exchange]"},
+    {"[run]\nlearning_rate = 0.1",
+     "job.toml:3:1: unknown key 'run.learning_rate'; did you mean 'optimizer.learning_rate'?"},
+    {"[run]\ntopology = \"x.toml\"",
+     "job.toml:3:1: unknown key 'run.topology'; 'topology' stands at the top of the file, before [run]"},
+    {"[graph]\nkind = \"star\"", "'graph' belongs to the topology, and this job takes that from"},
+    {"peers = 3", "job.toml:2:1: 'peers' belongs to the topology"},
+    {"[model]\nkind = \"mpl\"",
+     "job.toml:3:8: model.kind is the string \"mpl\"; expected one of softmax, mlp, quadratic; "
+     "did you mean 'mlp'?"},
+    {"[model]\nkind = 3", "job.toml:3:8: model.kind is 3; expected a string (softmax, mlp, quadratic)"},
+    {"[model]\nhidden = [256, 0]", "job.toml:3:16: model.hidden is 0; expected an integer of at least 1"},
+    {"[model]\nhidden = 256", "job.toml:3:10: model.hidden is 256; expected a list of integers"},
+    {"[model]\nhidden = [2.5]", "job.toml:3:11: model.hidden is 2.5; expected an integer"},
+    {"[data]\nformat = \"cvs\"", "did you mean 'csv'?"},
+    {"[data]\nformat = \"idx\"", "job.toml:3:10: data.format is \"idx\" without data.path"},
+    {"[data]\nsplit = \"dirichlet:0\"", "job.toml:3:9: data.split: "},
+    {"[data]\nscale = 0", "job.toml:3:9: data.scale is 0; expected a number above 0"},
+    {"[data]\nlimit = -1", "job.toml:3:9: data.limit is -1; expected an integer of at least 0"},
+    {"[data]\nclasses = 1", "job.toml:3:11: data.classes is 1; expected an integer of at least 2"},
+    {"[data]\nlabel = -1", "job.toml:3:9: data.label is -1; expected a string"},
+    {"[optimizer]\nkind = \"SDG\"", "did you mean 'sgd'?"},
+    {"[optimizer]\nlearning_rate = \"fast\"",
+     "job.toml:3:17: optimizer.learning_rate is the string \"fast\"; expected a number above 0"},
+    {"[optimizer]\nlearning_rate = nan",
+     "job.toml:3:17: optimizer.learning_rate is nan; expected a number above 0"},
+    {"[optimizer]\nmomentum = 1", "job.toml:3:12: optimizer.momentum is 1; expected a number in [0, 1)"},
+    {"[optimizer]\nbatch = 0", "job.toml:3:9: optimizer.batch is 0; expected an integer of at least 1"},
+    {"[optimizer]\nschedule = \"cosin\"", "did you mean 'cosine'?"},
+    {"[optimizer]\nschedule = \"step\"", "job.toml: optimizer: "},
+    {"[exchange]\nmethod = \"chocco\"", "did you mean 'choco'?"},
+    {"[exchange]\ncodec = \"qsgd:bits=5\"", "job.toml:3:9: exchange.codec: "},
+    {"[exchange]\nstaleness = -1",
+     "job.toml:3:13: exchange.staleness is -1; expected an integer of at least 0 or \"unbounded\""},
+    {"[exchange]\nstaleness = \"none\"",
+     "is the string \"none\"; expected an integer of at least 0 or \"unbounded\""},
+    {"[exchange]\ngamma = 1.5",
+     "job.toml:3:9: exchange.gamma is 1.5; expected a number in (0, 1] or \"auto\""},
+    {"[exchange]\noverlap = \"yes\"",
+     "job.toml:3:11: exchange.overlap is the string \"yes\"; expected true or false"},
+    {"[exchange]\naggregate = \"weight\"", "did you mean 'weighted'?"},
+    {"[run]\nepochs = 0", "job.toml:3:10: run.epochs is 0; expected a number above 0"},
+    {"[run]\nepochs = 2024-01-01", "job.toml:3:10: run.epochs is a date or time; expected a number"},
+    {"[run]\nseed = 99999999999999999999", "job.toml:3:"},
+    {"[run]\nthreads = 5000000000",
+     "job.toml:3:11: run.threads is 5000000000; expected an integer in [0, 4096]"},
+    {"[run]\njoin_timeout = \"5 parsecs\"", "in seconds, or a text such as \"5ms\""},
+    {"[sim]\nloss = 1", "job.toml:3:8: sim.loss is 1; expected a number in [0, 1)"},
+    {"[sim]\nbandwidth = \"100MB\"",
+     "job.toml:3:13: sim.bandwidth is the string \"100MB\"; expected a number above 0 in "
+     "bit/s, or a text such as \"100mbit\""},
+    {"[sim]\nlatency = \"-5ms\"",
+     "job.toml:3:11: sim.latency is the string \"-5ms\"; expected a number of at least 0"},
+    {"[sim]\nslow = [\"peer9=10\"]",
+     "job.toml:3:8: sim.slow names \"peer9\", which is no peer; expected one of peer0"},
+    {"[sim]\nslow = [\"peer1\"]",
+     "job.toml:3:9: sim.slow is the string \"peer1\"; expected a list of peer=factor"},
+    {"[sim]\nslow = [\"peer1=0\"]", "expected a factor above 0"},
+    {"[run]\nseed = 1\nseed = 2", "job.toml:4:"},
+    {"[run\nseed = 1", "job.toml:2:5: not valid TOML"},
+    {"[run]\nseed = ", "job.toml:3:"},
+};
+
+constexpr Wrong kTopologies[] = {
+    {"", "net.toml: no peers; expected 'peers = 4' at the top"},
+    {"[graph]\nkind = \"ring\"\npeers = 4",
+     "net.toml:3:1: unknown key 'graph.peers'; 'peers' stands at the top of the file, before [graph]"},
+    {"[graph]\nbase_port = 1", "net.toml:2:1: unknown key 'graph.base_port'; 'base_port' stands at the top"},
+    {"peers = 0", "net.toml:1:9: peers is 0; expected an integer in [1, 65535]"},
+    {"peers = 4\nbase_port = 65534",
+     "net.toml:1:9: 4 peers from base_port 65534 on would need ports above 65535"},
+    {"peers = 4\nbase_port = 70000", "net.toml:2:13: base_port is 70000; expected an integer in [1, 65535]"},
+    {"peers = 2\n[[peer]]\nname = \"a\"\naddress = \"tcp://h:1\"",
+     "net.toml:1:9: both peers and [[peer]] tables"},
+    {"[[peers]]\nname = \"a\"", "peers is a list; expected an integer; one table for each peer is [[peer]]"},
+    {"[peer]\nname = \"a\"", "peer is a table; expected tables, each under a line [[peer]]"},
+    {"[[peer]]\nnam = \"a\"", "net.toml:2:1: unknown key 'peer.nam'; did you mean 'peer.name'?"},
+    {"[[peer]]\naddress = \"tcp://h:1\"", "net.toml:1:1: this [[peer]] has no name"},
+    {"[[peer]]\nname = \"a\"", "net.toml:1:1: peer 'a' has no address"},
+    {"[[peer]]\nname = \"a b\"", "net.toml:2:8: peer.name: found \"a b\"; expected 1 to 64 letters"},
+    {"[[peer]]\nname = \"\"", "net.toml:2:8: peer.name: found \"\""},
+    {"[[peer]]\nname = \"a\"\naddress = \"tcp://h:1\"\n[[peer]]\nname = \"a\"\naddress = \"tcp://h:2\"",
+     "net.toml:5:8: peer.name 'a' stands at"},
+    {"[[peer]]\nname = \"a\"\naddress = \"tcp://h:1\"\n[[peer]]\nname = \"b\"\naddress = \"tcp://h:1\"",
+     "net.toml:6:11: peer.address 'tcp://h:1' is that of peer 'a' already"},
+    {"[[peer]]\naddress = \"h:7001\"",
+     "net.toml:2:11: peer.address: found \"h:7001\"; expected tcp://host:port"},
+    {"[[peer]]\naddress = \"tcp://h\"", "there is no port"},
+    {"[[peer]]\naddress = \"tcp://h:0\"", "the port is a number from 1 to 65535"},
+    {"[[peer]]\naddress = \"tcp://h:70000\"", "the port is a number from 1 to 65535"},
+    {"[[peer]]\naddress = \"tcp://::1:7001\"", "IPv6 in brackets), for example tcp://[::1]:7001"},
+    {"[[peer]]\naddress = \"tcp://*:7001\"", "which may stand in bind only"},
+    {"[[peer]]\ndevice = \"cuda:0\"",
+     "net.toml:2:10: peer.device: found \"cuda:0\"; expected \"cpu\": the data plane on a GPU does not exist "
+     "yet"},
+    {"[[peer]]\ndevice = \"gpu\"",
+     "net.toml:2:10: peer.device: found \"gpu\"; expected \"cpu\" or \"cuda:N\""},
+    {"[[peer]]\nbatch = -5", "net.toml:2:9: peer.batch is -5; expected an integer of at least 0"},
+    {"peers = 2\n[[link]]\nbetween = [\"peer0\", \"peer7\"]",
+     "net.toml:3:11: link.between names \"peer7\", which is no peer; expected one of peer0, peer1"},
+    {"peers = 2\n[[link]]\nbetween = [\"peer0\"]", "net.toml:3:11: link.between names 1 peers; expected two"},
+    {"peers = 2\n[[link]]\nlatency = 1", "net.toml:2:1: link.between names 0 peers; expected two"},
+    {"peers = 2\n[[link]]\nbetween = [\"peer0\", \"peer0\"]", "names 'peer0' twice"},
+    {"peers = 2\n[[link]]\nbetween = [\"peer0\", \"peer1\"]\n[[link]]\nbetween = [\"peer1\", \"peer0\"]",
+     "net.toml:5:11: there is a [[link]] between 'peer1' and 'peer0' already"},
+    {"peers = 4\n[graph]\nkind = \"rign\"",
+     "net.toml:3:8: graph.kind is the string \"rign\"; expected one of ring, "},
+    {"peers = 4\n[graph]\nweights = \"metro\"", "did you mean 'metropolis'?"},
+    {"peers = 4\n[graph]\nkind = \"torus\"\nrows = 3", "net.toml:3:8: graph: "},
+    {"peers = 4\n[graph]\nkind = \"edges\"", "net.toml:3:8: graph.kind is \"edges\" without graph.edges"},
+    {"peers = 4\n[graph]\nkind = \"edges\"\nedges = [[0, 1], [1, 4]]",
+     "net.toml:4:18: graph.edges names peer 4; expected an index from 0 to 3 or a name"},
+    {"peers = 4\n[graph]\nkind = \"edges\"\nedges = [[\"peer0\", \"pere1\"]]",
+     "net.toml:4:10: graph.edges names \"pere1\", which is no peer"},
+    {"peers = 4\n[graph]\nedges = [[0]]", "net.toml:3:10: graph.edges is a list; expected a list of edges"},
+    {"peers = 4\n[graph]\nedges = [[0, 1, 1.5]]", "graph.edges is 1.5; expected a weight in [0, 1]"},
+    {"peers = 4\n[graph]\nedges = [[0, -1]]",
+     "graph.edges is -1; expected a peer's name, or its index from 0"},
+    {"peers = 4\n[graph]\nkind = \"edges\"\ndirected = false\nedges = [[0, 1], [2, 3]]",
+     "net.toml:3:8: graph: "},
+    {"peers = 4\n[graph]\nkind = \"file\"", "net.toml:3:8: graph.kind is \"file\" without graph.file"},
+    {"peers = 4\n[graph]\nkind = \"file\"\nfile = \"nowhere.txt\"", "net.toml:4:8: graph.file: no such file"},
+    {"peers = 4\n[optimizer]\nbatch = 3", "'optimizer' belongs to a job file"},
+    {"peers = 4\nq = \xff\xfe", "net.toml:2:"},
+};
+
+std::string message_of(const std::string& path, std::vector<std::string> overrides = {}) {
+  try {
+    path.ends_with("net.toml") ? node::load_topology(path, overrides) : node::load_job(path, overrides);
+  } catch (const node::ConfigError& error) {
+    return error.what();
+  }
+  return "nothing was wrong";
+}
+
+std::string overridden(const Folder& folder, const std::string& text) {
+  folder.write("ring.toml", kRing);
+  return message_of(folder.write("job.toml", "topology = \"ring.toml\"\n"), {text});
+}
+
+}  // namespace
+
+TEST_CASE("every wrong job is refused with its place and the reason") {
+  const Folder folder;
+  folder.write("ring.toml", kRing);
+  for (const Wrong& wrong : kJobs) {
+    const std::string path =
+        folder.write("job.toml", std::string("topology = \"ring.toml\"\n") + wrong.text + "\n");
+    INFO(wrong.text);
+    CHECK(says(message_of(path), wrong.expected));
+  }
+}
+
+TEST_CASE("every wrong topology is refused with its place and the reason") {
+  const Folder folder;
+  for (const Wrong& wrong : kTopologies) {
+    const std::string path = folder.write("net.toml", std::string(wrong.text) + "\n");
+    INFO(wrong.text);
+    CHECK(says(message_of(path), wrong.expected));
+  }
+}
+
+TEST_CASE("wrong overrides are named as they were written") {
+  const Folder folder;
+  CHECK_THAT(
+      overridden(folder, "exchange.codek=dense"),
+      StartsWith("--set exchange.codek=dense: unknown key 'exchange.codek'; did you mean 'exchange.codec'?"));
+  CHECK(says(overridden(folder, "exchange.staleness=-1"), "--set exchange.staleness=-1: "));
+  CHECK(says(overridden(folder, "run.epochs"), "expected KEY=VALUE"));
+  CHECK(says(overridden(folder, "=3"), "expected KEY=VALUE"));
+  CHECK(says(overridden(folder, "graph.kind=rign"), "did you mean 'ring'?"));
+  CHECK(says(overridden(folder, "peer.batch=3"), "expected tables, each under a line [[peer]]"));
+  CHECK(says(overridden(folder, "run.seed=1\n[sim]\nloss=0.5"), "run.seed is the string"));
+  CHECK(says(overridden(folder, "exchange..codec=dense"), "unknown key 'exchange.'"));
+}
+
+TEST_CASE("what is no file of text is refused") {
+  const Folder folder;
+  CHECK(says(message_of(folder.path("nowhere.toml")), "nowhere.toml: no such file; expected a TOML file"));
+  CHECK(says(message_of(folder.path("")), "is a folder"));
+  CHECK(says(message_of(folder.write("binary.toml", std::string(6, '\0'))), "is no text"));
+  CHECK(says(message_of(folder.write("job.toml", "topology = \"gone.toml\"\n")), "gone.toml: no such file"));
+  CHECK(says(message_of(folder.write("job.toml", "")), "job.toml: no peers"));
+}
+
+TEST_CASE("the number of peers given beside the files is checked") {
+  const Folder folder;
+  const std::string path = folder.write("net.toml", kRing);
+  CHECK_THROWS_AS(node::load_topology(path, {}, 0), node::ConfigError);
+  CHECK_THROWS_AS(node::load_topology(path, {}, 65536), node::ConfigError);
+}

@@ -19,7 +19,7 @@ TEST_CASE("gradients agree with central differences") {
     INFO(row.name);
     const auto objective = objective_for(row.name, *data.train);
     Buffer x(*objective), g(*objective);
-    objective->initialise(3, x.span());
+    objective->initialise(11, x.span());  // a seed whose units all stand clear of their kink
     const double loss = objective->gradient(x.span(), owned.batch, g.span(), {});
     CHECK(loss == Approx(loss_at(*objective, x.span(), owned.batch)).epsilon(1e-6));
     for (const Layer& layer : objective->layers())
@@ -32,7 +32,7 @@ TEST_CASE("gradients agree with central differences") {
         x[i] = saved;
         const double slope = (above - below) / (static_cast<double>(high) - static_cast<double>(low));
         INFO(layer.name << " parameter " << i - layer.offset);
-        CHECK(std::abs(slope - static_cast<double>(g[i])) < 2e-4 * (1 + std::abs(slope)));
+        CHECK(std::abs(slope - static_cast<double>(g[i])) < 5e-5 * (1 + std::abs(slope)));
       }
   }
 }
@@ -68,8 +68,10 @@ TEST_CASE("layers lie one after the other at multiples of 64 bytes") {
   CHECK(last.offset == 80);
   CHECK(mlp->buffer_size() == 96);
   CHECK(mlp->parameters() == 35 + 24 + 15);
-  for (const NamedHelp& row : objective_table())
-    for (const Layer& layer : objective_for(row.name, *data.train)->layers()) CHECK(layer.offset % 16 == 0);
+  for (const NamedHelp& row : objective_table()) {
+    const auto objective = objective_for(row.name, *data.train);
+    for (const Layer& layer : objective->layers()) CHECK(layer.offset % 16 == 0);
+  }
 }
 
 TEST_CASE("layers are reported last first and their parameters are then free") {
@@ -140,8 +142,13 @@ TEST_CASE("bits of the models with own loops are the same from every compiler") 
           40);
     return bit_hash(x.span());
   };
-  CHECK(bits_after_training("softmax") == 0);
-  CHECK(bits_after_training("quadratic") == 0);
+  CHECK(bits_after_training("softmax") == 0xa97e1f73ce5f6bdc);
+  CHECK(bits_after_training("quadratic") == 0xa2e94da07fcfcf75);
+  const auto mlp =
+      objective_for("mlp", *data.train);  // its products are OpenBLAS's, its initial parameters are ours
+  Buffer x(*mlp);
+  mlp->initialise(1, x.span());
+  CHECK(bit_hash(x.span()) == 0xcffe6190d0380dca);
 }
 
 TEST_CASE("whole-set evaluation is the sum over its rows") {

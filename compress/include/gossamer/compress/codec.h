@@ -20,7 +20,8 @@ struct RandomKey {
   std::uint64_t round = 0;
 };
 
-/// Scratch memory of one thread; grows to the largest vector seen, then allocates no more.
+/// Scratch memory of one thread; grows to the largest vector seen, then allocates no more. encode leaves
+/// floats() alone, so that the vector may lie there.
 class Workspace {
  public:
   std::span<float> floats(std::size_t n) { return grow(floats_, n); }
@@ -60,9 +61,10 @@ class PayloadError : public std::runtime_error {
 };
 
 struct Traits {
-  bool exact = false;     ///< decode(encode(x)) == x to the bit
+  bool exact = false;     ///< decode(encode(x)) == x in every entry (−0 may come back as 0)
   bool unbiased = false;  ///< E[decode(encode(x))] = x
-  /// E‖C[x]−x‖² ≤ (1−δ)‖x‖² with δ > 0 for every x: may run under error feedback and in CHOCO-SGD.
+  /// May run under error feedback and in CHOCO-SGD, because with some δ > 0 for every x either E‖C[x]−x‖₂² ≤
+  /// (1−δ)‖x‖₂², or surely ‖C[x]−x‖∞ ≤ (1−δ)‖x‖∞ (qsgd with max norm and 4 or 8 bits; see there).
   bool contractive = false;
 };
 

@@ -1,0 +1,169 @@
+// gossamer peer: one peer of a job, in this process.
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <fstream>
+#include <random>
+#include <thread>
+
+#include "commands.h"
+#include "flags.h"
+#include "gossamer/node/safetensors.h"
+#include "progress.h"
+#include "records.h"
+#include "run_folder.h"
+#include "text.h"
+#include "summary.h"
+#include "zmq_env.h"
+
+namespace gossamer::node {
+namespace {
+
+struct PeerFlags {
+  JobFlags job;
+  std::string name;
+  std::string out;             ///< folder of this peer's files; empty = a new run folder
+  bool records = false;        ///< stdout carries records (started by `gossamer run`)
+  std::uint64_t session = 0;
+};
+
+PeerId find_peer(const Job& job, const std::string& name) {
+  const auto names = job.peer_names();
+  const auto at = std::find(names.begin(), names.end(), name);
+  if (at == names.end())
+    throw ConfigError(fmt::format("--name {}: no such peer in the topology; its peers are {}{}", name, join(names, ", "),
+                                  did_you_mean(name, names)));
+  return static_cast<PeerId>(at - names.begin());
+}
+
+std::string host_of(const std::string& address) { return address.substr(0, address.rfind(':')); }
+
+/// Cores of this machine over the peers that share it.
+int compute_threads(const Job& job, PeerId self) {
+  if (job.run.threads > 0) return job.run.threads;
+  const auto here = std::count_if(job.peers.begin(), job.peers.end(), [&](const PeerEntry& p) {
+    return host_of(p.address) == host_of(job.peers[self].address);
+  });
+  return std::max(1, static_cast<int>(std::thread::hardware_concurrency()) / static_cast<int>(here));
+}
+
+/// Not 0, and not the same after a restart.
+std::uint64_t draw_epoch() {
+  std::random_device device;
+  return ((std::uint64_t{device()} << 32) | device()) | 1;
+}
+
+std::string report_line(const Prepared& prepared, const Report& r) {
+  std::string line = fmt::format("round {}/{}  epoch {:.1f}  loss {:.4f}  {:.0f} samples/s  out {:.2f} MB/s  in {:.2f} MB/s  staleness {:.0f}",
+                                 r.round, prepared.rounds, r.epoch, r.loss, r.rows_per_second, r.bytes_out_per_second / 1e6,
+                                 r.bytes_in_per_second / 1e6, r.staleness);
+  if (r.test && r.test->has_accuracy) line += fmt::format("  test accuracy {:.2f} %", 100 * r.test->accuracy());
+  return line;
+}
+
+/// The peer's own figures, for one started by hand.
+void print_summary(const PeerFlags& flags, const Prepared& prepared, const WorkerResult& result,
+                   std::span<const float> parameters) {
+  const Summary summary = summarise(prepared, std::span(&result, 1), std::span(&parameters, 1), false);
+  const std::string text = flags.job.json ? to_json(summary) + "\n" : to_table(std::span(&summary, 1));
+  std::fputs(text.c_str(), stdout);
+}
+
+class PeerProcess {
+ public:
+  PeerProcess(const PeerFlags& flags, Job job) : flags_(flags), self_(find_peer(job, flags.name)), progress_(flags.job.quiet || flags.records) {
+    optim::set_blas_threads(compute_threads(job, self_));
+    make_plan(job, self_);  // refuses an unsound combination before data is read
+    env_ = std::make_unique<ZmqEnv>(zmq_spec(job));
+    prepared_ = prepare(std::move(job));
+    folder_ = flags.out.empty() ? make_run_folder(prepared_.job.name + "-" + flags.name) : std::filesystem::path(flags.out);
+    if (flags.out.empty()) {
+      write_text(folder_ / "job.toml", to_toml(prepared_.job));
+      metrics_.open(folder_ / "metrics.jsonl");
+    }
+  }
+
+  int run() {
+    env_->on_log = [&](const std::string& line) { say(line); };
+    env_->on_report = [&](const Report& r) { report(r); };
+    const WorkerSpec spec = worker_spec(prepared_, self_, draw_epoch(), flags_.session);
+    say(fmt::format("listening on {}; waiting for {} peers", prepared_.job.peers[self_].bind, prepared_.job.peers.size() - 1));
+    const WorkerResult result = env_->run(
+        spec, [&](std::size_t slots) { return make_replica(prepared_, self_, make_objective(prepared_), slots, true); },
+        interrupted);
+    progress_.clear();
+    finish(result);
+    return exit_status(result.outcome);
+  }
+
+ private:
+  ZmqSpec zmq_spec(const Job& job) const {
+    ZmqSpec spec{job.peers[self_].bind, {}};
+    for (const auto& p : job.peers) spec.addresses.push_back(p.address);
+    return spec;
+  }
+
+  void say(const std::string& line) {
+    progress_.clear();
+    if (!flags_.job.quiet) fmt::print(stderr, "{}: {}\n", flags_.name, line);
+  }
+
+  void report(const Report& r) {
+    const std::string line = to_json(flags_.name, env_->now(), r);
+    if (metrics_.is_open()) metrics_ << line << '\n' << std::flush;
+    if (flags_.records)
+      emit(line);
+    else
+      progress_.line(report_line(prepared_, r));
+  }
+
+  void finish(const WorkerResult& result) {
+    const auto model = folder_ / (flags_.out.empty() ? "model.safetensors" : flags_.name + ".safetensors");
+    write_safetensors(model.string(), prepared_.layers, env_->parameters(),
+                      {{"job", prepared_.job.name}, {"peer", flags_.name}, {"round", std::to_string(result.rounds)}});
+    say(fmt::format("model saved to {}", model.string()));
+    if (result.dropped_frames > 0)
+      say(fmt::format("{} frames of strangers, other runs or malformed were dropped", result.dropped_frames));
+    if (!result.message.empty()) fmt::print(stderr, "gossamer: {}: {}\n", flags_.name, result.message);
+    if (flags_.records)
+      emit(to_json(flags_.name, result));
+    else
+      print_summary(flags_, prepared_, result, env_->parameters());
+  }
+
+  static void emit(const std::string& line) {
+    std::fputs((line + "\n").c_str(), stdout);
+    std::fflush(stdout);
+  }
+
+  const PeerFlags& flags_;
+  PeerId self_;
+  Progress progress_;
+  std::unique_ptr<ZmqEnv> env_;
+  Prepared prepared_;
+  std::filesystem::path folder_;
+  std::ofstream metrics_;
+};
+
+int run_peer(const PeerFlags& flags) {
+  interrupted();  // from here on Ctrl-C ends the peer cleanly
+  return PeerProcess(flags, load_job(flags.job.path, flags.job.overrides)).run();
+}
+
+}  // namespace
+
+void add_peer_command(CLI::App& app, int& status) {
+  auto* command = app.add_subcommand("peer", "Run one peer of a job in this process");
+  auto flags = std::make_shared<PeerFlags>();
+  add_job_flags(*command, flags->job);
+  command->add_option("--name", flags->name, "which peer of the topology this is")->required();
+  command->add_option("--out", flags->out, "folder for this peer's model (default: a new one below runs/)");
+  command->add_flag("--records", flags->records, "print reports as JSON lines on stdout");
+  command->add_option("--session", flags->session, "number that all peers of one run share; keeps runs on the same ports apart");
+  add_override_flag(*command, flags->job, "--join-timeout", "run.join_timeout", "seconds to wait for all peers to appear");
+  add_override_flag(*command, flags->job, "--drain-timeout", "run.drain_timeout", "seconds a finished peer serves the others");
+  command->callback([flags, &status] { status = run_peer(*flags); });
+}
+
+}  // namespace gossamer::node

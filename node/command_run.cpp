@@ -1,0 +1,193 @@
+// gossamer run: all peers of a job on this machine, one process each.
+#include <fmt/format.h>
+
+#include <chrono>
+#include <csignal>
+#include <fstream>
+#include <random>
+
+#include "commands.h"
+#include "flags.h"
+#include "gossamer/node/safetensors.h"
+#include "launcher.h"
+#include "progress.h"
+#include "records.h"
+#include "run_folder.h"
+#include "run_view.h"
+#include "summary.h"
+
+namespace gossamer::node {
+namespace {
+
+namespace fs = std::filesystem;
+using Clock = std::chrono::steady_clock;
+
+/// How long peers may take to end after they were told to, or after one of them failed to start.
+constexpr double kPatience_s = 15;
+
+double seconds_since(Clock::time_point t) { return std::chrono::duration<double>(Clock::now() - t).count(); }
+
+std::string last_line(const fs::path& path) {
+  std::ifstream in(path);
+  std::string line, last;
+  while (std::getline(in, line))
+    if (!line.empty()) last = line;
+  return last.starts_with("gossamer: ") ? last.substr(10) : last;
+}
+
+struct RunFlags {
+  JobFlags job;
+  bool own_models = false;
+};
+
+class Run {
+ public:
+  Run(const RunFlags& flags, Job job)
+      : flags_(flags), job_(std::move(job)), folder_(make_run_folder(job_.name)), metrics_(folder_ / "metrics.jsonl"),
+        progress_(flags.job.quiet), view_(job_.peer_names()), results_(job_.peers.size()) {}
+
+  int execute() {
+    start();
+    watch();
+    progress_.clear();
+    return finish();
+  }
+
+ private:
+  void start() {
+    write_text(folder_ / "job.toml", to_toml(job_));
+    fs::create_directory(folder_ / "peers");
+    std::random_device device;
+    const std::string session = std::to_string(device());
+    for (const auto& peer : job_.peers)
+      launcher_.start(peer.name, {"peer", (folder_ / "job.toml").string(), "--name", peer.name, "--records", "--session",
+                                  session, "--out", (folder_ / "peers").string()},
+                      folder_ / "peers" / (peer.name + ".log"));
+    if (!flags_.job.quiet) fmt::print(stderr, "{} peers started; files in {}\n", job_.peers.size(), folder_.string());
+  }
+
+  void watch() {
+    std::optional<Clock::time_point> deadline;
+    while (launcher_.running()) {
+      launcher_.poll(0.1, [&](std::size_t child, const std::string& line) { take(child, line); });
+      const bool stop = interrupted();
+      if (!deadline && (stop || failed_to_start())) {
+        interrupted_ = stop;
+        launcher_.signal_all(SIGTERM);
+        deadline = Clock::now() + std::chrono::milliseconds(static_cast<int>(kPatience_s * 1000));
+      }
+      if (deadline && Clock::now() > *deadline) launcher_.signal_all(SIGKILL);
+      if (training_) progress_.line(view_.text(rounds_, seconds_since(*training_)));
+    }
+  }
+
+  /// A peer that ended before it trained: the others would wait for it in vain.
+  bool failed_to_start() const {
+    if (training_) return false;
+    const auto& children = launcher_.children();
+    return std::any_of(children.begin(), children.end(), [](const auto& c) { return c.status.value_or(0) != 0; });
+  }
+
+  void take(std::size_t child, const std::string& line) {
+    const auto record = parse_record(line);
+    if (!record) return;
+    if (const auto* report = std::get_if<Report>(&record->body)) {
+      metrics_ << line << '\n' << std::flush;
+      if (!training_) training_ = Clock::now();
+      if (report->epoch > 0) epoch_rounds_ = static_cast<double>(report->round) / report->epoch;
+      rounds_ = job_.run.rounds > 0 ? job_.run.rounds : static_cast<std::uint64_t>(std::llround(epoch_rounds_ * job_.run.epochs));
+      view_.update(child, *report);
+    } else {
+      results_[child] = std::get<WorkerResult>(record->body);
+    }
+  }
+
+  /// Says what went wrong; the status of the whole run.
+  int verdict() const {
+    if (interrupted_) {
+      fmt::print(stderr, "gossamer: interrupted; what the peers had learned is saved in {}\n", folder_.string());
+      return kExitInterrupted;
+    }
+    int status = kExitOk;
+    for (const auto& c : launcher_.children()) {
+      const int s = c.status.value_or(kExitFailure);
+      if (s == kExitOk) continue;
+      const bool killed = s > 128;
+      fmt::print(stderr, "gossamer: {}: {}\n", c.name, killed ? fmt::format("killed by signal {}", s - 128) : last_line(c.log));
+      const int as_run = killed ? kExitPeerLost : s;
+      // the cause before its consequences: bad input, then failure, then peers that missed another
+      const auto rank = [](int x) { return x == kExitOk ? 0 : x == kExitInterrupted ? 1 : x == kExitPeerLost ? 2 : x == kExitFailure ? 3 : 4; };
+      if (rank(as_run) > rank(status)) status = as_run;
+    }
+    return status;
+  }
+
+  int finish() {
+    const int status = verdict();
+    std::vector<WorkerResult> results;
+    std::vector<fs::path> files;
+    for (std::size_t p = 0; p < results_.size(); ++p) {
+      const fs::path file = folder_ / "peers" / (job_.peers[p].name + ".safetensors");
+      if (!results_[p] || !fs::exists(file) || results_[p]->rounds == 0) continue;
+      results.push_back(*results_[p]);
+      files.push_back(file);
+    }
+    if (results.empty()) return status == kExitOk ? kExitFailure : status;
+    summarise_models(results, files);
+    if (!flags_.job.quiet && status == kExitOk)
+      fmt::print(stderr, "model: {}\n", (folder_ / "model.safetensors").string());
+    return status;
+  }
+
+  void summarise_models(const std::vector<WorkerResult>& results, const std::vector<fs::path>& files) {
+    const Prepared prepared = prepare(job_);
+    std::vector<AlignedFloats> models(files.size());
+    std::vector<std::span<const float>> views;
+    for (std::size_t p = 0; p < files.size(); ++p) {
+      models[p].resize(prepared.initial.size());
+      read_safetensors(files[p].string(), prepared.layers, models[p]);
+      views.emplace_back(models[p]);
+    }
+    write_safetensors((folder_ / "model.safetensors").string(), prepared.layers, average(views),
+                      {{"job", job_.name}, {"peers", std::to_string(files.size())}});
+    Summary summary = summarise(prepared, results, views, flags_.own_models);
+    const std::string json = to_json(summary);
+    write_text(folder_ / "summary.json", json + "\n");
+    std::fputs((flags_.job.json ? json + "\n" : to_table(std::span(&summary, 1))).c_str(), stdout);
+  }
+
+  const RunFlags& flags_;
+  Job job_;
+  fs::path folder_;
+  std::ofstream metrics_;
+  Progress progress_;
+  RunView view_;
+  Launcher launcher_;
+  std::vector<std::optional<WorkerResult>> results_;
+  std::optional<Clock::time_point> training_;
+  double epoch_rounds_ = 0;
+  std::uint64_t rounds_ = 0;
+  bool interrupted_ = false;
+};
+
+int run_all(const RunFlags& flags) {
+  interrupted();
+  Job job = load_job(flags.job.path, flags.job.overrides);
+  make_plan(job, 0);  // refuses an unsound combination before anything is started
+  optim::set_blas_threads(1);
+  return Run(flags, std::move(job)).execute();
+}
+
+}  // namespace
+
+void add_run_command(CLI::App& app, int& status) {
+  auto* command = app.add_subcommand("run", "Start all peers of a job on this machine and show how they train");
+  auto flags = std::make_shared<RunFlags>();
+  add_job_flags(*command, flags->job);
+  command->add_flag("--own-models", flags->own_models, "also evaluate each peer's own model");
+  add_override_flag(*command, flags->job, "--join-timeout", "run.join_timeout", "seconds to wait for all peers to appear");
+  add_override_flag(*command, flags->job, "--drain-timeout", "run.drain_timeout", "seconds a finished peer serves the others");
+  command->callback([flags, &status] { status = run_all(*flags); });
+}
+
+}  // namespace gossamer::node

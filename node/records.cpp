@@ -1,0 +1,102 @@
+#include "records.h"
+
+#include <array>
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+namespace gossamer::node {
+namespace {
+
+using nlohmann::json;
+using nlohmann::ordered_json;
+
+constexpr std::array kOutcomes{"running", "finished", "lost_peer", "bad_input", "failed", "interrupted"};
+
+double number(const json& j, const char* key) {
+  const auto at = j.find(key);
+  return at == j.end() || at->is_null() ? std::nan("") : at->get<double>();
+}
+
+Report read_report(const json& j) {
+  Report r;
+  r.round = j.at("round");
+  r.epoch = j.at("epoch");
+  r.loss = number(j, "loss");
+  r.rows_per_second = j.at("samples_per_second");
+  r.bytes_out_per_second = j.at("bytes_out_per_second");
+  r.bytes_in_per_second = j.at("bytes_in_per_second");
+  r.staleness = j.at("staleness");
+  if (j.contains("test_loss")) {
+    constexpr std::size_t scale = 1'000'000;  // rows are not told, only their shares
+    optim::Evaluation e;
+    e.rows = scale;
+    e.loss_sum = number(j, "test_loss") * scale;
+    e.has_accuracy = j.contains("test_accuracy");
+    if (e.has_accuracy) e.correct = static_cast<std::size_t>(std::llround(number(j, "test_accuracy") * scale));
+    r.test = e;
+  }
+  return r;
+}
+
+WorkerResult read_result(const json& j) {
+  WorkerResult r;
+  const std::string outcome = j.at("outcome");
+  for (std::size_t i = 0; i < kOutcomes.size(); ++i)
+    if (outcome == kOutcomes[i]) r.outcome = static_cast<Outcome>(i);
+  r.message = j.at("message");
+  r.rounds = j.at("rounds");
+  r.rows = j.at("samples");
+  r.train_loss = number(j, "train_loss");
+  r.seconds = j.at("seconds");
+  r.staleness_mean = j.at("staleness_mean");
+  r.staleness_max = j.at("staleness_max");
+  r.traffic.bytes_out = j.at("bytes_out");
+  r.traffic.bytes_in = j.at("bytes_in");
+  r.traffic.data_bytes_out = j.at("data_bytes_out");
+  r.traffic.data_entries_out = j.at("data_parameters_out");
+  r.traffic.resent = j.at("frames_resent");
+  r.traffic.duplicates = j.at("frames_duplicate");
+  r.dropped_frames = j.at("frames_dropped");
+  return r;
+}
+
+}  // namespace
+
+std::string to_json(const std::string& peer, double time, const Report& r) {
+  ordered_json j{{"event", "report"}, {"peer", peer}, {"time", time}, {"round", r.round}, {"epoch", r.epoch},
+                 {"loss", r.loss}, {"samples_per_second", r.rows_per_second},
+                 {"bytes_out_per_second", r.bytes_out_per_second}, {"bytes_in_per_second", r.bytes_in_per_second},
+                 {"staleness", r.staleness}};
+  if (r.test) {
+    if (r.test->has_accuracy) j["test_accuracy"] = r.test->accuracy();
+    j["test_loss"] = r.test->loss();
+  }
+  return j.dump();
+}
+
+std::string to_json(const std::string& peer, const WorkerResult& r) {
+  return ordered_json{{"event", "result"}, {"peer", peer}, {"outcome", kOutcomes[static_cast<std::size_t>(r.outcome)]},
+                      {"message", r.message}, {"rounds", r.rounds}, {"samples", r.rows}, {"train_loss", r.train_loss},
+                      {"seconds", r.seconds}, {"staleness_mean", r.staleness_mean}, {"staleness_max", r.staleness_max},
+                      {"bytes_out", r.traffic.bytes_out}, {"bytes_in", r.traffic.bytes_in},
+                      {"data_bytes_out", r.traffic.data_bytes_out}, {"data_parameters_out", r.traffic.data_entries_out},
+                      {"frames_resent", r.traffic.resent}, {"frames_duplicate", r.traffic.duplicates},
+                      {"frames_dropped", r.dropped_frames}}
+      .dump();
+}
+
+std::optional<Record> parse_record(std::string_view line) try {
+  const json j = json::parse(line);
+  Record record{j.at("peer"), 0, {}};
+  if (j.at("event") == "result") {
+    record.body = read_result(j);
+  } else {
+    record.time = j.at("time");
+    record.body = read_report(j);
+  }
+  return record;
+} catch (const json::exception&) {
+  return std::nullopt;
+}
+
+}  // namespace gossamer::node

@@ -1,0 +1,29 @@
+#pragma once
+// What a peer tells of itself, as lines of JSON: metrics.jsonl, and the pipe from a peer to `gossamer run`.
+#include <optional>
+#include <string>
+#include <string_view>
+#include <variant>
+
+#include "env.h"
+#include "worker.h"
+
+namespace gossamer::node {
+
+/// One line of metrics.jsonl:
+///   {"event":"report","peer":name,"time":s,"round":n,"epoch":x,"loss":x,"samples_per_second":x,
+///    "bytes_out_per_second":x,"bytes_in_per_second":x,"staleness":n[,"test_accuracy":x,"test_loss":x]}
+/// time counts from the peer's start; loss is null where no step fell into the interval.
+std::string to_json(const std::string& peer, double time, const Report& report);
+/// The last line of a peer: {"event":"result","peer":name,"outcome":…,"message":…, figures of WorkerResult}.
+std::string to_json(const std::string& peer, const WorkerResult& result);
+
+struct Record {
+  std::string peer;
+  double time = 0;
+  std::variant<Report, WorkerResult> body;
+};
+/// Empty where the line is no record.
+std::optional<Record> parse_record(std::string_view line);
+
+}  // namespace gossamer::node

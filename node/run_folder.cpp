@@ -1,0 +1,32 @@
+#include "run_folder.h"
+
+#include <fmt/chrono.h>
+#include <fmt/format.h>
+
+#include <cerrno>
+#include <cstring>
+#include <ctime>
+#include <fstream>
+#include <system_error>
+
+namespace gossamer::node {
+
+std::filesystem::path make_run_folder(const std::string& name) {
+  const std::string base = fmt::format("runs/{}-{:%Y%m%d-%H%M%S}", name, fmt::localtime(std::time(nullptr)));
+  std::error_code error;
+  std::filesystem::create_directories("runs", error);
+  for (int n = 1; n < 1000 && !error; ++n) {
+    const std::filesystem::path folder = n == 1 ? base : fmt::format("{}-{}", base, n);
+    if (std::filesystem::create_directory(folder, error)) return folder;
+  }
+  throw ConfigError(fmt::format("cannot make the folder {} for this run's files: {}; run in a folder that can be written",
+                                base, error.message()));
+}
+
+void write_text(const std::filesystem::path& path, const std::string& text) {
+  std::ofstream out(path);
+  out << text;
+  if (!out.flush()) throw std::runtime_error(fmt::format("cannot write {}: {}", path.string(), std::strerror(errno)));
+}
+
+}  // namespace gossamer::node

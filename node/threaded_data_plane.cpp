@@ -1,0 +1,102 @@
+#include "threaded_data_plane.h"
+
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <system_error>
+
+namespace gossamer::node {
+
+ThreadedDataPlane::ThreadedDataPlane(Replica replica)
+    : replica_(std::move(replica)), event_fd_(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)) {
+  if (event_fd_ < 0) throw std::system_error(errno, std::generic_category(), "eventfd");
+  thread_ = std::thread([this] { loop(); });
+}
+
+ThreadedDataPlane::~ThreadedDataPlane() {
+  finish();
+  close(event_fd_);
+}
+
+void ThreadedDataPlane::submit(Op op) {
+  const std::lock_guard lock(mutex_);
+  ops_.push_back(std::move(op));
+  work_.notify_one();
+}
+
+void ThreadedDataPlane::submit(Gradient gradient) {
+  const std::lock_guard lock(mutex_);
+  tasks_.emplace_back(std::move(gradient));
+  work_.notify_one();
+}
+
+void ThreadedDataPlane::submit_evaluation(Round round) {
+  const std::lock_guard lock(mutex_);
+  tasks_.emplace_back(Evaluation{round});
+  work_.notify_one();
+}
+
+void ThreadedDataPlane::post(DataEvent event) {
+  const std::lock_guard lock(mutex_);
+  events_.push_back(std::move(event));
+  const std::uint64_t one = 1;
+  [[maybe_unused]] const auto written = write(event_fd_, &one, sizeof one);
+}
+
+std::vector<DataEvent> ThreadedDataPlane::take_events() {
+  const std::lock_guard lock(mutex_);
+  std::uint64_t count;
+  [[maybe_unused]] const auto got = read(event_fd_, &count, sizeof count);
+  return std::exchange(events_, {});
+}
+
+const Replica& ThreadedDataPlane::finish() {
+  if (thread_.joinable()) {
+    {
+      const std::lock_guard lock(mutex_);
+      finishing_ = true;
+      tasks_.clear();
+      work_.notify_one();
+    }
+    thread_.join();
+  }
+  return replica_;
+}
+
+/// Runs what waits in ops_, in order.
+void ThreadedDataPlane::run_ops() {
+  std::unique_lock lock(mutex_);
+  while (!ops_.empty()) {
+    const Op op = std::move(ops_.front());
+    ops_.pop_front();
+    lock.unlock();
+    replica_.run(op, [this](DataEvent e) { post(std::move(e)); });
+    lock.lock();
+  }
+}
+
+void ThreadedDataPlane::loop() try {
+  const auto poster = [this](DataEvent e) { post(std::move(e)); };
+  for (;;) {
+    run_ops();
+    std::unique_lock lock(mutex_);
+    if (!ops_.empty()) continue;
+    if (tasks_.empty()) {
+      if (finishing_) return;
+      work_.wait(lock, [this] { return finishing_ || !ops_.empty() || !tasks_.empty(); });
+      continue;
+    }
+    const Task task = std::move(tasks_.front());
+    tasks_.pop_front();
+    lock.unlock();
+    if (const auto* gradient = std::get_if<Gradient>(&task))
+      replica_.run(*gradient, poster, [this] { run_ops(); });
+    else
+      replica_.evaluate(std::get<Evaluation>(task).round, poster);
+  }
+} catch (const std::exception& e) {
+  post(Failed{e.what()});
+}
+
+}  // namespace gossamer::node

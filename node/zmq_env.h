@@ -1,0 +1,66 @@
+#pragma once
+// The real world of one peer: ZeroMQ sockets, the clock, a compute thread. All but the floats runs on the caller's
+// thread; ZeroMQ has one I/O thread.
+//
+// In: one ROUTER that the others connect to. Out: one DEALER a neighbour, so that a full connection is seen on that link
+// alone. A DEALER holds one frame at most (high-water mark 1); the rest wait here, ordered by priority.
+#include <chrono>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "threaded_data_plane.h"
+#include "worker.h"
+
+namespace gossamer::node {
+
+struct ZmqSpec {
+  std::string bind;                          ///< tcp://host:port or tcp://*:port
+  std::vector<std::string> addresses;        ///< of all peers; those of the links are connected to
+};
+
+/// Sockets of one peer. Throws ConfigError where it cannot listen (port in use, no such address).
+class ZmqEnv final : public Env {
+ public:
+  explicit ZmqEnv(const ZmqSpec& spec);
+  ~ZmqEnv() override;
+
+  std::function<void(const Report&)> on_report;
+  std::function<void(const std::string&)> on_log;
+
+  /// Makes the worker and runs it until it has ended and its last frames are out. make_replica is given the number of
+  /// slots. `stop` is asked a few times a second and after every signal; true interrupts the worker.
+  WorkerResult run(WorkerSpec spec, const std::function<Replica(std::size_t slots)>& make_replica,
+                   const std::function<bool()>& stop);
+  /// After run: the peer's parameters.
+  std::span<const float> parameters() const;
+
+  double now() const override { return now_; }
+  void wake_at(double time) override { wake_at_ = time; }
+  void send(PeerId to, FrameBytes frame, std::uint32_t priority) override;
+  std::size_t backlog(PeerId to) const override;
+  DataPlane& data() override { return *data_; }
+  void report(const Report& r) override { if (on_report) on_report(r); }
+  void log(const std::string& line) override { if (on_log) on_log(line); }
+
+ private:
+  struct Sockets;
+  void connect(PeerId to);
+  void loop(Worker& worker, const std::function<bool()>& stop);
+  void flush_queues(Worker& worker);
+  void poll(Worker& worker, double until);
+  void receive_all(Worker& worker);
+  void push_all();
+  void read_monitors(Worker& worker);
+  void tick();
+
+  ZmqSpec spec_;
+  std::unique_ptr<Sockets> sockets_;
+  std::unique_ptr<ThreadedDataPlane> data_;
+  std::chrono::steady_clock::time_point begin_;
+  double now_ = 0, wake_at_ = 0;
+};
+
+}  // namespace gossamer::node
