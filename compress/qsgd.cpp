@@ -75,16 +75,17 @@ void unpack(std::size_t bits, const std::byte* in, std::size_t count, Codes& cod
 /// rounding up is right to 2⁻¹⁷, so that |E[Q(v_i)] − v_i| ≤ ‖v‖/s·2⁻¹⁷ and a little float rounding.
 ///
 /// May it run under error feedback? d is the bucket, ω the relative variance E‖Q(v)−v‖²/‖v‖₂².
-///   norm=l2: ω ≤ min(d/s², √d/s). Below 1 the rule is contractive; else it diverges under feedback, and it
-///   says so. norm=max, s ≥ 2 (4 and 8 bits): an entry is wrong by less than a level, so that ‖Q(v)−v‖∞ ≤
-///   ‖v‖∞/s with
-///     certainty: a contraction in the max norm whatever v and d are. With e' = (g+e) − Q(g+e) this keeps
-///     ‖e‖∞ ≤ max‖g‖∞/(s−1) for ever. In the l2 norm the worst v has one entry M and d−1 of at most M/√(d−1),
-///     where ω = (√(1+(d−1)/s²) − 1)/2; that is under 1 for d−1 < 8s² (8 bits: any d up to 129 032; 4 bits: d
-///     ≤ 392) and 1.19 at 4 bits and bucket 512. There a single step may enlarge ‖·‖₂ of that one shape,
-///     though no sequence of steps can grow. Measured ω at 4 bits: 0.04 on Gaussian, 0.08 on Laplacian
-///     entries.
-///   norm=max, s = 1 (2 bits): the max-norm factor is 1 and ω reaches (√d − 1)/2: not contractive.
+///
+/// norm=l2: ω ≤ min(d/s², √d/s). Below 1 the rule is contractive; otherwise it is taken not to be.
+///
+/// norm=max, s ≥ 2 (4 and 8 bits): an entry is wrong by less than a level, so that ‖Q(v)−v‖∞ ≤ ‖v‖∞/s with
+/// certainty, a contraction in the max norm whatever v and d are. With e' = (g+e) − Q(g+e) this keeps
+/// ‖e‖∞ ≤ max‖g‖∞/(s−1) for ever. In the l2 norm it is not one for every v: the worst has one entry M and d−1
+/// of at most M/√(d−1), where ω = (√(1+(d−1)/s²) − 1)/2. That is under 1 for d−1 < 8s² (8 bits: d ≤ 129 032;
+/// 4 bits: d ≤ 392), and 1.19 at 4 bits and bucket 512. Measured ω at 4 bits: 0.04 Gaussian, 0.08 Laplacian.
+///
+/// norm=max, s = 1 (2 bits): the max-norm factor is 1 and ω reaches (√d − 1)/2: not contractive.
+///
 /// Payload: header, u8 bits, varint bucket, one fp32 norm per bucket, ceil(n·bits/8) bytes of fields.
 class Qsgd final : public Codec {
  public:

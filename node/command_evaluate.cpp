@@ -68,7 +68,7 @@ void add_evaluate_command(CLI::App& app, int& status) {
   command->add_option("JOB", options->job, "Job file: the kind of model and the data")->required();
   command->add_option("MODEL", options->models, "Safetensors files; of several their mean is evaluated")
       ->required()
-      ->expected(1, 65535);
+      ->expected(-1);
   command->add_option("--set", options->overrides, "KEY=VALUE in place of what the files say")
       ->expected(1)
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);

@@ -3,6 +3,8 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
+#include <cstring>
 #include <fstream>
 #include <random>
 #include <thread>
@@ -54,6 +56,16 @@ std::uint64_t draw_epoch() {
   return ((std::uint64_t{device()} << 32) | device()) | 1;
 }
 
+/// Checked before the training, so that it is not in vain.
+std::filesystem::path out_folder(const std::string& out) {
+  std::error_code error;
+  std::filesystem::create_directories(out, error);
+  if (error || access(out.c_str(), W_OK | X_OK) != 0)
+    throw ConfigError(fmt::format("--out {}: {}; expected a folder that can be written", out,
+                                  error ? error.message() : std::strerror(errno)));
+  return out;
+}
+
 std::string report_line(const Prepared& prepared, const Report& r) {
   std::string line = fmt::format("round {}/{}  epoch {:.1f}  loss {:.4f}  {:.0f} samples/s  out {:.2f} MB/s  in {:.2f} MB/s  staleness {:.0f}",
                                  r.round, prepared.rounds, r.epoch, r.loss, r.rows_per_second, r.bytes_out_per_second / 1e6,
@@ -77,7 +89,7 @@ class PeerProcess {
     make_plan(job, self_);  // refuses an unsound combination before data is read
     env_ = std::make_unique<ZmqEnv>(zmq_spec(job));
     prepared_ = prepare(std::move(job));
-    folder_ = flags.out.empty() ? make_run_folder(prepared_.job.name + "-" + flags.name) : std::filesystem::path(flags.out);
+    folder_ = flags.out.empty() ? make_run_folder(prepared_.job.name + "-" + flags.name) : out_folder(flags.out);
     if (flags.out.empty()) {
       write_text(folder_ / "job.toml", to_toml(prepared_.job));
       metrics_.open(folder_ / "metrics.jsonl");
@@ -118,11 +130,16 @@ class PeerProcess {
       progress_.line(report_line(prepared_, r));
   }
 
-  void finish(const WorkerResult& result) {
+  void save_model(const WorkerResult& result) {
+    if (result.rounds == 0) return;  // nothing learned: an earlier run's model stays
     const auto model = folder_ / (flags_.out.empty() ? "model.safetensors" : flags_.name + ".safetensors");
     write_safetensors(model.string(), prepared_.layers, env_->parameters(),
                       {{"job", prepared_.job.name}, {"peer", flags_.name}, {"round", std::to_string(result.rounds)}});
     say(fmt::format("model saved to {}", model.string()));
+  }
+
+  void finish(const WorkerResult& result) {
+    save_model(result);
     if (result.dropped_frames > 0)
       say(fmt::format("{} frames of strangers, other runs or malformed were dropped", result.dropped_frames));
     if (!result.message.empty()) fmt::print(stderr, "gossamer: {}: {}\n", flags_.name, result.message);

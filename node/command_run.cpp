@@ -73,6 +73,7 @@ class Run {
       const bool stop = interrupted();
       if (!deadline && (stop || failed_to_start())) {
         interrupted_ = stop;
+        for (const auto& c : launcher_.children()) told_to_end_.push_back(!c.status);
         launcher_.signal_all(SIGTERM);
         deadline = Clock::now() + std::chrono::milliseconds(static_cast<int>(kPatience_s * 1000));
       }
@@ -109,10 +110,12 @@ class Run {
       return kExitInterrupted;
     }
     int status = kExitOk;
-    for (const auto& c : launcher_.children()) {
+    for (std::size_t i = 0; i < launcher_.children().size(); ++i) {
+      const auto& c = launcher_.children()[i];
       const int s = c.status.value_or(kExitFailure);
-      if (s == kExitOk) continue;
-      const bool killed = s > 128;
+      const bool as_told = !told_to_end_.empty() && told_to_end_[i] && (s == kExitInterrupted || s == 128 + SIGTERM);
+      if (s == kExitOk || as_told) continue;
+      const bool killed = s > 128 && s != kExitInterrupted;
       fmt::print(stderr, "gossamer: {}: {}\n", c.name, killed ? fmt::format("killed by signal {}", s - 128) : last_line(c.log));
       const int as_run = killed ? kExitPeerLost : s;
       // the cause before its consequences: bad input, then failure, then peers that missed another
@@ -168,6 +171,7 @@ class Run {
   double epoch_rounds_ = 0;
   std::uint64_t rounds_ = 0;
   bool interrupted_ = false;
+  std::vector<bool> told_to_end_;  ///< by child: this run has sent it SIGTERM; empty before
 };
 
 int run_all(const RunFlags& flags) {

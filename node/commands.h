@@ -11,6 +11,7 @@ constexpr int kExitOk = 0, kExitFailure = 1, kExitBadInput = 2, kExitPeerLost = 
 void add_run_command(CLI::App& app, int& status);
 void add_peer_command(CLI::App& app, int& status);
 void add_sim_command(CLI::App& app, int& status);
+void add_compare_command(CLI::App& app, int& status);
 void add_topology_command(CLI::App& app, int& status);
 void add_codec_command(CLI::App& app, int& status);
 void add_evaluate_command(CLI::App& app, int& status);

@@ -222,7 +222,7 @@ void check_training(Draft& draft) {
   try {
     optim::make_optimizer(job.optimizer, 16);
   } catch (const optim::OptimError& error) {
-    throw ConfigError(draft.where("optimizer.kind") + ": optimizer: " + error.what());
+    throw ConfigError(draft.where("optimizer.schedule") + ": optimizer: " + error.what());
   }
 }
 

@@ -81,6 +81,7 @@ void add_commands(CLI::App& app, int& status) {
   node::add_run_command(app, status);
   node::add_peer_command(app, status);
   node::add_sim_command(app, status);
+  node::add_compare_command(app, status);
   node::add_topology_command(app, status);
   node::add_codec_command(app, status);
   node::add_evaluate_command(app, status);

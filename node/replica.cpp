@@ -98,7 +98,8 @@ void Replica::run_one(const op::Encode& o, const Post& post) {
                                 o.round * 2 + (o.feedback > 0 ? 1u : 0u)};
   std::size_t bytes = 0;
   try {
-    bytes = o.feedback >= 0
+    // An empty range begins where another may begin as well, and has nothing to keep.
+    bytes = o.feedback >= 0 && o.range.size > 0
                 ? codec.encode_feedback(v, feedback(o.feedback, o.range.begin), key, workspace_, encoded_)
                 : codec.encode(v, key, workspace_, encoded_);
   } catch (const compress::EncodeError& e) {

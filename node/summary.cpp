@@ -102,6 +102,28 @@ std::string to_json(const Summary& s) {
   return j.dump();
 }
 
+std::optional<Summary> parse_summary(const std::string& text) try {
+  const auto j = nlohmann::json::parse(text);
+  const auto value = [&](const char* key) {
+    const auto at = j.find(key);
+    return at == j.end() || at->is_null() ? std::nan("") : at->get<double>();
+  };
+  Summary s;
+  s.job = j.at("job"), s.method = j.at("method"), s.codec = j.at("codec");
+  s.topology = j.at("topology"), s.staleness = j.at("staleness");
+  s.peers = j.at("peers"), s.steps = j.at("steps");
+  s.test_accuracy = value("test_accuracy"), s.has_accuracy = std::isfinite(s.test_accuracy);
+  s.test_loss = value("test_loss"), s.train_loss = value("train_loss"), s.seconds = value("seconds");
+  s.samples_per_second = value("samples_per_second"), s.bytes_sent_per_peer = value("bytes_sent_per_peer");
+  s.bits_per_parameter = value("bits_per_parameter"), s.consensus_distance = value("consensus_distance");
+  s.staleness_mean = value("staleness_mean"), s.staleness_max = value("staleness_max");
+  if (j.contains("virtual_seconds")) s.virtual_seconds = value("virtual_seconds");
+  if (j.contains("digest")) s.digest = j.at("digest");
+  return s;
+} catch (const nlohmann::json::exception&) {
+  return std::nullopt;
+}
+
 std::string to_table(std::span<const Summary> runs) {
   struct Row {
     const char* label;

@@ -36,6 +36,8 @@ Summary summarise(const Prepared& prepared, std::span<const WorkerResult> result
 AlignedFloats average(std::span<const std::span<const float>> parameters);
 
 std::string to_json(const Summary& summary);
+/// Reads to_json's text; empty where it is something else.
+std::optional<Summary> parse_summary(const std::string& text);
 /// One column a run, one row a figure.
 std::string to_table(std::span<const Summary> runs);
 

@@ -88,6 +88,11 @@ void Worker::handle(const FrameHeader& header, const HelloBody& hello) {
     send_hello(from);  // so that it can name the difference as well
     return end(Outcome::bad_input, "this peer and a neighbour were not started for the same run; " + difference);
   }
+  if (header.job != spec_.job_id) {
+    send_hello(from);
+    return end(Outcome::bad_input, fmt::format("peer {} was started with another --session; give all peers of a run the same",
+                                               spec_.membership.names[from]));
+  }
   members_.merge(hello.status);
   const bool knows_us = hello.heard_epoch == spec_.membership.epoch;
   const bool joined = from < hello.status.size() && hello.status[from] >= PeerStatus::present;
@@ -126,6 +131,10 @@ void Worker::handle(const FrameHeader& header, const ParcelBody& body) {
 void Worker::check_members() {
   if (phase_ == Phase::over) return;
   const auto lost = members_.names_with(PeerStatus::lost), left = members_.names_with(PeerStatus::left);
+  const auto missing = members_.names_with(PeerStatus::unknown);
+  if (phase_ == Phase::joining && !left.empty() && !missing.empty())
+    return end(Outcome::lost_peer, fmt::format("peer {} gave up waiting for all to appear (--join-timeout there): missing {}",
+                                               fmt::join(left, ", "), fmt::join(missing, ", ")));
   if (!lost.empty() || !left.empty()) {
     const std::string what = !lost.empty() ? fmt::format("lost peer {} (no sign of life)", fmt::join(lost, ", "))
                                            : fmt::format("peer {} left", fmt::join(left, ", "));

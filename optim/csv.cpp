@@ -217,6 +217,7 @@ Table hold_out(Table& train, const std::string& path) {
 }  // namespace
 
 Data load_csv(const DataSpec& spec) {
+  if (spec.path.empty()) throw OptimError("data csv: found no path, expected the training file");
   Table train = Parser(spec, spec.path).parse();
   Table test = spec.test_path.empty() ? hold_out(train, spec.path) : Parser(spec, spec.test_path).parse();
   if (test.features != train.features)

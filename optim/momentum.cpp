@@ -22,12 +22,13 @@ class Momentum final : public Optimizer {
     assert(g.size() == x.size() && u.size() == x.size() && offset + x.size() <= velocity_.size());
     const auto rate = static_cast<float>(learning_rate(spec_, t)),
                decay = static_cast<float>(spec_.weight_decay);
-    const auto m = static_cast<float>(spec_.momentum);
+    const auto m = static_cast<float>(spec_.momentum), ahead = rate * m;
     float* velocity = velocity_.data() + offset;
     for_blocks(u, [=](std::size_t i) {
       const float d = g[i] + decay * x[i];
-      const float v = velocity[i] = m * velocity[i] + d;
-      return rate * (look_ahead ? d + m * v : v);
+      const float v = m * velocity[i] + d;
+      velocity[i] = v;
+      return look_ahead ? rate * d + ahead * v : rate * v;
     });
   }
 

@@ -23,10 +23,12 @@ struct Lanes {
 
   static Lanes load(const float* from) {
     Lanes lanes;
-    std::memcpy(&lanes, from, sizeof lanes);
+    for (std::size_t i = 0; i < 4; ++i) std::memcpy(&lanes.v[i], from + 4 * i, sizeof(Four));
     return lanes;
   }
-  void store(float* to) const { std::memcpy(to, this, sizeof *this); }
+  void store(float* to) const {
+    for (std::size_t i = 0; i < 4; ++i) std::memcpy(to + 4 * i, &v[i], sizeof(Four));
+  }
   /// Each lane += factor·other
   void add(float factor, const Lanes& other) {
     for (std::size_t i = 0; i < 4; ++i) v[i] += factor * other.v[i];

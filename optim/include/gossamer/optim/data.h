@@ -42,14 +42,16 @@ struct Data {
   std::shared_ptr<const Dataset> train, test;
 };
 std::span<const NamedHelp> data_format_table();  ///< idx, csv, synthetic
-/// Throws OptimError: missing or truncated file (how many bytes were found and expected), a bad magic number,
-/// a CSV field that is no number (file:line:column), row counts of images and labels that differ. idx:
-/// train-images-idx3-ubyte, train-labels-idx1-ubyte, t10k-…; each plain or .gz.
+/// idx: train-images-idx3-ubyte, train-labels-idx1-ubyte, t10k-…; each plain or .gz. csv: comma, semicolon or
+/// tab, with or without a header line, plain or gzip; labels that are integers from 0 to 65535 are the
+/// classes, others are numbered in the order of first appearance, the same in both files. Throws OptimError:
+/// missing or truncated file (how many bytes were found and expected), a bad magic number, a CSV field that
+/// is no number (file:line:column), row counts of images and labels that differ.
 Data load_data(const DataSpec& spec);
 
 /// How the rows are shared out: local_shuffle (fixed shard, shuffled each epoch), with_replacement (drawn
-/// from all), global_shuffle (reshuffled across peers each epoch), dirichlet:alpha (label skew, then as
-/// local_shuffle).
+/// from all), global_shuffle (reshuffled across peers each epoch), dirichlet:alpha (label skew, alpha
+/// from 1e-6 to 1e9, then as local_shuffle).
 struct SplitSpec {
   std::string kind = "local_shuffle";
   std::uint64_t seed = 1;
@@ -81,7 +83,8 @@ class BatchStream {
   ~BatchStream();
   BatchStream(const BatchStream&) = delete;
   BatchStream& operator=(const BatchStream&) = delete;
-  /// The next step's batch; valid until the next call. Rethrows what the thread threw.
+  /// The next step's batch, 64-byte aligned; valid until the next call. What dataset or sampler threw for a
+  /// step is thrown when that step's turn comes, and again by every later call.
   const Batch& next();
 
  private:

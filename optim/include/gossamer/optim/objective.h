@@ -59,7 +59,8 @@ class Objective {
   std::size_t parameters() const;                           ///< floats, padding not included
   /// Fills x with the initial parameters drawn from seed (padding = 0). Same on every host.
   virtual void initialise(std::uint64_t seed, std::span<float> x) const = 0;
-  /// Mean loss over the batch; g ← its gradient at x (overwritten). batch.size ≥ 1.
+  /// Mean loss over the batch; g ← its gradient at x (overwritten, padding = 0). batch.size ≥ 1; labels are
+  /// below the number of classes; on_layer may be empty.
   virtual double gradient(std::span<float> x, const Batch& batch, std::span<float> g,
                           const OnLayer& on_layer) = 0;
   virtual Evaluation evaluate(std::span<const float> x, const Batch& batch) = 0;

@@ -1,0 +1,1 @@
+#include "gossamer_test/catch.h"

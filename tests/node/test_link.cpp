@@ -1,0 +1,241 @@
+#include <map>
+#include <random>
+
+#include "gossamer_test/catch.h"
+#include "link.h"
+
+using namespace gossamer::node;
+
+namespace {
+
+struct Faults {
+  double loss = 0, duplicate = 0, reorder = 0;
+};
+
+/// Two links over a network with faults, in virtual time. Frames travel as bytes.
+class Pair {
+ public:
+  Pair(Faults faults, std::uint64_t seed, double least_resend_s = 0.2)
+      : faults_(faults),
+        random_(seed),
+        ends_{Link(sender(0), least_resend_s), Link(sender(1), least_resend_s)} {}
+
+  Link& end(int e) { return ends_[e]; }
+  double now() const { return now_; }
+  std::size_t frames_sent() const { return frames_sent_; }
+
+  void send(int from, std::uint64_t round, std::size_t bytes) {
+    auto payload = std::make_shared<std::vector<std::byte>>(bytes);
+    for (std::size_t i = 0; i < bytes; ++i) (*payload)[i] = static_cast<std::byte>(i * 31 + round);
+    ends_[from].send({round, 1, 2, bytes, payload}, 1, now_);
+  }
+  /// Lets time pass; both ends resend and acknowledge as a worker does. Messages that came are kept in got.
+  void pass(double seconds) {
+    const double until = now_ + seconds;
+    while (now_ < until) {
+      now_ += kTick;
+      while (!wire_.empty() && wire_.begin()->first <= now_) arrive();
+      for (int e = 0; e < 2; ++e) {
+        if (silent[e]) continue;
+        ends_[e].resend_due(now_, false);
+        if (ends_[e].owes_acknowledgement()) acknowledge(e);
+      }
+    }
+  }
+
+  std::vector<Message> got[2];
+  bool silent[2] = {false, false};  ///< neither resends nor acknowledges
+  bool use_at_once = true;          ///< messages are consumed as they come
+
+ private:
+  static constexpr double kTick = 0.01;
+
+  Link::Send sender(int from) {
+    return [this, from](Frame frame, std::uint32_t) {
+      frame.header = ends_[from].stamp(frame.header);
+      return put(from, frame);
+    };
+  }
+  void acknowledge(int from) {
+    Frame frame;
+    frame.header = ends_[from].stamp({});
+    put(from, frame);
+  }
+  std::size_t put(int from, const Frame& frame) {
+    ++frames_sent_;
+    const FrameBytes bytes = encode_frame(frame);
+    if (uniform() < faults_.loss) return bytes->size();
+    for (int copies = uniform() < faults_.duplicate ? 2 : 1; copies > 0; --copies) {
+      const double late = uniform() < faults_.reorder ? 0.2 * uniform() : 0;
+      wire_.emplace(now_ + 0.015 + late, std::pair(1 - from, bytes));
+    }
+    return bytes->size();
+  }
+  void arrive() {
+    const auto [to, bytes] = wire_.begin()->second;
+    wire_.erase(wire_.begin());
+    const auto frame = decode_frame(*bytes);
+    REQUIRE(frame);
+    ends_[to].acknowledged(frame->header, now_);
+    if (const auto* parcel = std::get_if<ParcelBody>(&frame->body))
+      for (Message& m : ends_[to].receive(frame->header, *parcel)) {
+        if (use_at_once) ends_[to].consume(m.sequence);
+        got[to].push_back(std::move(m));
+      }
+  }
+  double uniform() { return static_cast<double>(random_() >> 11) * 0x1p-53; }
+
+  Faults faults_;
+  std::mt19937_64 random_;
+  Link ends_[2];
+  std::multimap<double, std::pair<int, FrameBytes>> wire_;
+  double now_ = 0;
+  std::size_t frames_sent_ = 0;
+};
+
+/// Rounds 0, 1, 2 … once each, payloads as they were sent.
+bool in_order(const std::vector<Message>& got, std::size_t count) {
+  if (got.size() != count) return false;
+  for (std::size_t k = 0; k < count; ++k) {
+    if (got[k].round != k || got[k].parcel != 1 || got[k].tag != 2) return false;
+    if (got[k].payload->size() != got[k].entries) return false;
+    for (std::size_t i = 0; i < got[k].payload->size(); ++i)
+      if ((*got[k].payload)[i] != static_cast<std::byte>(i * 31 + k)) return false;
+  }
+  return true;
+}
+
+}  // namespace
+
+TEST_CASE("every message arrives once and in order whatever the network does") {
+  std::uint64_t resent = 0, duplicates = 0, reordered = 0;
+  for (std::uint64_t seed = 0; seed < 200; ++seed) {
+    Pair pair({.loss = 0.05 * static_cast<double>(seed % 8), .duplicate = 0.2, .reorder = 0.3}, seed);
+    constexpr std::size_t kMessages = 40;
+    for (std::size_t k = 0; k < kMessages; ++k) {
+      pair.send(0, k, 1 + k % 5);
+      pair.send(1, k, 3);
+      pair.pass(0.02);
+    }
+    for (int wait = 0; wait < 200 && !(pair.end(0).all_received() && pair.end(1).all_received()); ++wait)
+      pair.pass(0.5);
+    INFO("seed " << seed);
+    CHECK(in_order(pair.got[1], kMessages));
+    CHECK(in_order(pair.got[0], kMessages));
+    CHECK(pair.end(0).all_received());
+    CHECK(pair.end(0).unconsumed() == 0);
+    const LinkCounters& c = pair.end(1).counters();
+    resent += c.resent, duplicates += c.duplicates, reordered += c.reordered;
+    CHECK(c.refused == 0);
+  }
+  CHECK(resent > 0);
+  CHECK(duplicates > 0);
+  CHECK(reordered > 0);
+}
+
+TEST_CASE("a large payload travels in chunks and comes back whole") {
+  Pair pair({.loss = 0.1, .duplicate = 0.1, .reorder = 0.3}, 3);
+  const std::size_t size = 3 * kChunkBytes + 5;
+  pair.send(0, 0, size);
+  pair.send(0, 1, 0);
+  pair.send(0, 2, kChunkBytes);
+  pair.pass(10);
+  CHECK(in_order(pair.got[1], 3));
+  CHECK(pair.end(0).counters().data_entries_out == size + kChunkBytes);
+  CHECK(pair.end(0).unconsumed() == 0);
+}
+
+TEST_CASE("a message counts as unconsumed until it has been used") {
+  Pair pair({}, 1);
+  pair.use_at_once = false;
+  for (std::size_t k = 0; k < 4; ++k) pair.send(0, k, 8);
+  CHECK(pair.end(0).unconsumed() == 4);
+  CHECK_FALSE(pair.end(0).all_received());
+  pair.pass(0.1);
+  CHECK(pair.end(0).all_received());
+  CHECK(pair.end(0).unconsumed() == 4);
+  pair.end(1).consume(pair.got[1][1].sequence);  // out of turn: counts once the earlier one is used
+  pair.pass(0.1);
+  CHECK(pair.end(0).unconsumed() == 4);
+  pair.end(1).consume(pair.got[1][0].sequence);
+  pair.pass(0.1);
+  CHECK(pair.end(0).unconsumed() == 2);
+}
+
+TEST_CASE("nothing is resent and little is sent while all goes well") {
+  Pair pair({}, 1);
+  for (std::size_t k = 0; k < 50; ++k) {
+    pair.send(0, k, 100);
+    pair.pass(0.05);
+  }
+  pair.pass(5);
+  CHECK(pair.end(0).counters().resent == 0);
+  CHECK(pair.frames_sent() <= 100);
+}
+
+TEST_CASE("what stays unanswered is resent ever more rarely") {
+  Pair pair({}, 1);
+  pair.silent[1] = true;
+  pair.send(0, 0, 100);
+  std::vector<double> at;
+  while (pair.now() < 60) {
+    const std::size_t before = pair.frames_sent();
+    pair.pass(0.01);
+    if (pair.frames_sent() > before) at.push_back(pair.now());
+  }
+  REQUIRE(at.size() >= 5);
+  CHECK(at.size() < 25);
+  CHECK(at[0] == Approx(0.2).margin(0.02));
+  CHECK(at[2] - at[1] > 1.5 * (at[1] - at[0]));
+  CHECK(at.back() - at[at.size() - 2] <= 5.05);
+  pair.silent[1] = false;
+  pair.pass(10);
+  CHECK(pair.end(0).all_received());
+  CHECK(pair.got[1].size() == 1);
+}
+
+TEST_CASE("frames that wait on this side are not resent") {
+  std::size_t sent = 0;
+  Link link(
+      [&](const Frame&, std::uint32_t) {
+        ++sent;
+        return std::size_t{100};
+      },
+      0.2);
+  link.send({0, 0, 0, 1, std::make_shared<const std::vector<std::byte>>(4)}, 1, 0);
+  for (double t = 0; t < 10; t += 0.1) {
+    const auto due = link.resend_due(t, true);
+    REQUIRE(due);
+    CHECK(*due > t);
+  }
+  CHECK(sent == 1);
+  link.resend_due(10.5, false);
+  CHECK(sent == 2);
+}
+
+TEST_CASE("acknowledgements of what was never sent are not believed") {
+  Pair pair({}, 1);
+  pair.silent[1] = true;
+  pair.send(0, 0, 4);
+  FrameHeader header;
+  header.received = 7;
+  pair.end(0).acknowledged(header, 0);
+  CHECK_FALSE(pair.end(0).all_received());
+  header.received = 0, header.consumed = 1;
+  pair.end(0).acknowledged(header, 0);
+  CHECK(pair.end(0).unconsumed() == 1);
+}
+
+TEST_CASE("chunks that do not follow one another are refused and counted") {
+  Link link([](const Frame&, std::uint32_t) { return std::size_t{0}; }, 0.2);
+  const std::vector<std::byte> bytes(4);
+  const auto give = [&](std::uint64_t sequence, std::uint32_t chunk, std::uint32_t chunks) {
+    FrameHeader header;
+    header.sequence = sequence;
+    return link.receive(header, {0, 0, 0, 4, chunk, chunks, bytes}).size();
+  };
+  CHECK(give(1, 1, 2) == 0);
+  CHECK(give(2, 0, 0) == 0);
+  CHECK(give(3, 0, 1) == 1);
+  CHECK(link.counters().refused == 2);
+}

@@ -1,0 +1,133 @@
+// Synchronous training gives the same bits however it is run: in processes, in the simulator, by hand in any order,
+// with any number of BLAS threads around.
+#include <fmt/format.h>
+
+#include <filesystem>
+#include <nlohmann/json.hpp>
+
+#include "aligned.h"
+#include "frame.h"
+#include "gossamer/node/job.h"
+#include "gossamer/node/safetensors.h"
+#include "gossamer_test/catch.h"
+#include "process.h"
+
+namespace gossamer::test {
+namespace {
+
+/// What `sim` calls the digest: over all peers' parameters in peer order; of the models in a folder.
+std::string digest(const std::string& job_path, const std::string& models) {
+  const auto job = node::load_job(job_path);
+  const auto data = optim::load_data(job.data);
+  auto spec = job.model;
+  spec.features = data.train->features();
+  spec.classes = data.train->classes();
+  const auto objective = optim::make_objective(spec);
+  std::uint64_t hash = 0;
+  for (const auto& name : job.peer_names()) {
+    node::AlignedFloats x(objective->buffer_size());
+    node::read_safetensors(models + "/" + name + ".safetensors", objective->layers(), x);
+    hash = node::hash_bytes(std::as_bytes(std::span<const float>(x)), hash);
+  }
+  return fmt::format("{:016x}", hash);
+}
+
+/// Trains by `run`; gives the run's folder.
+std::string train(const Folder& folder, const Process::Environment& environment = {}) {
+  std::filesystem::remove_all(folder.path("runs"));
+  const auto ended = gossamer(folder, {"run", "job.toml", "--quiet"}, environment);
+  INFO(ended.err);
+  REQUIRE(ended.status == 0);
+  return run_folder(folder, "job");
+}
+
+/// Simulates; gives the digest, and the mean model in sim.safetensors.
+std::string simulate(const Folder& folder, const Process::Environment& environment = {}) {
+  const auto ended =
+      gossamer(folder, {"sim", "job.toml", "--quiet", "--json", "--model", "sim.safetensors"}, environment);
+  INFO(ended.err);
+  REQUIRE(ended.status == 0);
+  return nlohmann::json::parse(ended.out).at("digest");
+}
+
+void same_as_simulated(SmallJob job) {
+  const Folder folder;
+  const Ports ports(job.peers);
+  job.base_port = ports.first();
+  folder.write("job.toml", job.toml());
+  const std::string run = train(folder);
+  const std::string simulated = simulate(folder);
+  CHECK(digest(folder.path("job.toml"), run + "/peers") == simulated);
+  CHECK((tensors(run + "/model.safetensors") == tensors(folder.path("sim.safetensors"))));
+}
+
+TEST_CASE("run and sim give the same bits by choco with onebit_scaled") {
+  same_as_simulated({4, 0, "ring", "choco", "onebit_scaled", "0"});
+}
+TEST_CASE("run and sim give the same bits by choco with qsgd") {
+  same_as_simulated({4, 0, "full", "choco", "qsgd:bits=4", "0"});
+}
+TEST_CASE("run and sim give the same bits by choco with topk") {
+  same_as_simulated({5, 0, "star", "choco", "topk:density=0.1", "0"});
+}
+TEST_CASE("run and sim give the same bits by dpsgd") {
+  same_as_simulated({4, 0, "star", "dpsgd", "dense", "0"});
+}
+TEST_CASE("run and sim give the same bits by dpsgd on a time-varying graph") {
+  same_as_simulated({4, 0, "one_peer_exponential", "dpsgd", "dense", "0"});
+}
+TEST_CASE("run and sim give the same bits by dense allreduce") {
+  same_as_simulated({4, 0, "ring", "allreduce", "dense", "0"});
+}
+TEST_CASE("run and sim give the same bits by allreduce with a codec") {
+  same_as_simulated({4, 0, "full", "allreduce", "onebit", "0"});
+}
+TEST_CASE("run and sim give the same bits without any exchange") {
+  same_as_simulated({2, 0, "ring", "none", "dense", "0"});
+}
+
+TEST_CASE("threads of the linear algebra do not change the bits") {
+  const Folder folder;
+  const Ports ports(2);
+  // large enough for the library to share a product out over threads
+  folder.write("job.toml", SmallJob{2, ports.first(), "ring", "choco", "onebit_scaled", "0", 10}.toml() +
+                               "threads = 2\n[sim]\nstep_time = 0.01\n");
+  const auto large = [&](const std::string& text) {
+    std::string all = text;
+    all.replace(all.find("hidden = [24]"), 13, "hidden = [256, 128]");
+    all.replace(all.find("rows = 1024"), 11, "features = 784\nrows = 1024");
+    all.replace(all.find("batch = 16"), 10, "batch = 128");
+    return all;
+  };
+  folder.write("job.toml", large(read_text(folder.path("job.toml"))));
+  const std::string simulated = simulate(folder);
+  const Process::Environment one{{"OPENBLAS_NUM_THREADS", "1"}, {"OMP_NUM_THREADS", "1"}};
+  const Process::Environment four{{"OPENBLAS_NUM_THREADS", "4"}, {"OMP_NUM_THREADS", "4"}};
+  CHECK(simulate(folder, one) == simulated);
+  CHECK(simulate(folder, four) == simulated);
+  for (const auto& environment : {Process::Environment{}, one, four})
+    CHECK(digest(folder.path("job.toml"), train(folder, environment) + "/peers") == simulated);
+}
+
+TEST_CASE("peers started by hand in any order train what run trains") {
+  const Folder folder;
+  const Ports ports(4);
+  folder.write("job.toml", SmallJob{4, ports.first()}.toml());
+  const std::string expected = digest(folder.path("job.toml"), train(folder) + "/peers");
+  for (const std::vector<std::size_t> order : {std::vector<std::size_t>{3, 0, 2, 1}, {1, 2, 0, 3}}) {
+    Peers peers(folder, "job.toml", 4);
+    for (const std::size_t i : order) {
+      peers.start(i);
+      pause(i % 2 == 0 ? 0.7 : 0.05);
+    }
+    for (std::size_t i = 0; i < peers.size(); ++i) {
+      REQUIRE(peers[i].wait(60));
+      INFO(peers[i].err());
+      CHECK(peers[i].status() == 0);
+    }
+    CHECK(digest(folder.path("job.toml"), folder.path("")) == expected);
+  }
+}
+
+}  // namespace
+}  // namespace gossamer::test

@@ -1,0 +1,221 @@
+// Peers that die, hang or are told to go: the others name them and end, and no process is left.
+#include <csignal>
+#include <iostream>
+
+#include "gossamer_test/catch.h"
+#include "process.h"
+
+namespace gossamer::test {
+namespace {
+
+constexpr int kLost = 3, kInterrupted = 130;
+/// For a loaded machine; the bounds on what the program promises are written out in the tests.
+constexpr double kStart_s = 30, kEnd_s = 20;
+
+/// Waits for all but one peer; each must end with status 3 and name that one. Gives the time that the last one took.
+double all_others_name(Peers& peers, std::size_t gone, const std::string& word, Clock::time_point since) {
+  for (std::size_t i = 0; i < peers.size(); ++i) {
+    if (i == gone) continue;
+    INFO("peer" << i);
+    REQUIRE(peers[i].wait(kEnd_s));
+  }
+  const double seconds = seconds_since(since);
+  for (std::size_t i = 0; i < peers.size(); ++i) {
+    if (i == gone) continue;
+    INFO("peer" << i << "\n" << peers[i].err());
+    CHECK(peers[i].status() == kLost);
+    CHECK(says(peers[i].err(), "gossamer: peer" + std::to_string(i) + ": " + word));
+  }
+  return seconds;
+}
+
+void check_models_load(const Folder& folder, const Peers& peers, std::size_t gone) {
+  for (std::size_t i = 0; i < peers.size(); ++i) {
+    if (i == gone) continue;
+    const auto evaluated = gossamer(folder, {"evaluate", "job.toml", peers.model(i), "--json"});
+    INFO(evaluated.err);
+    CHECK(evaluated.status == 0);
+  }
+}
+
+/// Five peers that train for good, and one of them killed.
+void kill_one(const std::string& graph, std::size_t victim) {
+  const Folder folder;
+  const Ports ports(5);
+  folder.write("job.toml", SmallJob{5, ports.first(), graph, "choco", "onebit_scaled", "0", kForever}.toml());
+  Peers peers(folder, "job.toml", 5);
+  peers.start_all();
+  REQUIRE(peers.train_within(kStart_s));
+  pause(0.5);
+  const auto killed = Clock::now();
+  peers[victim].signal(SIGKILL);
+  const std::string name = "peer" + std::to_string(victim);
+  const double seconds = all_others_name(peers, victim, "lost peer " + name + " (", killed);
+  std::cout << "all others named the killed " << name << " of a " << graph << " after " << seconds << " s\n";
+  CHECK(seconds < 3);
+  check_models_load(folder, peers, victim);
+}
+
+/// Kills what a `run` left behind, if anything, and says how many there were.
+std::size_t orphans(const std::vector<pid_t>& children) {
+  std::size_t count = 0;
+  for (const pid_t pid : children) {
+    if (!alive(pid)) continue;
+    kill(pid, SIGKILL);
+    ++count;
+  }
+  return count;
+}
+
+/// `gossamer run` of four peers that train for good, up to its first lines of metrics.
+class EndlessRun {
+ public:
+  EndlessRun() {
+    folder.write("job.toml", SmallJob{4, ports.first(), "ring", "choco", "onebit_scaled", "0", kForever}.toml());
+    run = std::make_unique<Process>(folder.path(""), "run", std::vector<std::string>{"run", "job.toml", "--json"});
+    REQUIRE(wait_until(kStart_s, [&] { return !run->children().empty(); }));
+    REQUIRE(wait_until(kStart_s, [&] { return reports() >= 4; }));
+    files = run_folder(folder, "job");
+    children = run->children();
+    REQUIRE(children.size() == 4);
+  }
+  ~EndlessRun() { orphans(children); }
+  std::string log(int peer) const { return read_text(files + "/peers/peer" + std::to_string(peer) + ".log"); }
+
+  const Folder folder;
+  const Ports ports{4};
+  std::unique_ptr<Process> run;
+  std::string files;
+  std::vector<pid_t> children;
+
+ private:
+  std::size_t reports() const {
+    const std::string text = read_text(run_folder(folder, "job") + "/metrics.jsonl");
+    return static_cast<std::size_t>(std::count(text.begin(), text.end(), '\n'));
+  }
+};
+
+TEST_CASE("a killed peer of a ring is named by all others") { kill_one("ring", 2); }
+TEST_CASE("a killed leaf of a star is named by all others") { kill_one("star", 3); }
+TEST_CASE("the killed hub of a star is named by all others") { kill_one("star", 0); }
+
+TEST_CASE("a peer killed under run ends the run") {
+  EndlessRun endless;
+  const auto killed = Clock::now();
+  kill(endless.children[1], SIGKILL);
+  REQUIRE(endless.run->wait(kEnd_s));
+  const double seconds = seconds_since(killed);
+  std::cout << "run ended " << seconds << " s after one of its peers was killed\n";
+  CHECK(seconds < 4);
+  INFO(endless.run->err());
+  CHECK(endless.run->status() == kLost);
+  CHECK(says(endless.run->err(), "gossamer: peer1: killed by signal 9"));
+  for (const int peer : {0, 2, 3}) CHECK(says(endless.log(peer), "lost peer peer1 ("));
+  CHECK(orphans(endless.children) == 0);
+  for (const int peer : {0, 2, 3})
+    CHECK(gossamer(endless.folder, {"evaluate", "job.toml", endless.files + "/peers/peer" + std::to_string(peer) + ".safetensors"})
+              .status == 0);
+}
+
+TEST_CASE("a stopped peer is named by all others and ends when it goes on") {
+  const Folder folder;
+  const Ports ports(5);
+  folder.write("job.toml", SmallJob{5, ports.first(), "ring", "choco", "onebit_scaled", "0", kForever}.toml());
+  Peers peers(folder, "job.toml", 5);
+  peers.start_all();
+  REQUIRE(peers.train_within(kStart_s));
+  pause(0.5);
+  const auto stopped = Clock::now();
+  peers[1].signal(SIGSTOP);
+  const double seconds = all_others_name(peers, 1, "lost peer peer1 (", stopped);
+  std::cout << "all others named the stopped peer1 of a ring after " << seconds << " s\n";
+  CHECK(seconds < 5);
+  check_models_load(folder, peers, 1);
+  const auto resumed = Clock::now();
+  peers[1].signal(SIGCONT);
+  REQUIRE(peers[1].wait(kEnd_s));
+  std::cout << "the stopped peer ended " << seconds_since(resumed) << " s after it went on\n";
+  INFO(peers[1].err());
+  CHECK(peers[1].status() == kLost);
+}
+
+TEST_CASE("a peer stopped shorter than the silence time-out goes on") {
+  const Folder folder;
+  const Ports ports(3);
+  folder.write("job.toml", SmallJob{3, ports.first(), "ring", "choco", "onebit_scaled", "0", 3000}.toml());
+  Peers peers(folder, "job.toml", 3);
+  peers.start_all();
+  REQUIRE(peers.train_within(kStart_s));
+  peers[1].signal(SIGSTOP);
+  pause(1.5);
+  peers[1].signal(SIGCONT);
+  for (std::size_t i = 0; i < 3; ++i) {
+    REQUIRE(peers[i].wait(60));
+    INFO(peers[i].err());
+    CHECK(peers[i].status() == 0);
+  }
+}
+
+TEST_CASE("a peer told to end says so to all others") {
+  const Folder folder;
+  const Ports ports(5);
+  folder.write("job.toml", SmallJob{5, ports.first(), "ring", "choco", "onebit_scaled", "0", kForever}.toml());
+  Peers peers(folder, "job.toml", 5);
+  peers.start_all();
+  REQUIRE(peers.train_within(kStart_s));
+  const auto told = Clock::now();
+  peers[3].signal(SIGTERM);
+  const double seconds = all_others_name(peers, 3, "peer peer3 left", told);
+  std::cout << "all others named the peer3 that left a ring after " << seconds << " s\n";
+  CHECK(seconds < 2);
+  REQUIRE(peers[3].wait(kEnd_s));
+  CHECK(peers[3].status() == kInterrupted);
+  check_models_load(folder, peers, 5);
+}
+
+TEST_CASE("Ctrl-C ends a run with all models saved") {
+  EndlessRun endless;
+  const auto pressed = Clock::now();
+  endless.run->signal(SIGINT);
+  REQUIRE(endless.run->wait(kEnd_s));
+  std::cout << "run ended " << seconds_since(pressed) << " s after SIGINT\n";
+  INFO(endless.run->err());
+  CHECK(endless.run->status() == kInterrupted);
+  CHECK(says(endless.run->err(), "gossamer: interrupted"));
+  CHECK(orphans(endless.children) == 0);
+  for (const std::string name : {"model", "peers/peer0", "peers/peer1", "peers/peer2", "peers/peer3"}) {
+    INFO(name);
+    CHECK(gossamer(endless.folder, {"evaluate", "job.toml", endless.files + "/" + name + ".safetensors"}).status == 0);
+  }
+}
+
+TEST_CASE("Ctrl-C while the peers still join ends a run") {
+  const Folder folder;
+  const Ports ports(4);
+  folder.write("job.toml", SmallJob{4, ports.first()}.toml());
+  Process run(folder.path(""), "run", {"run", "job.toml", "--set", "run.rounds=1000000000"});
+  REQUIRE(wait_until(kStart_s, [&] { return run.children().size() == 4; }));
+  const auto children = run.children();
+  run.signal(SIGINT);
+  REQUIRE(run.wait(kEnd_s));
+  INFO(run.err());
+  CHECK(run.status() == kInterrupted);
+  CHECK(orphans(children) == 0);
+}
+
+TEST_CASE("peers whose run was killed end by themselves") {
+  EndlessRun endless;
+  const auto killed = Clock::now();
+  endless.run->signal(SIGKILL);
+  REQUIRE(endless.run->wait(kEnd_s));
+  const auto none_left = [&] {
+    return std::none_of(endless.children.begin(), endless.children.end(), [](pid_t pid) { return alive(pid); });
+  };
+  const bool gone = wait_until(10, none_left);
+  std::cout << "peers were gone " << seconds_since(killed) << " s after their run was killed\n";
+  CHECK(gone);
+  CHECK(orphans(endless.children) == 0);
+}
+
+}  // namespace
+}  // namespace gossamer::test

@@ -1,0 +1,54 @@
+// Help, lists and reports: what a newcomer types first.
+#include "gossamer_test/catch.h"
+#include "process.h"
+
+namespace gossamer::test {
+namespace {
+
+struct Case {
+  std::vector<std::string> words, mentions;
+};
+
+void check(const Folder& folder, const Case& c) {
+  std::string line = "gossamer";
+  for (const auto& w : c.words) line += " " + w;
+  INFO(line);
+  const auto ended = gossamer(folder, c.words);
+  CHECK(ended.status == 0);
+  CHECK(ended.err.empty());
+  for (const auto& m : c.mentions) CHECK(says(ended.out, m));
+}
+
+TEST_CASE("help of the program and of every command") {
+  const Folder folder;
+  const std::vector<Case> cases{
+      {{"--help"}, {"run", "peer", "sim", "topology", "codec", "evaluate", "help"}},
+      {{"--version"}, {"gossamer "}},
+      {{"run", "--help"}, {"JOB", "--set", "--json", "--quiet", "--join-timeout", "--drain-timeout"}},
+      {{"peer", "--help"}, {"JOB", "--name", "--out", "--session", "--join-timeout", "--drain-timeout"}},
+      {{"sim", "--help"}, {"JOB", "--peers", "--seed", "--crash", "--loss", "--latency", "--model"}},
+      {{"topology", "--help"}, {"show"}},
+      {{"topology", "show", "--help"}, {"--json"}},
+      {{"codec", "--help"}, {"list"}},
+      {{"codec", "list", "--help"}, {"codec"}},
+      {{"evaluate", "--help"}, {"JOB", "MODEL", "--json"}},
+      {{"help"}, {"gossamer help job"}},
+      {{"help", "run"}, {"--join-timeout"}},
+  };
+  for (const auto& c : cases) check(folder, c);
+}
+
+TEST_CASE("help of the files and lists of what there is") {
+  const Folder folder;
+  folder.write("ring.toml", "peers = 4\n[graph]\nkind = \"ring\"\n");
+  const std::vector<Case> cases{
+      {{"help", "job"}, {"model.kind", "exchange.codec", "onebit_scaled", "run.join_timeout", "seconds", "choco"}},
+      {{"help", "topology"}, {"base_port", "graph.kind", "one_peer_exponential", "peer.address"}},
+      {{"codec", "list"}, {"dense", "fp16", "onebit", "onebit_scaled", "qsgd", "topk"}},
+      {{"topology", "show", "ring.toml"}, {"spectral gap", "doubly stochastic", "peer3"}},
+  };
+  for (const auto& c : cases) check(folder, c);
+}
+
+}  // namespace
+}  // namespace gossamer::test

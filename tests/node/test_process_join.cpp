@@ -1,0 +1,82 @@
+// Joining: who is missing is named, who comes late is waited for.
+#include <iostream>
+
+#include "gossamer_test/catch.h"
+#include "process.h"
+
+namespace gossamer::test {
+namespace {
+
+constexpr int kLost = 3;
+
+void one_missing(const std::string& graph, std::size_t missing) {
+  const Folder folder;
+  const Ports ports(5);
+  folder.write("job.toml", SmallJob{5, ports.first(), graph}.toml());
+  Peers peers(folder, "job.toml", 5, {"--join-timeout", "2"});
+  const auto begin = Clock::now();
+  for (std::size_t i = 0; i < 5; ++i)
+    if (i != missing) peers.start(i);
+  for (std::size_t i = 0; i < 5; ++i) {
+    if (i == missing) continue;
+    const auto status = peers[i].wait(15);
+    INFO("peer" << i << "\n" << peers[i].err());
+    CHECK(status == kLost);
+    CHECK(says(peers[i].err(), "missing peer" + std::to_string(missing) + "\n"));
+    CHECK(!says(peers[i].err(), "lost"));
+  }
+  std::cout << "a " << graph << " without one peer ended after " << seconds_since(begin) << " s of a join time-out of 2 s\n";
+  CHECK(seconds_since(begin) < 5);
+}
+
+TEST_CASE("a ring without one peer names it") { one_missing("ring", 2); }
+TEST_CASE("a star without a leaf names it") { one_missing("star", 4); }
+
+TEST_CASE("a star without its hub ends with what each leaf can know") {
+  const Folder folder;
+  const Ports ports(3);
+  folder.write("job.toml", SmallJob{3, ports.first(), "star"}.toml());
+  Peers peers(folder, "job.toml", 3, {"--join-timeout", "1"});
+  for (std::size_t i : {1, 2}) peers.start(i);
+  for (std::size_t i : {1, 2}) {
+    CHECK(peers[i].wait(15) == kLost);
+    CHECK(says(peers[i].err(), "missing peer0"));
+  }
+}
+
+TEST_CASE("a peer that starts late is waited for") {
+  const Folder folder;
+  const Ports ports(4);
+  folder.write("job.toml", SmallJob{4, ports.first()}.toml());
+  Peers peers(folder, "job.toml", 4);
+  for (std::size_t i : {0, 1, 3}) peers.start(i);
+  pause(3);
+  for (std::size_t i : {0, 1, 3}) CHECK(!peers[i].status());
+  const auto begin = Clock::now();
+  peers.start(2);
+  REQUIRE(peers.train_within(10));
+  std::cout << "training began " << seconds_since(begin) << " s after the last peer was started\n";
+  for (std::size_t i = 0; i < 4; ++i) CHECK(peers[i].wait(60) == 0);
+}
+
+TEST_CASE("a peer that is started anew while the others wait joins them") {
+  const Folder folder;
+  const Ports ports(4);
+  folder.write("job.toml", SmallJob{4, ports.first()}.toml());
+  Peers peers(folder, "job.toml", 4);
+  for (std::size_t i : {0, 1, 3}) peers.start(i);
+  pause(1);
+  peers[1].signal(SIGKILL);
+  REQUIRE(peers[1].wait(5));
+  pause(0.5);
+  peers.start(1);
+  peers.start(2);
+  for (std::size_t i = 0; i < 4; ++i) {
+    const auto status = peers[i].wait(60);
+    INFO("peer" << i << "\n" << peers[i].err());
+    CHECK(status == 0);
+  }
+}
+
+}  // namespace
+}  // namespace gossamer::test

@@ -1,0 +1,165 @@
+// What `gossamer run` prints and leaves behind.
+#include <algorithm>
+#include <filesystem>
+#include <iostream>
+#include <nlohmann/json.hpp>
+#include <set>
+#include <sstream>
+
+#include "gossamer_test/catch.h"
+#include "process.h"
+
+namespace gossamer::test {
+namespace {
+
+using nlohmann::json;
+namespace fs = std::filesystem;
+
+std::vector<std::string> lines_of(const std::string& text) {
+  std::vector<std::string> lines;
+  std::istringstream in(text);
+  for (std::string line; std::getline(in, line);) lines.push_back(line);
+  return lines;
+}
+
+std::set<std::string> keys_of(const json& object) {
+  std::set<std::string> keys;
+  for (const auto& [key, value] : object.items()) keys.insert(key);
+  return keys;
+}
+
+void check_summary(const json& summary) {
+  const std::set<std::string> required{
+      "test_accuracy", "train_loss", "seconds", "steps", "samples_per_second", "bytes_sent_per_peer",
+      "bits_per_parameter", "consensus_distance", "peers", "method", "codec", "topology", "staleness"};
+  const auto keys = keys_of(summary);
+  for (const auto& key : required) {
+    INFO(key);
+    CHECK(keys.contains(key));
+  }
+  CHECK(summary.at("test_accuracy") > 0.8);
+  CHECK(summary.at("test_accuracy") <= 1.0);
+  CHECK(summary.at("train_loss") > 0.0);
+  CHECK(summary.at("seconds") > 0.0);
+  CHECK(summary.at("steps") == 400);
+  CHECK(summary.at("samples_per_second") > 0.0);
+  CHECK(summary.at("bytes_sent_per_peer") > 0.0);
+  CHECK(summary.at("bits_per_parameter") > 1.0);
+  CHECK(summary.at("bits_per_parameter") < 32.0);  // a small model, so frame headers weigh
+  CHECK(summary.at("consensus_distance") >= 0.0);
+  CHECK(summary.at("peers") == 4);
+  CHECK(summary.at("method") == "choco");
+  CHECK(says(summary.at("codec"), "onebit_scaled"));
+  CHECK(summary.at("topology") == "ring");
+  CHECK(summary.at("staleness") == "0");
+}
+
+/// Every line is a report of a known peer with the documented fields; gives the names of the peers.
+std::set<std::string> check_metrics(const std::string& text) {
+  const std::set<std::string> fields{"event", "peer", "time", "round", "epoch", "loss", "samples_per_second",
+                                     "bytes_out_per_second", "bytes_in_per_second", "staleness"};
+  std::set<std::string> peers;
+  for (const auto& line : lines_of(text)) {
+    INFO(line);
+    const json record = json::parse(line);
+    auto keys = keys_of(record);
+    keys.erase("test_accuracy");
+    keys.erase("test_loss");
+    CHECK(keys == fields);
+    CHECK(record.at("event") == "report");
+    peers.insert(record.at("peer").get<std::string>());
+    for (const char* number : {"time", "round", "epoch", "samples_per_second", "bytes_out_per_second", "staleness"})
+      CHECK(record.at(number).is_number());
+    CHECK(record.at("round") <= 400);
+  }
+  return peers;
+}
+
+std::string small_job(const Folder& folder, const Ports& ports) {
+  return folder.write("job.toml", SmallJob{4, ports.first(), "ring", "choco", "onebit_scaled", "0", 400}.toml());
+}
+
+TEST_CASE("run prints one JSON object and leaves its files") {
+  const Folder folder;
+  const Ports ports(4);
+  small_job(folder, ports);
+  const auto ended = gossamer(folder, {"run", "job.toml", "--json"});
+  INFO(ended.err);
+  REQUIRE(ended.status == 0);
+  const json summary = json::parse(ended.out);  // nothing else stands there
+  check_summary(summary);
+  const std::string run = run_folder(folder, "job");
+  CHECK(check_metrics(read_text(run + "/metrics.jsonl")) == std::set<std::string>{"peer0", "peer1", "peer2", "peer3"});
+  CHECK(json::parse(read_text(run + "/summary.json")) == summary);
+  for (const char* name : {"peer0", "peer1", "peer2", "peer3"}) {
+    CHECK(says(read_text(run + "/peers/" + name + ".log"), "all 4 peers are here; training 400 rounds"));
+    CHECK(fs::file_size(run + "/peers/" + name + ".safetensors") > 0);
+  }
+  const auto evaluated = gossamer(folder, {"evaluate", "job.toml", run + "/model.safetensors", "--json"});
+  REQUIRE(evaluated.status == 0);
+  CHECK(json::parse(evaluated.out).at("accuracy") == summary.at("test_accuracy"));
+  CHECK(json::parse(evaluated.out).at("loss") == summary.at("test_loss"));
+}
+
+TEST_CASE("the job file that a run leaves gives the same again") {
+  const Folder folder;
+  const Ports ports(4);
+  small_job(folder, ports);
+  REQUIRE(gossamer(folder, {"run", "job.toml", "--set", "exchange.codec=topk:density=0.2", "--set", "run.rounds=40"}).status == 0);
+  const std::string first = run_folder(folder, "job");
+  fs::rename(first, folder.path("first"));
+  const auto again = gossamer(folder, {"run", "first/job.toml", "--json", "--quiet"});
+  INFO(again.err);
+  REQUIRE(again.status == 0);
+  CHECK((tensors(folder.path("first/model.safetensors")) == tensors(run_folder(folder, "job") + "/model.safetensors")));
+  CHECK(json::parse(again.out).at("steps") == 40);
+  CHECK(says(json::parse(again.out).at("codec"), "topk:density=0.2"));
+}
+
+TEST_CASE("run prints a table and is quiet when told to be") {
+  const Folder folder;
+  const Ports ports(4);
+  small_job(folder, ports);
+  const auto loud = gossamer(folder, {"run", "job.toml", "--set", "run.rounds=40"});
+  REQUIRE(loud.status == 0);
+  for (const char* words : {"test accuracy", "bits per parameter", "consensus distance", "ring (4)", "steps"})
+    CHECK(says(loud.out, words));
+  CHECK(says(loud.err, "4 peers started; files in runs/job-"));
+  CHECK(says(loud.err, "model: runs/job-"));
+  const auto quiet = gossamer(folder, {"run", "job.toml", "--set", "run.rounds=40", "--quiet"});
+  CHECK(quiet.status == 0);
+  CHECK(quiet.err.empty());
+  CHECK(says(quiet.out, "test accuracy"));
+}
+
+TEST_CASE("evaluate takes the mean of the peers' own models") {
+  const Folder folder;
+  const Ports ports(4);
+  small_job(folder, ports);
+  const auto ended = gossamer(folder, {"run", "job.toml", "--json", "--quiet", "--set", "run.rounds=40"});
+  REQUIRE(ended.status == 0);
+  const std::string peers = run_folder(folder, "job") + "/peers/peer";
+  const auto evaluated = gossamer(folder, {"evaluate", "job.toml", peers + "0.safetensors", peers + "1.safetensors",
+                                           peers + "2.safetensors", peers + "3.safetensors", "--json"});
+  REQUIRE(evaluated.status == 0);
+  CHECK(json::parse(evaluated.out).at("loss") == json::parse(ended.out).at("test_loss"));
+}
+
+TEST_CASE("time from run to the first step") {
+  const Folder folder;
+  const Ports ports(4);
+  small_job(folder, ports);
+  const auto begin = Clock::now();
+  Process run(folder.path(""), "run", {"run", "job.toml", "--quiet"});
+  const auto log = [&] {
+    if (!fs::exists(folder.path("runs"))) return std::string();
+    const fs::directory_iterator first(folder.path("runs"));
+    return first == fs::directory_iterator() ? std::string() : read_text(first->path().string() + "/peers/peer0.log");
+  };
+  CHECK(wait_until(30, [&] { return log().find("training") != std::string::npos; }));
+  std::cout << "from the start of run to the first round: " << seconds_since(begin) << " s\n";
+  CHECK(run.wait(60) == 0);
+}
+
+}  // namespace
+}  // namespace gossamer::test
