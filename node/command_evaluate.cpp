@@ -69,9 +69,8 @@ void add_evaluate_command(CLI::App& app, int& status) {
   command->add_option("MODEL", options->models, "Safetensors files; of several their mean is evaluated")
       ->required()
       ->expected(-1);
-  command->add_option("--set", options->overrides, "KEY=VALUE in place of what the files say")
-      ->expected(1)
-      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+  command->add_option("--set", options->overrides, "KEY=VALUE in place of what the files say; repeatable")
+      ->allow_extra_args(false);
   command->add_flag("--json", options->json, "Print one JSON object");
   command->callback([options, &status] {
     evaluate_models(*options);

@@ -1,5 +1,6 @@
 // gossamer peer: one peer of a job, in this process.
 #include <fmt/format.h>
+#include <malloc.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -164,6 +165,9 @@ class PeerProcess {
 };
 
 int run_peer(const PeerFlags& flags) {
+  // payloads come and go every round: keep their memory instead of giving it back to the kernel each time
+  mallopt(M_MMAP_THRESHOLD, 1 << 30);
+  mallopt(M_TRIM_THRESHOLD, 1 << 30);
   interrupted();  // from here on Ctrl-C ends the peer cleanly
   return PeerProcess(flags, load_job(flags.job.path, flags.job.overrides)).run();
 }

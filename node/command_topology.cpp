@@ -175,9 +175,8 @@ void add_topology_command(CLI::App& app, int& status) {
       group->add_subcommand("show", "Mixing matrix, spectral gap, rounds to consensus, traffic");
   const auto options = std::make_shared<Options>();
   command->add_option("FILE", options->file, "Topology file or job file")->required();
-  command->add_option("--set", options->overrides, "KEY=VALUE in place of what the files say")
-      ->expected(1)
-      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+  command->add_option("--set", options->overrides, "KEY=VALUE in place of what the files say; repeatable")
+      ->allow_extra_args(false);
   command->add_option("--peers", options->peers, "That many local peers in place of the file's")
       ->check(CLI::Range(1, 65535));
   command->add_option("--model-size", options->entries, "Entries of the model whose traffic is shown")

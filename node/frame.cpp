@@ -6,6 +6,7 @@
 #include <xxhash.h>
 
 #include <array>
+#include <bit>
 #include <cstring>
 
 #include "wire.capnp.h"
@@ -118,7 +119,7 @@ Frame read(wire::Frame::Reader f) {
   return out;
 }
 
-/// Bytes that a frame needs beside its blobs, so that one segment is enough.
+/// Words that hold the frame in one segment: its fields take under 256 bytes, each blob its size and some rounding.
 std::size_t first_segment_words(const Frame& frame) {
   std::size_t bytes = 256;
   if (const auto* p = std::get_if<ParcelBody>(&frame.body)) bytes += p->payload.size();
@@ -131,7 +132,11 @@ std::size_t first_segment_words(const Frame& frame) {
 }  // namespace
 
 FrameBytes encode_frame(const Frame& frame) {
-  capnp::MallocMessageBuilder message(static_cast<capnp::uint>(first_segment_words(frame)));
+  // One segment, built where it is sent from; before it stand the number of segments less one and its words.
+  const std::size_t most_words = first_segment_words(frame);
+  auto out = std::make_shared<std::vector<std::byte>>((1 + most_words) * sizeof(capnp::word));
+  auto* words = reinterpret_cast<capnp::word*>(out->data());
+  capnp::FlatMessageBuilder message({words + 1, most_words});
   auto f = message.initRoot<wire::Frame>();
   f.setVersion(frame.header.version);
   f.setSender(frame.header.sender);
@@ -142,11 +147,11 @@ FrameBytes encode_frame(const Frame& frame) {
   f.setConsumed(frame.header.consumed);
   std::visit([&](const auto& body) { fill(f, body); }, frame.body);
   f.setChecksum(checksum(f.asReader()));
-  const auto segments = message.getSegmentsForOutput();
-  const std::size_t bytes = capnp::computeSerializedSizeInWords(segments) * sizeof(capnp::word);
-  auto out = std::make_shared<std::vector<std::byte>>(bytes);
-  kj::ArrayOutputStream stream({reinterpret_cast<kj::byte*>(out->data()), out->size()});
-  capnp::writeMessage(stream, segments);
+  const auto used = static_cast<std::uint32_t>(message.getSegmentsForOutput()[0].size());
+  const std::array<std::uint32_t, 2> table{0, used};
+  static_assert(std::endian::native == std::endian::little);
+  std::memcpy(out->data(), table.data(), sizeof table);
+  out->resize((1 + used) * sizeof(capnp::word));
   return out;
 }
 

@@ -54,8 +54,8 @@ bool all_free(int first, std::size_t count) {
 }
 
 /// In the child, between fork and exec: only calls that are safe there.
-[[noreturn]] void become(const std::vector<char*>& argv, const std::vector<char*>& envp, const char* folder, int out,
-                         int err) {
+[[noreturn]] void become(const std::vector<char*>& argv, const std::vector<char*>& envp, const char* folder,
+                         int out, int err) {
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   dup2(open("/dev/null", O_RDONLY | O_CLOEXEC), STDIN_FILENO);
   dup2(out, STDOUT_FILENO);
@@ -102,7 +102,8 @@ bool wait_until(double seconds, const std::function<bool()>& condition) {
   return true;
 }
 
-// --- ports --------------------------------------------------------------------------------------------------------
+// --- ports
+// --------------------------------------------------------------------------------------------------------
 
 Ports::Ports(std::size_t count) {
   const int range = kLastPort - kFirstPort;
@@ -119,7 +120,8 @@ Ports::Ports(std::size_t count) {
 
 Ports::~Ports() { close(guard_); }
 
-// --- processes ----------------------------------------------------------------------------------------------------
+// --- processes
+// ----------------------------------------------------------------------------------------------------
 
 Process::Process(const std::string& folder, const std::string& name, const std::vector<std::string>& words,
                  const Environment& environment)
@@ -170,7 +172,8 @@ std::vector<pid_t> Process::children() const {
   return found;
 }
 
-Ended gossamer(const Folder& folder, const std::vector<std::string>& words, const Process::Environment& environment) {
+Ended gossamer(const Folder& folder, const std::vector<std::string>& words,
+               const Process::Environment& environment) {
   static int count = 0;
   const auto begin = Clock::now();
   Process process(folder.path(""), "start" + std::to_string(count++), words, environment);
@@ -178,13 +181,15 @@ Ended gossamer(const Folder& folder, const std::vector<std::string>& words, cons
   return {status.value_or(-1), process.out(), process.err(), seconds_since(begin)};
 }
 
-// --- jobs ---------------------------------------------------------------------------------------------------------
+// --- jobs
+// ---------------------------------------------------------------------------------------------------------
 
 std::string SmallJob::toml() const {
   const auto text = [](const std::string& s) { return "\"" + s + "\"\n"; };
   return "peers = " + std::to_string(peers) + "\nbase_port = " + std::to_string(base_port) +
          "\n[graph]\nkind = " + text(graph) + "[model]\nkind = \"mlp\"\nhidden = [24]\n" +
-         "[data]\nrows = 1024\ntest_rows = 256\n[optimizer]\nkind = \"momentum\"\nbatch = 16\n[exchange]\nmethod = " +
+         "[data]\nrows = 1024\ntest_rows = 256\n[optimizer]\nkind = \"momentum\"\nbatch = "
+         "16\n[exchange]\nmethod = " +
          text(method) + "codec = " + text(codec) + "staleness = " + staleness +
          "\n[run]\nrounds = " + std::to_string(rounds) + "\njoin_timeout = 30\ndrain_timeout = 30\n";
 }
@@ -215,7 +220,8 @@ bool Peers::train_within(double seconds) const {
   return true;
 }
 
-// --- files --------------------------------------------------------------------------------------------------------
+// --- files
+// --------------------------------------------------------------------------------------------------------
 
 std::string read_text(const std::string& path) {
   std::ifstream in(path, std::ios::binary);

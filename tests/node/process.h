@@ -1,5 +1,6 @@
 #pragma once
-// The program as its user starts it: child processes with their output in files, in a folder of the test's own.
+// The program as its user starts it: child processes with their output in files, in a folder of the test's
+// own.
 #include <sys/types.h>
 
 #include <chrono>
@@ -21,8 +22,8 @@ void pause(double seconds);
 /// Asks every few milliseconds; false where it was never true.
 bool wait_until(double seconds, const std::function<bool()>& condition);
 
-/// Consecutive TCP ports of 127.0.0.1 that nothing listens on. Other tests that run now get others, as long as this
-/// object lives.
+/// Consecutive TCP ports of 127.0.0.1 that nothing listens on. Other tests that run now get others, as long
+/// as this object lives.
 class Ports {
  public:
   explicit Ports(std::size_t count);
@@ -40,7 +41,8 @@ class Ports {
 struct SmallJob {
   std::size_t peers = 4;
   std::uint16_t base_port = 0;
-  std::string graph = "ring", method = "choco", codec = "onebit_scaled", staleness = "0";  ///< staleness as TOML
+  std::string graph = "ring", method = "choco", codec = "onebit_scaled",
+              staleness = "0";  ///< staleness as TOML
   std::uint64_t rounds = 60;
   std::string toml() const;
 };
@@ -63,7 +65,7 @@ class Process {
   /// Exit status, or 128 + signal; empty where it still runs after that time.
   std::optional<int> wait(double seconds);
   std::optional<int> status() { return wait(0); }
-  std::string out() const, err() const;  ///< what it has printed so far
+  std::string out() const, err() const;                              ///< what it has printed so far
   bool says_within(double seconds, const std::string& words) const;  ///< on standard error
   /// Process ids of its children that still run.
   std::vector<pid_t> children() const;

@@ -1,5 +1,5 @@
-// Synchronous training gives the same bits however it is run: in processes, in the simulator, by hand in any order,
-// with any number of BLAS threads around.
+// Synchronous training gives the same bits however it is run: in processes, in the simulator, by hand in any
+// order, with any number of BLAS threads around.
 #include <fmt/format.h>
 
 #include <filesystem>

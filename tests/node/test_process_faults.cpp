@@ -1,4 +1,5 @@
 // Peers that die, hang or are told to go: the others name them and end, and no process is left.
+#include <algorithm>
 #include <csignal>
 #include <iostream>
 
@@ -12,7 +13,8 @@ constexpr int kLost = 3, kInterrupted = 130;
 /// For a loaded machine; the bounds on what the program promises are written out in the tests.
 constexpr double kStart_s = 30, kEnd_s = 20;
 
-/// Waits for all but one peer; each must end with status 3 and name that one. Gives the time that the last one took.
+/// Waits for all but one peer; each must end with status 3 and name that one. Gives the time that the last
+/// one took.
 double all_others_name(Peers& peers, std::size_t gone, const std::string& word, Clock::time_point since) {
   for (std::size_t i = 0; i < peers.size(); ++i) {
     if (i == gone) continue;
@@ -71,8 +73,10 @@ std::size_t orphans(const std::vector<pid_t>& children) {
 class EndlessRun {
  public:
   EndlessRun() {
-    folder.write("job.toml", SmallJob{4, ports.first(), "ring", "choco", "onebit_scaled", "0", kForever}.toml());
-    run = std::make_unique<Process>(folder.path(""), "run", std::vector<std::string>{"run", "job.toml", "--json"});
+    folder.write("job.toml",
+                 SmallJob{4, ports.first(), "ring", "choco", "onebit_scaled", "0", kForever}.toml());
+    run = std::make_unique<Process>(folder.path(""), "run",
+                                    std::vector<std::string>{"run", "job.toml", "--json"});
     REQUIRE(wait_until(kStart_s, [&] { return !run->children().empty(); }));
     REQUIRE(wait_until(kStart_s, [&] { return reports() >= 4; }));
     files = run_folder(folder, "job");
@@ -113,14 +117,16 @@ TEST_CASE("a peer killed under run ends the run") {
   for (const int peer : {0, 2, 3}) CHECK(says(endless.log(peer), "lost peer peer1 ("));
   CHECK(orphans(endless.children) == 0);
   for (const int peer : {0, 2, 3})
-    CHECK(gossamer(endless.folder, {"evaluate", "job.toml", endless.files + "/peers/peer" + std::to_string(peer) + ".safetensors"})
+    CHECK(gossamer(endless.folder, {"evaluate", "job.toml",
+                                    endless.files + "/peers/peer" + std::to_string(peer) + ".safetensors"})
               .status == 0);
 }
 
 TEST_CASE("a stopped peer is named by all others and ends when it goes on") {
   const Folder folder;
   const Ports ports(5);
-  folder.write("job.toml", SmallJob{5, ports.first(), "ring", "choco", "onebit_scaled", "0", kForever}.toml());
+  folder.write("job.toml",
+               SmallJob{5, ports.first(), "ring", "choco", "onebit_scaled", "0", kForever}.toml());
   Peers peers(folder, "job.toml", 5);
   peers.start_all();
   REQUIRE(peers.train_within(kStart_s));
@@ -159,7 +165,8 @@ TEST_CASE("a peer stopped shorter than the silence time-out goes on") {
 TEST_CASE("a peer told to end says so to all others") {
   const Folder folder;
   const Ports ports(5);
-  folder.write("job.toml", SmallJob{5, ports.first(), "ring", "choco", "onebit_scaled", "0", kForever}.toml());
+  folder.write("job.toml",
+               SmallJob{5, ports.first(), "ring", "choco", "onebit_scaled", "0", kForever}.toml());
   Peers peers(folder, "job.toml", 5);
   peers.start_all();
   REQUIRE(peers.train_within(kStart_s));
@@ -185,7 +192,8 @@ TEST_CASE("Ctrl-C ends a run with all models saved") {
   CHECK(orphans(endless.children) == 0);
   for (const std::string name : {"model", "peers/peer0", "peers/peer1", "peers/peer2", "peers/peer3"}) {
     INFO(name);
-    CHECK(gossamer(endless.folder, {"evaluate", "job.toml", endless.files + "/" + name + ".safetensors"}).status == 0);
+    CHECK(gossamer(endless.folder, {"evaluate", "job.toml", endless.files + "/" + name + ".safetensors"})
+              .status == 0);
   }
 }
 
@@ -209,7 +217,8 @@ TEST_CASE("peers whose run was killed end by themselves") {
   endless.run->signal(SIGKILL);
   REQUIRE(endless.run->wait(kEnd_s));
   const auto none_left = [&] {
-    return std::none_of(endless.children.begin(), endless.children.end(), [](pid_t pid) { return alive(pid); });
+    return std::none_of(endless.children.begin(), endless.children.end(),
+                        [](pid_t pid) { return alive(pid); });
   };
   const bool gone = wait_until(10, none_left);
   std::cout << "peers were gone " << seconds_since(killed) << " s after their run was killed\n";

@@ -42,7 +42,8 @@ TEST_CASE("help of the files and lists of what there is") {
   const Folder folder;
   folder.write("ring.toml", "peers = 4\n[graph]\nkind = \"ring\"\n");
   const std::vector<Case> cases{
-      {{"help", "job"}, {"model.kind", "exchange.codec", "onebit_scaled", "run.join_timeout", "seconds", "choco"}},
+      {{"help", "job"},
+       {"model.kind", "exchange.codec", "onebit_scaled", "run.join_timeout", "seconds", "choco"}},
       {{"help", "topology"}, {"base_port", "graph.kind", "one_peer_exponential", "peer.address"}},
       {{"codec", "list"}, {"dense", "fp16", "onebit", "onebit_scaled", "qsgd", "topk"}},
       {{"topology", "show", "ring.toml"}, {"spectral gap", "doubly stochastic", "peer3"}},

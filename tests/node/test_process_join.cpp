@@ -25,7 +25,8 @@ void one_missing(const std::string& graph, std::size_t missing) {
     CHECK(says(peers[i].err(), "missing peer" + std::to_string(missing) + "\n"));
     CHECK(!says(peers[i].err(), "lost"));
   }
-  std::cout << "a " << graph << " without one peer ended after " << seconds_since(begin) << " s of a join time-out of 2 s\n";
+  std::cout << "a " << graph << " without one peer ended after " << seconds_since(begin)
+            << " s of a join time-out of 2 s\n";
   CHECK(seconds_since(begin) < 5);
 }
 

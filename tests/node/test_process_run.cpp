@@ -4,6 +4,7 @@
 #include <iostream>
 #include <nlohmann/json.hpp>
 #include <set>
+#include <set>
 #include <sstream>
 
 #include "gossamer_test/catch.h"
@@ -29,9 +30,19 @@ std::set<std::string> keys_of(const json& object) {
 }
 
 void check_summary(const json& summary) {
-  const std::set<std::string> required{
-      "test_accuracy", "train_loss", "seconds", "steps", "samples_per_second", "bytes_sent_per_peer",
-      "bits_per_parameter", "consensus_distance", "peers", "method", "codec", "topology", "staleness"};
+  const std::set<std::string> required{"test_accuracy",
+                                       "train_loss",
+                                       "seconds",
+                                       "steps",
+                                       "samples_per_second",
+                                       "bytes_sent_per_peer",
+                                       "bits_per_parameter",
+                                       "consensus_distance",
+                                       "peers",
+                                       "method",
+                                       "codec",
+                                       "topology",
+                                       "staleness"};
   const auto keys = keys_of(summary);
   for (const auto& key : required) {
     INFO(key);
@@ -56,8 +67,16 @@ void check_summary(const json& summary) {
 
 /// Every line is a report of a known peer with the documented fields; gives the names of the peers.
 std::set<std::string> check_metrics(const std::string& text) {
-  const std::set<std::string> fields{"event", "peer", "time", "round", "epoch", "loss", "samples_per_second",
-                                     "bytes_out_per_second", "bytes_in_per_second", "staleness"};
+  const std::set<std::string> fields{"event",
+                                     "peer",
+                                     "time",
+                                     "round",
+                                     "epoch",
+                                     "loss",
+                                     "samples_per_second",
+                                     "bytes_out_per_second",
+                                     "bytes_in_per_second",
+                                     "staleness"};
   std::set<std::string> peers;
   for (const auto& line : lines_of(text)) {
     INFO(line);
@@ -68,7 +87,8 @@ std::set<std::string> check_metrics(const std::string& text) {
     CHECK(keys == fields);
     CHECK(record.at("event") == "report");
     peers.insert(record.at("peer").get<std::string>());
-    for (const char* number : {"time", "round", "epoch", "samples_per_second", "bytes_out_per_second", "staleness"})
+    for (const char* number :
+         {"time", "round", "epoch", "samples_per_second", "bytes_out_per_second", "staleness"})
       CHECK(record.at(number).is_number());
     CHECK(record.at("round") <= 400);
   }
@@ -76,7 +96,8 @@ std::set<std::string> check_metrics(const std::string& text) {
 }
 
 std::string small_job(const Folder& folder, const Ports& ports) {
-  return folder.write("job.toml", SmallJob{4, ports.first(), "ring", "choco", "onebit_scaled", "0", 400}.toml());
+  return folder.write("job.toml",
+                      SmallJob{4, ports.first(), "ring", "choco", "onebit_scaled", "0", 400}.toml());
 }
 
 TEST_CASE("run prints one JSON object and leaves its files") {
@@ -89,7 +110,8 @@ TEST_CASE("run prints one JSON object and leaves its files") {
   const json summary = json::parse(ended.out);  // nothing else stands there
   check_summary(summary);
   const std::string run = run_folder(folder, "job");
-  CHECK(check_metrics(read_text(run + "/metrics.jsonl")) == std::set<std::string>{"peer0", "peer1", "peer2", "peer3"});
+  CHECK(check_metrics(read_text(run + "/metrics.jsonl")) ==
+        std::set<std::string>{"peer0", "peer1", "peer2", "peer3"});
   CHECK(json::parse(read_text(run + "/summary.json")) == summary);
   for (const char* name : {"peer0", "peer1", "peer2", "peer3"}) {
     CHECK(says(read_text(run + "/peers/" + name + ".log"), "all 4 peers are here; training 400 rounds"));
@@ -105,13 +127,16 @@ TEST_CASE("the job file that a run leaves gives the same again") {
   const Folder folder;
   const Ports ports(4);
   small_job(folder, ports);
-  REQUIRE(gossamer(folder, {"run", "job.toml", "--set", "exchange.codec=topk:density=0.2", "--set", "run.rounds=40"}).status == 0);
+  REQUIRE(gossamer(folder,
+                   {"run", "job.toml", "--set", "exchange.codec=topk:density=0.2", "--set", "run.rounds=40"})
+              .status == 0);
   const std::string first = run_folder(folder, "job");
   fs::rename(first, folder.path("first"));
   const auto again = gossamer(folder, {"run", "first/job.toml", "--json", "--quiet"});
   INFO(again.err);
   REQUIRE(again.status == 0);
-  CHECK((tensors(folder.path("first/model.safetensors")) == tensors(run_folder(folder, "job") + "/model.safetensors")));
+  CHECK((tensors(folder.path("first/model.safetensors")) ==
+         tensors(run_folder(folder, "job") + "/model.safetensors")));
   CHECK(json::parse(again.out).at("steps") == 40);
   CHECK(says(json::parse(again.out).at("codec"), "topk:density=0.2"));
 }
@@ -139,8 +164,9 @@ TEST_CASE("evaluate takes the mean of the peers' own models") {
   const auto ended = gossamer(folder, {"run", "job.toml", "--json", "--quiet", "--set", "run.rounds=40"});
   REQUIRE(ended.status == 0);
   const std::string peers = run_folder(folder, "job") + "/peers/peer";
-  const auto evaluated = gossamer(folder, {"evaluate", "job.toml", peers + "0.safetensors", peers + "1.safetensors",
-                                           peers + "2.safetensors", peers + "3.safetensors", "--json"});
+  const auto evaluated =
+      gossamer(folder, {"evaluate", "job.toml", peers + "0.safetensors", peers + "1.safetensors",
+                        peers + "2.safetensors", peers + "3.safetensors", "--json"});
   REQUIRE(evaluated.status == 0);
   CHECK(json::parse(evaluated.out).at("loss") == json::parse(ended.out).at("test_loss"));
 }
@@ -154,7 +180,8 @@ TEST_CASE("time from run to the first step") {
   const auto log = [&] {
     if (!fs::exists(folder.path("runs"))) return std::string();
     const fs::directory_iterator first(folder.path("runs"));
-    return first == fs::directory_iterator() ? std::string() : read_text(first->path().string() + "/peers/peer0.log");
+    return first == fs::directory_iterator() ? std::string()
+                                             : read_text(first->path().string() + "/peers/peer0.log");
   };
   CHECK(wait_until(30, [&] { return log().find("training") != std::string::npos; }));
   std::cout << "from the start of run to the first round: " << seconds_since(begin) << " s\n";

@@ -21,7 +21,8 @@ struct Bench {
   const Ports ports{4};
 };
 
-void refuses(const Folder& folder, const std::vector<std::string>& words, const std::vector<std::string>& expected) {
+void refuses(const Folder& folder, const std::vector<std::string>& words,
+             const std::vector<std::string>& expected) {
   const auto ended = gossamer(folder, words);
   INFO(ended.err);
   CHECK(ended.status == kBadInput);
@@ -34,7 +35,8 @@ TEST_CASE("wrong words are refused") {
   const Bench bench;
   refuses(bench.folder, {}, {"gossamer: "});
   refuses(bench.folder, {"rnu", "job.toml"}, {"unknown command 'rnu'", "did you mean 'run'?"});
-  refuses(bench.folder, {"run", "job.toml", "--jsn"}, {"--jsn", "did you mean '--json'?", "gossamer run --help"});
+  refuses(bench.folder, {"run", "job.toml", "--jsn"},
+          {"--jsn", "did you mean '--json'?", "gossamer run --help"});
   refuses(bench.folder, {"run"}, {"JOB is required"});
   refuses(bench.folder, {"run", "jbo.toml"}, {"jbo.toml: no such file"});
   refuses(bench.folder, {"peer", "job.toml"}, {"--name is required"});
@@ -52,13 +54,16 @@ TEST_CASE("unsound combinations are refused before anything starts") {
     for (auto& o : overrides) words.insert(words.end(), {"--set", std::move(o)});
     return words;
   };
-  refuses(bench.folder, set({"graph.kind=one_peer_exponential"}), {"method 'choco'", "time-varying", "use method 'dpsgd'"});
+  refuses(bench.folder, set({"graph.kind=one_peer_exponential"}),
+          {"method 'choco'", "time-varying", "use method 'dpsgd'"});
   refuses(bench.folder, set({"exchange.method=allreduce", "exchange.codec=dense", "exchange.staleness=1"}),
           {"method 'allreduce' needs exchange.staleness = 0"});
-  refuses(bench.folder, set({"exchange.method=allreduce"}), {"method 'allreduce' with codec 'onebit_scaled", "graph.kind 'full'"});
+  refuses(bench.folder, set({"exchange.method=allreduce"}),
+          {"method 'allreduce' with codec 'onebit_scaled", "graph.kind 'full'"});
   refuses(bench.folder, set({"exchange.method=dpsgd", "exchange.codec=onebit"}),
           {"method 'dpsgd'", "do not converge under a lossy codec", "'choco'"});
-  refuses(bench.folder, set({"exchange.overlap=true"}), {"exchange.overlap = true is a form of method 'dpsgd' only"});
+  refuses(bench.folder, set({"exchange.overlap=true"}),
+          {"exchange.overlap = true is a form of method 'dpsgd' only"});
   CHECK(!fs::exists(bench.folder.path("runs")));
 }
 
@@ -68,7 +73,8 @@ TEST_CASE("a port in use ends the run with the cause") {
   earlier.start(2);
   REQUIRE(earlier[2].says_within(kSoon_s, "listening on"));
   const std::string address = "tcp://127.0.0.1:" + std::to_string(bench.ports.first() + 2);
-  refuses(bench.folder, {"peer", "job.toml", "--name", "peer2"}, {"cannot listen on " + address, "base_port"});
+  refuses(bench.folder, {"peer", "job.toml", "--name", "peer2"},
+          {"cannot listen on " + address, "base_port"});
   const auto ended = gossamer(bench.folder, {"run", "job.toml"});
   INFO(ended.err);
   CHECK(ended.status == kBadInput);
@@ -81,7 +87,8 @@ TEST_CASE("a port in use ends the run with the cause") {
 void write_idx(const Folder& folder, std::uint32_t train_rows, std::uint32_t test_rows) {
   const auto write = [&](const std::string& name, const std::string& bytes) {
     const gzFile file = gzopen(folder.path(name + ".gz").c_str(), "wb");
-    REQUIRE(gzwrite(file, bytes.data(), static_cast<unsigned>(bytes.size())) == static_cast<int>(bytes.size()));
+    REQUIRE(gzwrite(file, bytes.data(), static_cast<unsigned>(bytes.size())) ==
+            static_cast<int>(bytes.size()));
     gzclose(file);
   };
   const auto number = [](std::uint32_t n) {
@@ -90,7 +97,8 @@ void write_idx(const Folder& folder, std::uint32_t train_rows, std::uint32_t tes
     return bytes;
   };
   for (const auto& [name, rows] : {std::pair{"train", train_rows}, std::pair{"t10k", test_rows}}) {
-    std::string images = number(0x803) + number(rows) + number(28) + number(28), labels = number(0x801) + number(rows);
+    std::string images = number(0x803) + number(rows) + number(28) + number(28),
+                labels = number(0x801) + number(rows);
     for (std::uint32_t i = 0; i < rows * 784; ++i) images.push_back(static_cast<char>(i * 2654435761u >> 24));
     for (std::uint32_t i = 0; i < rows; ++i) labels.push_back(static_cast<char>(i % 10));
     write(std::string(name) + "-images-idx3-ubyte", images);
@@ -100,8 +108,9 @@ void write_idx(const Folder& folder, std::uint32_t train_rows, std::uint32_t tes
 
 TEST_CASE("data that is missing or cut ends the run with the cause") {
   const Bench bench;
-  const std::vector<std::string> words{"run", "job.toml", "--set", "data.format=idx", "--set",
-                                       "data.path=" + bench.folder.path("data"), "--set", "run.rounds=2"};
+  const std::vector<std::string> words{
+      "run",   "job.toml",    "--set", "data.format=idx", "--set", "data.path=" + bench.folder.path("data"),
+      "--set", "run.rounds=2"};
   refuses(bench.folder, words, {"gossamer: peer0: ", "train-images-idx3-ubyte: no such file"});
   fs::create_directory(bench.folder.path("data"));
   const Folder made;
@@ -114,7 +123,8 @@ TEST_CASE("data that is missing or cut ends the run with the cause") {
 }
 
 /// Two peers of different opinion; both must end with status 2 and say this.
-void differ(const Bench& bench, const std::string& setting, const std::string& ours, const std::string& theirs) {
+void differ(const Bench& bench, const std::string& setting, const std::string& ours,
+            const std::string& theirs) {
   Peers peers(bench.folder, "job.toml", 4);
   peers.start(0);
   peers.start(1, {"--set", setting});
@@ -132,7 +142,8 @@ TEST_CASE("peers with different jobs name the key and both values") {
   const Bench bench;
   differ(bench, "optimizer.learning_rate=0.125", "optimizer.learning_rate: here 0.05, there 0.125",
          "optimizer.learning_rate: here 0.125, there 0.05");
-  differ(bench, "graph.kind=full", "graph.kind: here \"ring\", there \"full\"", "graph.kind: here \"full\", there \"ring\"");
+  differ(bench, "graph.kind=full", "graph.kind: here \"ring\", there \"full\"",
+         "graph.kind: here \"full\", there \"ring\"");
 }
 
 TEST_CASE("peers with different data say so") {
@@ -167,13 +178,15 @@ TEST_CASE("a folder that cannot be written is refused at the start") {
   bench.folder.write("file", "");
   refuses(bench.folder, {"peer", "job.toml", "--name", "peer0", "--out", "file/below"}, {"file/below"});
   bench.folder.write("runs", "");  // a file where the folder should be
-  refuses(bench.folder, {"run", "job.toml"}, {"cannot make the folder runs/job-", "run in a folder that can be written"});
+  refuses(bench.folder, {"run", "job.toml"},
+          {"cannot make the folder runs/job-", "run in a folder that can be written"});
 }
 
 TEST_CASE("a peer that never trained leaves an earlier model alone") {
   const Bench bench;
   bench.folder.write("peer0.safetensors", "precious");
-  const auto ended = gossamer(bench.folder, {"peer", "job.toml", "--name", "peer0", "--out", ".", "--join-timeout", "0.5"});
+  const auto ended =
+      gossamer(bench.folder, {"peer", "job.toml", "--name", "peer0", "--out", ".", "--join-timeout", "0.5"});
   CHECK(ended.status == 3);
   CHECK(read_text(bench.folder.path("peer0.safetensors")) == "precious");
 }

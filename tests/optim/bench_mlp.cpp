@@ -2,6 +2,7 @@
 // matrix products take alone. Run it without OPENBLAS_CORETYPE, which can pin OpenBLAS to slower kernels.
 #include <cblas.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
@@ -18,23 +19,25 @@ using namespace gossamer::optim;
 constexpr std::size_t kWidths[] = {784, 256, 128, 10};
 constexpr std::size_t kLayers = 3;
 
-/// Seconds per call: the fastest of several rounds, each about 0.2 s.
+/// Seconds per call over about 0.1 s.
+template <class F>
+double seconds_once(const F& f) {
+  using Clock = std::chrono::steady_clock;
+  const auto start = Clock::now();
+  double spent = 0;
+  int calls = 0;
+  for (; spent < 0.1; ++calls) {
+    f();
+    spent = std::chrono::duration<double>(Clock::now() - start).count();
+  }
+  return spent / calls;
+}
+
+/// Seconds per call: the fastest of several rounds.
 template <class F>
 double seconds_per_call(const F& f) {
-  using Clock = std::chrono::steady_clock;
-  double best = 1e9;
-  f();
-  for (int round = 0; round < 6; ++round) {
-    int calls = 0;
-    const auto start = Clock::now();
-    double spent = 0;
-    while (spent < 0.2) {
-      f();
-      ++calls;
-      spent = std::chrono::duration<double>(Clock::now() - start).count();
-    }
-    best = std::min(best, spent / calls);
-  }
+  double best = seconds_once(f);
+  for (int round = 1; round < 10; ++round) best = std::min(best, seconds_once(f));
   return best;
 }
 
@@ -77,8 +80,11 @@ void bench(std::size_t rows, int threads) {
   objective->initialise(1, {x, n});
   BatchStream stream(data.train, make_sampler({"local_shuffle", 1, {rows}}, data.train, 0), rows, 0, false);
   const Batch& batch = stream.next();
-  const double whole = seconds_per_call([&] { objective->gradient({x, n}, batch, {g, n}, {}); });
-  const double gemm = seconds_per_call([&] { products(rows, a, x, g); });
+  double whole = 1e9, gemm = 1e9;
+  for (int round = 0; round < 15; ++round) {  // in turn, so that other load on the machine meets both
+    whole = std::min(whole, seconds_once([&] { objective->gradient({x, n}, batch, {g, n}, {}); }));
+    gemm = std::min(gemm, seconds_once([&] { products(rows, a, x, g); }));
+  }
   const double gather = seconds_per_call([&] { stream.next(); });
   std::printf(
       "batch %4zu  BLAS threads %d  %9.0f samples/s  %6.1f GFLOP/s  products %3.0f %%  gather %5.1f us\n",
