@@ -44,6 +44,14 @@ bool Gossip::heard_enough(PeerId from, ParcelId parcel) const {
   return true;
 }
 
+bool Gossip::waits_for(PeerId from) const {
+  const auto row = weights(round_).in(host_.plan().self);
+  if (std::none_of(row.begin(), row.end(), [&](const auto& e) { return e.peer == from; })) return false;
+  for (ParcelId p = 0; p < stepped_.size(); ++p)
+    if (stepped_[p] && !heard_enough(from, p)) return true;
+  return false;
+}
+
 void Gossip::try_mix(ParcelId parcel) {
   if (!stepped_[parcel]) return;
   const auto row = weights(round_).in(host_.plan().self);

@@ -15,6 +15,7 @@ class Gossip : public Exchange {
   void begin_round(Round round) override { round_ = round; }
   void on_parcel_ready(Round round, ParcelId parcel) final;
   void on_message(PeerId from, Message message) final;
+  bool waits_for(PeerId from) const final;
 
  protected:
   /// A neighbour's messages on one parcel.

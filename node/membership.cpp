@@ -99,6 +99,10 @@ bool Membership::find_lost(double now) {
   return news;
 }
 
+bool Membership::gone_after_done(PeerId link, double now) const {
+  return status_[link] == PeerStatus::done && now >= of(link).last_heard + spec_.silence_timeout_s;
+}
+
 double Membership::next_deadline() const {
   double t = std::numeric_limits<double>::infinity();
   for (const auto& n : neighbours_) t = std::min(t, verdict_at(n));

@@ -43,6 +43,8 @@ class Membership {
 
   /// Marks links that have been silent too long as lost; true where that is news.
   bool find_lost(double now);
+  /// A link that had finished its rounds and has been silent too long: it has ended, or it died while it served.
+  bool gone_after_done(PeerId link, double now) const;
   double next_deadline() const;
   HelloBody hello_for(PeerId to) const;
 

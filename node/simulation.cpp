@@ -40,8 +40,10 @@ class Simulation::Node final : public Env, public DataPlane {
       on([](Worker& w) { w.on_timer(); });
     });
   }
-  void send(PeerId to, FrameBytes frame, std::uint32_t) override { sim_.deliver(self_, to, std::move(frame)); }
-  std::size_t backlog(PeerId to) const override { return sim_.wires_[self_][to].free_at > sim_.now_ ? 1 : 0; }
+  void send(PeerId to, FrameBytes frame, std::uint32_t priority) override {
+    sim_.deliver(self_, to, std::move(frame), priority);
+  }
+  std::size_t backlog(PeerId to) const override { return sim_.wires_[self_][to].parcels_until > sim_.now_ ? 1 : 0; }
   DataPlane& data() override { return *this; }
   void report(const Report& r) override {
     if (sim_.on_report) sim_.on_report(self_, sim_.now_, r);
@@ -139,10 +141,11 @@ void Simulation::at(double time, std::function<void()> action) {
 
 double Simulation::uniform() { return static_cast<double>(random_() >> 11) * 0x1p-53; }
 
-void Simulation::deliver(PeerId from, PeerId to, FrameBytes frame) {
+void Simulation::deliver(PeerId from, PeerId to, FrameBytes frame, std::uint32_t priority) {
   const SimSection& sim = prepared_.job.sim;
   Wire& wire = wires_[from][to];
   wire.free_at = std::max(wire.free_at, now_) + static_cast<double>(frame->size()) * 8 / wire.bandwidth;
+  if (priority > 0) wire.parcels_until = wire.free_at;
   if (uniform() < sim.loss) return;
   const int copies = uniform() < sim.duplicate ? 2 : 1;
   for (int c = 0; c < copies; ++c) {

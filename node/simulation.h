@@ -47,10 +47,10 @@ class Simulation {
     bool operator>(const Event& o) const { return time != o.time ? time > o.time : sequence > o.sequence; }
   };
   void at(double time, std::function<void()> action);
-  void deliver(PeerId from, PeerId to, FrameBytes frame);
+  void deliver(PeerId from, PeerId to, FrameBytes frame, std::uint32_t priority);
   double uniform();                ///< in [0, 1)
   struct Wire {
-    double bandwidth, latency, free_at = 0;
+    double bandwidth, latency, free_at = 0, parcels_until = 0;
   };
 
   const Prepared& prepared_;

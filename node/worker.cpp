@@ -184,6 +184,9 @@ void Worker::on_timer() {
   }
   if (now >= acknowledge_at_) acknowledge_at_ = 0;
   if (phase_ != Phase::joining && members_.find_lost(now)) broadcast_alive();
+  if (phase_ == Phase::training && gradient_done_)  // what a peer that is gone has not sent never comes
+    for (const PeerId p : members_.links())
+      if (members_.gone_after_done(p, now) && exchange_->waits_for(p)) members_.set(p, PeerStatus::lost);
   check_members();
   if (phase_ == Phase::joining && now >= members_.join_deadline()) join_overdue();
   if (phase_ == Phase::draining && now >= drain_until_) {

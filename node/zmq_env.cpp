@@ -114,7 +114,11 @@ void ZmqEnv::send(PeerId to, FrameBytes frame, std::uint32_t priority) {
   }
 }
 
-std::size_t ZmqEnv::backlog(PeerId to) const { return sockets_->to(to).queued; }
+std::size_t ZmqEnv::backlog(PeerId to) const {
+  const Sockets::Out& out = sockets_->to(to);
+  const auto control = out.queue.find(0);
+  return out.queued - (control == out.queue.end() ? 0 : control->second.size());
+}
 
 /// Hands frames to ZeroMQ while it takes them.
 void ZmqEnv::push_all() {

@@ -170,6 +170,7 @@ TEST_CASE("a peer told to end says so to all others") {
   Peers peers(folder, "job.toml", 5);
   peers.start_all();
   REQUIRE(peers.train_within(kStart_s));
+  pause(0.5);
   const auto told = Clock::now();
   peers[3].signal(SIGTERM);
   const double seconds = all_others_name(peers, 3, "peer peer3 left", told);

@@ -1,4 +1,5 @@
 // Joining: who is missing is named, who comes late is waited for.
+#include <csignal>
 #include <iostream>
 
 #include "gossamer_test/catch.h"

@@ -4,7 +4,6 @@
 #include <iostream>
 #include <nlohmann/json.hpp>
 #include <set>
-#include <set>
 #include <sstream>
 
 #include "gossamer_test/catch.h"

@@ -112,10 +112,9 @@ TEST_CASE("data that is missing or cut ends the run with the cause") {
       "run",   "job.toml",    "--set", "data.format=idx", "--set", "data.path=" + bench.folder.path("data"),
       "--set", "run.rounds=2"};
   refuses(bench.folder, words, {"gossamer: peer0: ", "train-images-idx3-ubyte: no such file"});
-  fs::create_directory(bench.folder.path("data"));
   const Folder made;
   write_idx(made, 256, 64);
-  fs::copy(made.path(""), bench.folder.path("data"), fs::copy_options::overwrite_existing);
+  fs::copy(made.path(""), bench.folder.path("data"), fs::copy_options::recursive);
   CHECK(gossamer(bench.folder, words).status == 0);
   const std::string images = bench.folder.path("data/train-images-idx3-ubyte.gz");
   fs::resize_file(images, fs::file_size(images) / 2);
