@@ -19,8 +19,9 @@ Summary read_summary(std::filesystem::path path) {
   text << in.rdbuf();
   const auto summary = in ? parse_summary(text.str()) : std::nullopt;
   if (!summary)
-    throw ConfigError(fmt::format("{}: {}; expected a finished run's folder, or what a run printed with --json",
-                                  path.string(), in ? "is no summary of a run" : "cannot be read"));
+    throw ConfigError(
+        fmt::format("{}: {}; expected a finished run's folder, or what a run printed with --json",
+                    path.string(), in ? "is no summary of a run" : "cannot be read"));
   return *summary;
 }
 
@@ -29,7 +30,8 @@ Summary read_summary(std::filesystem::path path) {
 void add_compare_command(CLI::App& app, int&) {
   auto* command = app.add_subcommand("compare", "Print the figures of finished runs side by side");
   auto paths = std::make_shared<std::vector<std::string>>();
-  command->add_option("RUN", *paths, "run folder (runs/…), or a file with what a run printed with --json")->required();
+  command->add_option("RUN", *paths, "run folder (runs/…), or a file with what a run printed with --json")
+      ->required();
   command->callback([paths] {
     std::vector<Summary> runs;
     for (const auto& p : *paths) runs.push_back(read_summary(p));

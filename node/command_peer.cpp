@@ -1,7 +1,8 @@
 // gossamer peer: one peer of a job, in this process.
 #include <fmt/format.h>
 #include <malloc.h>
-#include <unistd.h>
+#include <spdlog/logger.h>
+#include <spdlog/sinks/stdout_sinks.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -16,8 +17,8 @@
 #include "progress.h"
 #include "records.h"
 #include "run_folder.h"
-#include "text.h"
 #include "summary.h"
+#include "text.h"
 #include "zmq_env.h"
 
 namespace gossamer::node {
@@ -26,8 +27,8 @@ namespace {
 struct PeerFlags {
   JobFlags job;
   std::string name;
-  std::string out;             ///< folder of this peer's files; empty = a new run folder
-  bool records = false;        ///< stdout carries records (started by `gossamer run`)
+  std::string out;       ///< folder of this peer's files; empty = a new run folder
+  bool records = false;  ///< stdout carries records (started by `gossamer run`)
   std::uint64_t session = 0;
 };
 
@@ -35,8 +36,8 @@ PeerId find_peer(const Job& job, const std::string& name) {
   const auto names = job.peer_names();
   const auto at = std::find(names.begin(), names.end(), name);
   if (at == names.end())
-    throw ConfigError(fmt::format("--name {}: no such peer in the topology; its peers are {}{}", name, join(names, ", "),
-                                  did_you_mean(name, names)));
+    throw ConfigError(fmt::format("--name {}: no such peer in the topology; its peers are {}{}", name,
+                                  join(names, ", "), did_you_mean(name, names)));
   return static_cast<PeerId>(at - names.begin());
 }
 
@@ -68,10 +69,13 @@ std::filesystem::path out_folder(const std::string& out) {
 }
 
 std::string report_line(const Prepared& prepared, const Report& r) {
-  std::string line = fmt::format("round {}/{}  epoch {:.1f}  loss {:.4f}  {:.0f} samples/s  out {:.2f} MB/s  in {:.2f} MB/s  staleness {:.0f}",
-                                 r.round, prepared.rounds, r.epoch, r.loss, r.rows_per_second, r.bytes_out_per_second / 1e6,
-                                 r.bytes_in_per_second / 1e6, r.staleness);
-  if (r.test && r.test->has_accuracy) line += fmt::format("  test accuracy {:.2f} %", 100 * r.test->accuracy());
+  std::string line = fmt::format(
+      "round {}/{}  epoch {:.1f}  loss {:.4f}  {:.0f} samples/s  out {:.2f} MB/s  in {:.2f} MB/s  staleness "
+      "{:.0f}",
+      r.round, prepared.rounds, r.epoch, r.loss, r.rows_per_second, r.bytes_out_per_second / 1e6,
+      r.bytes_in_per_second / 1e6, r.staleness);
+  if (r.test && r.test->has_accuracy)
+    line += fmt::format("  test accuracy {:.2f} %", 100 * r.test->accuracy());
   return line;
 }
 
@@ -85,12 +89,20 @@ void print_summary(const PeerFlags& flags, const Prepared& prepared, const Worke
 
 class PeerProcess {
  public:
-  PeerProcess(const PeerFlags& flags, Job job) : flags_(flags), self_(find_peer(job, flags.name)), progress_(flags.job.quiet || flags.records) {
+  PeerProcess(const PeerFlags& flags, Job job)
+      : flags_(flags),
+        self_(find_peer(job, flags.name)),
+        progress_(flags.job.quiet || flags.records),
+        log_(
+            std::make_shared<spdlog::logger>(flags.name, std::make_shared<spdlog::sinks::stderr_sink_st>())) {
+    log_->set_pattern("%H:%M:%S.%e %n: %v");
+    log_->flush_on(spdlog::level::info);
     optim::set_blas_threads(compute_threads(job, self_));
     make_plan(job, self_);  // refuses an unsound combination before data is read
     env_ = std::make_unique<ZmqEnv>(zmq_spec(job));
     prepared_ = prepare(std::move(job));
-    folder_ = flags.out.empty() ? make_run_folder(prepared_.job.name + "-" + flags.name) : out_folder(flags.out);
+    folder_ =
+        flags.out.empty() ? make_run_folder(prepared_.job.name + "-" + flags.name) : out_folder(flags.out);
     if (flags.out.empty()) {
       write_text(folder_ / "job.toml", to_toml(prepared_.job));
       metrics_.open(folder_ / "metrics.jsonl");
@@ -101,9 +113,13 @@ class PeerProcess {
     env_->on_log = [&](const std::string& line) { say(line); };
     env_->on_report = [&](const Report& r) { report(r); };
     const WorkerSpec spec = worker_spec(prepared_, self_, draw_epoch(), flags_.session);
-    say(fmt::format("listening on {}; waiting for {} peers", prepared_.job.peers[self_].bind, prepared_.job.peers.size() - 1));
+    say(fmt::format("listening on {}; waiting for {} peers", prepared_.job.peers[self_].bind,
+                    prepared_.job.peers.size() - 1));
     const WorkerResult result = env_->run(
-        spec, [&](std::size_t slots) { return make_replica(prepared_, self_, make_objective(prepared_), slots, true); },
+        spec,
+        [&](std::size_t slots) {
+          return make_replica(prepared_, self_, make_objective(prepared_), slots, true);
+        },
         interrupted);
     progress_.clear();
     finish(result);
@@ -119,7 +135,7 @@ class PeerProcess {
 
   void say(const std::string& line) {
     progress_.clear();
-    if (!flags_.job.quiet) fmt::print(stderr, "{}: {}\n", flags_.name, line);
+    if (!flags_.job.quiet) log_->info(line);
   }
 
   void report(const Report& r) {
@@ -134,8 +150,9 @@ class PeerProcess {
   void save_model(const WorkerResult& result) {
     if (result.rounds == 0) return;  // nothing learned: an earlier run's model stays
     const auto model = folder_ / (flags_.out.empty() ? "model.safetensors" : flags_.name + ".safetensors");
-    write_safetensors(model.string(), prepared_.layers, env_->parameters(),
-                      {{"job", prepared_.job.name}, {"peer", flags_.name}, {"round", std::to_string(result.rounds)}});
+    write_safetensors(
+        model.string(), prepared_.layers, env_->parameters(),
+        {{"job", prepared_.job.name}, {"peer", flags_.name}, {"round", std::to_string(result.rounds)}});
     say(fmt::format("model saved to {}", model.string()));
   }
 
@@ -158,6 +175,7 @@ class PeerProcess {
   const PeerFlags& flags_;
   PeerId self_;
   Progress progress_;
+  std::shared_ptr<spdlog::logger> log_;
   std::unique_ptr<ZmqEnv> env_;
   Prepared prepared_;
   std::filesystem::path folder_;
@@ -181,9 +199,12 @@ void add_peer_command(CLI::App& app, int& status) {
   command->add_option("--name", flags->name, "which peer of the topology this is")->required();
   command->add_option("--out", flags->out, "folder for this peer's model (default: a new one below runs/)");
   command->add_flag("--records", flags->records, "print reports as JSON lines on stdout");
-  command->add_option("--session", flags->session, "number that all peers of one run share; keeps runs on the same ports apart");
-  add_override_flag(*command, flags->job, "--join-timeout", "run.join_timeout", "seconds to wait for all peers to appear");
-  add_override_flag(*command, flags->job, "--drain-timeout", "run.drain_timeout", "seconds a finished peer serves the others");
+  command->add_option("--session", flags->session,
+                      "number that all peers of one run share; keeps runs on the same ports apart");
+  add_override_flag(*command, flags->job, "--join-timeout", "run.join_timeout",
+                    "seconds to wait for all peers to appear");
+  add_override_flag(*command, flags->job, "--drain-timeout", "run.drain_timeout",
+                    "seconds a finished peer serves the others");
   command->callback([flags, &status] { status = run_peer(*flags); });
 }
 

@@ -43,8 +43,13 @@ struct RunFlags {
 class Run {
  public:
   Run(const RunFlags& flags, Job job)
-      : flags_(flags), job_(std::move(job)), folder_(make_run_folder(job_.name)), metrics_(folder_ / "metrics.jsonl"),
-        progress_(flags.job.quiet), view_(job_.peer_names()), results_(job_.peers.size()) {}
+      : flags_(flags),
+        job_(std::move(job)),
+        folder_(make_run_folder(job_.name)),
+        metrics_(folder_ / "metrics.jsonl"),
+        progress_(flags.job.quiet),
+        view_(job_.peer_names()),
+        results_(job_.peers.size()) {}
 
   int execute() {
     start();
@@ -60,10 +65,12 @@ class Run {
     std::random_device device;
     const std::string session = std::to_string(device());
     for (const auto& peer : job_.peers)
-      launcher_.start(peer.name, {"peer", (folder_ / "job.toml").string(), "--name", peer.name, "--records", "--session",
-                                  session, "--out", (folder_ / "peers").string()},
+      launcher_.start(peer.name,
+                      {"peer", (folder_ / "job.toml").string(), "--name", peer.name, "--records", "--session",
+                       session, "--out", (folder_ / "peers").string()},
                       folder_ / "peers" / (peer.name + ".log"));
-    if (!flags_.job.quiet) fmt::print(stderr, "{} peers started; files in {}\n", job_.peers.size(), folder_.string());
+    if (!flags_.job.quiet)
+      fmt::print(stderr, "{} peers started; files in {}\n", job_.peers.size(), folder_.string());
   }
 
   void watch() {
@@ -86,7 +93,8 @@ class Run {
   bool failed_to_start() const {
     if (training_) return false;
     const auto& children = launcher_.children();
-    return std::any_of(children.begin(), children.end(), [](const auto& c) { return c.status.value_or(0) != 0; });
+    return std::any_of(children.begin(), children.end(),
+                       [](const auto& c) { return c.status.value_or(0) != 0; });
   }
 
   void take(std::size_t child, const std::string& line) {
@@ -96,7 +104,9 @@ class Run {
       metrics_ << line << '\n' << std::flush;
       if (!training_) training_ = Clock::now();
       if (report->epoch > 0) epoch_rounds_ = static_cast<double>(report->round) / report->epoch;
-      rounds_ = job_.run.rounds > 0 ? job_.run.rounds : static_cast<std::uint64_t>(std::llround(epoch_rounds_ * job_.run.epochs));
+      rounds_ = job_.run.rounds > 0
+                    ? job_.run.rounds
+                    : static_cast<std::uint64_t>(std::llround(epoch_rounds_ * job_.run.epochs));
       view_.update(child, *report);
     } else {
       results_[child] = std::get<WorkerResult>(record->body);
@@ -106,20 +116,29 @@ class Run {
   /// Says what went wrong; the status of the whole run.
   int verdict() const {
     if (interrupted_) {
-      fmt::print(stderr, "gossamer: interrupted; what the peers had learned is saved in {}\n", folder_.string());
+      fmt::print(stderr, "gossamer: interrupted; what the peers had learned is saved in {}\n",
+                 folder_.string());
       return kExitInterrupted;
     }
     int status = kExitOk;
     for (std::size_t i = 0; i < launcher_.children().size(); ++i) {
       const auto& c = launcher_.children()[i];
       const int s = c.status.value_or(kExitFailure);
-      const bool as_told = !told_to_end_.empty() && told_to_end_[i] && (s == kExitInterrupted || s == 128 + SIGTERM);
+      const bool as_told =
+          !told_to_end_.empty() && told_to_end_[i] && (s == kExitInterrupted || s == 128 + SIGTERM);
       if (s == kExitOk || as_told) continue;
       const bool killed = s > 128 && s != kExitInterrupted;
-      fmt::print(stderr, "gossamer: {}: {}\n", c.name, killed ? fmt::format("killed by signal {}", s - 128) : last_line(c.log));
+      fmt::print(stderr, "gossamer: {}: {}\n", c.name,
+                 killed ? fmt::format("killed by signal {}", s - 128) : last_line(c.log));
       const int as_run = killed ? kExitPeerLost : s;
       // the cause before its consequences: bad input, then failure, then peers that missed another
-      const auto rank = [](int x) { return x == kExitOk ? 0 : x == kExitInterrupted ? 1 : x == kExitPeerLost ? 2 : x == kExitFailure ? 3 : 4; };
+      const auto rank = [](int x) {
+        return x == kExitOk            ? 0
+               : x == kExitInterrupted ? 1
+               : x == kExitPeerLost    ? 2
+               : x == kExitFailure     ? 3
+                                       : 4;
+      };
       if (rank(as_run) > rank(status)) status = as_run;
     }
     return status;
@@ -185,12 +204,15 @@ int run_all(const RunFlags& flags) {
 }  // namespace
 
 void add_run_command(CLI::App& app, int& status) {
-  auto* command = app.add_subcommand("run", "Start all peers of a job on this machine and show how they train");
+  auto* command =
+      app.add_subcommand("run", "Start all peers of a job on this machine and show how they train");
   auto flags = std::make_shared<RunFlags>();
   add_job_flags(*command, flags->job);
   command->add_flag("--own-models", flags->own_models, "also evaluate each peer's own model");
-  add_override_flag(*command, flags->job, "--join-timeout", "run.join_timeout", "seconds to wait for all peers to appear");
-  add_override_flag(*command, flags->job, "--drain-timeout", "run.drain_timeout", "seconds a finished peer serves the others");
+  add_override_flag(*command, flags->job, "--join-timeout", "run.join_timeout",
+                    "seconds to wait for all peers to appear");
+  add_override_flag(*command, flags->job, "--drain-timeout", "run.drain_timeout",
+                    "seconds a finished peer serves the others");
   command->callback([flags, &status] { status = run_all(*flags); });
 }
 

@@ -22,7 +22,9 @@ void on_signal(int signal) {
 
 void add_job_flags(CLI::App& command, JobFlags& flags) {
   command.add_option("JOB", flags.path, "job file (gossamer help job)")->required();
-  command.add_option("--set", flags.overrides, "KEY=VALUE overrides a key of the job or topology file; repeatable")
+  command
+      .add_option("--set", flags.overrides,
+                  "KEY=VALUE overrides a key of the job or topology file; repeatable")
       ->allow_extra_args(false);
   command.add_flag("--json", flags.json, "print one JSON object instead of a table");
   command.add_flag("-q,--quiet", flags.quiet, "no progress");
@@ -36,11 +38,16 @@ void add_override_flag(CLI::App& command, JobFlags& flags, const std::string& fl
 
 int exit_status(Outcome outcome) {
   switch (outcome) {
-    case Outcome::finished: return kExitOk;
-    case Outcome::lost_peer: return kExitPeerLost;
-    case Outcome::bad_input: return kExitBadInput;
-    case Outcome::interrupted: return kExitInterrupted;
-    default: return kExitFailure;
+    case Outcome::finished:
+      return kExitOk;
+    case Outcome::lost_peer:
+      return kExitPeerLost;
+    case Outcome::bad_input:
+      return kExitBadInput;
+    case Outcome::interrupted:
+      return kExitInterrupted;
+    default:
+      return kExitFailure;
   }
 }
 

@@ -10,7 +10,7 @@ namespace gossamer::node {
 
 struct JobFlags {
   std::string path;
-  std::vector<std::string> overrides;   ///< "key=value"
+  std::vector<std::string> overrides;  ///< "key=value"
   bool json = false, quiet = false;
 };
 /// JOB, --set, --json, --quiet.
@@ -21,7 +21,8 @@ void add_override_flag(CLI::App& command, JobFlags& flags, const std::string& fl
 
 int exit_status(Outcome outcome);
 
-/// From the first call on, SIGINT and SIGTERM make this true instead of ending the process; a second SIGINT ends it.
+/// From the first call on, SIGINT and SIGTERM make this true instead of ending the process; a second SIGINT
+/// ends it.
 bool interrupted();
 
 }  // namespace gossamer::node

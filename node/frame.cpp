@@ -119,7 +119,8 @@ Frame read(wire::Frame::Reader f) {
   return out;
 }
 
-/// Words that hold the frame in one segment: its fields take under 256 bytes, each blob its size and some rounding.
+/// Words that hold the frame in one segment: its fields take under 256 bytes, each blob its size and some
+/// rounding.
 std::size_t first_segment_words(const Frame& frame) {
   std::size_t bytes = 256;
   if (const auto* p = std::get_if<ParcelBody>(&frame.body)) bytes += p->payload.size();

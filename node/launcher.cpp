@@ -39,7 +39,8 @@ Launcher::~Launcher() {
   }
 }
 
-void Launcher::start(const std::string& name, const std::vector<std::string>& arguments, const std::filesystem::path& log) {
+void Launcher::start(const std::string& name, const std::vector<std::string>& arguments,
+                     const std::filesystem::path& log) {
   int pipe_fds[2];
   if (pipe2(pipe_fds, O_CLOEXEC) != 0) fail("pipe");
   const int log_fd = open(log.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
@@ -99,7 +100,8 @@ void Launcher::signal_all(int signal) {
 }
 
 bool Launcher::running() const {
-  return std::any_of(children_.begin(), children_.end(), [](const Child& c) { return !c.status || c.out_fd >= 0; });
+  return std::any_of(children_.begin(), children_.end(),
+                     [](const Child& c) { return !c.status || c.out_fd >= 0; });
 }
 
 }  // namespace gossamer::node

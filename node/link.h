@@ -44,8 +44,8 @@ class Link {
   /// Acknowledgements that any frame carries.
   void acknowledged(const FrameHeader& header, double now);
   void consume(std::uint64_t sequence);  ///< of a message that has been used
-  /// Resends what has waited too long; returns when to look again (empty: nothing outstanding). busy: frames still wait
-  /// on this side, so that silence says nothing yet.
+  /// Resends what has waited too long; returns when to look again (empty: nothing outstanding). busy: frames
+  /// still wait on this side, so that silence says nothing yet.
   std::optional<double> resend_due(double now, bool busy);
   /// Marks acknowledgements as carried by a frame that is being sent now.
   FrameHeader stamp(FrameHeader header);

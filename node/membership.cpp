@@ -17,7 +17,8 @@ Membership::Membership(MembershipSpec spec, double now)
 }
 
 const Membership::Neighbour& Membership::of(PeerId peer) const {
-  const auto at = std::find_if(neighbours_.begin(), neighbours_.end(), [&](const auto& n) { return n.peer == peer; });
+  const auto at =
+      std::find_if(neighbours_.begin(), neighbours_.end(), [&](const auto& n) { return n.peer == peer; });
   assert(at != neighbours_.end());
   return *at;
 }
@@ -25,7 +26,8 @@ Membership::Neighbour& Membership::of(PeerId peer) {
   return const_cast<Neighbour&>(static_cast<const Membership*>(this)->of(peer));
 }
 
-std::string Membership::on_hello(PeerId from, const FrameHeader& header, const HelloBody& theirs, double now) {
+std::string Membership::on_hello(PeerId from, const FrameHeader& header, const HelloBody& theirs,
+                                 double now) {
   const HelloBody& ours = spec_.hello;
   const auto differ = [&](const char* what, auto here, auto there) {
     return fmt::format("{}: here {}, at peer '{}' {}", what, here, theirs.name, there);
@@ -39,7 +41,8 @@ std::string Membership::on_hello(PeerId from, const FrameHeader& header, const H
     const std::string line = first_difference(ours.job_text, theirs.job_text);
     return fmt::format("job: {} (there = peer '{}')", line.empty() ? "hashes differ" : line, theirs.name);
   }
-  if (theirs.topology_hash != ours.topology_hash) return differ("topology hash", ours.topology_hash, theirs.topology_hash);
+  if (theirs.topology_hash != ours.topology_hash)
+    return differ("topology hash", ours.topology_hash, theirs.topology_hash);
   if (theirs.layers != ours.layers) return differ("layer table", ours.layers, theirs.layers);
   if (theirs.data_hash != ours.data_hash) return differ("data set hash", ours.data_hash, theirs.data_hash);
   if (theirs.parameters_hash != ours.parameters_hash)
@@ -85,17 +88,18 @@ void Membership::on_broken(PeerId link, double now) {
   if (n.epoch != 0 && !n.broken_at) n.broken_at = now;
 }
 
-double Membership::verdict_at(const Neighbour& n) const {
-  const bool expected = n.epoch != 0 && status_[n.peer] < PeerStatus::done;
+double Membership::verdict_at(const Neighbour& n, bool stuck) const {
+  const PeerStatus gone = stuck ? PeerStatus::left : PeerStatus::done;
+  const bool expected = n.epoch != 0 && status_[n.peer] < gone;
   if (!expected) return std::numeric_limits<double>::infinity();
   const double silence = n.last_heard + spec_.silence_timeout_s;
   return n.broken_at ? std::min(silence, *n.broken_at + kBrokenGrace_s) : silence;
 }
 
-bool Membership::find_lost(double now) {
+bool Membership::find_lost(double now, bool stuck) {
   bool news = false;
   for (const auto& n : neighbours_)
-    if (now + 1e-9 >= verdict_at(n)) news |= set(n.peer, PeerStatus::lost);
+    if (now + 1e-9 >= verdict_at(n, stuck)) news |= set(n.peer, PeerStatus::lost);
   return news;
 }
 
@@ -105,7 +109,7 @@ bool Membership::gone_after_done(PeerId link, double now) const {
 
 double Membership::next_deadline() const {
   double t = std::numeric_limits<double>::infinity();
-  for (const auto& n : neighbours_) t = std::min(t, verdict_at(n));
+  for (const auto& n : neighbours_) t = std::min(t, verdict_at(n, false));
   return t;
 }
 

@@ -1,6 +1,6 @@
 #pragma once
-// Who takes part: the ready handshake before the first round, signs of life, and what is known of every peer. Control
-// only; time comes in as an argument.
+// Who takes part: the ready handshake before the first round, signs of life, and what is known of every peer.
+// Control only; time comes in as an argument.
 #include <optional>
 #include <string>
 #include <vector>
@@ -14,9 +14,9 @@ using topology::PeerId;
 
 struct MembershipSpec {
   PeerId self = 0;
-  std::vector<std::string> names;      ///< of all peers
-  std::vector<PeerId> links;           ///< peers that frames are exchanged with
-  HelloBody hello;                     ///< what this peer stands for; heard_epoch and status are filled in
+  std::vector<std::string> names;  ///< of all peers
+  std::vector<PeerId> links;       ///< peers that frames are exchanged with
+  HelloBody hello;                 ///< what this peer stands for; heard_epoch and status are filled in
   std::uint64_t epoch = 0;
   double join_timeout_s = 60;
   double silence_timeout_s = 4;
@@ -41,13 +41,17 @@ class Membership {
   /// A peer was started anew while the others train.
   bool restarted(PeerId from, std::uint64_t epoch) const;
 
-  /// Marks links that have been silent too long as lost; true where that is news.
-  bool find_lost(double now);
-  /// A link that had finished its rounds and has been silent too long: it has ended, or it died while it served.
+  /// Marks links that have been silent too long as lost; true where that is news. A peer that is done may
+  /// fall silent, unless `stuck`: it may have gone with messages that this peer still needs.
+  bool find_lost(double now, bool stuck = false);
+  /// A link that had finished its rounds and has been silent too long: it has ended, or it died while it
+  /// served.
   bool gone_after_done(PeerId link, double now) const;
   double next_deadline() const;
   HelloBody hello_for(PeerId to) const;
 
+  /// Both sides have each other's hello.
+  bool linked(PeerId peer) const { return of(peer).linked; }
   bool set(PeerId peer, PeerStatus status);
   PeerStatus status(PeerId peer) const { return status_[peer]; }
   const std::vector<PeerStatus>& all() const { return status_; }
@@ -59,14 +63,14 @@ class Membership {
  private:
   struct Neighbour {
     PeerId peer;
-    std::uint64_t epoch = 0;     ///< 0: not heard yet
-    bool linked = false;         ///< both sides have each other's hello
+    std::uint64_t epoch = 0;  ///< 0: not heard yet
+    bool linked = false;      ///< both sides have each other's hello
     double last_heard = 0;
     std::optional<double> broken_at;
   };
   Neighbour& of(PeerId peer);
   const Neighbour& of(PeerId peer) const;
-  double verdict_at(const Neighbour& n) const;
+  double verdict_at(const Neighbour& n, bool stuck) const;
 
   MembershipSpec spec_;
   double started_;

@@ -16,12 +16,17 @@ struct Method {
 };
 constexpr std::array kMethods{
     Method{{"none", "no messages: every peer trains alone (the control in every comparison)"}, make_none},
-    Method{{"allreduce", "average gradients over all peers before the step; graph full (any codec) or ring (dense)"},
+    Method{{"allreduce",
+            "average gradients over all peers before the step; graph full (any codec) or ring (dense)"},
            make_allreduce},
-    Method{{"dpsgd", "step, then average dense parameters with neighbours (D-PSGD); any graph with doubly stochastic weights"},
+    Method{{"dpsgd",
+            "step, then average dense parameters with neighbours (D-PSGD); any graph with doubly stochastic "
+            "weights"},
            make_dpsgd},
-    Method{{"choco", "compressed gossip of parameter differences (CHOCO-SGD); static symmetric graph, contractive codec"},
-           make_choco},
+    Method{
+        {"choco",
+         "compressed gossip of parameter differences (CHOCO-SGD); static symmetric graph, contractive codec"},
+        make_choco},
 };
 constexpr std::array kRows{kMethods[0].row, kMethods[1].row, kMethods[2].row, kMethods[3].row};
 
@@ -41,7 +46,8 @@ topology::Schedule by_samples(const topology::Schedule& schedule, const std::vec
       double sum = w.self_weight(i) * static_cast<double>(peers[i].batch);
       for (const auto& e : w.in(i)) sum += e.weight * static_cast<double>(peers[e.peer].batch);
       for (const auto& e : w.in(i))
-        rows[i].push_back({e.peer, static_cast<float>(e.weight * static_cast<double>(peers[e.peer].batch) / sum)});
+        rows[i].push_back(
+            {e.peer, static_cast<float>(e.weight * static_cast<double>(peers[e.peer].batch) / sum)});
     }
     cycle.emplace_back(std::move(rows));
   }
@@ -74,40 +80,63 @@ bool has_ring(const topology::Schedule& s) {
 
 void check_allreduce(const Job& job, const Plan& plan) {
   if (job.exchange.staleness != std::optional<std::uint64_t>(0))
-    refuse(job, "method 'allreduce' needs exchange.staleness = 0: a sum over all peers is complete only when every peer "
-                "has sent, so there is nothing to be late with; use staleness = 0, or method 'dpsgd' or 'choco'");
+    refuse(job,
+           "method 'allreduce' needs exchange.staleness = 0: a sum over all peers is complete only when "
+           "every peer "
+           "has sent, so there is nothing to be late with; use staleness = 0, or method 'dpsgd' or 'choco'");
   if (plan.codec_exact && !has_ring(plan.schedule))
-    refuse(job, fmt::format("method 'allreduce' sends along the ring of peers in file order, and graph '{}' lacks one of "
-                            "its edges; use graph.kind 'ring' or 'full', or method 'dpsgd'", job.graph.kind));
+    refuse(job,
+           fmt::format(
+               "method 'allreduce' sends along the ring of peers in file order, and graph '{}' lacks one of "
+               "its edges; use graph.kind 'ring' or 'full', or method 'dpsgd'",
+               job.graph.kind));
   if (!plan.codec_exact && !complete(plan.schedule))
-    refuse(job, fmt::format("method 'allreduce' with codec '{}' needs an edge between every two peers (slices go straight "
-                            "to their owners), and graph '{}' has not; use graph.kind 'full', codec 'dense' on a ring, "
-                            "or method 'choco'", job.exchange.codec, job.graph.kind));
+    refuse(job,
+           fmt::format(
+               "method 'allreduce' with codec '{}' needs an edge between every two peers (slices go straight "
+               "to their owners), and graph '{}' has not; use graph.kind 'full', codec 'dense' on a ring, "
+               "or method 'choco'",
+               job.exchange.codec, job.graph.kind));
 }
 
 void check_dpsgd(const Job& job, const Plan& plan) {
   if (!plan.codec_exact)
-    refuse(job, fmt::format("method 'dpsgd' exchanges whole parameters, and those do not converge under a lossy codec "
-                            "('{}'); use codec 'dense', or method 'choco' for compressed gossip", job.exchange.codec));
-  if (!every(plan.schedule, &topology::MixingMatrix::doubly_stochastic) && job.exchange.aggregate != "samples")
-    refuse(job, fmt::format("method 'dpsgd' needs weights whose columns sum to 1 too, or the mean of the peers drifts to "
-                            "those with heavy columns; graph '{}' with weights '{}' has not; use graph.weights = "
-                            "'metropolis'", job.graph.kind, job.graph.weights));
+    refuse(job,
+           fmt::format(
+               "method 'dpsgd' exchanges whole parameters, and those do not converge under a lossy codec "
+               "('{}'); use codec 'dense', or method 'choco' for compressed gossip",
+               job.exchange.codec));
+  if (!every(plan.schedule, &topology::MixingMatrix::doubly_stochastic) &&
+      job.exchange.aggregate != "samples")
+    refuse(job,
+           fmt::format(
+               "method 'dpsgd' needs weights whose columns sum to 1 too, or the mean of the peers drifts to "
+               "those with heavy columns; graph '{}' with weights '{}' has not; use graph.weights = "
+               "'metropolis'",
+               job.graph.kind, job.graph.weights));
 }
 
 void check_choco(const Job& job, const Plan& plan, const topology::Schedule& mixing) {
   if (mixing.time_varying())
-    refuse(job, fmt::format("method 'choco' keeps an estimate of every neighbour from all its messages, which a "
-                            "time-varying graph ('{}') breaks: a peer that is a neighbour only in some rounds misses the "
-                            "others' deltas; use method 'dpsgd', or a static graph such as 'exponential' with "
-                            "graph.directed = false", job.graph.kind));
+    refuse(job,
+           fmt::format(
+               "method 'choco' keeps an estimate of every neighbour from all its messages, which a "
+               "time-varying graph ('{}') breaks: a peer that is a neighbour only in some rounds misses the "
+               "others' deltas; use method 'dpsgd', or a static graph such as 'exponential' with "
+               "graph.directed = false",
+               job.graph.kind));
   if (!mixing.at(0).symmetric())
-    refuse(job, fmt::format("method 'choco' needs a symmetric mixing matrix (W_ij = W_ji), and graph '{}' with weights "
-                            "'{}' has not; use graph.directed = false with weights 'metropolis', or method 'dpsgd'",
-                            job.graph.kind, job.graph.weights));
+    refuse(job,
+           fmt::format(
+               "method 'choco' needs a symmetric mixing matrix (W_ij = W_ji), and graph '{}' with weights "
+               "'{}' has not; use graph.directed = false with weights 'metropolis', or method 'dpsgd'",
+               job.graph.kind, job.graph.weights));
   if (!plan.codec_contractive)
-    refuse(job, fmt::format("method 'choco' needs a contractive codec (its error below the size of what it encodes), and "
-                            "'{}' is not; use 'qsgd:bits=4,norm=max', 'onebit_scaled' or 'topk'", job.exchange.codec));
+    refuse(job,
+           fmt::format(
+               "method 'choco' needs a contractive codec (its error below the size of what it encodes), and "
+               "'{}' is not; use 'qsgd:bits=4,norm=max', 'onebit_scaled' or 'topk'",
+               job.exchange.codec));
 }
 
 }  // namespace
@@ -131,14 +160,21 @@ Plan make_plan(const Job& job, PeerId self) {
   const auto traits = compress::make_codec(job.exchange.codec)->traits();
   const auto mixing = topology::make_schedule(job.graph);
   const bool samples = job.exchange.aggregate == "samples";
-  Plan plan{job.exchange, job.exchange.gamma.value_or(default_gamma(job.exchange.codec)), traits.contractive,
-            traits.exact, samples ? by_samples(mixing, job.peers) : mixing, {}, {}, self};
+  Plan plan{job.exchange,
+            job.exchange.gamma.value_or(default_gamma(job.exchange.codec)),
+            traits.contractive,
+            traits.exact,
+            samples ? by_samples(mixing, job.peers) : mixing,
+            {},
+            {},
+            self};
   double rows = 0;
   for (const auto& p : job.peers) rows += static_cast<double>(p.batch);
   for (const auto& p : job.peers) plan.sample_share.push_back(static_cast<double>(p.batch) / rows);
   const std::string& method = job.exchange.method;
   if (job.exchange.overlap && method != "dpsgd")
-    refuse(job, fmt::format("exchange.overlap = true is a form of method 'dpsgd' only; found method '{}'", method));
+    refuse(job, fmt::format("exchange.overlap = true is a form of method 'dpsgd' only; found method '{}'",
+                            method));
   if (method == "allreduce") check_allreduce(job, plan);
   if (method == "dpsgd") check_dpsgd(job, plan);
   if (method == "choco") check_choco(job, plan, mixing);

@@ -11,8 +11,8 @@ class Progress {
   ~Progress() { clear(); }
   Progress(const Progress&) = delete;
   Progress& operator=(const Progress&) = delete;
-  /// Shows the text (may hold several lines) in place of the last one; elsewhere than on a terminal its last line is
-  /// printed at most every two seconds.
+  /// Shows the text (may hold several lines) in place of the last one; elsewhere than on a terminal its last
+  /// line is printed at most every two seconds.
   void line(const std::string& text);
   /// Removes what stands on the terminal.
   void clear();

@@ -32,7 +32,8 @@ Report read_report(const json& j) {
     e.rows = scale;
     e.loss_sum = number(j, "test_loss") * scale;
     e.has_accuracy = j.contains("test_accuracy");
-    if (e.has_accuracy) e.correct = static_cast<std::size_t>(std::llround(number(j, "test_accuracy") * scale));
+    if (e.has_accuracy)
+      e.correct = static_cast<std::size_t>(std::llround(number(j, "test_accuracy") * scale));
     r.test = e;
   }
   return r;
@@ -63,9 +64,15 @@ WorkerResult read_result(const json& j) {
 }  // namespace
 
 std::string to_json(const std::string& peer, double time, const Report& r) {
-  ordered_json j{{"event", "report"}, {"peer", peer}, {"time", time}, {"round", r.round}, {"epoch", r.epoch},
-                 {"loss", r.loss}, {"samples_per_second", r.rows_per_second},
-                 {"bytes_out_per_second", r.bytes_out_per_second}, {"bytes_in_per_second", r.bytes_in_per_second},
+  ordered_json j{{"event", "report"},
+                 {"peer", peer},
+                 {"time", time},
+                 {"round", r.round},
+                 {"epoch", r.epoch},
+                 {"loss", r.loss},
+                 {"samples_per_second", r.rows_per_second},
+                 {"bytes_out_per_second", r.bytes_out_per_second},
+                 {"bytes_in_per_second", r.bytes_in_per_second},
                  {"staleness", r.staleness}};
   if (r.test) {
     if (r.test->has_accuracy) j["test_accuracy"] = r.test->accuracy();
@@ -75,12 +82,22 @@ std::string to_json(const std::string& peer, double time, const Report& r) {
 }
 
 std::string to_json(const std::string& peer, const WorkerResult& r) {
-  return ordered_json{{"event", "result"}, {"peer", peer}, {"outcome", kOutcomes[static_cast<std::size_t>(r.outcome)]},
-                      {"message", r.message}, {"rounds", r.rounds}, {"samples", r.rows}, {"train_loss", r.train_loss},
-                      {"seconds", r.seconds}, {"staleness_mean", r.staleness_mean}, {"staleness_max", r.staleness_max},
-                      {"bytes_out", r.traffic.bytes_out}, {"bytes_in", r.traffic.bytes_in},
-                      {"data_bytes_out", r.traffic.data_bytes_out}, {"data_parameters_out", r.traffic.data_entries_out},
-                      {"frames_resent", r.traffic.resent}, {"frames_duplicate", r.traffic.duplicates},
+  return ordered_json{{"event", "result"},
+                      {"peer", peer},
+                      {"outcome", kOutcomes[static_cast<std::size_t>(r.outcome)]},
+                      {"message", r.message},
+                      {"rounds", r.rounds},
+                      {"samples", r.rows},
+                      {"train_loss", r.train_loss},
+                      {"seconds", r.seconds},
+                      {"staleness_mean", r.staleness_mean},
+                      {"staleness_max", r.staleness_max},
+                      {"bytes_out", r.traffic.bytes_out},
+                      {"bytes_in", r.traffic.bytes_in},
+                      {"data_bytes_out", r.traffic.data_bytes_out},
+                      {"data_parameters_out", r.traffic.data_entries_out},
+                      {"frames_resent", r.traffic.resent},
+                      {"frames_duplicate", r.traffic.duplicates},
                       {"frames_dropped", r.dropped_frames}}
       .dump();
 }

@@ -19,14 +19,16 @@ std::filesystem::path make_run_folder(const std::string& name) {
     const std::filesystem::path folder = n == 1 ? base : fmt::format("{}-{}", base, n);
     if (std::filesystem::create_directory(folder, error)) return folder;
   }
-  throw ConfigError(fmt::format("cannot make the folder {} for this run's files: {}; run in a folder that can be written",
-                                base, error.message()));
+  throw ConfigError(
+      fmt::format("cannot make the folder {} for this run's files: {}; run in a folder that can be written",
+                  base, error.message()));
 }
 
 void write_text(const std::filesystem::path& path, const std::string& text) {
   std::ofstream out(path);
   out << text;
-  if (!out.flush()) throw std::runtime_error(fmt::format("cannot write {}: {}", path.string(), std::strerror(errno)));
+  if (!out.flush())
+    throw std::runtime_error(fmt::format("cannot write {}: {}", path.string(), std::strerror(errno)));
 }
 
 }  // namespace gossamer::node

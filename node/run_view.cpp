@@ -15,8 +15,8 @@ void RunView::update(std::size_t peer, const Report& report) {
 }
 
 std::string RunView::text(std::uint64_t rounds, double elapsed) const {
-  std::string text = fmt::format("{:<12} {:>8} {:>6} {:>8} {:>10} {:>9} {:>9} {:>9}\n", "peer", "round", "epoch", "loss",
-                                 "samples/s", "MB/s out", "MB/s in", "staleness");
+  std::string text = fmt::format("{:<12} {:>8} {:>6} {:>8} {:>10} {:>9} {:>9} {:>9}\n", "peer", "round",
+                                 "epoch", "loss", "samples/s", "MB/s out", "MB/s in", "staleness");
   Round slowest = rounds;
   double samples = 0, epoch = 0;
   for (std::size_t p = 0; p < names_.size(); ++p) {
@@ -24,11 +24,16 @@ std::string RunView::text(std::uint64_t rounds, double elapsed) const {
     slowest = std::min(slowest, r.round);
     samples += r.rows_per_second;
     epoch = std::max(epoch, r.epoch);
-    text += fmt::format("{:<12} {:>8} {:>6.1f} {:>8.4f} {:>10.0f} {:>9.2f} {:>9.2f} {:>9.0f}\n", names_[p], r.round, r.epoch,
-                        r.loss, r.rows_per_second, r.bytes_out_per_second / 1e6, r.bytes_in_per_second / 1e6, r.staleness);
+    text += fmt::format("{:<12} {:>8} {:>6.1f} {:>8.4f} {:>10.0f} {:>9.2f} {:>9.2f} {:>9.0f}\n", names_[p],
+                        r.round, r.epoch, r.loss, r.rows_per_second, r.bytes_out_per_second / 1e6,
+                        r.bytes_in_per_second / 1e6, r.staleness);
   }
-  const std::string eta = slowest > 0 ? fmt::format("{:.0f} s", elapsed * static_cast<double>(rounds - slowest) / static_cast<double>(slowest)) : "–";
-  text += fmt::format("round {}/{}  epoch {:.1f}  {:.0f} samples/s  ETA {}", slowest, rounds, epoch, samples, eta);
+  const std::string eta = slowest > 0
+                              ? fmt::format("{:.0f} s", elapsed * static_cast<double>(rounds - slowest) /
+                                                            static_cast<double>(slowest))
+                              : "–";
+  text += fmt::format("round {}/{}  epoch {:.1f}  {:.0f} samples/s  ETA {}", slowest, rounds, epoch, samples,
+                      eta);
   if (accuracy_) text += fmt::format("  test accuracy {:.2f} %", 100 * *accuracy_);
   return text;
 }

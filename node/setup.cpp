@@ -18,11 +18,12 @@ optim::SplitSpec split_of(const Job& job) {
 
 void check_data(const Job& job, const optim::Data& data) {
   if (data.test->features() != data.train->features())
-    throw ConfigError(fmt::format("{}: training rows have {} features and test rows {}; they must be the same", job.path,
-                                  data.train->features(), data.test->features()));
+    throw ConfigError(
+        fmt::format("{}: training rows have {} features and test rows {}; they must be the same", job.path,
+                    data.train->features(), data.test->features()));
   if (data.train->classes() < 2 && job.model.kind != "quadratic")
-    throw ConfigError(fmt::format("{}: model '{}' needs labels of at least 2 classes; the data has {}", job.path,
-                                  job.model.kind, data.train->classes()));
+    throw ConfigError(fmt::format("{}: model '{}' needs labels of at least 2 classes; the data has {}",
+                                  job.path, job.model.kind, data.train->classes()));
 }
 
 std::string layer_text(const std::vector<optim::Layer>& layers) {
@@ -41,10 +42,11 @@ Prepared prepare(Job job) {
   job.model.classes = p.data.train->classes();
   p.job = std::move(job);
   const Job& j = p.job;
-  p.rounds_per_epoch = std::max<std::uint64_t>(1, optim::make_sampler(split_of(j), p.data.train, 0)->steps_per_epoch());
-  p.rounds = j.run.rounds > 0
-                 ? j.run.rounds
-                 : static_cast<std::uint64_t>(std::max(1.0, std::round(j.run.epochs * static_cast<double>(p.rounds_per_epoch))));
+  p.rounds_per_epoch =
+      std::max<std::uint64_t>(1, optim::make_sampler(split_of(j), p.data.train, 0)->steps_per_epoch());
+  p.rounds = j.run.rounds > 0 ? j.run.rounds
+                              : static_cast<std::uint64_t>(std::max(
+                                    1.0, std::round(j.run.epochs * static_cast<double>(p.rounds_per_epoch))));
   p.job.optimizer.total_steps = p.rounds;
   const auto objective = make_objective(p);
   p.layers = objective->layers();
@@ -80,7 +82,10 @@ WorkerSpec worker_spec(const Prepared& prepared, PeerId self, std::uint64_t epoc
   for (std::size_t t = 0; t < spec.plan.schedule.period(); ++t)
     for (PeerId i = 0; i < job.peers.size(); ++i)
       for (const auto& e : spec.plan.schedule.at(t).in(i)) {
-        const struct { std::uint32_t to, from; float weight; } entry{i, e.peer, e.weight};
+        const struct {
+          std::uint32_t to, from;
+          float weight;
+        } entry{i, e.peer, e.weight};
         topology = hash_bytes(std::as_bytes(std::span(&entry, 1)), topology);
       }
   hello.topology_hash = topology;
@@ -105,7 +110,8 @@ Replica make_replica(const Prepared& prepared, PeerId self, std::shared_ptr<opti
   parts.parcels = make_parcels(prepared.layers, job.exchange.parcel);
   parts.optimizer = optim::make_optimizer(job.optimizer, objective->buffer_size());
   parts.batches = std::make_unique<optim::BatchStream>(
-      prepared.data.train, optim::make_sampler(split_of(job), prepared.data.train, self), job.peers[self].batch, 0, prefetch);
+      prepared.data.train, optim::make_sampler(split_of(job), prepared.data.train, self),
+      job.peers[self].batch, 0, prefetch);
   parts.objective = std::move(objective);
   parts.test = prepared.data.test;
   parts.codec = compress::make_codec(job.exchange.codec);

@@ -14,14 +14,14 @@ namespace gossamer::node {
 
 /// What is common to all peers of a run; made once per process.
 struct Prepared {
-  Job job;                             ///< model sizes and the optimiser's length are filled in
+  Job job;  ///< model sizes and the optimiser's length are filled in
   optim::Data data;
   std::vector<optim::Layer> layers;
-  AlignedFloats initial;               ///< x⁰
+  AlignedFloats initial;  ///< x⁰
   std::uint64_t rounds = 0;
   std::uint64_t rounds_per_epoch = 1;
   std::size_t parameters = 0;
-  std::string shared_text;             ///< what all peers must agree on, one key a line
+  std::string shared_text;  ///< what all peers must agree on, one key a line
 };
 
 /// Loads the data, draws or reads the initial parameters. Throws ConfigError, OptimError.

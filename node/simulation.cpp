@@ -9,7 +9,8 @@
 namespace gossamer::node {
 namespace {
 
-/// The forward pass takes about a third of a gradient's time; parcels become ready over the rest, last layer first.
+/// The forward pass takes about a third of a gradient's time; parcels become ready over the rest, last layer
+/// first.
 constexpr double kForwardShare = 1.0 / 3;
 constexpr double kLeastResend_s = 0.2;
 
@@ -19,10 +20,13 @@ constexpr double kLeastResend_s = 0.2;
 class Simulation::Node final : public Env, public DataPlane {
  public:
   Node(Simulation& sim, PeerId self, std::shared_ptr<optim::Objective> objective)
-      : sim_(sim), self_(self), worker_(spec(sim.prepared_, self), *this),
+      : sim_(sim),
+        self_(self),
+        worker_(spec(sim.prepared_, self), *this),
         replica_(make_replica(sim.prepared_, self, std::move(objective), worker_.slots(), false)) {
     const Job& job = sim.prepared_.job;
-    step_time_ = job.sim.step_time * static_cast<double>(job.peers[self].batch) / static_cast<double>(job.batch);
+    step_time_ =
+        job.sim.step_time * static_cast<double>(job.peers[self].batch) / static_cast<double>(job.batch);
     for (const auto& [name, factor] : job.sim.slow)
       if (name == job.peers[self].name) step_time_ *= factor;
   }
@@ -43,7 +47,9 @@ class Simulation::Node final : public Env, public DataPlane {
   void send(PeerId to, FrameBytes frame, std::uint32_t priority) override {
     sim_.deliver(self_, to, std::move(frame), priority);
   }
-  std::size_t backlog(PeerId to) const override { return sim_.wires_[self_][to].parcels_until > sim_.now_ ? 1 : 0; }
+  std::size_t backlog(PeerId to) const override {
+    return sim_.wires_[self_][to].parcels_until > sim_.now_ ? 1 : 0;
+  }
   DataPlane& data() override { return *this; }
   void report(const Report& r) override {
     if (sim_.on_report) sim_.on_report(self_, sim_.now_, r);
@@ -61,9 +67,12 @@ class Simulation::Node final : public Env, public DataPlane {
     const double begin = sim_.now_ + duration * kForwardShare, rest = duration * (1 - kForwardShare);
     const std::size_t layers = sim_.prepared_.layers.size();
     std::size_t done = 1;  // layers whose gradient stands, the one being posted included
-    const auto time = [&] { return begin + rest * static_cast<double>(std::min(done, layers)) / static_cast<double>(layers); };
+    const auto time = [&] {
+      return begin + rest * static_cast<double>(std::min(done, layers)) / static_cast<double>(layers);
+    };
     guarded([&] {
-      replica_.run(gradient, [&](DataEvent e) { post(time(), std::move(e)); }, [&] { ++done; });
+      replica_.run(
+          gradient, [&](DataEvent e) { post(time(), std::move(e)); }, [&] { ++done; });
     });
   }
   void submit_evaluation(Round round) override {
@@ -151,9 +160,7 @@ void Simulation::deliver(PeerId from, PeerId to, FrameBytes frame, std::uint32_t
   for (int c = 0; c < copies; ++c) {
     double arrival = wire.free_at + wire.latency + sim.jitter * uniform();
     if (uniform() < sim.reorder) arrival += 4 * wire.latency * (0.5 + uniform());
-    at(arrival, [this, to, frame] {
-      nodes_[to]->on([&](Worker& w) { w.on_frame(*frame); });
-    });
+    at(arrival, [this, to, frame] { nodes_[to]->on([&](Worker& w) { w.on_frame(*frame); }); });
   }
 }
 
@@ -161,7 +168,8 @@ SimResult Simulation::run(const std::function<bool()>& stop) {
   for (const auto& [peer, time] : faults_.crashes) at(time, [this, p = peer] { nodes_[p]->crash(); });
   for (auto& node : nodes_) at(0, [n = node.get()] { n->on([](Worker& w) { w.start(); }); });
   for (std::uint64_t count = 0; running_ > 0; ++count) {
-    if (events_.empty()) throw std::runtime_error(fmt::format("the simulation stalled after {} s of virtual time", now_));
+    if (events_.empty())
+      throw std::runtime_error(fmt::format("the simulation stalled after {} s of virtual time", now_));
     if (stop && count % 64 == 0 && stop())
       for (auto& node : nodes_) node->on([](Worker& w) { w.interrupt(); });
     Event event = events_.top();
@@ -179,7 +187,11 @@ SimResult Simulation::run(const std::function<bool()>& stop) {
   return result;
 }
 
-std::span<const float> Simulation::parameters(PeerId peer) const { return nodes_[peer]->replica().parameters(); }
-std::span<const float> Simulation::slot(PeerId peer, Slot slot) const { return nodes_[peer]->replica().slot(slot); }
+std::span<const float> Simulation::parameters(PeerId peer) const {
+  return nodes_[peer]->replica().parameters();
+}
+std::span<const float> Simulation::slot(PeerId peer, Slot slot) const {
+  return nodes_[peer]->replica().slot(slot);
+}
 
 }  // namespace gossamer::node

@@ -1,6 +1,6 @@
 #pragma once
-// A whole run in one thread and in virtual time: the same workers and replicas as in real processes, over a simulated
-// network. Deterministic: one seed, and a heap of (time, sequence) events.
+// A whole run in one thread and in virtual time: the same workers and replicas as in real processes, over a
+// simulated network. Deterministic: one seed, and a heap of (time, sequence) events.
 #include <functional>
 #include <memory>
 #include <queue>
@@ -14,14 +14,14 @@
 namespace gossamer::node {
 
 struct SimFaults {
-  std::uint64_t seed = 1;                                   ///< of loss, duplication, reordering, jitter
-  std::vector<std::pair<PeerId, double>> crashes;           ///< peer and virtual time at which it stops for good
+  std::uint64_t seed = 1;                          ///< of loss, duplication, reordering, jitter
+  std::vector<std::pair<PeerId, double>> crashes;  ///< peer and virtual time at which it stops for good
 };
 
 struct SimResult {
   std::vector<WorkerResult> peers;
-  double virtual_seconds = 0;      ///< until the last peer ended
-  std::uint64_t digest = 0;        ///< XXH3 over all peers' parameters in peer order
+  double virtual_seconds = 0;  ///< until the last peer ended
+  std::uint64_t digest = 0;    ///< XXH3 over all peers' parameters in peer order
 };
 
 class Simulation {
@@ -32,8 +32,8 @@ class Simulation {
   std::function<void(PeerId, double, const Report&)> on_report;
   std::function<void(PeerId, double, const std::string&)> on_log;
 
-  /// Until every worker that has not crashed has ended. `stop` is asked now and then; true ends the run at once.
-  /// Throws std::runtime_error where nothing is left to happen and a worker still runs.
+  /// Until every worker that has not crashed has ended. `stop` is asked now and then; true ends the run at
+  /// once. Throws std::runtime_error where nothing is left to happen and a worker still runs.
   SimResult run(const std::function<bool()>& stop = {});
   std::span<const float> parameters(PeerId peer) const;
   std::span<const float> slot(PeerId peer, Slot slot) const;
@@ -48,14 +48,14 @@ class Simulation {
   };
   void at(double time, std::function<void()> action);
   void deliver(PeerId from, PeerId to, FrameBytes frame, std::uint32_t priority);
-  double uniform();                ///< in [0, 1)
+  double uniform();  ///< in [0, 1)
   struct Wire {
     double bandwidth, latency, free_at = 0, parcels_until = 0;
   };
 
   const Prepared& prepared_;
   SimFaults faults_;
-  std::mt19937_64 random_;         // its sequence is fixed by the standard
+  std::mt19937_64 random_;  // its sequence is fixed by the standard
   double now_ = 0;
   std::uint64_t next_sequence_ = 0;
   std::priority_queue<Event, std::vector<Event>, std::greater<>> events_;

@@ -86,18 +86,29 @@ Summary summarise(const Prepared& prepared, std::span<const WorkerResult> result
 
 std::string to_json(const Summary& s) {
   nlohmann::ordered_json j{
-      {"job", s.job}, {"test_accuracy", s.has_accuracy ? number(s.test_accuracy) : nlohmann::json(nullptr)},
-      {"test_loss", number(s.test_loss)}, {"train_loss", number(s.train_loss)}, {"seconds", number(s.seconds)},
-      {"steps", s.steps}, {"samples_per_second", number(s.samples_per_second)},
-      {"bytes_sent_per_peer", number(s.bytes_sent_per_peer)}, {"bits_per_parameter", number(s.bits_per_parameter)},
-      {"consensus_distance", number(s.consensus_distance)}, {"peers", s.peers}, {"method", s.method},
-      {"codec", s.codec}, {"topology", s.topology}, {"staleness", s.staleness},
-      {"staleness_mean", number(s.staleness_mean)}, {"staleness_max", number(s.staleness_max)}};
+      {"job", s.job},
+      {"test_accuracy", s.has_accuracy ? number(s.test_accuracy) : nlohmann::json(nullptr)},
+      {"test_loss", number(s.test_loss)},
+      {"train_loss", number(s.train_loss)},
+      {"seconds", number(s.seconds)},
+      {"steps", s.steps},
+      {"samples_per_second", number(s.samples_per_second)},
+      {"bytes_sent_per_peer", number(s.bytes_sent_per_peer)},
+      {"bits_per_parameter", number(s.bits_per_parameter)},
+      {"consensus_distance", number(s.consensus_distance)},
+      {"peers", s.peers},
+      {"method", s.method},
+      {"codec", s.codec},
+      {"topology", s.topology},
+      {"staleness", s.staleness},
+      {"staleness_mean", number(s.staleness_mean)},
+      {"staleness_max", number(s.staleness_max)}};
   if (s.has_accuracy && s.peer_accuracy_mean > 0) {
     j["peer_accuracy_mean"] = number(s.peer_accuracy_mean);
     j["peer_accuracy_min"] = number(s.peer_accuracy_min);
   }
   if (s.virtual_seconds) j["virtual_seconds"] = number(*s.virtual_seconds);
+  if (s.virtual_samples_per_second) j["virtual_samples_per_second"] = number(*s.virtual_samples_per_second);
   if (s.digest) j["digest"] = *s.digest;
   return j.dump();
 }
@@ -118,6 +129,8 @@ std::optional<Summary> parse_summary(const std::string& text) try {
   s.bits_per_parameter = value("bits_per_parameter"), s.consensus_distance = value("consensus_distance");
   s.staleness_mean = value("staleness_mean"), s.staleness_max = value("staleness_max");
   if (j.contains("virtual_seconds")) s.virtual_seconds = value("virtual_seconds");
+  if (j.contains("virtual_samples_per_second"))
+    s.virtual_samples_per_second = value("virtual_samples_per_second");
   if (j.contains("digest")) s.digest = j.at("digest");
   return s;
 } catch (const nlohmann::json::exception&) {
@@ -133,17 +146,27 @@ std::string to_table(std::span<const Summary> runs) {
       {"", [](const Summary& s) { return s.codec.substr(0, s.codec.find(':')); }},
       {"method", [](const Summary& s) { return s.method; }},
       {"topology (peers)", [](const Summary& s) { return fmt::format("{} ({})", s.topology, s.peers); }},
-      {"test accuracy", [](const Summary& s) { return s.has_accuracy ? fmt::format("{:.2f} %", 100 * s.test_accuracy) : "–"; }},
+      {"test accuracy",
+       [](const Summary& s) {
+         return s.has_accuracy ? fmt::format("{:.2f} %", 100 * s.test_accuracy) : "–";
+       }},
       {"test loss", [](const Summary& s) { return fmt::format("{:.4f}", s.test_loss); }},
       {"train loss", [](const Summary& s) { return fmt::format("{:.4f}", s.train_loss); }},
       {"seconds", [](const Summary& s) { return fmt::format("{:.1f}", s.seconds); }},
-      {"virtual seconds", [](const Summary& s) { return s.virtual_seconds ? fmt::format("{:.2f}", *s.virtual_seconds) : ""; }},
+      {"virtual seconds",
+       [](const Summary& s) { return s.virtual_seconds ? fmt::format("{:.2f}", *s.virtual_seconds) : ""; }},
+      {"virtual samples/s",
+       [](const Summary& s) {
+         return s.virtual_samples_per_second ? fmt::format("{:.0f}", *s.virtual_samples_per_second) : "";
+       }},
       {"steps", [](const Summary& s) { return std::to_string(s.steps); }},
       {"samples/s", [](const Summary& s) { return fmt::format("{:.0f}", s.samples_per_second); }},
-      {"MB sent per peer", [](const Summary& s) { return fmt::format("{:.1f}", s.bytes_sent_per_peer / 1e6); }},
+      {"MB sent per peer",
+       [](const Summary& s) { return fmt::format("{:.1f}", s.bytes_sent_per_peer / 1e6); }},
       {"bits per parameter", [](const Summary& s) { return fmt::format("{:.3f}", s.bits_per_parameter); }},
       {"consensus distance", [](const Summary& s) { return fmt::format("{:.3g}", s.consensus_distance); }},
-      {"staleness mean, max", [](const Summary& s) { return fmt::format("{:.1f}, {:.0f}", s.staleness_mean, s.staleness_max); }},
+      {"staleness mean, max",
+       [](const Summary& s) { return fmt::format("{:.1f}, {:.0f}", s.staleness_mean, s.staleness_max); }},
       {"digest", [](const Summary& s) { return s.digest.value_or(""); }},
   };
   std::string table;

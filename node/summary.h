@@ -15,18 +15,20 @@ struct Summary {
   std::string job, method, codec, topology, staleness;
   std::size_t peers = 0;
   bool has_accuracy = true;
-  double test_accuracy = 0, test_loss = 0;                    ///< of the average over peers
-  double peer_accuracy_mean = 0, peer_accuracy_min = 0;       ///< of the peers' own models
-  double train_loss = 0;                 ///< mean over peers and the last epoch's steps
-  double seconds = 0;                    ///< first round's start to last round's end, the slowest peer's
-  std::uint64_t steps = 0;               ///< rounds that every peer finished
-  double samples_per_second = 0;         ///< all peers together
-  double bytes_sent_per_peer = 0;        ///< all frames, mean over peers
-  double bits_per_parameter = 0;         ///< and message: bits of parcel frames, headers included, per parameter they carry
-  double consensus_distance = 0;         ///< (1/P) Σ ‖x_i − x̄‖²
+  double test_accuracy = 0, test_loss = 0;               ///< of the average over peers
+  double peer_accuracy_mean = 0, peer_accuracy_min = 0;  ///< of the peers' own models
+  double train_loss = 0;                                 ///< mean over peers and the last epoch's steps
+  double seconds = 0;              ///< first round's start to last round's end, the slowest peer's
+  std::uint64_t steps = 0;         ///< rounds that every peer finished
+  double samples_per_second = 0;   ///< all peers together
+  double bytes_sent_per_peer = 0;  ///< all frames, mean over peers
+  double bits_per_parameter =
+      0;  ///< and message: bits of parcel frames, headers included, per parameter they carry
+  double consensus_distance = 0;  ///< (1/P) Σ ‖x_i − x̄‖²
   double staleness_mean = 0, staleness_max = 0;
-  std::optional<double> virtual_seconds;
-  std::optional<std::string> digest;     ///< 16 hexadecimal digits
+  std::optional<double> virtual_seconds,
+      virtual_samples_per_second;     ///< simulated runs; seconds is then the wall's
+  std::optional<std::string> digest;  ///< 16 hexadecimal digits
 };
 
 /// parameters[i]: peer i's model; own_models: also evaluate each of them.

@@ -24,8 +24,8 @@ class ThreadedDataPlane final : public DataPlane {
   int event_fd() const { return event_fd_; }
   /// Moves the waiting events out.
   std::vector<DataEvent> take_events();
-  /// Ends the thread: all ops are still run, gradients and evaluations that have not begun are not. After that the
-  /// replica is the caller's.
+  /// Ends the thread: all ops are still run, gradients and evaluations that have not begun are not. After
+  /// that the replica is the caller's.
   const Replica& finish();
 
  private:

@@ -19,7 +19,10 @@ constexpr std::uint32_t kControlPriority = 0;
 }  // namespace
 
 Worker::Worker(WorkerSpec spec, Env& env)
-    : spec_(std::move(spec)), env_(env), members_(spec_.membership, env.now()), links_(spec_.membership.names.size()) {
+    : spec_(std::move(spec)),
+      env_(env),
+      members_(spec_.membership, env.now()),
+      links_(spec_.membership.names.size()) {
   for (const PeerId p : members_.links())
     links_[p] = std::make_unique<Link>(
         [this, p](Frame f, std::uint32_t priority) { return transmit(p, std::move(f), priority); },
@@ -27,11 +30,10 @@ Worker::Worker(WorkerSpec spec, Env& env)
   exchange_ = make_exchange(*this);
 }
 
-void Worker::start() {
-  on_timer();
-}
+void Worker::start() { on_timer(); }
 
-// --- frames out ---------------------------------------------------------------------------------------------------
+// --- frames out
+// ---------------------------------------------------------------------------------------------------
 
 std::size_t Worker::transmit(PeerId to, Frame frame, std::uint32_t priority) {
   FrameHeader& h = frame.header;
@@ -54,9 +56,7 @@ void Worker::broadcast_alive() {
   next_alive_ = env_.now() + kAliveEvery_s;
 }
 
-void Worker::send(PeerId to, Message message) {
-  link(to).send(message, 1 + message.parcel, env_.now());
-}
+void Worker::send(PeerId to, Message message) { link(to).send(message, 1 + message.parcel, env_.now()); }
 
 void Worker::consumed(PeerId from, const Message& message) { link(from).consume(message.sequence); }
 
@@ -64,7 +64,8 @@ bool Worker::link_clear(PeerId to) const {
   return links_[to]->unconsumed() < kWindowRounds * spec_.plan.parcels.size();
 }
 
-// --- frames in ----------------------------------------------------------------------------------------------------
+// --- frames in
+// ----------------------------------------------------------------------------------------------------
 
 void Worker::on_frame(std::span<const std::byte> bytes) {
   const auto frame = decode_frame(bytes);
@@ -84,19 +85,25 @@ void Worker::handle(const FrameHeader& header, const HelloBody& hello) {
     if (phase_ == Phase::training) members_.set(from, PeerStatus::lost);
     return check_members();
   }
-  if (const std::string difference = members_.on_hello(from, header, hello, env_.now()); !difference.empty()) {
+  const bool was_linked = members_.linked(from), was_in_touch = in_touch();
+  if (const std::string difference = members_.on_hello(from, header, hello, env_.now());
+      !difference.empty()) {
     send_hello(from);  // so that it can name the difference as well
-    return end(Outcome::bad_input, "this peer and a neighbour were not started for the same run; " + difference);
+    return end(Outcome::bad_input,
+               "this peer and a neighbour were not started for the same run; " + difference);
   }
   if (header.job != spec_.job_id) {
     send_hello(from);
-    return end(Outcome::bad_input, fmt::format("peer {} was started with another --session; give all peers of a run the same",
-                                               spec_.membership.names[from]));
+    return end(Outcome::bad_input,
+               fmt::format("peer {} was started with another --session; give all peers of a run the same",
+                           spec_.membership.names[from]));
   }
-  members_.merge(hello.status);
-  const bool knows_us = hello.heard_epoch == spec_.membership.epoch;
+  if (members_.merge(hello.status) || in_touch() != was_in_touch) broadcast_alive();
+  // An answer only where it tells something: answering every hello would keep two peers that wait for a third
+  // answering each other.
+  const bool linked_now = members_.linked(from) && !was_linked;
   const bool joined = from < hello.status.size() && hello.status[from] >= PeerStatus::present;
-  if (!knows_us || !joined) send_hello(from);
+  if (!members_.linked(from) || linked_now || (!joined && phase_ != Phase::joining)) send_hello(from);
   check_members();
 }
 
@@ -126,18 +133,21 @@ void Worker::handle(const FrameHeader& header, const ParcelBody& body) {
   }
 }
 
-// --- membership ---------------------------------------------------------------------------------------------------
+// --- membership
+// ---------------------------------------------------------------------------------------------------
 
 void Worker::check_members() {
   if (phase_ == Phase::over) return;
   const auto lost = members_.names_with(PeerStatus::lost), left = members_.names_with(PeerStatus::left);
   const auto missing = members_.names_with(PeerStatus::unknown);
   if (phase_ == Phase::joining && !left.empty() && !missing.empty())
-    return end(Outcome::lost_peer, fmt::format("peer {} gave up waiting for all to appear (--join-timeout there): missing {}",
-                                               fmt::join(left, ", "), fmt::join(missing, ", ")));
+    return end(Outcome::lost_peer,
+               fmt::format("peer {} gave up waiting for all to appear (--join-timeout there): missing {}",
+                           fmt::join(left, ", "), fmt::join(missing, ", ")));
   if (!lost.empty() || !left.empty()) {
-    const std::string what = !lost.empty() ? fmt::format("lost peer {} (no sign of life)", fmt::join(lost, ", "))
-                                           : fmt::format("peer {} left", fmt::join(left, ", "));
+    const std::string what = !lost.empty()
+                                 ? fmt::format("lost peer {} (no sign of life)", fmt::join(lost, ", "))
+                                 : fmt::format("peer {} left", fmt::join(left, ", "));
     return end(Outcome::lost_peer, fmt::format("{} in round {} of {}", what, round_, spec_.rounds));
   }
   if (phase_ == Phase::joining && members_.all_at_least(PeerStatus::present)) {
@@ -169,7 +179,8 @@ void Worker::interrupt() {
   end(Outcome::interrupted, fmt::format("interrupted in round {} of {}", round_, spec_.rounds));
 }
 
-// --- time ---------------------------------------------------------------------------------------------------------
+// --- time
+// ---------------------------------------------------------------------------------------------------------
 
 void Worker::on_timer() {
   const double now = env_.now();
@@ -183,7 +194,7 @@ void Worker::on_timer() {
     if (now >= acknowledge_at_ && link(p).owes_acknowledgement()) send_alive(p);
   }
   if (now >= acknowledge_at_) acknowledge_at_ = 0;
-  if (phase_ != Phase::joining && members_.find_lost(now)) broadcast_alive();
+  if (phase_ != Phase::joining && members_.find_lost(now, stuck())) broadcast_alive();
   if (phase_ == Phase::training && gradient_done_)  // what a peer that is gone has not sent never comes
     for (const PeerId p : members_.links())
       if (members_.gone_after_done(p, now) && exchange_->waits_for(p)) members_.set(p, PeerStatus::lost);
@@ -198,17 +209,19 @@ void Worker::on_timer() {
 }
 
 void Worker::join_overdue() {
-  const auto missing = members_.names_with(PeerStatus::unknown), apart = members_.names_with(PeerStatus::started);
-  end(Outcome::lost_peer,
-      fmt::format("not all peers appeared within {} s (--join-timeout): {} {}", spec_.membership.join_timeout_s,
-                  missing.empty() ? "not connected to all their neighbours:" : "missing",
-                  fmt::join(missing.empty() ? apart : missing, ", ")));
+  const auto missing = members_.names_with(PeerStatus::unknown),
+             apart = members_.names_with(PeerStatus::started);
+  end(Outcome::lost_peer, fmt::format("not all peers appeared within {} s (--join-timeout): {} {}",
+                                      spec_.membership.join_timeout_s,
+                                      missing.empty() ? "not connected to all their neighbours:" : "missing",
+                                      fmt::join(missing.empty() ? apart : missing, ", ")));
 }
 
 void Worker::schedule_wake() {
   const double now = env_.now();
   double next = next_alive_;
-  next = std::min(next, phase_ == Phase::joining ? std::min(next_hello_, members_.join_deadline()) : members_.next_deadline());
+  next = std::min(next, phase_ == Phase::joining ? std::min(next_hello_, members_.join_deadline())
+                                                 : members_.next_deadline());
   if (phase_ == Phase::draining) next = std::min(next, drain_until_);
   for (const PeerId p : members_.links()) {
     if (const auto due = link(p).resend_due(now, env_.backlog(p) > 0)) next = std::min(next, *due);
@@ -220,7 +233,13 @@ void Worker::schedule_wake() {
   env_.wake_at(next);
 }
 
-// --- rounds -------------------------------------------------------------------------------------------------------
+bool Worker::stuck() const {
+  return phase_ == Phase::training && gradient_done_ &&
+         env_.now() >= progress_at_ + spec_.membership.silence_timeout_s;
+}
+
+// --- rounds
+// -------------------------------------------------------------------------------------------------------
 
 void Worker::settle() {
   while (phase_ == Phase::training && gradient_done_ && unmixed_ == 0) end_round();
@@ -237,10 +256,12 @@ void Worker::begin_round() {
     return check_members();
   }
   gradient_done_ = false;
+  progress_at_ = env_.now();
   unmixed_ = spec_.plan.parcels.size();
   exchange_->begin_round(round_);
   Gradient gradient{round_, {}};
-  for (ParcelId p = 0; p < spec_.plan.parcels.size(); ++p) gradient.on_ready.push_back(exchange_->on_ready(round_, p));
+  for (ParcelId p = 0; p < spec_.plan.parcels.size(); ++p)
+    gradient.on_ready.push_back(exchange_->on_ready(round_, p));
   env_.data().submit(std::move(gradient));
 }
 
@@ -257,6 +278,7 @@ void Worker::end_round() {
 void Worker::mixed(ParcelId) {
   assert(unmixed_ > 0);
   --unmixed_;
+  progress_at_ = env_.now();
 }
 
 void Worker::saw_staleness(Round rounds) {
@@ -266,7 +288,8 @@ void Worker::saw_staleness(Round rounds) {
   result_.staleness_max = std::max(result_.staleness_max, rounds);
 }
 
-// --- the data plane's answers -------------------------------------------------------------------------------------
+// --- the data plane's answers
+// -------------------------------------------------------------------------------------
 
 void Worker::on_data(const DataEvent& event) {
   if (phase_ == Phase::over) return;
@@ -281,11 +304,13 @@ void Worker::handle(const Failed& e) { end(Outcome::failed, e.what); }
 
 void Worker::handle(const GradientDone& e) {
   gradient_done_ = true;
+  progress_at_ = env_.now();
   result_.rows += e.rows;
   since_.rows += e.rows;
   since_.loss += e.loss;
   ++since_.steps;
-  const auto last_epoch = static_cast<std::uint64_t>(std::min(std::ceil(spec_.rounds_per_epoch), static_cast<double>(spec_.rounds)));
+  const auto last_epoch = static_cast<std::uint64_t>(
+      std::min(std::ceil(spec_.rounds_per_epoch), static_cast<double>(spec_.rounds)));
   if (e.round + last_epoch >= spec_.rounds) {
     loss_sum_ += e.loss;
     ++loss_steps_;

@@ -1,6 +1,6 @@
 #pragma once
-// One peer's control: joins, trains round by round, notices who is gone, serves the others until all are done. A state
-// machine without threads, sockets, clock or files: events in, calls on Env out.
+// One peer's control: joins, trains round by round, notices who is gone, serves the others until all are
+// done. A state machine without threads, sockets, clock or files: events in, calls on Env out.
 #include <memory>
 #include <string>
 #include <vector>
@@ -15,28 +15,28 @@ namespace gossamer::node {
 struct WorkerSpec {
   Plan plan;
   MembershipSpec membership;
-  std::uint64_t job_id = 0;            ///< frames of another job are dropped
+  std::uint64_t job_id = 0;  ///< frames of another job are dropped
   std::uint64_t rounds = 0;
   double rounds_per_epoch = 1;
-  std::uint64_t evaluate_every = 0;    ///< rounds between test evaluations by this peer; 0 = none
+  std::uint64_t evaluate_every = 0;  ///< rounds between test evaluations by this peer; 0 = none
   double report_every_s = 0.5;
   double drain_timeout_s = 60;
-  double least_resend_s = 1;           ///< patience before a frame is resent
+  double least_resend_s = 1;  ///< patience before a frame is resent
 };
 
 enum class Outcome { running, finished, lost_peer, bad_input, failed, interrupted };
 
 struct WorkerResult {
   Outcome outcome = Outcome::running;
-  std::string message;                 ///< empty where finished
+  std::string message;  ///< empty where finished
   std::uint64_t rounds = 0;
-  std::uint64_t rows = 0;              ///< samples seen
-  double train_loss = 0;               ///< mean over the steps of the last epoch
-  double seconds = 0;                  ///< from the first round's start to the last round's end
+  std::uint64_t rows = 0;  ///< samples seen
+  double train_loss = 0;   ///< mean over the steps of the last epoch
+  double seconds = 0;      ///< from the first round's start to the last round's end
   double staleness_mean = 0;
   std::uint64_t staleness_max = 0;
-  LinkCounters traffic;                ///< over all links
-  std::uint64_t dropped_frames = 0;    ///< of strangers, other jobs, old epochs; malformed ones
+  LinkCounters traffic;              ///< over all links
+  std::uint64_t dropped_frames = 0;  ///< of strangers, other jobs, old epochs; malformed ones
 };
 
 class Worker final : public ExchangeHost {
@@ -95,11 +95,13 @@ class Worker final : public ExchangeHost {
   Link& link(PeerId peer) { return *links_[peer]; }
   /// All neighbours have heard this peer, and it them.
   bool in_touch() const { return members_.status(spec_.membership.self) >= PeerStatus::present; }
+  /// The round has waited for the others' messages for longer than silence may last.
+  bool stuck() const;
 
   WorkerSpec spec_;
   Env& env_;
   Membership members_;
-  std::vector<std::unique_ptr<Link>> links_;   ///< by peer; empty where there is no link
+  std::vector<std::unique_ptr<Link>> links_;  ///< by peer; empty where there is no link
   std::unique_ptr<Exchange> exchange_;
   WorkerResult result_;
   Phase phase_ = Phase::joining;
@@ -108,13 +110,14 @@ class Worker final : public ExchangeHost {
   std::size_t unmixed_ = 0;
   bool gradient_done_ = false;
   double started_ = 0, drain_until_ = 0;
+  double progress_at_ = 0;  ///< when the round last came further
   double next_hello_ = 0, next_alive_ = 0, acknowledge_at_ = 0;
 
-  double loss_sum_ = 0;                        ///< of the last epoch so far
+  double loss_sum_ = 0;  ///< of the last epoch so far
   std::uint64_t loss_steps_ = 0;
   double staleness_sum_ = 0;
   std::uint64_t staleness_count_ = 0;
-  struct Since {                               ///< since the last report
+  struct Since {  ///< since the last report
     double time = 0, loss = 0;
     std::uint64_t steps = 0, rows = 0, bytes_out = 0, bytes_in = 0;
     Round staleness = 0;

@@ -14,7 +14,7 @@ namespace {
 
 constexpr int kHandshake_ms = 1000, kHeartbeat_ms = 500, kHeartbeatTimeout_ms = 3000;
 constexpr int kReconnect_ms = 50, kReconnectMost_ms = 500, kLinger_ms = 1000;
-constexpr int kReceiveQueue = 64;              ///< frames of one connection that wait inside ZeroMQ
+constexpr int kReceiveQueue = 64;  ///< frames of one connection that wait inside ZeroMQ
 constexpr double kLongestPoll_s = 0.2;
 constexpr double kFlush_s = 1.0;
 /// Control frames (priority 0) repeat what they say: an old one that could not leave yet is worth nothing.
@@ -74,10 +74,11 @@ ZmqEnv::ZmqEnv(const ZmqSpec& spec)
   try {
     in.bind(spec_.bind);
   } catch (const zmq::error_t& e) {
-    const char* advice = e.num() == EADDRINUSE
-                             ? "another program listens there, perhaps a peer of an earlier run; end it, or choose other "
-                               "ports (--set base_port=…, or the peer's address in the topology file)"
-                             : "the bind address of a peer must be one of this machine, such as tcp://*:7001";
+    const char* advice =
+        e.num() == EADDRINUSE
+            ? "another program listens there, perhaps a peer of an earlier run; end it, or choose other "
+              "ports (--set base_port=…, or the peer's address in the topology file)"
+            : "the bind address of a peer must be one of this machine, such as tcp://*:7001";
     throw ConfigError(fmt::format("cannot listen on {}: {}; {}", spec_.bind, e.what(), advice));
   }
 }
@@ -127,8 +128,9 @@ void ZmqEnv::push_all() {
       while (!queue.empty()) {
         // ZeroMQ reads the bytes in place and lets go of them on its own thread
         auto* keep = new FrameBytes(queue.front());
-        zmq::message_t message(const_cast<std::byte*>((*keep)->data()), (*keep)->size(),
-                               [](void*, void* hint) { delete static_cast<FrameBytes*>(hint); }, keep);
+        zmq::message_t message(
+            const_cast<std::byte*>((*keep)->data()), (*keep)->size(),
+            [](void*, void* hint) { delete static_cast<FrameBytes*>(hint); }, keep);
         if (!out->socket.send(message, zmq::send_flags::dontwait)) break;
         queue.pop_front();
         --out->queued;
@@ -145,7 +147,8 @@ void ZmqEnv::receive_all(Worker& worker) {
     int parts = 0;
     for (bool more = identity.more(); more; more = body.more(), ++parts)
       if (!sockets_->in.recv(body)) break;
-    std::span<const std::byte> bytes(static_cast<const std::byte*>(body.data()), parts == 1 ? body.size() : 0);
+    std::span<const std::byte> bytes(static_cast<const std::byte*>(body.data()),
+                                     parts == 1 ? body.size() : 0);
     std::vector<std::uint64_t> aligned;  // small messages lie inside the message object, often not on 8 bytes
     if (reinterpret_cast<std::uintptr_t>(bytes.data()) % alignof(std::uint64_t) != 0) {
       aligned.resize((bytes.size() + 7) / 8);
@@ -177,7 +180,8 @@ void ZmqEnv::poll(Worker& worker, double until) {
     if (out->queued > 0) items.push_back({out->socket.handle(), 0, ZMQ_POLLOUT, 0});
   }
   const double wait = std::clamp(until - now_, 0.0, kLongestPoll_s);
-  if (zmq_poll(items.data(), static_cast<int>(items.size()), static_cast<long>(wait * 1000 + 0.999)) < 0 && errno != EINTR)
+  if (zmq_poll(items.data(), static_cast<int>(items.size()), static_cast<long>(wait * 1000 + 0.999)) < 0 &&
+      errno != EINTR)
     throw zmq::error_t();
   tick();
   read_monitors(worker);
@@ -196,11 +200,14 @@ void ZmqEnv::loop(Worker& worker, const std::function<bool()>& stop) {
   flush_queues(worker);
 }
 
-/// The last frames tell the others how this peer ended.
+/// The last frames tell the others how this peer ended; of one that finished they may still need the parcels,
+/// too.
 void ZmqEnv::flush_queues(Worker& worker) {
   const double until = now_ + kFlush_s;
+  const bool parcels_too = worker.result().outcome == Outcome::finished;
   const auto waiting = [&] {
     return std::any_of(sockets_->out.begin(), sockets_->out.end(), [&](const auto& out) {
+      if (parcels_too) return out->queued > 0 && worker.reachable(out->peer);
       const auto control = out->queue.find(0);
       return control != out->queue.end() && !control->second.empty() && worker.reachable(out->peer);
     });

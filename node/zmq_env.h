@@ -1,9 +1,10 @@
 #pragma once
-// The real world of one peer: ZeroMQ sockets, the clock, a compute thread. All but the floats runs on the caller's
-// thread; ZeroMQ has one I/O thread.
+// The real world of one peer: ZeroMQ sockets, the clock, a compute thread. All but the floats runs on the
+// caller's thread; ZeroMQ has one I/O thread.
 //
-// In: one ROUTER that the others connect to. Out: one DEALER a neighbour, so that a full connection is seen on that link
-// alone. A DEALER holds one frame at most (high-water mark 1); the rest wait here, ordered by priority.
+// In: one ROUTER that the others connect to. Out: one DEALER a neighbour, so that a full connection is seen
+// on that link alone. A DEALER holds one frame at most (high-water mark 1); the rest wait here, ordered by
+// priority.
 #include <chrono>
 #include <functional>
 #include <map>
@@ -17,8 +18,8 @@
 namespace gossamer::node {
 
 struct ZmqSpec {
-  std::string bind;                          ///< tcp://host:port or tcp://*:port
-  std::vector<std::string> addresses;        ///< of all peers; those of the links are connected to
+  std::string bind;                    ///< tcp://host:port or tcp://*:port
+  std::vector<std::string> addresses;  ///< of all peers; those of the links are connected to
 };
 
 /// Sockets of one peer. Throws ConfigError where it cannot listen (port in use, no such address).
@@ -30,8 +31,9 @@ class ZmqEnv final : public Env {
   std::function<void(const Report&)> on_report;
   std::function<void(const std::string&)> on_log;
 
-  /// Makes the worker and runs it until it has ended and its last frames are out. make_replica is given the number of
-  /// slots. `stop` is asked a few times a second and after every signal; true interrupts the worker.
+  /// Makes the worker and runs it until it has ended and its last frames are out. make_replica is given the
+  /// number of slots. `stop` is asked a few times a second and after every signal; true interrupts the
+  /// worker.
   WorkerResult run(WorkerSpec spec, const std::function<Replica(std::size_t slots)>& make_replica,
                    const std::function<bool()>& stop);
   /// After run: the peer's parameters.
@@ -42,8 +44,12 @@ class ZmqEnv final : public Env {
   void send(PeerId to, FrameBytes frame, std::uint32_t priority) override;
   std::size_t backlog(PeerId to) const override;
   DataPlane& data() override { return *data_; }
-  void report(const Report& r) override { if (on_report) on_report(r); }
-  void log(const std::string& line) override { if (on_log) on_log(line); }
+  void report(const Report& r) override {
+    if (on_report) on_report(r);
+  }
+  void log(const std::string& line) override {
+    if (on_log) on_log(line);
+  }
 
  private:
   struct Sockets;

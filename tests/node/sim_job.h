@@ -21,7 +21,8 @@ inline Settings operator+(Settings a, const Settings& b) {
   return a;
 }
 
-/// Four peers in a ring learn a softmax classifier of 3 blobs in 10 dimensions. settings overrule that, as --set does.
+/// Four peers in a ring learn a softmax classifier of 3 blobs in 10 dimensions. settings overrule that, as
+/// --set does.
 inline Job small_job(const Settings& settings) {
   const gossamer::test::Folder folder;
   const std::string path = folder.write("job.toml", R"(
@@ -94,7 +95,8 @@ struct Run {
 inline std::uint64_t digest_of(Job job, SimFaults faults = {}) {
   Run run(std::move(job), std::move(faults));
   run.go();
-  if (!run.all(Outcome::finished)) throw std::runtime_error("a peer did not finish: " + run.result.peers[0].message);
+  if (!run.all(Outcome::finished))
+    throw std::runtime_error("a peer did not finish: " + run.result.peers[0].message);
   return run.result.digest;
 }
 

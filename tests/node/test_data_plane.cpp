@@ -1,1 +1,237 @@
+// The replica on a thread of its own must do what it does at once in the simulator.
+#include <poll.h>
+
+#include <chrono>
+#include <deque>
+
 #include "gossamer_test/catch.h"
+#include "sim_job.h"
+#include "threaded_data_plane.h"
+
+using namespace gossamer;
+using namespace gossamer::node;
+using namespace gossamer::node::test;
+using gossamer::test::says;
+
+namespace {
+
+constexpr Slot kA = 2, kB = 3;
+
+Replica replica_of(const Prepared& prepared, std::size_t slots = 2) {
+  return make_replica(prepared, 0, make_objective(prepared), slots, false);
+}
+
+/// The events up to the count-th.
+std::vector<DataEvent> wait_for(ThreadedDataPlane& plane, std::size_t count) {
+  std::vector<DataEvent> events;
+  while (events.size() < count) {
+    pollfd fd{plane.event_fd(), POLLIN, 0};
+    if (::poll(&fd, 1, 20'000) != 1) throw std::runtime_error("no event within 20 s");
+    for (DataEvent& e : plane.take_events()) events.push_back(std::move(e));
+  }
+  return events;
+}
+
+/// Ops whose order shows in the result.
+std::vector<Op> tangled_ops(Range whole) {
+  std::vector<Op> ops;
+  for (int k = 0; k < 300; ++k) {
+    const float f = 0.25f + 0.001f * static_cast<float>(k);
+    ops.push_back(op::Combine{whole, kA, 0.9f, {{f, kParameters}, {-0.1f, kB}}});
+    ops.push_back(op::Combine{whole, kB, 0.8f, {{0.3f, kA}}});
+    ops.push_back(op::Combine{whole, kParameters, 1, {{0.01f, kB}, {-0.01f, kA}}});
+  }
+  return ops;
+}
+
+/// Peers of one run on this thread, each with a compute thread; frames go from hand to hand.
+class Room {
+ public:
+  explicit Room(const Prepared& prepared) {
+    for (PeerId p = 0; p < prepared.job.peers.size(); ++p)
+      peers_.push_back(std::make_unique<Peer>(*this, prepared, p));
+  }
+  void run() {
+    for (auto& p : peers_) p->worker.start();
+    while (!finished()) {
+      if (now() > 60) throw std::runtime_error("the run takes longer than a minute");
+      bool idle = true;
+      for (auto& p : peers_) idle = p->step() && idle;
+      if (idle) wait();
+    }
+    for (auto& p : peers_) p->plane.finish();
+  }
+  std::span<const float> parameters(PeerId p) { return peers_[p]->plane.finish().parameters(); }
+  Outcome outcome(PeerId p) const { return peers_[p]->worker.result().outcome; }
+
+ private:
+  struct Peer final : Env {
+    Peer(Room& r, const Prepared& prepared, PeerId self)
+        : room(r),
+          worker(worker_spec(prepared, self, self + 1, 0), *this),
+          plane(make_replica(prepared, self, make_objective(prepared), worker.slots(), true)) {}
+
+    double now() const override { return room.now(); }
+    void wake_at(double time) override { wake = time; }
+    void send(PeerId to, FrameBytes frame, std::uint32_t) override {
+      room.peers_[to]->inbox.push_back(std::move(frame));
+    }
+    std::size_t backlog(PeerId) const override { return 0; }
+    DataPlane& data() override { return plane; }
+    void report(const Report&) override {}
+    void log(const std::string&) override {}
+
+    /// Handles what waits; true where nothing did.
+    bool step() {
+      const auto events = plane.take_events();
+      for (const DataEvent& e : events) worker.on_data(e);
+      const std::size_t frames = inbox.size();
+      for (; !inbox.empty(); inbox.pop_front()) worker.on_frame(*inbox.front());
+      if (now() >= wake) worker.on_timer();
+      return events.empty() && frames == 0;
+    }
+
+    Room& room;
+    double wake = 0;
+    std::deque<FrameBytes> inbox;
+    Worker worker;
+    ThreadedDataPlane plane;
+  };
+
+  double now() const {
+    return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin_).count();
+  }
+  bool finished() const {
+    return std::all_of(peers_.begin(), peers_.end(), [](const auto& p) { return p->worker.finished(); });
+  }
+  void wait() {
+    std::vector<pollfd> fds;
+    for (auto& p : peers_) fds.push_back({p->plane.event_fd(), POLLIN, 0});
+    ::poll(fds.data(), fds.size(), 1);
+  }
+
+  std::chrono::steady_clock::time_point begin_ = std::chrono::steady_clock::now();
+  std::vector<std::unique_ptr<Peer>> peers_;
+};
+
+}  // namespace
+
+TEST_CASE("a thread runs ops in the order in which they came") {
+  const Prepared prepared = prepare(small_job({}));
+  const Range whole{0, prepared.initial.size()};
+  Replica inline_replica = replica_of(prepared);
+  ThreadedDataPlane plane(replica_of(prepared));
+  for (const Op& op : tangled_ops(whole)) {
+    inline_replica.run(op, [](DataEvent) {});
+    plane.submit(op);
+  }
+  const Replica& threaded = plane.finish();  // all of them are still run
+  for (const Slot slot : {kParameters, kA, kB})
+    CHECK(Run::same_bits(threaded.slot(slot), inline_replica.slot(slot)));
+}
+
+TEST_CASE("a thread answers with the same events and the same bits") {
+  const Prepared prepared =
+      prepare(small_job({"model.kind=mlp", "exchange.parcel=64", "optimizer.kind=adam"}));
+  const auto parcels = make_parcels(prepared.layers, 64);
+  Replica inline_replica = replica_of(prepared);
+  ThreadedDataPlane plane(replica_of(prepared));
+  for (Round t = 0; t < 20; ++t) {
+    Gradient gradient{t, {}};
+    for (ParcelId p = 0; p < parcels.size(); ++p)
+      gradient.on_ready.push_back({op::Update{parcels[p].range, t},
+                                   op::Combine{parcels[p].range, kParameters, 1, {{-1.0f, kGradient}}},
+                                   op::Encode{.range = parcels[p].range,
+                                              .src = kParameters,
+                                              .minus = kA,
+                                              .apply_to = kA,
+                                              .round = t,
+                                              .parcel = p}});
+    std::vector<DataEvent> expected;
+    inline_replica.run(
+        gradient, [&](DataEvent e) { expected.push_back(std::move(e)); }, [] {});
+    plane.submit(gradient);
+    const auto events = wait_for(plane, expected.size());
+    REQUIRE(events.size() == expected.size());
+    for (std::size_t k = 0; k < events.size(); ++k) {
+      REQUIRE(events[k].index() == expected[k].index());
+      if (const auto* e = std::get_if<Encoded>(&events[k]))
+        CHECK(*e->payload == *std::get<Encoded>(expected[k]).payload);
+      if (const auto* e = std::get_if<GradientDone>(&events[k]))
+        CHECK(e->loss == std::get<GradientDone>(expected[k]).loss);
+    }
+  }
+  CHECK(Run::same_bits(plane.finish().parameters(), inline_replica.parameters()));
+}
+
+TEST_CASE("evaluations are answered in turn") {
+  const Prepared prepared = prepare(small_job({}));
+  ThreadedDataPlane plane(replica_of(prepared));
+  plane.submit(Gradient{0, std::vector<std::vector<Op>>(1)});
+  plane.submit_evaluation(7);
+  const auto events = wait_for(plane, 3);
+  CHECK(std::holds_alternative<ParcelReady>(events[0]));
+  CHECK(std::holds_alternative<GradientDone>(events[1]));
+  CHECK(std::get<Evaluated>(events[2]).round == 7);
+}
+
+TEST_CASE("what goes wrong on the thread arrives as an event") {
+  const Prepared prepared = prepare(small_job({}));
+  {
+    ThreadedDataPlane plane(replica_of(prepared));
+    const auto garbage = std::make_shared<const std::vector<std::byte>>(20, std::byte{1});
+    plane.submit(op::DecodeAdd{{0, 16}, kA, 1, garbage});
+    CHECK(says(std::get<Failed>(wait_for(plane, 1)[0]).what, "not a payload"));
+    plane.submit(op::Combine{{0, 16}, kA, 0, {}});
+    plane.finish();  // nothing waits for an answer that cannot come
+  }
+  ThreadedDataPlane plane(replica_of(prepared));
+  for (int k = 0; k < 2; ++k) plane.submit(op::Combine{{0, prepared.initial.size()}, kParameters, 1e30f, {}});
+  plane.submit(Gradient{0, std::vector<std::vector<Op>>(1)});
+  const auto events = wait_for(plane, 2);
+  CHECK(says(std::get<Failed>(events.back()).what, "loss became"));
+}
+
+TEST_CASE("a thread that has nothing to do ends at once") {
+  const Prepared prepared = prepare(small_job({}));
+  for (int k = 0; k < 50; ++k) ThreadedDataPlane plane(replica_of(prepared));
+  ThreadedDataPlane plane(replica_of(prepared));
+  plane.submit(Gradient{0, std::vector<std::vector<Op>>(1)});
+  plane.finish();
+  plane.finish();
+  CHECK(plane.take_events().size() <= 2);
+}
+
+TEST_CASE("peers with threads learn the same bits as simulated ones") {
+  const std::vector<Settings> methods{
+      {"exchange.method=choco", "exchange.codec=onebit_scaled"},
+      {"exchange.method=choco", "exchange.codec=qsgd:bits=4,norm=max", "graph.kind=star"},
+      {"exchange.method=dpsgd", "exchange.codec=dense"},
+      {"exchange.method=dpsgd", "exchange.codec=dense", "exchange.overlap=true"},
+      {"exchange.method=allreduce", "exchange.codec=dense"},
+      {"exchange.method=allreduce", "exchange.codec=onebit_scaled", "graph.kind=full"},
+  };
+  for (const Settings& method : methods) {
+    Run simulated(
+        small_job(method + Settings{"model.kind=mlp", "exchange.parcel=32", "optimizer.kind=momentum"}));
+    REQUIRE(simulated.go().all(Outcome::finished));
+    Room room(simulated.prepared);
+    room.run();
+    INFO(method[0] << " " << method[1]);
+    for (PeerId p = 0; p < 4; ++p) {
+      CHECK(room.outcome(p) == Outcome::finished);
+      CHECK(Run::same_bits(room.parameters(p), simulated.simulation.parameters(p)));
+    }
+  }
+}
+
+TEST_CASE("peers with threads finish without a bound on staleness") {
+  for (const char* method : {"choco", "dpsgd"}) {
+    const Prepared prepared =
+        prepare(small_job({std::string("exchange.method=") + method, "exchange.codec=dense", "run.rounds=100",
+                           "exchange.staleness=unbounded"}));
+    Room room(prepared);
+    room.run();
+    for (PeerId p = 0; p < 4; ++p) CHECK(room.outcome(p) == Outcome::finished);
+  }
+}

@@ -18,8 +18,7 @@ Vectors mixed(const Matrix& w, const Vectors& v) {
   for (std::size_t i = 0; i < v.size(); ++i)
     for (std::size_t k = 0; k < v[0].size(); ++k) {
       double sum = 0;
-      for (std::size_t j = 0; j < v.size(); ++j)
-        sum += w[i * v.size() + j] * static_cast<double>(v[j][k]);
+      for (std::size_t j = 0; j < v.size(); ++j) sum += w[i * v.size() + j] * static_cast<double>(v[j][k]);
       out[i][k] = static_cast<float>(sum);
     }
   return out;
@@ -172,8 +171,8 @@ TEST_CASE("dpsgd on static graphs is W times x minus u") {
 
 TEST_CASE("dpsgd on a time-varying graph uses the matrix of the round") {
   for (const std::size_t peers : {4U, 6U})
-    check_dpsgd(small_job(kDpsgd + Settings{"peers=" + std::to_string(peers), "graph.kind=one_peer_exponential",
-                                            "run.rounds=11"}),
+    check_dpsgd(small_job(kDpsgd + Settings{"peers=" + std::to_string(peers),
+                                            "graph.kind=one_peer_exponential", "run.rounds=11"}),
                 [&](Round t) { return one_peer_exponential(peers, t); });
 }
 
@@ -192,9 +191,11 @@ TEST_CASE("dpsgd weighs neighbours by their samples where the job says so") {
 
 TEST_CASE("dpsgd with overlap is W times x minus the own u") {
   const Settings overlap{"exchange.overlap=true"};
-  check_dpsgd(small_job(kDpsgd + overlap), [](Round) { return ring(4); }, true);
-  check_dpsgd(small_job(kDpsgd + overlap + Settings{"graph.kind=one_peer_exponential", "peers=6"}),
-              [](Round t) { return one_peer_exponential(6, t); }, true);
+  check_dpsgd(
+      small_job(kDpsgd + overlap), [](Round) { return ring(4); }, true);
+  check_dpsgd(
+      small_job(kDpsgd + overlap + Settings{"graph.kind=one_peer_exponential", "peers=6"}),
+      [](Round t) { return one_peer_exponential(6, t); }, true);
 }
 
 TEST_CASE("choco with the dense codec is its formula") {
@@ -256,7 +257,9 @@ TEST_CASE("allreduce with a codec leaves all peers identical to the bit") {
       INFO(codec << ", " << peers << " peers");
       const Settings settings = allreduce(peers, codec) + Settings{"run.rounds=200", "exchange.parcel=32"};
       Run equal(small_job(settings));
-      equal.go(); INFO(equal.result.peers[0].message); CHECK(equal.all(Outcome::finished));
+      equal.go();
+      INFO(equal.result.peers[0].message);
+      CHECK(equal.all(Outcome::finished));
       CHECK(equal.peers_identical());
       CHECK(largest_difference(equal.simulation.parameters(0), equal.prepared.initial) > 0.01);
       Run weighted(with_batches(small_job(settings), unequal(peers)));
@@ -271,7 +274,6 @@ TEST_CASE("without messages every peer trains by itself") {
   REQUIRE(run.all(Outcome::finished));
   PlainPeers plain(run.prepared);
   for (Round t = 0; t < run.prepared.rounds; ++t) subtract(plain.x, plain.steps(t));
-  for (PeerId p = 0; p < plain.peers(); ++p)
-    CHECK(Run::same_bits(run.simulation.parameters(p), plain.x[p]));
+  for (PeerId p = 0; p < plain.peers(); ++p) CHECK(Run::same_bits(run.simulation.parameters(p), plain.x[p]));
   CHECK(run.result.peers[0].traffic.data_bytes_out == 0);
 }

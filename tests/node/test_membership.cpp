@@ -135,7 +135,8 @@ TEST_CASE("knowledge of peers only grows") {
 TEST_CASE("the join time-out names who is missing and nobody else") {
   for (const char* graph : {"ring", "star", "full"})
     for (const PeerId missing : {1U, 5U}) {
-      Run run(small_job({"peers=6", "run.join_timeout=2", std::string("graph.kind=") + graph}), {1, {{missing, 0}}});
+      Run run(small_job({"peers=6", "run.join_timeout=2", std::string("graph.kind=") + graph}),
+              {1, {{missing, 0}}});
       run.go();
       for (PeerId p = 0; p < 6; ++p) {
         if (p == missing) continue;

@@ -1,1 +1,154 @@
+#include "exchange.h"
 #include "gossamer_test/catch.h"
+#include "sim_job.h"
+
+using namespace gossamer;
+using namespace gossamer::node;
+using namespace gossamer::node::test;
+using gossamer::test::says;
+
+namespace {
+
+/// Why the job is refused; empty where it is not.
+std::string refusal(const Settings& settings) {
+  try {
+    make_plan(small_job(settings), 0);
+  } catch (const ConfigError& e) {
+    return e.what();
+  }
+  return {};
+}
+
+Settings job_of(const std::string& method, const std::string& graph, const std::string& codec) {
+  return {"peers=6", "exchange.method=" + method, "graph.kind=" + graph, "exchange.codec=" + codec};
+}
+
+struct Row {
+  const char *method, *graph, *codec;
+  Settings more;
+  const char* refused;  ///< what the message says; empty: accepted
+};
+
+const char* const kDense = "dense";
+const char* const kOnebit = "onebit_scaled";
+
+}  // namespace
+
+TEST_CASE("methods are accepted where they are sound and refused with a reason elsewhere") {
+  const Settings uniform{"graph.weights=uniform"}, undirected{"graph.directed=false"},
+      overlap{"exchange.overlap=true"}, bounded{"exchange.staleness=4"},
+      never{"exchange.staleness=unbounded"}, samples{"exchange.aggregate=samples"};
+  const std::vector<Row> rows{
+      {"none", "ring", kOnebit, {}, ""},
+      {"none", "one_peer_exponential", kDense, never, ""},
+      {"none", "ring", kDense, overlap, "exchange.overlap"},
+
+      {"allreduce", "ring", kDense, {}, ""},
+      {"allreduce", "full", kDense, {}, ""},
+      {"allreduce", "full", kOnebit, {}, ""},
+      {"allreduce", "full", "qsgd:bits=2", {}, ""},
+      {"allreduce", "full", "topk", samples, ""},
+      {"allreduce", "ring", kOnebit, {}, "an edge between every two peers"},
+      {"allreduce", "ring", "fp16", {}, "an edge between every two peers"},
+      {"allreduce", "star", kDense, {}, "lacks one of its edges"},
+      {"allreduce", "one_peer_exponential", kDense, {}, "lacks one of its edges"},
+      {"allreduce", "one_peer_exponential", kOnebit, {}, "an edge between every two peers"},
+      {"allreduce", "ring", kDense, bounded, "staleness = 0"},
+      {"allreduce", "full", kOnebit, never, "staleness = 0"},
+      {"allreduce", "ring", kDense, overlap, "exchange.overlap"},
+
+      {"dpsgd", "ring", kDense, {}, ""},
+      {"dpsgd", "star", kDense, never, ""},
+      {"dpsgd", "full", kDense, overlap, ""},
+      {"dpsgd", "ring", kDense, overlap + bounded, ""},
+      {"dpsgd", "random_regular", kDense, bounded, ""},
+      {"dpsgd", "exponential", kDense, {}, ""},
+      {"dpsgd", "one_peer_exponential", kDense, {}, ""},
+      {"dpsgd", "one_peer_exponential", kDense, never, ""},
+      {"dpsgd", "ring", kOnebit, {}, "do not converge under a lossy codec"},
+      {"dpsgd", "ring", "fp16", {}, "method 'choco' for compressed gossip"},
+      {"dpsgd", "star", kDense, uniform, "columns sum to 1"},
+      {"dpsgd", "ring", kDense, uniform, ""},
+      {"dpsgd", "star", kDense, uniform + samples, ""},
+
+      {"choco", "ring", kOnebit, {}, ""},
+      {"choco", "star", "topk", bounded, ""},
+      {"choco", "full", "qsgd:bits=4,norm=max", never, ""},
+      {"choco", "ring", kDense, {}, ""},
+      {"choco", "exponential", kOnebit, undirected, ""},
+      {"choco", "ring", kOnebit, overlap, "exchange.overlap"},
+      {"choco", "exponential", kOnebit, {}, "symmetric mixing matrix"},
+      {"choco", "star", kOnebit, uniform, "symmetric mixing matrix"},
+      {"choco", "one_peer_exponential", kOnebit, {}, "time-varying graph"},
+      {"choco", "ring", "qsgd:bits=2,norm=max", {}, "contractive codec"},
+      {"choco", "ring", "qsgd:bits=4,norm=l2,bucket=4096", {}, "contractive codec"},
+  };
+  for (const Row& row : rows) {
+    const std::string said = refusal(job_of(row.method, row.graph, row.codec) + row.more);
+    INFO(row.method << " on " << row.graph << " with " << row.codec << ": " << said);
+    if (*row.refused == 0)
+      CHECK(said.empty());
+    else
+      CHECK(says(said, row.refused));
+  }
+}
+
+TEST_CASE("a refusal names the job file") {
+  CHECK(says(refusal(job_of("dpsgd", "ring", "onebit")), "job.toml: "));
+}
+
+TEST_CASE("every method of the table can be made") {
+  CHECK(method_table().size() == 4);
+  for (const auto& row : method_table()) {
+    CHECK(refusal({std::string("exchange.method=") + row.name, "exchange.codec=dense"}).empty());
+    CHECK(std::string(row.help).size() > 10);
+  }
+}
+
+TEST_CASE("the plan holds each peer's share of the samples") {
+  const Plan plan = make_plan(with_batches(small_job({}), {8, 16, 8, 32}), 2);
+  CHECK(plan.sample_share == std::vector<double>{0.125, 0.25, 0.125, 0.5});
+  CHECK(plan.self == 2);
+}
+
+TEST_CASE("weights by samples are renormalised rows") {
+  const Plan plan = make_plan(with_batches(small_job({"exchange.aggregate=samples"}), {8, 16, 8, 32}), 0);
+  const auto& w = plan.schedule.at(0);  // ring of four: 1/3 each before
+  CHECK(w.self_weight(0) == Approx(8.0 / 56));
+  CHECK(w.in(0)[0].weight == Approx(16.0 / 56));
+  CHECK(w.in(0)[1].weight == Approx(32.0 / 56));
+}
+
+TEST_CASE("gamma is the job's or else the codec's") {
+  CHECK(make_plan(small_job({"exchange.gamma=0.25"}), 0).gamma == 0.25);
+  CHECK(make_plan(small_job({"exchange.codec=dense"}), 0).gamma == 1);
+  CHECK(make_plan(small_job({"exchange.codec=onebit_scaled"}), 0).gamma == 0.5);
+  CHECK(make_plan(small_job({"exchange.codec=topk:density=0.01"}), 0).gamma < 0.2);
+}
+
+TEST_CASE("parcels cover every layer once") {
+  const std::vector<optim::Layer> layers{{"a", 0, 33, {}}, {"b", 48, 16, {}}, {"c", 64, 1000, {}}};
+  for (const std::size_t largest : {16U, 32U, 100U, 1U << 20}) {
+    std::vector<int> covered(1064, 0);
+    for (const Parcel& p : make_parcels(layers, largest)) {
+      CHECK(p.range.size > 0);
+      CHECK(p.range.size <= (largest + 15) / 16 * 16);
+      CHECK(p.range.begin % 16 == 0);
+      for (std::size_t i = 0; i < p.range.size; ++i) ++covered[p.range.begin + i];
+    }
+    for (std::size_t i = 0; i < covered.size(); ++i) CHECK(covered[i] == (i < 33 || i >= 48 ? 1 : 0));
+  }
+}
+
+TEST_CASE("slices cover a range once and some may be empty") {
+  for (const std::size_t size : {1U, 15U, 16U, 17U, 100U, 1000U})
+    for (const std::size_t count : {1U, 2U, 3U, 7U, 64U}) {
+      std::size_t next = 32;
+      for (std::size_t s = 0; s < count; ++s) {
+        const Range r = slice_of({32, size}, s, count);
+        CHECK(r.begin == next);
+        next += r.size;
+      }
+      CHECK(next == 32 + size);
+    }
+}

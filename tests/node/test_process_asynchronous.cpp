@@ -1,4 +1,5 @@
 // Peers of different speed that do not wait for each other.
+#include <csignal>
 #include <iostream>
 #include <map>
 #include <nlohmann/json.hpp>
@@ -20,7 +21,7 @@ std::string uneven_job(const Ports& ports, const std::string& staleness, std::ui
          "[model]\nkind = \"mlp\"\nhidden = [128]\n[data]\nfeatures = 64\nrows = 8192\nsplit = "
          "\"with_replacement\"\n" +
          "[optimizer]\nbatch = 16\n[exchange]\nmethod = \"choco\"\nstaleness = " + staleness +
-         "\n[run]\nthreads = 1\nrounds = " + std::to_string(rounds) + "\n";
+         "\n[run]\nthreads = 1\nevaluate_every = 0\nrounds = " + std::to_string(rounds) + "\n";
 }
 
 std::map<std::string, json> results_of(Peers& peers) {
@@ -73,7 +74,7 @@ TEST_CASE("the drain time-out bounds how long a peer serves the others") {
   const Folder folder;
   const Ports ports(3);
   folder.write("job.toml", uneven_job(ports, "\"unbounded\"", 300));
-  Peers peers(folder, "job.toml", 3, {"--records", "--drain-timeout", "0.5"});
+  Peers peers(folder, "job.toml", 3, {"--records", "--drain-timeout", "0.2"});
   peers.start_all();
   REQUIRE(peers.train_within(30));
   const bool fast_ended = peers[0].wait(60).has_value();
@@ -81,6 +82,23 @@ TEST_CASE("the drain time-out bounds how long a peer serves the others") {
   CHECK(!peers[1].status());  // still trains
   CHECK(says(peers[0].err(), "not waiting any longer for peer1 (--drain-timeout)"));
   for (std::size_t i = 0; i < 3; ++i) {
+    const auto status = peers[i].wait(60);
+    INFO("peer" << i << "\n" << peers[i].err());
+    CHECK(status == 0);
+  }
+}
+
+TEST_CASE("a finished peer that dies is no loss to those that need nothing of it") {
+  const Folder folder;
+  const Ports ports(3);
+  folder.write("job.toml", uneven_job(ports, "\"unbounded\"", 300));
+  Peers peers(folder, "job.toml", 3, {"--records"});
+  peers.start_all();
+  REQUIRE(peers.train_within(30));
+  REQUIRE(wait_until(30, [&] { return peers[0].out().find("\"round\":300,") != std::string::npos; }));
+  peers[0].signal(SIGKILL);
+  REQUIRE(!peers[1].status());  // still trains
+  for (std::size_t i : {1, 2}) {
     const auto status = peers[i].wait(60);
     INFO("peer" << i << "\n" << peers[i].err());
     CHECK(status == 0);

@@ -1,1 +1,200 @@
+#include "replica.h"
+
 #include "gossamer_test/catch.h"
+#include "sim_job.h"
+
+using namespace gossamer;
+using namespace gossamer::node;
+using namespace gossamer::node::test;
+using gossamer::test::says;
+
+namespace {
+
+constexpr Slot kA = 2, kB = 3;
+
+/// A replica with two slots beside x and g, and what it posted.
+struct Fixture {
+  explicit Fixture(const Settings& settings = {})
+      : prepared(prepare(small_job(settings))),
+        replica(make_replica(prepared, 0, make_objective(prepared), 2, false)),
+        whole{0, prepared.initial.size()} {}
+
+  void run(const Op& op) {
+    replica.run(op, [this](DataEvent e) { posted.push_back(std::move(e)); });
+  }
+  void run(const Gradient& gradient) {
+    replica.run(
+        gradient, [this](DataEvent e) { posted.push_back(std::move(e)); }, [this] { ++layers; });
+  }
+  Payload dense(Range range, Slot slot) {
+    run(op::Encode{
+        .range = range, .src = slot, .minus = {}, .apply_to = {}, .exact = true, .round = 0, .parcel = 0});
+    return std::get<Encoded>(posted.back()).payload;
+  }
+  float at(Slot slot, std::size_t i) const { return replica.slot(slot)[i]; }
+
+  Prepared prepared;
+  Replica replica;
+  Range whole;
+  std::vector<DataEvent> posted;
+  int layers = 0;
+};
+
+std::string error_of(Fixture& f, const Op& op) {
+  try {
+    f.run(op);
+  } catch (const std::exception& e) {
+    return e.what();
+  }
+  return {};
+}
+
+}  // namespace
+
+TEST_CASE("slots start as copies of the initial parameters and the gradient as zero") {
+  Fixture f;
+  CHECK(Run::same_bits(f.replica.parameters(), f.prepared.initial));
+  CHECK(Run::same_bits(f.replica.slot(kB), f.prepared.initial));
+  for (const float g : f.replica.slot(kGradient)) CHECK(g == 0);
+}
+
+TEST_CASE("combine scales and adds its terms in order within the range") {
+  Fixture f;
+  const float x = f.at(kParameters, 17), outside = f.at(kA, 16);
+  f.run(op::Combine{{17, 3}, kA, 0.5f, {{2.0f, kParameters}, {-1.0f, kB}}});
+  CHECK(f.at(kA, 17) == (0.5f * x + 2.0f * x) - 1.0f * x);
+  CHECK(f.at(kA, 16) == outside);
+  CHECK(f.at(kA, 20) == f.prepared.initial[20]);
+  f.run(op::Combine{f.whole, kA, 0, {}});
+  for (const float v : f.replica.slot(kA)) CHECK(v == 0);
+
+  // 1 + 1e8 − 1e8 depends on the order
+  f.run(op::Combine{{0, 1}, kA, 0, {}});
+  f.run(op::Combine{{0, 1}, kA, 1, {{1.0f, kB}, {1e12f, kB}, {-1e12f, kB}}});
+  const float b = f.at(kB, 0);
+  CHECK(f.at(kA, 0) == (b + 1e12f * b) + -1e12f * b);
+}
+
+TEST_CASE("zero times what is not finite is zero") {
+  Fixture f;
+  f.run(op::Combine{{0, 1}, kA, 1, {{3e38f, kB}, {3e38f, kB}, {3e38f, kB}, {3e38f, kB}}});
+  f.run(op::Combine{{0, 1}, kA, 1e30f, {}});
+  f.run(op::Combine{{0, 1}, kA, 1e30f, {}});
+  REQUIRE_FALSE(std::isfinite(f.at(kA, 0)));
+  f.run(op::Combine{{0, 1}, kA, 0, {}});
+  CHECK(f.at(kA, 0) == 0);
+}
+
+TEST_CASE("encode answers with its tag and decode adds with a weight") {
+  Fixture f;
+  f.run(op::Combine{f.whole, kA, 0, {}});
+  const Payload payload = f.dense({0, 32}, kParameters);
+  f.run(op::DecodeAdd{{0, 32}, kA, 0.5f, payload});
+  for (std::size_t i = 0; i < 32; ++i) CHECK(f.at(kA, i) == 0.5f * f.at(kParameters, i));
+  CHECK(f.at(kA, 32) == 0);
+
+  f.run(op::Encode{
+      .range = {16, 16}, .src = kParameters, .minus = {}, .apply_to = {}, .round = 7, .parcel = 3, .tag = 9});
+  const auto& e = std::get<Encoded>(f.posted.back());
+  CHECK(e.round == 7);
+  CHECK(e.parcel == 3);
+  CHECK(e.tag == 9);
+  CHECK(e.entries == 16);
+  CHECK(compress::inspect(*e.payload).codec == "onebit_scaled");
+}
+
+TEST_CASE("encode of a difference is applied as the receiver decodes it") {
+  Fixture f;
+  f.run(op::Combine{f.whole, kB, 0, {}});
+  f.run(op::Combine{f.whole, kA, 0, {}});
+  f.run(
+      op::Encode{.range = f.whole, .src = kParameters, .minus = kA, .apply_to = kA, .round = 0, .parcel = 0});
+  f.run(op::DecodeAdd{f.whole, kB, 1, std::get<Encoded>(f.posted.back()).payload});
+  CHECK(Run::same_bits(f.replica.slot(kA), f.replica.slot(kB)));
+  CHECK(largest_difference(f.replica.slot(kA), f.replica.parameters()) > 0);
+}
+
+TEST_CASE("feedback keeps what was not sent for each number and range apart") {
+  Fixture f({"exchange.codec=topk:density=0.1"});
+  const auto encode = [&](int number, Range range) {
+    f.run(op::Encode{.range = range,
+                     .src = kParameters,
+                     .minus = {},
+                     .apply_to = {},
+                     .feedback = number,
+                     .round = 0,
+                     .parcel = 0});
+    return *std::get<Encoded>(f.posted.back()).payload;
+  };
+  const Range first{0, 16}, second{16, 16}, empty{16, 0};
+  const auto once = encode(0, first);
+  CHECK(encode(1, first) == once);
+  CHECK(encode(0, first) != once);
+  encode(0, empty);  // begins where another range begins
+  encode(0, second);
+  encode(0, empty);
+}
+
+TEST_CASE("a gradient runs each layer's ops and then says that it is ready") {
+  Fixture f({"model.kind=mlp", "exchange.parcel=64"});
+  const auto parcels = make_parcels(f.prepared.layers, 64);
+  REQUIRE(parcels.size() > 2);
+  Gradient gradient{5, {}};
+  for (ParcelId p = 0; p < parcels.size(); ++p)
+    gradient.on_ready.push_back({op::Update{parcels[p].range, 5},
+                                 op::Combine{parcels[p].range, kParameters, 1, {{-1.0f, kGradient}}},
+                                 op::Encode{.range = parcels[p].range,
+                                            .src = kParameters,
+                                            .minus = {},
+                                            .apply_to = {},
+                                            .round = 5,
+                                            .parcel = p}});
+  f.run(gradient);
+  REQUIRE(f.posted.size() == 2 * parcels.size() + 1);
+  for (std::size_t k = 0; k < parcels.size(); ++k) {
+    const auto parcel = static_cast<ParcelId>(parcels.size() - 1 - k);  // last layer first
+    CHECK(std::get<Encoded>(f.posted[2 * k]).parcel == parcel);
+    CHECK(std::get<ParcelReady>(f.posted[2 * k + 1]).parcel == parcel);
+  }
+  const auto& done = std::get<GradientDone>(f.posted.back());
+  CHECK(done.round == 5);
+  CHECK(done.rows == 8);
+  CHECK(done.loss > 0);
+  CHECK(f.layers == static_cast<int>(f.prepared.layers.size()));
+  CHECK(largest_difference(f.replica.parameters(), f.prepared.initial) > 0);
+}
+
+TEST_CASE("evaluation covers the test set") {
+  Fixture f;
+  f.replica.evaluate(3, [&](DataEvent e) { f.posted.push_back(std::move(e)); });
+  const auto& e = std::get<Evaluated>(f.posted.back());
+  CHECK(e.round == 3);
+  CHECK(e.test.rows == 32);
+}
+
+TEST_CASE("a diverged run says what to do") {
+  Fixture f;
+  f.run(op::Combine{f.whole, kParameters, 1e30f, {}});
+  f.run(op::Combine{f.whole, kParameters, 1e30f, {}});
+  const op::Encode encode{
+      .range = f.whole, .src = kParameters, .minus = {}, .apply_to = {}, .round = 4, .parcel = 0};
+  const std::string encoding = error_of(f, encode);
+  CHECK(says(encoding, "in round 4"));
+  CHECK(says(encoding, "lower optimizer.learning_rate"));
+  std::string message;
+  try {
+    f.run(Gradient{4, std::vector<std::vector<Op>>(1)});
+  } catch (const std::exception& e) {
+    message = e.what();
+  }
+  CHECK(says(message, "loss became"));
+  CHECK(says(message, "lower optimizer.learning_rate"));
+}
+
+TEST_CASE("a payload that does not fit is refused") {
+  Fixture f;
+  const Payload payload = f.dense({0, 16}, kParameters);
+  CHECK(says(error_of(f, op::DecodeAdd{{0, 32}, kA, 1, payload}), "holds 16 entries, expected 32"));
+  const auto garbage = std::make_shared<const std::vector<std::byte>>(20, std::byte{1});
+  CHECK(says(error_of(f, op::DecodeAdd{{0, 16}, kA, 1, garbage}), "not a payload"));
+}

@@ -89,8 +89,8 @@ class Histories {
 TEST_CASE("nobody runs further ahead than the bound") {
   for (const Settings& method : methods())
     for (const std::uint64_t bound : {1U, 2U, 5U}) {
-      Job job = small_job(method + Settings{"sim.step_jitter=0.9", "run.rounds=60", "sim.loss=0.02",
-                                            "sim.jitter=0.01"});
+      Job job = small_job(
+          method + Settings{"sim.step_jitter=0.9", "run.rounds=60", "sim.loss=0.02", "sim.jitter=0.01"});
       job.exchange.staleness = bound;
       job.sim.slow = {{"peer2", 4.0}};
       Run run(job);
@@ -151,9 +151,10 @@ TEST_CASE("a time-varying graph may be asynchronous") {
 TEST_CASE("asynchronous runs come near the optimum") {
   for (const char* staleness : {"0", "4", "unbounded"})
     for (const Settings& method : methods()) {
-      Job job = small_job(method + Settings{"model.kind=quadratic", "data.rows=4096", "optimizer.batch=256",
-                                            "optimizer.learning_rate=0.1", "run.rounds=1500", "sim.jitter=0.004",
-                                            std::string("exchange.staleness=") + staleness});
+      Job job =
+          small_job(method + Settings{"model.kind=quadratic", "data.rows=4096", "optimizer.batch=256",
+                                      "optimizer.learning_rate=0.1", "run.rounds=1500", "sim.jitter=0.004",
+                                      std::string("exchange.staleness=") + staleness});
       job.sim.slow = {{"peer1", 3.0}};
       Run run(job);
       INFO(method[0] << " " << method[1] << ", staleness " << staleness);
@@ -168,8 +169,9 @@ TEST_CASE("asynchronous runs come near the optimum") {
     }
 }
 
-// A delta that comes after the receiver's last round is not absorbed any more. What was absorbed must be all that
-// the sender's estimate for this link had gone through up to then, and all of it where the sender was long done.
+// A delta that comes after the receiver's last round is not absorbed any more. What was absorbed must be all
+// that the sender's estimate for this link had gone through up to then, and all of it where the sender was
+// long done.
 TEST_CASE("estimates of asynchronous neighbours are theirs to the bit") {
   std::size_t skipped = 0;
   for (const char* staleness : {"3", "unbounded"})

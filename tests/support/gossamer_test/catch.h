@@ -8,9 +8,9 @@ using Catch::Approx;
 #endif
 
 /// Leaves the running test with a message; for what this machine lacks (a GPU, a data set).
-#define GOSSAMER_SKIP(message)  \
-  do {                          \
-    WARN("skipped: " message);  \
-    SUCCEED();                  \
-    return;                     \
+#define GOSSAMER_SKIP(message) \
+  do {                         \
+    WARN("skipped: " message); \
+    SUCCEED();                 \
+    return;                    \
   } while (false)

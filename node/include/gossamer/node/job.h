@@ -23,10 +23,10 @@ class ConfigError : public std::runtime_error {
 
 struct PeerEntry {
   std::string name;
-  std::string address;         ///< how others reach it: tcp://host:port
-  std::string bind;            ///< where it listens; default: address
+  std::string address;  ///< how others reach it: tcp://host:port
+  std::string bind;     ///< where it listens; default: address
   std::string device = "cpu";
-  std::size_t batch = 0;       ///< rows per step; 0 in the file = optimizer.batch, filled in when loaded
+  std::size_t batch = 0;  ///< rows per step; 0 in the file = optimizer.batch, filled in when loaded
 };
 
 /// What the simulator should know of one link (both directions).
@@ -38,42 +38,42 @@ struct LinkEntry {
 
 struct ExchangeSection {
   std::string method = "choco";
-  std::string codec = "onebit_scaled";           ///< canonical spec after loading
-  std::optional<std::uint64_t> staleness = 0;    ///< rounds; empty = unbounded
-  std::optional<double> gamma;                   ///< consensus step of choco; empty = the codec's default
-  std::string aggregate = "weighted";            ///< weighted (mixing matrix) or samples
-  bool overlap = false;                          ///< dpsgd: W X − U, computing while x travels
-  std::size_t parcel = 4u << 20;                 ///< largest parcel, entries; larger layers are sliced
+  std::string codec = "onebit_scaled";         ///< canonical spec after loading
+  std::optional<std::uint64_t> staleness = 0;  ///< rounds; empty = unbounded
+  std::optional<double> gamma;                 ///< consensus step of choco; empty = the codec's default
+  std::string aggregate = "weighted";          ///< weighted (mixing matrix) or samples
+  bool overlap = false;                        ///< dpsgd: W X − U, computing while x travels
+  std::size_t parcel = 4u << 20;               ///< largest parcel, entries; larger layers are sliced
 };
 
 struct RunSection {
   double epochs = 10;
-  std::uint64_t rounds = 0;        ///< > 0: instead of epochs
+  std::uint64_t rounds = 0;  ///< > 0: instead of epochs
   std::uint64_t seed = 1;
-  double evaluate_every = 1;       ///< epochs between test evaluations by the first peer; 0 = only at the end
-  double report_every = 0.5;       ///< seconds between a peer's reports
-  double join_timeout = 60;        ///< seconds to wait for all peers to appear
-  double drain_timeout = 60;       ///< seconds a finished peer serves the others
-  double silence_timeout = 4;      ///< seconds without a sign of life after which a peer counts as lost
-  int threads = 0;                 ///< compute threads of one peer; 0 = cores / peers on this host, at least 1
+  double evaluate_every = 1;   ///< epochs between test evaluations by the first peer; 0 = only at the end
+  double report_every = 0.5;   ///< seconds between a peer's reports
+  double join_timeout = 60;    ///< seconds to wait for all peers to appear
+  double drain_timeout = 60;   ///< seconds a finished peer serves the others
+  double silence_timeout = 4;  ///< seconds without a sign of life after which a peer counts as lost
+  int threads = 0;             ///< compute threads of one peer; 0 = cores / peers on this host, at least 1
 };
 
 /// The simulated network and machines (gossamer sim).
 struct SimSection {
-  double bandwidth = 1e9;          ///< bit/s of each link and direction
-  double latency = 5e-4;           ///< seconds
-  double jitter = 0;               ///< seconds, uniform, added to latency (reorders frames)
+  double bandwidth = 1e9;                       ///< bit/s of each link and direction
+  double latency = 5e-4;                        ///< seconds
+  double jitter = 0;                            ///< seconds, uniform, added to latency (reorders frames)
   double loss = 0, duplicate = 0, reorder = 0;  ///< probability per frame
-  double step_time = 5e-3;         ///< seconds of virtual time for one gradient at optimizer.batch rows
-  double step_jitter = 0.1;        ///< relative, uniform ±
+  double step_time = 5e-3;   ///< seconds of virtual time for one gradient at optimizer.batch rows
+  double step_jitter = 0.1;  ///< relative, uniform ±
   std::vector<std::pair<std::string, double>> slow;  ///< peer name, factor on step_time
 };
 
 struct Job {
-  std::string path;                ///< as given
-  std::string name;                ///< file name without folder and extension
-  optim::ObjectiveSpec model;      ///< features and classes are filled in from the data later
-  std::string initial;             ///< safetensors to start from; empty = drawn from run.seed
+  std::string path;            ///< as given
+  std::string name;            ///< file name without folder and extension
+  optim::ObjectiveSpec model;  ///< features and classes are filled in from the data later
+  std::string initial;         ///< safetensors to start from; empty = drawn from run.seed
   optim::DataSpec data;
   std::string split = "local_shuffle";
   optim::OptimizerSpec optimizer;  ///< total_steps is filled in later
@@ -81,8 +81,8 @@ struct Job {
   ExchangeSection exchange;
   RunSection run;
   SimSection sim;
-  topology::GraphSpec graph;       ///< edges read from the file where kind = "file"
-  std::string graph_file;          ///< path of the edge list, resolved against the topology file
+  topology::GraphSpec graph;  ///< edges read from the file where kind = "file"
+  std::string graph_file;     ///< path of the edge list, resolved against the topology file
   std::vector<PeerEntry> peers;
   std::vector<LinkEntry> links;
   std::uint16_t base_port = 7001;
@@ -90,18 +90,19 @@ struct Job {
   std::vector<std::string> peer_names() const;
 };
 
-/// Reads JOB and the topology file that it names (`topology = "ring4.toml"`, relative to the job file), or a job that
-/// holds [graph] and peers itself. overrides: "exchange.codec=dense", "graph.kind=star", "peers=16" (any key of either
-/// file; the value is TOML, or a bare string). peers: replaces the peers by that many local ones (sim --peers).
-/// Checks keys, types, ranges and names; throws ConfigError for the first wrong one.
+/// Reads JOB and the topology file that it names (`topology = "ring4.toml"`, relative to the job file), or a
+/// job that holds [graph] and peers itself. overrides: "exchange.codec=dense", "graph.kind=star", "peers=16"
+/// (any key of either file; the value is TOML, or a bare string). peers: replaces the peers by that many
+/// local ones (sim --peers). Checks keys, types, ranges and names; throws ConfigError for the first wrong
+/// one.
 Job load_job(const std::string& path, std::span<const std::string> overrides = {},
              std::optional<std::size_t> peers = std::nullopt);
 /// A topology file alone: name, graph, peers, links, base_port are filled in.
 Job load_topology(const std::string& path, std::span<const std::string> overrides = {},
                   std::optional<std::size_t> peers = std::nullopt);
 
-/// The job with every key written out, in a fixed order; load_job reads it back. Where shared_only, keys that may
-/// differ between peers (paths, time-outs, threads, devices, bind addresses, [sim]) are left out.
+/// The job with every key written out, in a fixed order; load_job reads it back. Where shared_only, keys that
+/// may differ between peers (paths, time-outs, threads, devices, bind addresses, [sim]) are left out.
 std::string to_toml(const Job& job, bool shared_only = false);
 
 /// "key: here A, there B" for the first line in which two to_toml(…, true) texts differ; empty where equal.

@@ -9,10 +9,11 @@
 
 namespace gossamer::node {
 
-/// Writes every tensor of the layers as F32, metadata (string to string) under "__metadata__"; to a temporary file
-/// beside path that is synced and then renamed, so that path is never half written. Throws std::runtime_error.
-void write_safetensors(const std::string& path, const std::vector<optim::Layer>& layers, std::span<const float> x,
-                       const std::map<std::string, std::string>& metadata);
+/// Writes every tensor of the layers as F32, metadata (string to string) under "__metadata__"; to a temporary
+/// file beside path that is synced and then renamed, so that path is never half written. Throws
+/// std::runtime_error.
+void write_safetensors(const std::string& path, const std::vector<optim::Layer>& layers,
+                       std::span<const float> x, const std::map<std::string, std::string>& metadata);
 
 /// Fills x (padding 0) from a file that holds exactly the layers' tensors with their shapes as F32. Throws
 /// ConfigError: what is missing, of another shape or type, or how the file is damaged.
