@@ -158,12 +158,12 @@ class PeerProcess {
 
   void finish(const WorkerResult& result) {
     save_model(result);
-    if (result.dropped_frames > 0)
+    if (result.dropped_frames > 0 && result.outcome != Outcome::bad_input)
       say(fmt::format("{} frames of strangers, other runs or malformed were dropped", result.dropped_frames));
     if (!result.message.empty()) fmt::print(stderr, "gossamer: {}: {}\n", flags_.name, result.message);
     if (flags_.records)
       emit(to_json(flags_.name, result));
-    else
+    else if (result.rounds > 0)
       print_summary(flags_, prepared_, result, env_->parameters());
   }
 

@@ -49,11 +49,12 @@ Outcome worst(std::span<const WorkerResult> results) {
 }
 
 int simulate(const SimFlags& flags) {
-  optim::set_blas_threads(1);  // peers must compute the same bits as in processes of their own
   auto overrides = flags.job.overrides;
   if (!flags.slow.empty())
     overrides.push_back(fmt::format("sim.slow=[\"{}\"]", fmt::join(flags.slow, "\", \"")));
   const Prepared prepared = prepare(load_job(flags.job.path, overrides, flags.peers));
+  // the same bits as in processes of their own, where those have one thread each (or the job says how many)
+  optim::set_blas_threads(std::max(1, prepared.job.run.threads));
   Simulation simulation(prepared, {flags.seed, parse_crashes(prepared.job, flags.crashes)});
   Progress progress(flags.job.quiet);
   simulation.on_report = [&](PeerId peer, double time, const Report& r) {

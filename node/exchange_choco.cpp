@@ -10,7 +10,8 @@
 //
 // Synchronous: one own estimate serves every neighbour, because all have had the same deltas. Otherwise there
 // is one own estimate per outgoing link: a link whose messages are not used fast enough is left out for that
-// round before encoding, so that its next delta carries what this one would have.
+// round before encoding, so that its next delta carries what this one would have. That neighbour is left out of the round's mixing too: x̂_i of an
+// unused link stands still while x moves, and the same difference added again every round would carry x past the goal.
 //
 // The graph is static and W symmetric. Slots: estimates of neighbours first, then own estimates.
 #include <cassert>
@@ -63,8 +64,11 @@ class Choco final : public Gossip {
     if (synchronous()) return;
     const bool may_skip =
         !host_.plan().exchange.staleness;  // a bounded neighbour may be waiting for this round
-    for (std::size_t n = 0; n < neighbours_.size(); ++n)
-      if (!may_skip || host_.link_clear(neighbours_[n].peer)) host_.submit(encode(round, parcel, n));
+    told_.assign(neighbours_.size(), true);
+    for (std::size_t n = 0; n < neighbours_.size(); ++n) {
+      told_[n] = !may_skip || host_.link_clear(neighbours_[n].peer);
+      if (told_[n]) host_.submit(encode(round, parcel, n));
+    }
   }
 
   void mix(Round round, ParcelId parcel) override {
@@ -74,6 +78,7 @@ class Choco final : public Gossip {
     float sum = 0;
     for (std::size_t n = 0; n < neighbours_.size(); ++n) {
       absorb(round, parcel, n);
+      if (!synchronous() && !told_[n]) continue;
       const float weight = gamma * neighbours_[n].weight;
       combine.terms.emplace_back(weight, estimate(n));
       if (!synchronous()) combine.terms.emplace_back(-weight, own(n));
@@ -92,6 +97,7 @@ class Choco final : public Gossip {
   }
 
   std::span<const topology::Edge> neighbours_;
+  std::vector<bool> told_;  ///< asynchronous: neighbours that this round's delta of the parcel at hand went to
 };
 
 }  // namespace

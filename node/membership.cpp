@@ -88,18 +88,17 @@ void Membership::on_broken(PeerId link, double now) {
   if (n.epoch != 0 && !n.broken_at) n.broken_at = now;
 }
 
-double Membership::verdict_at(const Neighbour& n, bool stuck) const {
-  const PeerStatus gone = stuck ? PeerStatus::left : PeerStatus::done;
-  const bool expected = n.epoch != 0 && status_[n.peer] < gone;
+double Membership::verdict_at(const Neighbour& n) const {
+  const bool expected = n.epoch != 0 && status_[n.peer] < PeerStatus::done;
   if (!expected) return std::numeric_limits<double>::infinity();
   const double silence = n.last_heard + spec_.silence_timeout_s;
   return n.broken_at ? std::min(silence, *n.broken_at + kBrokenGrace_s) : silence;
 }
 
-bool Membership::find_lost(double now, bool stuck) {
+bool Membership::find_lost(double now) {
   bool news = false;
   for (const auto& n : neighbours_)
-    if (now + 1e-9 >= verdict_at(n, stuck)) news |= set(n.peer, PeerStatus::lost);
+    if (now + 1e-9 >= verdict_at(n)) news |= set(n.peer, PeerStatus::lost);
   return news;
 }
 
@@ -109,7 +108,7 @@ bool Membership::gone_after_done(PeerId link, double now) const {
 
 double Membership::next_deadline() const {
   double t = std::numeric_limits<double>::infinity();
-  for (const auto& n : neighbours_) t = std::min(t, verdict_at(n, false));
+  for (const auto& n : neighbours_) t = std::min(t, verdict_at(n));
   return t;
 }
 

@@ -40,10 +40,12 @@ class Membership {
   void on_broken(PeerId link, double now);
   /// A peer was started anew while the others train.
   bool restarted(PeerId from, std::uint64_t epoch) const;
+  /// The neighbour has been heard and is not known to have gone.
+  bool reachable(PeerId link) const { return of(link).epoch != 0 && status_[link] < PeerStatus::left; }
 
-  /// Marks links that have been silent too long as lost; true where that is news. A peer that is done may
-  /// fall silent, unless `stuck`: it may have gone with messages that this peer still needs.
-  bool find_lost(double now, bool stuck = false);
+  /// Marks links that have been silent too long as lost; true where that is news. A peer that is done may be
+  /// silent.
+  bool find_lost(double now);
   /// A link that had finished its rounds and has been silent too long: it has ended, or it died while it
   /// served.
   bool gone_after_done(PeerId link, double now) const;
@@ -70,7 +72,7 @@ class Membership {
   };
   Neighbour& of(PeerId peer);
   const Neighbour& of(PeerId peer) const;
-  double verdict_at(const Neighbour& n, bool stuck) const;
+  double verdict_at(const Neighbour& n) const;
 
   MembershipSpec spec_;
   double started_;

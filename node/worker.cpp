@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cassert>
 #include <cmath>
+#include <numeric>
 
 namespace gossamer::node {
 namespace {
@@ -82,8 +83,10 @@ void Worker::on_frame(std::span<const std::byte> bytes) {
 void Worker::handle(const FrameHeader& header, const HelloBody& hello) {
   const PeerId from = header.sender;
   if (phase_ != Phase::joining && members_.restarted(from, header.epoch)) {
-    if (phase_ == Phase::training) members_.set(from, PeerStatus::lost);
-    return check_members();
+    // A second start of a peer that trains, or a new start of one that died: the first must not be disturbed,
+    // and the silence of the second case is noticed by itself.
+    ++result_.dropped_frames;
+    return;
   }
   const bool was_linked = members_.linked(from), was_in_touch = in_touch();
   if (const std::string difference = members_.on_hello(from, header, hello, env_.now());
@@ -194,7 +197,7 @@ void Worker::on_timer() {
     if (now >= acknowledge_at_ && link(p).owes_acknowledgement()) send_alive(p);
   }
   if (now >= acknowledge_at_) acknowledge_at_ = 0;
-  if (phase_ != Phase::joining && members_.find_lost(now, stuck())) broadcast_alive();
+  if (phase_ != Phase::joining && members_.find_lost(now)) broadcast_alive();
   if (phase_ == Phase::training && gradient_done_)  // what a peer that is gone has not sent never comes
     for (const PeerId p : members_.links())
       if (members_.gone_after_done(p, now) && exchange_->waits_for(p)) members_.set(p, PeerStatus::lost);
@@ -233,11 +236,6 @@ void Worker::schedule_wake() {
   env_.wake_at(next);
 }
 
-bool Worker::stuck() const {
-  return phase_ == Phase::training && gradient_done_ &&
-         env_.now() >= progress_at_ + spec_.membership.silence_timeout_s;
-}
-
 // --- rounds
 // -------------------------------------------------------------------------------------------------------
 
@@ -256,7 +254,6 @@ void Worker::begin_round() {
     return check_members();
   }
   gradient_done_ = false;
-  progress_at_ = env_.now();
   unmixed_ = spec_.plan.parcels.size();
   exchange_->begin_round(round_);
   Gradient gradient{round_, {}};
@@ -278,7 +275,6 @@ void Worker::end_round() {
 void Worker::mixed(ParcelId) {
   assert(unmixed_ > 0);
   --unmixed_;
-  progress_at_ = env_.now();
 }
 
 void Worker::saw_staleness(Round rounds) {
@@ -304,22 +300,19 @@ void Worker::handle(const Failed& e) { end(Outcome::failed, e.what); }
 
 void Worker::handle(const GradientDone& e) {
   gradient_done_ = true;
-  progress_at_ = env_.now();
   result_.rows += e.rows;
   since_.rows += e.rows;
   since_.loss += e.loss;
   ++since_.steps;
-  const auto last_epoch = static_cast<std::uint64_t>(
-      std::min(std::ceil(spec_.rounds_per_epoch), static_cast<double>(spec_.rounds)));
-  if (e.round + last_epoch >= spec_.rounds) {
-    loss_sum_ += e.loss;
-    ++loss_steps_;
-  }
+  recent_losses_.push_back(e.loss);
+  if (static_cast<double>(recent_losses_.size()) > std::max(1.0, spec_.rounds_per_epoch))
+    recent_losses_.pop_front();
 }
 
 WorkerResult Worker::result() const {
   WorkerResult r = result_;
-  r.train_loss = loss_steps_ ? loss_sum_ / static_cast<double>(loss_steps_) : std::nan("");
+  r.train_loss = std::accumulate(recent_losses_.begin(), recent_losses_.end(), 0.0) /
+                 static_cast<double>(recent_losses_.size());  // NaN where there was no step
   r.staleness_mean = staleness_count_ ? staleness_sum_ / static_cast<double>(staleness_count_) : 0;
   for (const PeerId p : members_.links()) {
     const LinkCounters& c = links_[p]->counters();

@@ -1,6 +1,7 @@
 #pragma once
 // One peer's control: joins, trains round by round, notices who is gone, serves the others until all are
 // done. A state machine without threads, sockets, clock or files: events in, calls on Env out.
+#include <deque>
 #include <memory>
 #include <string>
 #include <vector>
@@ -31,7 +32,7 @@ struct WorkerResult {
   std::string message;  ///< empty where finished
   std::uint64_t rounds = 0;
   std::uint64_t rows = 0;  ///< samples seen
-  double train_loss = 0;   ///< mean over the steps of the last epoch
+  double train_loss = 0;   ///< mean over the last epoch's steps, as many as there were
   double seconds = 0;      ///< from the first round's start to the last round's end
   double staleness_mean = 0;
   std::uint64_t staleness_max = 0;
@@ -53,7 +54,7 @@ class Worker final : public ExchangeHost {
   void interrupt();
 
   /// The neighbour is not known to have gone.
-  bool reachable(PeerId peer) const { return members_.status(peer) < PeerStatus::left; }
+  bool reachable(PeerId peer) const { return members_.reachable(peer); }
   bool finished() const { return result_.outcome != Outcome::running; }
   WorkerResult result() const;
   std::size_t slots() const { return exchange_->slots(); }
@@ -95,8 +96,6 @@ class Worker final : public ExchangeHost {
   Link& link(PeerId peer) { return *links_[peer]; }
   /// All neighbours have heard this peer, and it them.
   bool in_touch() const { return members_.status(spec_.membership.self) >= PeerStatus::present; }
-  /// The round has waited for the others' messages for longer than silence may last.
-  bool stuck() const;
 
   WorkerSpec spec_;
   Env& env_;
@@ -110,11 +109,9 @@ class Worker final : public ExchangeHost {
   std::size_t unmixed_ = 0;
   bool gradient_done_ = false;
   double started_ = 0, drain_until_ = 0;
-  double progress_at_ = 0;  ///< when the round last came further
   double next_hello_ = 0, next_alive_ = 0, acknowledge_at_ = 0;
 
-  double loss_sum_ = 0;  ///< of the last epoch so far
-  std::uint64_t loss_steps_ = 0;
+  std::deque<double> recent_losses_;  ///< of the last epoch's steps
   double staleness_sum_ = 0;
   std::uint64_t staleness_count_ = 0;
   struct Since {  ///< since the last report
