@@ -251,6 +251,16 @@ TEST_CASE("dense allreduce takes the same step with every optimiser") {
   }
 }
 
+// topk with density 1 loses nothing, but takes the way of the lossy codecs.
+TEST_CASE("allreduce by slice owners is one process with the joined batch") {
+  for (const std::size_t peers : {2U, 3U, 5U}) {
+    INFO(peers << " peers");
+    const Settings settings = allreduce(peers, "topk:density=1") + Settings{"run.rounds=50"};
+    check_allreduce(small_job(settings));
+    check_allreduce(with_batches(small_job(settings), unequal(peers)));
+  }
+}
+
 TEST_CASE("allreduce with a codec leaves all peers identical to the bit") {
   for (const std::size_t peers : {2U, 3U, 5U})
     for (const char* codec : {"onebit_scaled", "qsgd:bits=4,norm=max", "topk:density=0.05"}) {

@@ -129,6 +129,36 @@ TEST_CASE("without a bound nobody waits for a slow peer") {
   }
 }
 
+TEST_CASE("a peer that cannot keep up is not buried in messages") {
+  for (const Settings& method : methods()) {
+    Job job = small_job(method + Settings{"peers=2", "exchange.staleness=unbounded", "run.rounds=200"});
+    job.sim.slow = {{"peer1", 50.0}};
+    Run run(job);
+    REQUIRE(run.go().all(Outcome::finished));
+    const double rounds_sent = static_cast<double>(run.result.peers[0].traffic.data_entries_out) /
+                               static_cast<double>(run.prepared.parameters);
+    INFO(method[0]);
+    CHECK(rounds_sent < 30);  // the slow peer takes 4 steps meanwhile
+    CHECK(rounds_sent >= 4);
+  }
+}
+
+TEST_CASE("the weight of a neighbour that was never heard goes to the peer itself") {
+  for (const Settings& method : {methods()[2], methods()[3]}) {
+    Job job = small_job(method + Settings{"peers=2", "exchange.staleness=unbounded", "run.rounds=5"});
+    job.sim.slow = {{"peer1", 100.0}};
+    job.sim.latency = 0.1;
+    Run run(job);
+    REQUIRE(run.go().all(Outcome::finished));
+    PlainPeers plain(run.prepared);
+    for (Round t = 0; t < 5; ++t) {
+      const AlignedFloats u = plain.steps(t)[0];
+      for (std::size_t k = 0; k < u.size(); ++k) plain.x[0][k] -= u[k];
+    }
+    CHECK(largest_difference(run.simulation.parameters(0), plain.x[0]) < 1e-5);
+  }
+}
+
 TEST_CASE("with a bound the fast wait for the slow") {
   Job job = small_job(methods()[0] + Settings{"exchange.staleness=3", "run.rounds=100"});
   job.sim.slow = {{"peer1", 10.0}};
