@@ -1,6 +1,5 @@
 #include "run_folder.h"
 
-#include <fmt/chrono.h>
 #include <fmt/format.h>
 
 #include <cerrno>
@@ -10,9 +9,20 @@
 #include <system_error>
 
 namespace gossamer::node {
+namespace {
+
+std::string local_time() {
+  const std::time_t now = std::time(nullptr);
+  std::tm parts{};
+  char text[32];
+  std::strftime(text, sizeof text, "%Y%m%d-%H%M%S", localtime_r(&now, &parts));
+  return text;
+}
+
+}  // namespace
 
 std::filesystem::path make_run_folder(const std::string& name) {
-  const std::string base = fmt::format("runs/{}-{:%Y%m%d-%H%M%S}", name, fmt::localtime(std::time(nullptr)));
+  const std::string base = fmt::format("runs/{}-{}", name, local_time());
   std::error_code error;
   std::filesystem::create_directories("runs", error);
   for (int n = 1; n < 1000 && !error; ++n) {

@@ -34,7 +34,6 @@ Worker::Worker(WorkerSpec spec, Env& env)
 void Worker::start() { on_timer(); }
 
 // --- frames out
-// ---------------------------------------------------------------------------------------------------
 
 std::size_t Worker::transmit(PeerId to, Frame frame, std::uint32_t priority) {
   FrameHeader& h = frame.header;
@@ -66,7 +65,6 @@ bool Worker::link_clear(PeerId to) const {
 }
 
 // --- frames in
-// ----------------------------------------------------------------------------------------------------
 
 void Worker::on_frame(std::span<const std::byte> bytes) {
   const auto frame = decode_frame(bytes);
@@ -137,7 +135,6 @@ void Worker::handle(const FrameHeader& header, const ParcelBody& body) {
 }
 
 // --- membership
-// ---------------------------------------------------------------------------------------------------
 
 void Worker::check_members() {
   if (phase_ == Phase::over) return;
@@ -183,7 +180,6 @@ void Worker::interrupt() {
 }
 
 // --- time
-// ---------------------------------------------------------------------------------------------------------
 
 void Worker::on_timer() {
   const double now = env_.now();
@@ -237,7 +233,6 @@ void Worker::schedule_wake() {
 }
 
 // --- rounds
-// -------------------------------------------------------------------------------------------------------
 
 void Worker::settle() {
   while (phase_ == Phase::training && gradient_done_ && unmixed_ == 0) end_round();
@@ -285,7 +280,6 @@ void Worker::saw_staleness(Round rounds) {
 }
 
 // --- the data plane's answers
-// -------------------------------------------------------------------------------------
 
 void Worker::on_data(const DataEvent& event) {
   if (phase_ == Phase::over) return;
