@@ -10,8 +10,9 @@
 //
 // Synchronous: one own estimate serves every neighbour, because all have had the same deltas. Otherwise there
 // is one own estimate per outgoing link: a link whose messages are not used fast enough is left out for that
-// round before encoding, so that its next delta carries what this one would have. That neighbour is left out of the round's mixing too: x̂_i of an
-// unused link stands still while x moves, and the same difference added again every round would carry x past the goal.
+// round before encoding, so that its next delta carries what this one would have. That neighbour is left out
+// of the round's mixing too: x̂_i of an unused link stands still while x moves, and the same difference added
+// again every round would carry x past the goal.
 //
 // The graph is static and W symmetric. Slots: estimates of neighbours first, then own estimates.
 #include <cassert>
@@ -97,7 +98,8 @@ class Choco final : public Gossip {
   }
 
   std::span<const topology::Edge> neighbours_;
-  std::vector<bool> told_;  ///< asynchronous: neighbours that this round's delta of the parcel at hand went to
+  std::vector<bool>
+      told_;  ///< asynchronous: neighbours that this round's delta of the parcel at hand went to
 };
 
 }  // namespace

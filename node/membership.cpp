@@ -28,6 +28,10 @@ Membership::Neighbour& Membership::of(PeerId peer) {
 
 std::string Membership::on_hello(PeerId from, const FrameHeader& header, const HelloBody& theirs,
                                  double now) {
+  Neighbour& n = of(from);
+  if (n.epoch != header.epoch) n = {.peer = from, .epoch = header.epoch, .broken_at = {}};
+  heard(from, header.epoch, now);
+  n.linked = false;
   const HelloBody& ours = spec_.hello;
   const auto differ = [&](const char* what, auto here, auto there) {
     return fmt::format("{}: here {}, at peer '{}' {}", what, here, theirs.name, there);
@@ -47,10 +51,6 @@ std::string Membership::on_hello(PeerId from, const FrameHeader& header, const H
   if (theirs.data_hash != ours.data_hash) return differ("data set hash", ours.data_hash, theirs.data_hash);
   if (theirs.parameters_hash != ours.parameters_hash)
     return differ("hash of the initial parameters", ours.parameters_hash, theirs.parameters_hash);
-  Neighbour& n = of(from);
-  n.epoch = header.epoch;
-  n.last_heard = now;
-  n.broken_at.reset();
   n.linked = theirs.heard_epoch == spec_.epoch;
   if (std::all_of(neighbours_.begin(), neighbours_.end(), [](const auto& x) { return x.linked; }))
     set(spec_.self, PeerStatus::present);
@@ -61,7 +61,8 @@ bool Membership::heard(PeerId from, std::uint64_t epoch, double now) {
   Neighbour& n = of(from);
   if (n.epoch == 0 || n.epoch != epoch) return false;
   n.last_heard = now;
-  n.broken_at.reset();
+  // frames that came before the connection broke may still be read after it
+  if (n.broken_at && now > *n.broken_at + kBrokenEcho_s) n.broken_at.reset();
   return true;
 }
 

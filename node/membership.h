@@ -24,6 +24,8 @@ struct MembershipSpec {
 
 /// Time from a broken connection to the verdict, unless the peer is heard again.
 constexpr double kBrokenGrace_s = 1.0;
+/// Frames that are read this soon after a connection broke do not show that the peer lives.
+constexpr double kBrokenEcho_s = 0.25;
 constexpr double kHelloEvery_s = 0.2;
 constexpr double kAliveEvery_s = 0.5;
 
