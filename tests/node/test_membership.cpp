@@ -112,6 +112,16 @@ TEST_CASE("a neighbour is lost after silence and sooner after a broken connectio
   CHECK_FALSE(alpha.find_lost(8));  // no news
 }
 
+TEST_CASE("frames that came before the connection broke do not prolong a dead peer's life") {
+  Membership alpha(spec_of(0), 0);
+  alpha.on_hello(1, header_of(11), hello_of("beta"), 0);
+  alpha.on_broken(1, 1);
+  CHECK(alpha.heard(1, 11, 1 + kBrokenEcho_s / 2));  // was still in a buffer
+  CHECK(alpha.next_deadline() == Approx(1 + kBrokenGrace_s));
+  CHECK(alpha.heard(1, 11, 1 + 2 * kBrokenEcho_s));  // came over a new connection
+  CHECK(alpha.next_deadline() > 4);
+}
+
 TEST_CASE("frames of another epoch are not a neighbour's") {
   Membership alpha(spec_of(0), 0);
   CHECK_FALSE(alpha.heard(1, 11, 0));
