@@ -140,7 +140,10 @@ class PeerProcess {
 
   void report(const Report& r) {
     const std::string line = to_json(flags_.name, env_->now(), r);
-    if (metrics_.is_open()) metrics_ << line << '\n' << std::flush;
+    if (metrics_.is_open() && !(metrics_ << line << '\n' << std::flush)) {
+      say(fmt::format("{} cannot be written any more", (folder_ / "metrics.jsonl").string()));
+      metrics_.close();
+    }
     if (flags_.records)
       emit(line);
     else

@@ -1,8 +1,10 @@
 // gossamer run: all peers of a job on this machine, one process each.
 #include <fmt/format.h>
 
+#include <cerrno>
 #include <chrono>
 #include <csignal>
+#include <cstring>
 #include <fstream>
 #include <random>
 
@@ -101,7 +103,10 @@ class Run {
     const auto record = parse_record(line);
     if (!record) return;
     if (const auto* report = std::get_if<Report>(&record->body)) {
-      metrics_ << line << '\n' << std::flush;
+      if (!(metrics_ << line << '\n' << std::flush) && !metrics_lost_)
+        fmt::print(stderr, "gossamer: {} cannot be written: {}; the run goes on without\n",
+                   (folder_ / "metrics.jsonl").string(), std::strerror(errno));
+      metrics_lost_ = !metrics_;
       if (!training_) training_ = Clock::now();
       if (report->epoch > 0) epoch_rounds_ = static_cast<double>(report->round) / report->epoch;
       rounds_ = job_.run.rounds > 0
@@ -116,8 +121,8 @@ class Run {
   /// Says what went wrong; the status of the whole run.
   int verdict() const {
     if (interrupted_) {
-      fmt::print(stderr, "gossamer: interrupted; what the peers had learned is saved in {}\n",
-                 folder_.string());
+      fmt::print(stderr, "gossamer: interrupted; {} of {} peers saved what they had learned in {}\n",
+                 saved_models().size(), job_.peers.size(), (folder_ / "peers").string());
       return kExitInterrupted;
     }
     int status = kExitOk;
@@ -144,34 +149,39 @@ class Run {
     return status;
   }
 
+  fs::path model_of(std::size_t peer) const {
+    return folder_ / "peers" / (job_.peers[peer].name + ".safetensors");
+  }
+  /// Peers that told how they ended, after at least one round.
+  std::vector<std::size_t> saved_models() const {
+    std::vector<std::size_t> peers;
+    for (std::size_t p = 0; p < results_.size(); ++p)
+      if (results_[p] && results_[p]->rounds > 0 && fs::exists(model_of(p))) peers.push_back(p);
+    return peers;
+  }
+
   int finish() {
     const int status = verdict();
-    std::vector<WorkerResult> results;
-    std::vector<fs::path> files;
-    for (std::size_t p = 0; p < results_.size(); ++p) {
-      const fs::path file = folder_ / "peers" / (job_.peers[p].name + ".safetensors");
-      if (!results_[p] || !fs::exists(file) || results_[p]->rounds == 0) continue;
-      results.push_back(*results_[p]);
-      files.push_back(file);
-    }
-    if (results.empty()) return status == kExitOk ? kExitFailure : status;
-    summarise_models(results, files);
+    const auto peers = saved_models();
+    if (peers.empty()) return status == kExitOk ? kExitFailure : status;
+    summarise_models(peers);
     if (!flags_.job.quiet && status == kExitOk)
       fmt::print(stderr, "model: {}\n", (folder_ / "model.safetensors").string());
     return status;
   }
 
-  void summarise_models(const std::vector<WorkerResult>& results, const std::vector<fs::path>& files) {
+  void summarise_models(const std::vector<std::size_t>& peers) {
     const Prepared prepared = prepare(job_);
-    std::vector<AlignedFloats> models(files.size());
-    std::vector<std::span<const float>> views;
-    for (std::size_t p = 0; p < files.size(); ++p) {
-      models[p].resize(prepared.initial.size());
-      read_safetensors(files[p].string(), prepared.layers, models[p]);
-      views.emplace_back(models[p]);
+    std::vector<WorkerResult> results;
+    std::vector<AlignedFloats> models;
+    for (const std::size_t p : peers) {
+      results.push_back(*results_[p]);
+      models.emplace_back(prepared.initial.size());
+      read_safetensors(model_of(p).string(), prepared.layers, models.back());
     }
+    const std::vector<std::span<const float>> views(models.begin(), models.end());
     write_safetensors((folder_ / "model.safetensors").string(), prepared.layers, average(views),
-                      {{"job", job_.name}, {"peers", std::to_string(files.size())}});
+                      {{"job", job_.name}, {"peers", std::to_string(peers.size())}});
     Summary summary = summarise(prepared, results, views, flags_.own_models);
     const std::string json = to_json(summary);
     write_text(folder_ / "summary.json", json + "\n");
@@ -189,7 +199,7 @@ class Run {
   std::optional<Clock::time_point> training_;
   double epoch_rounds_ = 0;
   std::uint64_t rounds_ = 0;
-  bool interrupted_ = false;
+  bool interrupted_ = false, metrics_lost_ = false;
   std::vector<bool> told_to_end_;  ///< by child: this run has sent it SIGTERM; empty before
 };
 

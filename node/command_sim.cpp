@@ -11,6 +11,7 @@
 #include "progress.h"
 #include "simulation.h"
 #include "summary.h"
+#include "text.h"
 
 namespace gossamer::node {
 namespace {
@@ -30,13 +31,12 @@ std::vector<std::pair<PeerId, double>> parse_crashes(const Job& job, const std::
     const auto at = text.find('@');
     const auto names = job.peer_names();
     const auto peer = std::find(names.begin(), names.end(), text.substr(0, at));
-    char* end = nullptr;
-    const double time = at == std::string::npos ? -1 : std::strtod(text.c_str() + at + 1, &end);
-    if (peer == names.end() || time < 0 || *end != '\0')
+    const auto time = at == std::string::npos ? std::nullopt : parse_duration(text.substr(at + 1));
+    if (peer == names.end() || !time || !(*time >= 0))
       throw ConfigError(
           fmt::format("--crash {}: expected PEER@SECONDS with a peer of the topology, such as {}@1.5", text,
                       names.front()));
-    crashes.emplace_back(static_cast<PeerId>(peer - names.begin()), time);
+    crashes.emplace_back(static_cast<PeerId>(peer - names.begin()), *time);
   }
   return crashes;
 }

@@ -267,7 +267,7 @@ constexpr Key<Draft> kJobKeys[] = {
     {"exchange.parcel",
      "largest parcel; larger layers are sliced",
      exchange<&ExchangeSection::parcel>,
-     {.unit = "entries", .range = kAtLeastOne}},
+     {.unit = "entries", .range = {16}}},
 
     {"run.epochs", "passes over the data", run<&RunSection::epochs>, {.unit = "epochs", .range = kPositive}},
     {"run.rounds", "instead of epochs, where above 0", run<&RunSection::rounds>, {.unit = "rounds"}},

@@ -37,8 +37,8 @@ class ExchangeHost {
   virtual void send(PeerId to, Message message) = 0;
   /// The message has been used; its sender may send more.
   virtual void consumed(PeerId from, const Message& message) = 0;
-  /// Fewer than a few rounds of messages to this neighbour wait to be used there.
-  virtual bool link_clear(PeerId to) const = 0;
+  /// Fewer than a few of the parcel's messages to this neighbour wait to be used there.
+  virtual bool link_clear(PeerId to, ParcelId parcel) const = 0;
   /// The parcel's parameters are final for this round.
   virtual void mixed(ParcelId parcel) = 0;
   virtual void saw_staleness(Round rounds) = 0;

@@ -67,7 +67,7 @@ class Choco final : public Gossip {
         !host_.plan().exchange.staleness;  // a bounded neighbour may be waiting for this round
     told_.assign(neighbours_.size(), true);
     for (std::size_t n = 0; n < neighbours_.size(); ++n) {
-      told_[n] = !may_skip || host_.link_clear(neighbours_[n].peer);
+      told_[n] = !may_skip || host_.link_clear(neighbours_[n].peer, parcel);
       if (told_[n]) host_.submit(encode(round, parcel, n));
     }
   }

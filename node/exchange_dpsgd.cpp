@@ -40,7 +40,7 @@ class Dpsgd final : public Gossip {
 
   void on_encoded(const Encoded& e) override {
     for (const PeerId to : weights(e.round).out(host_.plan().self))
-      if (host_.plan().exchange.staleness || host_.link_clear(to))
+      if (host_.plan().exchange.staleness || host_.link_clear(to, e.parcel))
         host_.send(to, {e.round, e.parcel, e.tag, e.entries, e.payload});
   }
 

@@ -15,16 +15,17 @@ namespace gossamer::node {
 
 constexpr std::uint16_t kWireVersion = 0x0100, kOldestWireVersion = 0x0100;
 /// Payload bytes of one frame at most; larger payloads travel in chunks.
-constexpr std::size_t kChunkBytes = std::size_t{1} << 20;
+/// Small enough that a sign of life gets through between two chunks on a slow link (1 s at 1 Mbit/s).
+constexpr std::size_t kChunkBytes = std::size_t{128} << 10;
 /// Bytes of one frame at most; a transport refuses larger ones unread.
-constexpr std::size_t kMaxFrameBytes = kChunkBytes + (std::size_t{1} << 17);
+constexpr std::size_t kMaxFrameBytes = (std::size_t{1} << 20) + (std::size_t{128} << 10);
 
 /// What a peer knows of another; knowledge only ever grows, so that two views merge by maximum.
 enum class PeerStatus : std::uint8_t {
   unknown,  ///< not heard of
   started,  ///< runs, but not yet in touch with all its neighbours
   present,  ///< in touch with all its neighbours
-  done,     ///< has finished its rounds, still serves
+  done,     ///< begins no more rounds: has finished them and still serves, or ends because another is missing
   left,     ///< ended before its last round, and said so
   lost,     ///< gone without a word
 };

@@ -60,7 +60,7 @@ void Gossip::try_mix(ParcelId parcel) {
   Round oldest = 0;
   for (const auto& e : row) {
     const auto& seen = inboxes_[e.peer][parcel].seen;
-    if (seen && *seen < round_) oldest = std::max(oldest, round_ - *seen);
+    oldest = std::max(oldest, !seen ? round_ : *seen < round_ ? round_ - *seen : 0);
   }
   host_.saw_staleness(oldest);
   stepped_[parcel] = false;

@@ -19,9 +19,12 @@ namespace {
 [[noreturn]] void fail(const char* what) { throw std::system_error(errno, std::generic_category(), what); }
 
 /// In the child, between fork and exec: only calls that are safe there.
-[[noreturn]] void become(const std::vector<char*>& argv, int out, int log) {
+[[noreturn]] void become(const std::vector<char*>& argv, pid_t parent, int out, int log) {
   setpgid(0, 0);  // Ctrl-C on the terminal reaches the parent alone, which then tells the peers
+  std::signal(SIGTERM, SIG_DFL);
+  std::signal(SIGINT, SIG_DFL);
   prctl(PR_SET_PDEATHSIG, SIGTERM);
+  if (getppid() != parent) _exit(127);  // it ended before the line above
   dup2(open("/dev/null", O_RDONLY | O_CLOEXEC), STDIN_FILENO);
   dup2(out, STDOUT_FILENO);
   dup2(log, STDERR_FILENO);
@@ -50,9 +53,10 @@ void Launcher::start(const std::string& name, const std::vector<std::string>& ar
   std::vector<char*> argv;
   for (auto& w : words) argv.push_back(w.data());
   argv.push_back(nullptr);
+  const pid_t parent = getpid();
   const pid_t pid = fork();
   if (pid < 0) fail("fork");
-  if (pid == 0) become(argv, pipe_fds[1], log_fd);
+  if (pid == 0) become(argv, parent, pipe_fds[1], log_fd);
   close(pipe_fds[1]);
   close(log_fd);
   fcntl(pipe_fds[0], F_SETFL, O_NONBLOCK);

@@ -7,9 +7,11 @@
 namespace gossamer::node {
 namespace {
 
-constexpr std::size_t kMostEarlyFrames = 4096;  ///< held while an earlier one is missing
+constexpr std::size_t kMostEarlyFrames = 16384;  ///< held while an earlier one is missing
 constexpr std::size_t kMostResentAtOnce = 16;
-constexpr double kLongestResend_s = 5;
+constexpr double kLongestResend_s = 5, kAfterBreak_s = 1;
+constexpr std::uint32_t kResendPriority =
+    1;  ///< before all that waits: everything behind a lost frame waits for it
 
 }  // namespace
 
@@ -32,6 +34,7 @@ void Link::send(const Message& message, std::uint32_t priority, double now) {
     outstanding_.push_back({next_++, std::move(frame), message.payload, priority, now});
     put(outstanding_.back());
   }
+  unused_.emplace_back(next_ - 1, message.parcel);
   counters_.data_entries_out += message.entries;
 }
 
@@ -46,13 +49,21 @@ FrameHeader Link::stamp(FrameHeader header) {
 void Link::acknowledged(const FrameHeader& header, double now) {
   if (header.received >= next_ || header.consumed > header.received) return;  // never sent: not from our link
   peer_consumed_ = std::max(peer_consumed_, header.consumed);
+  while (!unused_.empty() && unused_.front().first <= peer_consumed_) unused_.pop_front();
   if (header.received <= peer_received_) return;
   peer_received_ = header.received;
   backoff_ = 1;
+  broken_ = false;
+  quiet_since_ = now;
   while (!outstanding_.empty() && outstanding_.front().sequence <= peer_received_) {
     if (!outstanding_.front().resent) measure(now - outstanding_.front().sent_at);
     outstanding_.pop_front();
   }
+}
+
+std::size_t Link::unused(ParcelId parcel) const {
+  return static_cast<std::size_t>(
+      std::count_if(unused_.begin(), unused_.end(), [&](const auto& m) { return m.second == parcel; }));
 }
 
 /// Smoothed round trip and its deviation, as TCP keeps them (RFC 6298).
@@ -67,28 +78,27 @@ void Link::measure(double round_trip) {
 }
 
 double Link::resend_after() const {
-  return std::min(kLongestResend_s, backoff_ * std::max(least_resend_s_, smoothed_ + 4 * deviation_));
+  if (broken_) return std::min(least_resend_s_, kAfterBreak_s) * backoff_;
+  return std::min(std::max(kLongestResend_s, 2 * least_resend_s_),
+                  backoff_ * std::max(least_resend_s_, smoothed_ + 4 * deviation_));
 }
 
 std::optional<double> Link::resend_due(double now, bool busy) {
   if (outstanding_.empty()) return std::nullopt;
-  if (busy) {
-    outstanding_.front().sent_at = now;
-    outstanding_.front().resent = true;  // its round trip is no measure any more
-  }
-  const double patience = resend_after();
-  if (now + 1e-9 < outstanding_.front().sent_at + patience) return outstanding_.front().sent_at + patience;
+  if (busy) quiet_since_ = now;
+  if (now + 1e-9 < overdue_at(outstanding_.front())) return overdue_at(outstanding_.front());
   std::size_t resent = 0;
   for (auto& o : outstanding_) {
-    if (resent == kMostResentAtOnce || now + 1e-9 < o.sent_at + patience) break;
+    if (resent == kMostResentAtOnce || now + 1e-9 < overdue_at(o)) break;
     o.sent_at = now;
     o.resent = true;
+    o.priority = kResendPriority;
     put(o);
     ++resent;
   }
   counters_.resent += resent;
   backoff_ = std::min(backoff_ * 2, 16.0);
-  return now + resend_after();
+  return overdue_at(outstanding_.front());
 }
 
 std::vector<Message> Link::receive(const FrameHeader& header, const ParcelBody& body) {
@@ -99,7 +109,11 @@ std::vector<Message> Link::receive(const FrameHeader& header, const ParcelBody& 
     return out;
   }
   if (header.sequence > received_ + 1) {
-    if (early_.size() >= kMostEarlyFrames) return out;  // it will be resent
+    if (early_.size() >= kMostEarlyFrames) {  // the earlier is needed sooner; what is dropped is resent
+      const auto last = std::prev(early_.end());
+      if (last->first <= header.sequence) return out;
+      early_.erase(last);
+    }
     const auto [at, added] =
         early_.try_emplace(header.sequence, Early{body, {body.payload.begin(), body.payload.end()}});
     ++(added ? counters_.reordered : counters_.duplicates);

@@ -2,6 +2,7 @@
 // One direction-pair between two neighbours: parcels are numbered, delivered once and in order, and resent
 // until they are acknowledged. The transport below may lose, duplicate and reorder (a TCP connection that
 // broke; the simulator).
+#include <algorithm>
 #include <deque>
 #include <functional>
 #include <map>
@@ -47,12 +48,16 @@ class Link {
   /// Resends what has waited too long; returns when to look again (empty: nothing outstanding). busy: frames
   /// still wait on this side, so that silence says nothing yet.
   std::optional<double> resend_due(double now, bool busy);
+  /// The connection below broke: what was under way may be lost, so that patience is short until something is
+  /// acknowledged.
+  void on_broken() { broken_ = true; }
   /// Marks acknowledgements as carried by a frame that is being sent now.
   FrameHeader stamp(FrameHeader header);
   /// Something was received that the other side does not know of yet.
   bool owes_acknowledgement() const { return sent_received_ != received_ || sent_consumed_ != consumed_; }
 
-  std::size_t unconsumed() const { return static_cast<std::size_t>(next_ - 1 - peer_consumed_); }
+  /// Messages of this parcel that were sent and have not been used at the other end, as far as known.
+  std::size_t unused(ParcelId parcel) const;
   bool all_received() const { return outstanding_.empty(); }
   LinkCounters& counters() { return counters_; }
   const LinkCounters& counters() const { return counters_; }
@@ -74,6 +79,7 @@ class Link {
   void append(const ParcelBody& body, std::span<const std::byte> payload, std::vector<Message>& out);
   void measure(double round_trip);
   double resend_after() const;
+  double overdue_at(const Outstanding& o) const { return std::max(o.sent_at, quiet_since_) + resend_after(); }
 
   Send send_;
   double least_resend_s_;
@@ -81,6 +87,9 @@ class Link {
   std::uint64_t next_ = 1, peer_received_ = 0, peer_consumed_ = 0;
   double smoothed_ = 0, deviation_ = 0;
   double backoff_ = 1;
+  bool broken_ = false;
+  double quiet_since_ = 0;  ///< since then nothing left this side and nothing was acknowledged
+  std::deque<std::pair<std::uint64_t, ParcelId>> unused_;  ///< last sequence of each message not used yet
 
   std::uint64_t received_ = 0, consumed_ = 0, sent_received_ = 0, sent_consumed_ = 0;
   std::map<std::uint64_t, Early> early_;

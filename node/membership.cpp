@@ -77,8 +77,11 @@ bool Membership::set(PeerId peer, PeerStatus status) {
   return true;
 }
 
-bool Membership::merge(const std::vector<PeerStatus>& theirs) {
+bool Membership::merge(PeerId from, const std::vector<PeerStatus>& theirs) {
   bool news = false;
+  of(from).knows_the_end =
+      theirs.size() == status_.size() &&
+      std::all_of(theirs.begin(), theirs.end(), [](PeerStatus s) { return s >= PeerStatus::done; });
   for (PeerId p = 0; p < std::min(theirs.size(), status_.size()); ++p)
     if (p != spec_.self) news |= set(p, theirs[p]);
   return news;
@@ -105,6 +108,13 @@ bool Membership::find_lost(double now) {
 
 bool Membership::gone_after_done(PeerId link, double now) const {
   return status_[link] == PeerStatus::done && now >= of(link).last_heard + spec_.silence_timeout_s;
+}
+
+bool Membership::all_links_know_the_end(double now) const {
+  return std::all_of(neighbours_.begin(), neighbours_.end(), [&](const auto& n) {
+    return n.knows_the_end || (n.broken_at && now >= *n.broken_at + kBrokenGrace_s) ||
+           now >= n.last_heard + spec_.silence_timeout_s;
+  });
 }
 
 double Membership::next_deadline() const {

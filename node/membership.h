@@ -37,8 +37,8 @@ class Membership {
   std::string on_hello(PeerId from, const FrameHeader& header, const HelloBody& hello, double now);
   /// Whether frames of this epoch are that neighbour's; also counts as a sign of life.
   bool heard(PeerId from, std::uint64_t epoch, double now);
-  /// Merges what another peer knows; true where something was news.
-  bool merge(const std::vector<PeerStatus>& theirs);
+  /// Merges what a neighbour knows; true where something was news.
+  bool merge(PeerId from, const std::vector<PeerStatus>& theirs);
   void on_broken(PeerId link, double now);
   /// A peer was started anew while the others train.
   bool restarted(PeerId from, std::uint64_t epoch) const;
@@ -51,6 +51,8 @@ class Membership {
   /// A link that had finished its rounds and has been silent too long: it has ended, or it died while it
   /// served.
   bool gone_after_done(PeerId link, double now) const;
+  /// Every link has said that it knows all peers to be done, or has gone.
+  bool all_links_know_the_end(double now) const;
   double next_deadline() const;
   HelloBody hello_for(PeerId to) const;
 
@@ -71,6 +73,7 @@ class Membership {
     bool linked = false;      ///< both sides have each other's hello
     double last_heard = 0;
     std::optional<double> broken_at;
+    bool knows_the_end = false;  ///< its last word: every peer is done
   };
   Neighbour& of(PeerId peer);
   const Neighbour& of(PeerId peer) const;

@@ -36,19 +36,25 @@ constexpr std::array kRows{kMethods[0].row, kMethods[1].row, kMethods[2].row, kM
 
 std::string codec_name(const std::string& spec) { return spec.substr(0, spec.find(':')); }
 
-/// Weights by samples: W_ij b_j / Σ_k W_ik b_k.
+/// Weights by samples, b_i the batch of peer i: M_ij = W_ij b_j / max(s_i, s_j), s_i = Σ_k W_ik b_k, the rest
+/// to M_ii. Where all neighbourhoods weigh alike (a full graph) these are W's rows weighted by samples and
+/// renormalised; the maximum is Metropolis and Hastings' correction elsewhere. With W symmetric b_i M_ij =
+/// b_j M_ji, so that mixing keeps the mean weighted by samples, Σ b_i x_i / Σ b_i.
 topology::Schedule by_samples(const topology::Schedule& schedule, const std::vector<PeerEntry>& peers) {
+  const auto batch = [&](PeerId i) { return static_cast<double>(peers[i].batch); };
   std::vector<topology::MixingMatrix> cycle;
   for (std::size_t t = 0; t < schedule.period(); ++t) {
     const auto& w = schedule.at(t);
-    std::vector<std::vector<topology::Edge>> rows(w.peers());
+    std::vector<double> sums(w.peers());
     for (PeerId i = 0; i < w.peers(); ++i) {
-      double sum = w.self_weight(i) * static_cast<double>(peers[i].batch);
-      for (const auto& e : w.in(i)) sum += e.weight * static_cast<double>(peers[e.peer].batch);
+      sums[i] = w.self_weight(i) * batch(i);
+      for (const auto& e : w.in(i)) sums[i] += e.weight * batch(e.peer);
+    }
+    std::vector<std::vector<topology::Edge>> rows(w.peers());
+    for (PeerId i = 0; i < w.peers(); ++i)
       for (const auto& e : w.in(i))
         rows[i].push_back(
-            {e.peer, static_cast<float>(e.weight * static_cast<double>(peers[e.peer].batch) / sum)});
-    }
+            {e.peer, static_cast<float>(e.weight * batch(e.peer) / std::max(sums[i], sums[e.peer]))});
     cycle.emplace_back(std::move(rows));
   }
   return topology::Schedule(std::move(cycle));
@@ -175,6 +181,12 @@ Plan make_plan(const Job& job, PeerId self) {
   if (job.exchange.overlap && method != "dpsgd")
     refuse(job, fmt::format("exchange.overlap = true is a form of method 'dpsgd' only; found method '{}'",
                             method));
+  if (samples && !every(mixing, &topology::MixingMatrix::symmetric))
+    refuse(job,
+           fmt::format(
+               "exchange.aggregate = 'samples' needs a symmetric mixing matrix to keep the mean weighted by "
+               "samples, and graph '{}' has not; use aggregate = 'weighted', or an undirected graph",
+               job.graph.kind));
   if (method == "allreduce") check_allreduce(job, plan);
   if (method == "dpsgd") check_dpsgd(job, plan);
   if (method == "choco") check_choco(job, plan, mixing);

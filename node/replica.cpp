@@ -100,7 +100,7 @@ void Replica::run_one(const op::Encode& o, const Post& post) {
   try {
     // An empty range begins where another may begin as well, and has nothing to keep.
     bytes = o.feedback >= 0 && o.range.size > 0
-                ? codec.encode_feedback(v, feedback(o.feedback, o.range.begin), key, workspace_, encoded_)
+                ? codec.encode_feedback(v, feedback_[{o.feedback, o.range.begin}], key, workspace_, encoded_)
                 : codec.encode(v, key, workspace_, encoded_);
   } catch (const compress::EncodeError& e) {
     throw std::runtime_error(
@@ -115,12 +115,6 @@ void Replica::run_one(const op::Encode& o, const Post& post) {
 
 void Replica::run_one(const op::DecodeAdd& o, const Post&) {
   compress::decode_add(*o.payload, o.weight, at(o.dst, o.range));
-}
-
-compress::FeedbackState& Replica::feedback(int number, std::size_t begin) {
-  for (auto& f : feedback_)
-    if (f.number == number && f.begin == begin) return f.state;
-  return feedback_.emplace_back(Feedback{number, begin, {}}).state;
 }
 
 }  // namespace gossamer::node

@@ -1,6 +1,7 @@
 #pragma once
 // The floats of one peer: parameters, gradient, optimiser state, residuals, estimates of neighbours.
 #include <functional>
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -48,18 +49,12 @@ class Replica {
   void run_one(const op::Combine& o, const Post&);
   void run_one(const op::Encode& o, const Post&);
   void run_one(const op::DecodeAdd& o, const Post&);
-  compress::FeedbackState& feedback(int number, std::size_t begin);
 
   ReplicaParts parts_;
   std::shared_ptr<const compress::Codec> dense_;
   std::vector<AlignedFloats> slots_;
   std::vector<std::vector<ParcelId>> parcels_of_layer_;
-  struct Feedback {
-    int number;
-    std::size_t begin;
-    compress::FeedbackState state;
-  };
-  std::vector<Feedback> feedback_;
+  std::map<std::pair<int, std::size_t>, compress::FeedbackState> feedback_;  ///< by number and range begin
   compress::Workspace workspace_;
   AlignedFloats difference_;
   std::vector<std::byte> encoded_;

@@ -10,6 +10,8 @@
 namespace gossamer::node {
 namespace {
 
+constexpr double kMostRounds = 0x1p53;
+
 optim::SplitSpec split_of(const Job& job) {
   optim::SplitSpec split{job.split, job.run.seed, {}};
   for (const auto& p : job.peers) split.batches.push_back(p.batch);
@@ -44,6 +46,11 @@ Prepared prepare(Job job) {
   const Job& j = p.job;
   p.rounds_per_epoch =
       std::max<std::uint64_t>(1, optim::make_sampler(split_of(j), p.data.train, 0)->steps_per_epoch());
+  if (j.run.rounds == 0 && j.run.epochs * static_cast<double>(p.rounds_per_epoch) > kMostRounds)
+    throw ConfigError(fmt::format(
+        "{}: run.epochs = {} are more rounds than can be counted; expected at most {:.0f} epochs "
+        "of {} rounds",
+        j.path, j.run.epochs, kMostRounds / static_cast<double>(p.rounds_per_epoch), p.rounds_per_epoch));
   p.rounds = j.run.rounds > 0 ? j.run.rounds
                               : static_cast<std::uint64_t>(std::max(
                                     1.0, std::round(j.run.epochs * static_cast<double>(p.rounds_per_epoch))));

@@ -47,9 +47,7 @@ class Simulation::Node final : public Env, public DataPlane {
   void send(PeerId to, FrameBytes frame, std::uint32_t priority) override {
     sim_.deliver(self_, to, std::move(frame), priority);
   }
-  std::size_t backlog(PeerId to) const override {
-    return sim_.wires_[self_][to].parcels_until > sim_.now_ ? 1 : 0;
-  }
+  std::size_t backlog(PeerId to) const override { return sim_.wires_[self_][to].parcels_waiting; }
   DataPlane& data() override { return *this; }
   void report(const Report& r) override {
     if (sim_.on_report) sim_.on_report(self_, sim_.now_, r);
@@ -131,7 +129,7 @@ Simulation::Simulation(const Prepared& prepared, SimFaults faults)
     : prepared_(prepared), faults_(std::move(faults)), random_(faults_.seed) {
   const Job& job = prepared.job;
   const std::size_t peers = job.peers.size();
-  wires_.assign(peers, std::vector<Wire>(peers, Wire{job.sim.bandwidth, job.sim.latency}));
+  wires_.assign(peers, std::vector<Wire>(peers, Wire{job.sim.bandwidth, job.sim.latency, false, {}, 0}));
   for (const auto& l : job.links)
     for (Wire* w : {&wires_[l.a][l.b], &wires_[l.b][l.a]}) {
       if (l.bandwidth) w->bandwidth = *l.bandwidth;
@@ -151,14 +149,36 @@ void Simulation::at(double time, std::function<void()> action) {
 double Simulation::uniform() { return static_cast<double>(random_() >> 11) * 0x1p-53; }
 
 void Simulation::deliver(PeerId from, PeerId to, FrameBytes frame, std::uint32_t priority) {
-  const SimSection& sim = prepared_.job.sim;
   Wire& wire = wires_[from][to];
-  wire.free_at = std::max(wire.free_at, now_) + static_cast<double>(frame->size()) * 8 / wire.bandwidth;
-  if (priority > 0) wire.parcels_until = wire.free_at;
+  wire.waiting[priority].push_back(std::move(frame));
+  if (priority > 0) ++wire.parcels_waiting;
+  if (!wire.sending) send_next(from, to);
+}
+
+/// Puts the waiting frame of the lowest priority number on the wire.
+void Simulation::send_next(PeerId from, PeerId to) {
+  Wire& wire = wires_[from][to];
+  wire.sending = !wire.waiting.empty();
+  if (!wire.sending) return;
+  const auto first = wire.waiting.begin();
+  const FrameBytes frame = std::move(first->second.front());
+  first->second.pop_front();
+  if (first->first > 0) --wire.parcels_waiting;
+  if (first->second.empty()) wire.waiting.erase(first);
+  at(now_ + static_cast<double>(frame->size()) * 8 / wire.bandwidth, [this, from, to, frame] {
+    arrive(from, to, frame);
+    send_next(from, to);
+  });
+}
+
+/// The last bit has left; what the network does with the frame.
+void Simulation::arrive(PeerId from, PeerId to, const FrameBytes& frame) {
+  const SimSection& sim = prepared_.job.sim;
+  const Wire& wire = wires_[from][to];
   if (uniform() < sim.loss) return;
   const int copies = uniform() < sim.duplicate ? 2 : 1;
   for (int c = 0; c < copies; ++c) {
-    double arrival = wire.free_at + wire.latency + sim.jitter * uniform();
+    double arrival = now_ + wire.latency + sim.jitter * uniform();
     if (uniform() < sim.reorder) arrival += 4 * wire.latency * (0.5 + uniform());
     at(arrival, [this, to, frame] { nodes_[to]->on([&](Worker& w) { w.on_frame(*frame); }); });
   }

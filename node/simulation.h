@@ -1,7 +1,9 @@
 #pragma once
 // A whole run in one thread and in virtual time: the same workers and replicas as in real processes, over a
 // simulated network. Deterministic: one seed, and a heap of (time, sequence) events.
+#include <deque>
 #include <functional>
+#include <map>
 #include <memory>
 #include <queue>
 #include <random>
@@ -50,8 +52,13 @@ class Simulation {
   void deliver(PeerId from, PeerId to, FrameBytes frame, std::uint32_t priority);
   double uniform();  ///< in [0, 1)
   struct Wire {
-    double bandwidth, latency, free_at = 0, parcels_until = 0;
+    double bandwidth, latency;
+    bool sending = false;
+    std::map<std::uint32_t, std::deque<FrameBytes>> waiting;  ///< by priority
+    std::size_t parcels_waiting = 0;                          ///< of priority above 0
   };
+  void send_next(PeerId from, PeerId to);
+  void arrive(PeerId from, PeerId to, const FrameBytes& frame);
 
   const Prepared& prepared_;
   SimFaults faults_;

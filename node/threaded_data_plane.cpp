@@ -76,8 +76,25 @@ void ThreadedDataPlane::run_ops() {
   }
 }
 
-void ThreadedDataPlane::loop() try {
+void ThreadedDataPlane::run_task(const Task& task) {
+  struct GivenUp {};
   const auto poster = [this](DataEvent e) { post(std::move(e)); };
+  const auto between_layers = [this] {
+    run_ops();
+    const std::lock_guard lock(mutex_);
+    if (finishing_) throw GivenUp{};
+  };
+  try {
+    if (const auto* gradient = std::get_if<Gradient>(&task))
+      replica_.run(*gradient, poster, between_layers);
+    else
+      replica_.evaluate(std::get<Evaluation>(task).round, poster);
+  } catch (const GivenUp&) {
+    // nobody waits for the rest of the gradient
+  }
+}
+
+void ThreadedDataPlane::loop() try {
   for (;;) {
     run_ops();
     std::unique_lock lock(mutex_);
@@ -90,10 +107,7 @@ void ThreadedDataPlane::loop() try {
     const Task task = std::move(tasks_.front());
     tasks_.pop_front();
     lock.unlock();
-    if (const auto* gradient = std::get_if<Gradient>(&task))
-      replica_.run(*gradient, poster, [this] { run_ops(); });
-    else
-      replica_.evaluate(std::get<Evaluation>(task).round, poster);
+    run_task(task);
   }
 } catch (const std::exception& e) {
   post(Failed{e.what()});

@@ -24,8 +24,8 @@ class ThreadedDataPlane final : public DataPlane {
   int event_fd() const { return event_fd_; }
   /// Moves the waiting events out.
   std::vector<DataEvent> take_events();
-  /// Ends the thread: all ops are still run, gradients and evaluations that have not begun are not. After
-  /// that the replica is the caller's.
+  /// Ends the thread: all ops are still run; gradients and evaluations that have not begun are not, and
+  /// a gradient under way is given up between two layers. After that the replica is the caller's.
   const Replica& finish();
 
  private:
@@ -35,6 +35,7 @@ class ThreadedDataPlane final : public DataPlane {
   using Task = std::variant<Gradient, Evaluation>;
   void loop();
   void run_ops();
+  void run_task(const Task& task);
   void post(DataEvent event);
 
   Replica replica_;

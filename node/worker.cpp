@@ -15,6 +15,7 @@ namespace {
 constexpr std::size_t kWindowRounds = 4;
 /// How long an acknowledgement waits for a frame that carries it along.
 constexpr double kAcknowledgeAfter_s = 0.05;
+constexpr double kNewsAfter_s = 0.005;
 constexpr std::uint32_t kControlPriority = 0;
 
 }  // namespace
@@ -51,17 +52,24 @@ std::size_t Worker::transmit(PeerId to, Frame frame, std::uint32_t priority) {
 void Worker::send_hello(PeerId to) { transmit(to, {{}, members_.hello_for(to)}, kControlPriority); }
 void Worker::send_alive(PeerId to) { transmit(to, {{}, AliveBody{members_.all()}}, kControlPriority); }
 
+/// Soon, not at once: news comes from several neighbours at about the same time.
+void Worker::spread_news() {
+  news_ = true;
+  next_alive_ = std::min(next_alive_, env_.now() + kNewsAfter_s);
+}
+
 void Worker::broadcast_alive() {
   for (const PeerId p : members_.links()) send_alive(p);
   next_alive_ = env_.now() + kAliveEvery_s;
+  news_ = false;
 }
 
 void Worker::send(PeerId to, Message message) { link(to).send(message, 1 + message.parcel, env_.now()); }
 
 void Worker::consumed(PeerId from, const Message& message) { link(from).consume(message.sequence); }
 
-bool Worker::link_clear(PeerId to) const {
-  return links_[to]->unconsumed() < kWindowRounds * spec_.plan.parcels.size();
+bool Worker::link_clear(PeerId to, ParcelId parcel) const {
+  return links_[to]->unused(parcel) < kWindowRounds;
 }
 
 // --- frames in
@@ -99,7 +107,7 @@ void Worker::handle(const FrameHeader& header, const HelloBody& hello) {
                fmt::format("peer {} was started with another --session; give all peers of a run the same",
                            spec_.membership.names[from]));
   }
-  if (members_.merge(hello.status) || in_touch() != was_in_touch) broadcast_alive();
+  if (members_.merge(from, hello.status) || in_touch() != was_in_touch) spread_news();
   // An answer only where it tells something: answering every hello would keep two peers that wait for a third
   // answering each other.
   const bool linked_now = members_.linked(from) && !was_linked;
@@ -114,7 +122,7 @@ void Worker::handle(const FrameHeader& header, const AliveBody& alive) {
     return;
   }
   link(header.sender).acknowledged(header, env_.now());
-  if (members_.merge(alive.status)) broadcast_alive();
+  if (members_.merge(header.sender, alive.status)) spread_news();
   check_members();
 }
 
@@ -157,11 +165,15 @@ void Worker::check_members() {
     env_.log(fmt::format("all {} peers are here; training {} rounds", links_.size(), spec_.rounds));
     begin_round();
   }
-  if (phase_ == Phase::draining && members_.all_at_least(PeerStatus::done)) end(Outcome::finished, "");
+  // Who leaves before its neighbours know the end would be missed by them.
+  if (phase_ == Phase::draining && members_.all_at_least(PeerStatus::done) &&
+      members_.all_links_know_the_end(env_.now()))
+    end(Outcome::finished, "");
 }
 
 void Worker::on_broken(PeerId peer) {
   members_.on_broken(peer, env_.now());
+  link(peer).on_broken();
   schedule_wake();
 }
 
@@ -170,7 +182,11 @@ void Worker::end(Outcome outcome, std::string message) {
   if (phase_ == Phase::training) result_.seconds = env_.now() - started_;
   result_.outcome = outcome;
   result_.message = std::move(message);
-  if (outcome != Outcome::finished) members_.set(spec_.membership.self, PeerStatus::left);
+  // A peer that ends because another is missing is not itself the cause: what it knows of the other says it
+  // all.
+  const bool consequence = outcome == Outcome::lost_peer && phase_ != Phase::joining;
+  if (outcome != Outcome::finished)
+    members_.set(spec_.membership.self, consequence ? PeerStatus::done : PeerStatus::left);
   phase_ = Phase::over;
   broadcast_alive();
 }
@@ -187,7 +203,7 @@ void Worker::on_timer() {
     for (const PeerId p : members_.links()) send_hello(p);
     next_hello_ = now + kHelloEvery_s;
   }
-  if (now >= next_alive_) in_touch() ? broadcast_alive() : void(next_alive_ = now + kAliveEvery_s);
+  if (now >= next_alive_) in_touch() || news_ ? broadcast_alive() : void(next_alive_ = now + kAliveEvery_s);
   for (const PeerId p : members_.links()) {
     link(p).resend_due(now, env_.backlog(p) > 0);
     if (now >= acknowledge_at_ && link(p).owes_acknowledgement()) send_alive(p);

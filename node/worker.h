@@ -22,7 +22,7 @@ struct WorkerSpec {
   std::uint64_t evaluate_every = 0;  ///< rounds between test evaluations by this peer; 0 = none
   double report_every_s = 0.5;
   double drain_timeout_s = 60;
-  double least_resend_s = 1;  ///< patience before a frame is resent
+  double least_resend_s = 30;  ///< patience before a frame is resent; TCP resends by itself while it stands
 };
 
 enum class Outcome { running, finished, lost_peer, bad_input, failed, interrupted };
@@ -64,7 +64,7 @@ class Worker final : public ExchangeHost {
   void submit(Op op) override { env_.data().submit(std::move(op)); }
   void send(PeerId to, Message message) override;
   void consumed(PeerId from, const Message& message) override;
-  bool link_clear(PeerId to) const override;
+  bool link_clear(PeerId to, ParcelId parcel) const override;
   void mixed(ParcelId parcel) override;
   void saw_staleness(Round rounds) override;
 
@@ -90,6 +90,7 @@ class Worker final : public ExchangeHost {
   void send_hello(PeerId to);
   void send_alive(PeerId to);
   void broadcast_alive();
+  void spread_news();
   std::size_t transmit(PeerId to, Frame frame, std::uint32_t priority);
   void report(const std::optional<optim::Evaluation>& test);
   void schedule_wake();
@@ -109,6 +110,7 @@ class Worker final : public ExchangeHost {
   std::size_t unmixed_ = 0;
   bool gradient_done_ = false;
   double started_ = 0, drain_until_ = 0;
+  bool news_ = false;  ///< something is known that the neighbours were not told yet
   double next_hello_ = 0, next_alive_ = 0, acknowledge_at_ = 0;
 
   std::deque<double> recent_losses_;  ///< of the last epoch's steps

@@ -12,7 +12,7 @@
 namespace gossamer::node {
 namespace {
 
-constexpr int kHandshake_ms = 1000, kHeartbeat_ms = 500, kHeartbeatTimeout_ms = 3000;
+constexpr int kHandshake_ms = 1000, kHeartbeat_ms = 500, kHeartbeatTimeout_ms = 30000;
 constexpr int kReconnect_ms = 50, kReconnectMost_ms = 500, kLinger_ms = 1000;
 constexpr int kReceiveQueue = 64;  ///< frames of one connection that wait inside ZeroMQ
 constexpr double kLongestPoll_s = 0.2;

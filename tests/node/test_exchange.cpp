@@ -67,12 +67,18 @@ Matrix one_peer_exponential(std::size_t peers, Round t) {
 }
 Matrix by_samples(const Matrix& w, const std::vector<std::size_t>& batches) {
   const std::size_t peers = batches.size();
+  const auto b = [&](std::size_t i) { return static_cast<double>(batches[i]); };
+  std::vector<double> sum(peers, 0);
+  for (std::size_t i = 0; i < peers; ++i)
+    for (std::size_t j = 0; j < peers; ++j) sum[i] += w[i * peers + j] * b(j);
   Matrix out(w.size());
   for (std::size_t i = 0; i < peers; ++i) {
-    double sum = 0;
-    for (std::size_t j = 0; j < peers; ++j) sum += w[i * peers + j] * static_cast<double>(batches[j]);
-    for (std::size_t j = 0; j < peers; ++j)
-      out[i * peers + j] = w[i * peers + j] * static_cast<double>(batches[j]) / sum;
+    out[i * peers + i] = 1;
+    for (std::size_t j = 0; j < peers; ++j) {
+      if (j == i) continue;
+      out[i * peers + j] = w[i * peers + j] * b(j) / std::max(sum[i], sum[j]);
+      out[i * peers + i] -= out[i * peers + j];
+    }
   }
   return out;
 }

@@ -123,7 +123,7 @@ TEST_CASE("every message arrives once and in order whatever the network does") {
     CHECK(in_order(pair.got[1], kMessages));
     CHECK(in_order(pair.got[0], kMessages));
     CHECK(pair.end(0).all_received());
-    CHECK(pair.end(0).unconsumed() == 0);
+    CHECK(pair.end(0).unused(1) == 0);
     const LinkCounters& c = pair.end(1).counters();
     resent += c.resent, duplicates += c.duplicates, reordered += c.reordered;
     CHECK(c.refused == 0);
@@ -142,24 +142,24 @@ TEST_CASE("a large payload travels in chunks and comes back whole") {
   pair.pass(10);
   CHECK(in_order(pair.got[1], 3));
   CHECK(pair.end(0).counters().data_entries_out == size + kChunkBytes);
-  CHECK(pair.end(0).unconsumed() == 0);
+  CHECK(pair.end(0).unused(1) == 0);
 }
 
 TEST_CASE("a message counts as unconsumed until it has been used") {
   Pair pair({}, 1);
   pair.use_at_once = false;
   for (std::size_t k = 0; k < 4; ++k) pair.send(0, k, 8);
-  CHECK(pair.end(0).unconsumed() == 4);
+  CHECK(pair.end(0).unused(1) == 4);
   CHECK_FALSE(pair.end(0).all_received());
   pair.pass(0.1);
   CHECK(pair.end(0).all_received());
-  CHECK(pair.end(0).unconsumed() == 4);
+  CHECK(pair.end(0).unused(1) == 4);
   pair.end(1).consume(pair.got[1][1].sequence);  // out of turn: counts once the earlier one is used
   pair.pass(0.1);
-  CHECK(pair.end(0).unconsumed() == 4);
+  CHECK(pair.end(0).unused(1) == 4);
   pair.end(1).consume(pair.got[1][0].sequence);
   pair.pass(0.1);
-  CHECK(pair.end(0).unconsumed() == 2);
+  CHECK(pair.end(0).unused(1) == 2);
 }
 
 TEST_CASE("nothing is resent and little is sent while all goes well") {
@@ -213,6 +213,59 @@ TEST_CASE("frames that wait on this side are not resent") {
   CHECK(sent == 2);
 }
 
+TEST_CASE("an acknowledgement of a part starts the patience for the rest anew") {
+  std::size_t sent = 0;
+  Link link(
+      [&](const Frame&, std::uint32_t) {
+        ++sent;
+        return std::size_t{100};
+      },
+      1);
+  for (Round r = 0; r < 20; ++r)
+    link.send({r, 0, 0, 1, std::make_shared<const std::vector<std::byte>>(4)}, 1, 0);
+  for (std::uint64_t k = 1; k < 20; ++k) {  // a slow line: one frame comes through every 0.9 s
+    const double now = 0.9 * static_cast<double>(k);
+    link.resend_due(now, false);
+    FrameHeader header;
+    header.received = k;
+    link.acknowledged(header, now);
+  }
+  CHECK(sent == 20);
+}
+
+TEST_CASE("after a broken connection patience is short until something is acknowledged") {
+  std::size_t sent = 0;
+  Link link(
+      [&](const Frame&, std::uint32_t) {
+        ++sent;
+        return std::size_t{100};
+      },
+      30);
+  link.send({0, 0, 0, 1, std::make_shared<const std::vector<std::byte>>(4)}, 1, 0);
+  link.resend_due(5, false);
+  CHECK(sent == 1);
+  link.on_broken();
+  link.resend_due(5, false);
+  CHECK(sent == 2);
+}
+
+TEST_CASE("frames that overtake by the thousand do not lock out the one that is wanted") {
+  std::vector<Frame> frames;
+  const auto keep = [&](const Frame& f, std::uint32_t) {
+    frames.push_back(f);
+    return std::size_t{100};
+  };
+  Link from(keep, 1), to(keep, 1);
+  constexpr std::size_t kMany = 20'000;
+  const auto payload = std::make_shared<const std::vector<std::byte>>(4);
+  for (Round r = 0; r < kMany; ++r) from.send({r, 0, 0, 1, payload}, 1, 0);
+  std::size_t got = 0;
+  for (std::size_t sweep = 0; sweep < 3; ++sweep)  // the last first, as priorities may have it
+    for (auto f = frames.rbegin(); f != frames.rend(); ++f)
+      got += to.receive(f->header, std::get<ParcelBody>(f->body)).size();
+  CHECK(got == kMany);
+}
+
 TEST_CASE("acknowledgements of what was never sent are not believed") {
   Pair pair({}, 1);
   pair.silent[1] = true;
@@ -223,7 +276,7 @@ TEST_CASE("acknowledgements of what was never sent are not believed") {
   CHECK_FALSE(pair.end(0).all_received());
   header.received = 0, header.consumed = 1;
   pair.end(0).acknowledged(header, 0);
-  CHECK(pair.end(0).unconsumed() == 1);
+  CHECK(pair.end(0).unused(1) == 1);
 }
 
 TEST_CASE("chunks that do not follow one another are refused and counted") {

@@ -122,6 +122,17 @@ TEST_CASE("frames that came before the connection broke do not prolong a dead pe
   CHECK(alpha.next_deadline() > 4);
 }
 
+TEST_CASE("a finished peer knows when its neighbours know the end") {
+  Membership alpha(spec_of(0), 0);
+  alpha.on_hello(1, header_of(11), hello_of("beta"), 0);
+  alpha.merge(1, {PeerStatus::present, PeerStatus::done, PeerStatus::done});
+  CHECK_FALSE(alpha.all_links_know_the_end(1));
+  alpha.merge(1, {PeerStatus::done, PeerStatus::done, PeerStatus::done});
+  CHECK(alpha.all_links_know_the_end(1));
+  alpha.merge(1, {PeerStatus::present, PeerStatus::done, PeerStatus::done});
+  CHECK(alpha.all_links_know_the_end(5));  // silent for long: it has gone
+}
+
 TEST_CASE("frames of another epoch are not a neighbour's") {
   Membership alpha(spec_of(0), 0);
   CHECK_FALSE(alpha.heard(1, 11, 0));
@@ -134,11 +145,11 @@ TEST_CASE("frames of another epoch are not a neighbour's") {
 
 TEST_CASE("knowledge of peers only grows") {
   Membership alpha(spec_of(0), 0);
-  CHECK(alpha.merge({PeerStatus::lost, PeerStatus::started, PeerStatus::present}));
+  CHECK(alpha.merge(1, {PeerStatus::lost, PeerStatus::started, PeerStatus::present}));
   CHECK(alpha.status(0) == PeerStatus::started);  // it knows better about itself
   CHECK(alpha.status(2) == PeerStatus::present);
-  CHECK_FALSE(alpha.merge({PeerStatus::unknown, PeerStatus::unknown, PeerStatus::started}));
-  CHECK(alpha.merge({PeerStatus::unknown, PeerStatus::unknown, PeerStatus::left, PeerStatus::lost}));
+  CHECK_FALSE(alpha.merge(1, {PeerStatus::unknown, PeerStatus::unknown, PeerStatus::started}));
+  CHECK(alpha.merge(1, {PeerStatus::unknown, PeerStatus::unknown, PeerStatus::left, PeerStatus::lost}));
   CHECK(alpha.names_with(PeerStatus::left) == std::vector<std::string>{"gamma"});
 }
 

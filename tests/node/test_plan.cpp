@@ -69,7 +69,9 @@ TEST_CASE("methods are accepted where they are sound and refused with a reason e
       {"dpsgd", "ring", "fp16", {}, "method 'choco' for compressed gossip"},
       {"dpsgd", "star", kDense, uniform, "columns sum to 1"},
       {"dpsgd", "ring", kDense, uniform, ""},
-      {"dpsgd", "star", kDense, uniform + samples, ""},
+      {"dpsgd", "star", kDense, uniform + samples, "symmetric mixing matrix"},
+      {"dpsgd", "exponential", kDense, samples, "symmetric mixing matrix"},
+      {"dpsgd", "star", kDense, samples, ""},
 
       {"choco", "ring", kOnebit, {}, ""},
       {"choco", "star", "topk", bounded, ""},
@@ -111,7 +113,23 @@ TEST_CASE("the plan holds each peer's share of the samples") {
   CHECK(plan.self == 2);
 }
 
-TEST_CASE("weights by samples are renormalised rows") {
+TEST_CASE("weights by samples keep the mean weighted by samples") {
+  const std::vector<std::size_t> batches{256, 16, 16, 3, 16, 40};
+  for (const char* graph : {"ring", "star", "full", "torus", "random_regular"}) {
+    INFO(graph);
+    const Settings settings{"peers=6", std::string("graph.kind=") + graph, "exchange.aggregate=samples"};
+    const Plan plan = make_plan(with_batches(small_job(settings), batches), 0);
+    const auto m = plan.schedule.at(0).dense();
+    for (std::size_t j = 0; j < 6; ++j) {
+      double column = 0;
+      for (std::size_t i = 0; i < 6; ++i) column += static_cast<double>(batches[i]) * m[i * 6 + j];
+      CHECK(column == Approx(static_cast<double>(batches[j])).epsilon(1e-5));
+    }
+    if (std::string(graph) == "full") CHECK(m[1] == Approx(16.0 / 347));
+  }
+}
+
+TEST_CASE("weights by samples are renormalised rows where neighbourhoods weigh alike") {
   const Plan plan = make_plan(with_batches(small_job({"exchange.aggregate=samples"}), {8, 16, 8, 32}), 0);
   const auto& w = plan.schedule.at(0);  // ring of four: 1/3 each before
   CHECK(w.self_weight(0) == Approx(8.0 / 56));
