@@ -94,18 +94,18 @@ void Worker::handle(const FrameHeader& header, const HelloBody& hello) {
     ++result_.dropped_frames;
     return;
   }
+  if (hello.job_hash == spec_.membership.hello.job_hash && header.job != spec_.job_id) {
+    // a peer that another run of this job left behind must not disturb this one
+    other_session_ = spec_.membership.names[from];
+    ++result_.dropped_frames;
+    return;
+  }
   const bool was_linked = members_.linked(from), was_in_touch = in_touch();
   if (const std::string difference = members_.on_hello(from, header, hello, env_.now());
       !difference.empty()) {
     send_hello(from);  // so that it can name the difference as well
     return end(Outcome::bad_input,
                "this peer and a neighbour were not started for the same run; " + difference);
-  }
-  if (header.job != spec_.job_id) {
-    send_hello(from);
-    return end(Outcome::bad_input,
-               fmt::format("peer {} was started with another --session; give all peers of a run the same",
-                           spec_.membership.names[from]));
   }
   if (members_.merge(from, hello.status) || in_touch() != was_in_touch) spread_news();
   // An answer only where it tells something: answering every hello would keep two peers that wait for a third
@@ -226,10 +226,16 @@ void Worker::on_timer() {
 void Worker::join_overdue() {
   const auto missing = members_.names_with(PeerStatus::unknown),
              apart = members_.names_with(PeerStatus::started);
-  end(Outcome::lost_peer, fmt::format("not all peers appeared within {} s (--join-timeout): {} {}",
-                                      spec_.membership.join_timeout_s,
-                                      missing.empty() ? "not connected to all their neighbours:" : "missing",
-                                      fmt::join(missing.empty() ? apart : missing, ", ")));
+  std::string what = fmt::format("not all peers appeared within {} s (--join-timeout): {} {}",
+                                 spec_.membership.join_timeout_s,
+                                 missing.empty() ? "not connected to all their neighbours:" : "missing",
+                                 fmt::join(missing.empty() ? apart : missing, ", "));
+  if (!other_session_.empty())
+    what += fmt::format(
+        "; a peer '{}' of another run of this job is there: end it, or give all peers of this run the "
+        "same --session",
+        other_session_);
+  end(Outcome::lost_peer, std::move(what));
 }
 
 void Worker::schedule_wake() {

@@ -110,7 +110,8 @@ class Worker final : public ExchangeHost {
   std::size_t unmixed_ = 0;
   bool gradient_done_ = false;
   double started_ = 0, drain_until_ = 0;
-  bool news_ = false;  ///< something is known that the neighbours were not told yet
+  std::string other_session_;  ///< a neighbour's name under which another run's peer was heard
+  bool news_ = false;          ///< something is known that the neighbours were not told yet
   double next_hello_ = 0, next_alive_ = 0, acknowledge_at_ = 0;
 
   std::deque<double> recent_losses_;  ///< of the last epoch's steps

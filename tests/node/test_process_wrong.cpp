@@ -11,7 +11,7 @@ namespace gossamer::test {
 namespace {
 
 namespace fs = std::filesystem;
-constexpr int kBadInput = 2;
+constexpr int kBadInput = 2, kPeerLost = 3;
 constexpr double kSoon_s = 10;
 
 /// A folder with a small job.
@@ -162,12 +162,13 @@ TEST_CASE("peers with different data say so") {
 TEST_CASE("peers of different sessions say so") {
   const Bench bench;
   Peers peers(bench.folder, "job.toml", 4);
-  peers.start(0, {"--session", "1"});
-  peers.start(1, {"--session", "2"});
+  peers.start(0, {"--session", "1", "--join-timeout", "1"});
+  peers.start(1, {"--session", "2", "--join-timeout", "1"});
   for (std::size_t i : {0, 1}) {
     const auto status = peers[i].wait(kSoon_s);
     INFO(peers[i].err());
-    CHECK(status == kBadInput);
+    CHECK(status == kPeerLost);
+    CHECK(says(peers[i].err(), "of another run of this job is there"));
     CHECK(says(peers[i].err(), "--session"));
   }
 }
