@@ -1,11 +1,11 @@
+#include "command_codec.h"
+
 #include <algorithm>
+#include <cmath>
 #include <iomanip>
 #include <iostream>
-#include <memory>
-#include <nlohmann/json.hpp>
 
 #include "commands.h"
-#include "gossamer/compress/codec.h"
 
 namespace gossamer::node {
 namespace {
@@ -42,16 +42,25 @@ void list_as_text() {
 
 }  // namespace
 
-void add_codec_command(CLI::App& app, int& status) {
-  CLI::App* codec = app.add_subcommand("codec", "What vectors look like on the wire");
-  codec->require_subcommand(1);
-  CLI::App* list = codec->add_subcommand("list", "Lists the codecs and their parameters");
+void add_codec_list(CLI::App& codec, int& status) {
+  CLI::App* list = codec.add_subcommand("list", "Lists the codecs and their parameters");
   const auto json = std::make_shared<bool>(false);
   list->add_flag("--json", *json, "Print one JSON array");
   list->callback([json, &status] {
     *json ? list_as_json() : list_as_text();
     status = kExitOk;
   });
+}
+
+nlohmann::ordered_json number_or_null(double value) {
+  return std::isfinite(value) ? nlohmann::ordered_json(value) : nlohmann::ordered_json(nullptr);
+}
+
+void add_codec_command(CLI::App& app, int& status) {
+  CLI::App* codec = app.add_subcommand("codec", "What vectors look like on the wire");
+  codec->require_subcommand(1);
+  add_codec_list(*codec, status);
+  add_codec_roundtrip(*codec, status);
 }
 
 }  // namespace gossamer::node

@@ -1,0 +1,20 @@
+#pragma once
+// The commands below `gossamer codec`, one file each, and what they share.
+#include <CLI/CLI.hpp>
+#include <cstdint>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "gossamer/compress/codec.h"
+
+namespace gossamer::node {
+
+void add_codec_list(CLI::App& codec, int& status);
+void add_codec_roundtrip(CLI::App& codec, int& status);
+
+/// null where the value is not finite: JSON has no NaN.
+nlohmann::ordered_json number_or_null(double value);
+
+}  // namespace gossamer::node

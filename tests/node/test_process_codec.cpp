@@ -1,0 +1,159 @@
+// The codec commands: arrays there and back.
+#include <cmath>
+#include <limits>
+#include <nlohmann/json.hpp>
+#include <random>
+
+#include "gossamer_test/catch.h"
+#include "npy.h"
+#include "process.h"
+
+namespace gossamer::test {
+namespace {
+
+using nlohmann::json;
+using Words = std::vector<std::string>;
+using Shape = std::vector<std::size_t>;
+constexpr int kBadInput = 2;
+
+Words codec(const Words& words) {
+  Words all{"codec"};
+  all.insert(all.end(), words.begin(), words.end());
+  return all;
+}
+
+json json_of(const Folder& folder, Words words) {
+  words.push_back("--json");
+  const auto ended = gossamer(folder, codec(words));
+  INFO(ended.err);
+  REQUIRE(ended.status == 0);
+  return json::parse(ended.out);
+}
+
+void refuses(const Folder& folder, const Words& words, const Words& expected) {
+  const auto ended = gossamer(folder, codec(words));
+  INFO(ended.err);
+  CHECK(ended.status == kBadInput);
+  CHECK(ended.out.empty());
+  for (const auto& e : expected) CHECK(says(ended.err, e));
+}
+
+std::vector<float> gaussian(std::size_t n) {
+  std::mt19937_64 random(3);
+  std::normal_distribution<float> normal;
+  std::vector<float> x(n);
+  for (float& v : x) v = normal(random);
+  return x;
+}
+
+/// A folder with x.npy, 20 × 50 Gaussian entries.
+struct Bench {
+  Bench() { node::write_npy(folder.path("x.npy"), Shape{20, 50}, x); }
+  const Folder folder;
+  const std::vector<float> x = gaussian(1000);
+};
+
+double relative_error(const std::vector<float>& x, const std::vector<float>& y) {
+  double errors = 0, squares = 0;
+  for (std::size_t i = 0; i < x.size(); ++i) {
+    const double a = x[i], b = y[i];
+    errors += (b - a) * (b - a);
+    squares += a * a;
+  }
+  return std::sqrt(errors / squares);
+}
+
+/// The codecs that the program has.
+Words all_codecs(const Folder& folder) {
+  Words specs;
+  for (const json& row : json_of(folder, {"list"})) specs.push_back(row["default"]);
+  return specs;
+}
+
+TEST_CASE("every codec makes the round trip") {
+  const Bench bench;
+  for (const std::string& spec : all_codecs(bench.folder)) {
+    INFO(spec);
+    const json trip = json_of(bench.folder, {"roundtrip", "--codec", spec, "--in", "x.npy", "--out", "y.npy",
+                                             "--payload", "p.bin", "--seed", "7"});
+    const node::NpyArray y = node::read_npy(bench.folder.path("y.npy"));
+    CHECK(y.shape == Shape{20, 50});
+    CHECK(trip["codec"] == spec);
+    CHECK(trip["entries"] == 1000);
+    CHECK(trip["payload_bytes"] == read_text(bench.folder.path("p.bin")).size());
+    CHECK(trip["bits_per_entry"].get<double>() == Approx(trip["payload_bytes"].get<double>() * 8 / 1000));
+    CHECK(trip["relative_error"].get<double>() == Approx(relative_error(bench.x, y.values)));
+    CHECK(trip["cosine"].get<double>() > 0);
+    CHECK(trip["bias_z"].is_null());
+    CHECK(trip["encode_gb_per_s"].get<double>() > 0);
+    CHECK(trip["decode_gb_per_s"].get<double>() > 0);
+  }
+}
+
+TEST_CASE("a round trip reports bias where the codec draws lots") {
+  const Bench bench;
+  const auto trip = [&](const std::string& spec, const std::string& repeats) {
+    return json_of(bench.folder, {"roundtrip", "--codec", spec, "--in", "x.npy", "--repeat", repeats});
+  };
+  CHECK(std::fabs(trip("qsgd", "200")["bias_z"].get<double>()) < 5);
+  CHECK(trip("onebit", "3")["bias_z"].is_null());
+  CHECK(trip("dense", "3")["relative_error"] == 0);
+  CHECK(trip("dense", "3")["cosine"].get<double>() == Approx(1));
+  const auto seeded = [&](const std::string& seed) {
+    const auto ended = gossamer(bench.folder, codec({"roundtrip", "--codec", "qsgd", "--in", "x.npy",
+                                                     "--payload", seed + ".bin", "--seed", seed}));
+    CHECK(ended.status == 0);
+    CHECK(says(ended.out, "bits per entry"));
+    return read_text(bench.folder.path(seed + ".bin"));
+  };
+  CHECK(seeded("1") != seeded("2"));
+}
+
+TEST_CASE("arrays without entries and of zeros make the round trip") {
+  const Folder folder;
+  node::write_npy(folder.path("none.npy"), Shape{0, 4}, {});
+  node::write_npy(folder.path("zeros.npy"), Shape{64}, std::vector<float>(64));
+  for (const std::string& spec : all_codecs(folder)) {
+    INFO(spec);
+    const auto trip = [&](const std::string& file) {
+      return json_of(folder, {"roundtrip", "--codec", spec, "--in", file, "--out", "y.npy", "--repeat", "2"});
+    };
+    CHECK(trip("none.npy")["bits_per_entry"].is_null());
+    CHECK(node::read_npy(folder.path("y.npy")).shape == Shape{0, 4});
+    const json zeros = trip("zeros.npy");
+    CHECK(zeros["relative_error"] == 0);
+    CHECK(zeros["cosine"].is_null());
+  }
+}
+
+TEST_CASE("what cannot be encoded is refused") {
+  const Bench bench;
+  node::write_npy(bench.folder.path("nan.npy"), Shape{2},
+                  std::vector<float>{1, std::numeric_limits<float>::quiet_NaN()});
+  bench.folder.write("text.npy", "1 2 3 4 5 6 7 8");
+  const auto trip = [](const std::string& spec, const std::string& file) {
+    return Words{"roundtrip", "--codec", spec, "--in", file};
+  };
+  refuses(bench.folder, trip("dense", "nan.npy"), {"nan.npy: cannot encode: entry 1 of 2"});
+  refuses(bench.folder, trip("dense", "text.npy"), {"text.npy: no .npy file"});
+  refuses(bench.folder, trip("dense", "no.npy"), {"no.npy: no such file"});
+  refuses(bench.folder, trip("onebti", "x.npy"), {"did you mean \"onebit\"?"});
+  Words words = trip("dense", "x.npy");
+  words.insert(words.end(), {"--out", "no/such/y.npy"});
+  refuses(bench.folder, words, {"no/such/y.npy: cannot be written"});
+  refuses(bench.folder, {"roundtrip", "--in", "x.npy"}, {"--codec is required", "codec roundtrip --help"});
+}
+
+TEST_CASE("the codec commands have help") {
+  const Folder folder;
+  const auto mentions = [&](const Words& words, const Words& expected) {
+    const auto ended = gossamer(folder, codec(words));
+    CHECK(ended.status == 0);
+    for (const auto& e : expected) CHECK(says(ended.out, e));
+  };
+  mentions({"--help"}, {"list", "roundtrip"});
+  mentions({"roundtrip", "--help"}, {"--codec", "--in", "--out", "--payload", "--repeat", "bias z"});
+}
+
+}  // namespace
+}  // namespace gossamer::test
