@@ -6,6 +6,8 @@
 #include <iostream>
 
 #include "commands.h"
+#include "gossamer/node/job.h"
+#include "text.h"
 
 namespace gossamer::node {
 namespace {
@@ -52,6 +54,14 @@ void add_codec_list(CLI::App& codec, int& status) {
   });
 }
 
+std::size_t count_of(const std::string& flag, const std::string& text) {
+  const auto count = parse_count(text);
+  if (!count)
+    throw ConfigError(flag + " " + text +
+                      ": expected a whole number of entries such as 65536, 64Ki or 25M, at most 1024Gi");
+  return static_cast<std::size_t>(*count);
+}
+
 nlohmann::ordered_json number_or_null(double value) {
   return std::isfinite(value) ? nlohmann::ordered_json(value) : nlohmann::ordered_json(nullptr);
 }
@@ -61,6 +71,7 @@ void add_codec_command(CLI::App& app, int& status) {
   codec->require_subcommand(1);
   add_codec_list(*codec, status);
   add_codec_roundtrip(*codec, status);
+  add_codec_decode(*codec, status);
 }
 
 }  // namespace gossamer::node

@@ -13,7 +13,10 @@ namespace gossamer::node {
 
 void add_codec_list(CLI::App& codec, int& status);
 void add_codec_roundtrip(CLI::App& codec, int& status);
+void add_codec_decode(CLI::App& codec, int& status);
 
+/// A number of entries; throws ConfigError that names the flag.
+std::size_t count_of(const std::string& flag, const std::string& text);
 /// null where the value is not finite: JSON has no NaN.
 nlohmann::ordered_json number_or_null(double value);
 

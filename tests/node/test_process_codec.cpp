@@ -1,4 +1,4 @@
-// The codec commands: arrays there and back.
+// The codec commands: arrays there and back, payload files from strangers.
 #include <cmath>
 #include <limits>
 #include <nlohmann/json.hpp>
@@ -70,7 +70,7 @@ Words all_codecs(const Folder& folder) {
   return specs;
 }
 
-TEST_CASE("every codec makes the round trip") {
+TEST_CASE("every codec's payload decodes to what the round trip gave") {
   const Bench bench;
   for (const std::string& spec : all_codecs(bench.folder)) {
     INFO(spec);
@@ -87,6 +87,12 @@ TEST_CASE("every codec makes the round trip") {
     CHECK(trip["bias_z"].is_null());
     CHECK(trip["encode_gb_per_s"].get<double>() > 0);
     CHECK(trip["decode_gb_per_s"].get<double>() > 0);
+    const json decoded = json_of(bench.folder, {"decode", "--payload", "p.bin", "--out", "z.npy"});
+    CHECK(decoded["entries"] == 1000);
+    CHECK(decoded["payload_bytes"] == trip["payload_bytes"]);
+    const node::NpyArray z = node::read_npy(bench.folder.path("z.npy"));
+    CHECK(z.shape == Shape{1000});
+    CHECK(z.values == y.values);
   }
 }
 
@@ -144,6 +150,41 @@ TEST_CASE("what cannot be encoded is refused") {
   refuses(bench.folder, {"roundtrip", "--in", "x.npy"}, {"--codec is required", "codec roundtrip --help"});
 }
 
+/// A payload's magic, version, codec id and claim of entries.
+std::string claim(int id, std::uint64_t entries) {
+  std::string bytes{'g', '\1', static_cast<char>(id)};
+  for (; entries >= 128; entries >>= 7) bytes += static_cast<char>(entries | 128);
+  return bytes + static_cast<char>(entries);
+}
+
+TEST_CASE("payload files from strangers are refused at no cost") {
+  const Bench bench;
+  const auto decode = [&](const std::string& bytes, const Words& expected) {
+    bench.folder.write("p.bin", bytes);
+    refuses(bench.folder, {"decode", "--payload", "p.bin", "--out", "y.npy"}, expected);
+  };
+  decode("", {"p.bin: payload truncated"});
+  decode("hello", {"p.bin: not a payload"});
+  decode("g\7", {"p.bin: payload version 7, expected 1"});
+  decode(claim(255, 3), {"p.bin: payload of unknown codec id 255"});
+  for (int id = 1; id <= 6; ++id) {
+    // Memory is no matter: 8 GiB that are never touched, and a claim that is refused before.
+    decode(claim(id, std::uint64_t{1} << 31), {"p.bin: payload"});
+    decode(claim(id, std::uint64_t{1} << 40),
+           {"p.bin: claims 1099511627776 entries in 9 bytes", "at most 2147483648", "--max-entries"});
+  }
+  const Words trip{"roundtrip", "--codec", "topk", "--in", "x.npy", "--payload", "good.bin", "--json"};
+  CHECK(gossamer(bench.folder, codec(trip)).status == 0);
+  const std::string good = read_text(bench.folder.path("good.bin"));
+  decode(good.substr(0, good.size() - 1), {"p.bin: payload"});
+  decode(good + "x", {"p.bin: payload"});
+  refuses(bench.folder, {"decode", "--payload", "good.bin", "--out", "y.npy", "--max-entries", "999"},
+          {"claims 1000 entries", "at most 999"});
+  refuses(bench.folder, {"decode", "--payload", "good.bin", "--out", "y.npy", "--max-entries", "all"},
+          {"--max-entries all: expected a whole number"});
+  CHECK(!std::filesystem::exists(bench.folder.path("y.npy")));
+}
+
 TEST_CASE("the codec commands have help") {
   const Folder folder;
   const auto mentions = [&](const Words& words, const Words& expected) {
@@ -151,8 +192,9 @@ TEST_CASE("the codec commands have help") {
     CHECK(ended.status == 0);
     for (const auto& e : expected) CHECK(says(ended.out, e));
   };
-  mentions({"--help"}, {"list", "roundtrip"});
+  mentions({"--help"}, {"list", "roundtrip", "decode"});
   mentions({"roundtrip", "--help"}, {"--codec", "--in", "--out", "--payload", "--repeat", "bias z"});
+  mentions({"decode", "--help"}, {"--payload", "--out", "--max-entries"});
 }
 
 }  // namespace
