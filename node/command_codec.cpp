@@ -54,6 +54,15 @@ void add_codec_list(CLI::App& codec, int& status) {
   });
 }
 
+std::vector<std::unique_ptr<const compress::Codec>> codecs_of(const std::vector<std::string>& specs) {
+  std::vector<std::unique_ptr<const compress::Codec>> codecs;
+  for (const std::string& spec : specs) codecs.push_back(compress::make_codec(spec));
+  if (!specs.empty()) return codecs;
+  for (const compress::CodecRow& row : compress::codec_table())
+    codecs.push_back(compress::make_codec(row.name));
+  return codecs;
+}
+
 std::size_t count_of(const std::string& flag, const std::string& text) {
   const auto count = parse_count(text);
   if (!count)
@@ -72,6 +81,7 @@ void add_codec_command(CLI::App& app, int& status) {
   add_codec_list(*codec, status);
   add_codec_roundtrip(*codec, status);
   add_codec_decode(*codec, status);
+  add_codec_bench(*codec, status);
 }
 
 }  // namespace gossamer::node

@@ -14,7 +14,10 @@ namespace gossamer::node {
 void add_codec_list(CLI::App& codec, int& status);
 void add_codec_roundtrip(CLI::App& codec, int& status);
 void add_codec_decode(CLI::App& codec, int& status);
+void add_codec_bench(CLI::App& codec, int& status);
 
+/// The codecs of the specs, or of the whole table where there are none; throws CodecError.
+std::vector<std::unique_ptr<const compress::Codec>> codecs_of(const std::vector<std::string>& specs);
 /// A number of entries; throws ConfigError that names the flag.
 std::size_t count_of(const std::string& flag, const std::string& text);
 /// null where the value is not finite: JSON has no NaN.

@@ -1,4 +1,4 @@
-// The codec commands: arrays there and back, payload files from strangers.
+// The codec commands: arrays there and back, payload files from strangers, speeds.
 #include <cmath>
 #include <limits>
 #include <nlohmann/json.hpp>
@@ -185,6 +185,55 @@ TEST_CASE("payload files from strangers are refused at no cost") {
   CHECK(!std::filesystem::exists(bench.folder.path("y.npy")));
 }
 
+TEST_CASE("bench measures every codec beside the memory of the machine") {
+  const Folder folder;
+  const json out = json_of(folder, {"bench", "--size", "1Ki,4000"});
+  REQUIRE(out["sizes"].size() == 2);
+  const json list = json_of(folder, {"list"});
+  for (const json& table : out["sizes"]) {
+    for (const json& limit : table["memory_gb_per_s"]) CHECK(limit.get<double>() > 0);
+    REQUIRE(table["codecs"].size() == list.size());
+    for (std::size_t i = 0; i < list.size(); ++i) {
+      const json& row = table["codecs"][i];
+      INFO(row.dump(2));
+      CHECK(row["codec"] == list[i]["default"]);
+      for (const char* what : {"encode", "encode_feedback", "decode", "decode_add"}) {
+        if (what == std::string("encode_feedback") && !list[i]["contractive"].get<bool>()) continue;
+        CHECK(row[what]["gb_per_s"].get<double>() > 0);
+        CHECK(row[what]["percent_of_floor"].get<double>() ==
+              Approx(100 * row[what]["gb_per_s"].get<double>() / row[what]["floor_gb_per_s"].get<double>()));
+      }
+    }
+  }
+  CHECK(out["sizes"][0]["entries"] == 1024);
+  CHECK(out["sizes"][1]["entries"] == 4000);
+}
+
+TEST_CASE("bench shows a table and its progress") {
+  const Folder folder;
+  const auto ended = gossamer(folder, codec({"bench", "--size", "2Ki", "--threads", "2", "--codec", "onebit",
+                                             "--codec", "qsgd:bits=2,norm=l2"}));
+  CHECK(ended.status == 0);
+  for (const char* words :
+       {"2048 entries", "this machine's memory", "WITH FEEDBACK", "onebit:bucket=512", "2 threads", "%)"})
+    CHECK(says(ended.out, words));
+  CHECK(!says(ended.out, "dense"));
+  CHECK(says(ended.err, "2048 entries: qsgd:bits=2"));
+  const json l2 = json_of(folder, {"bench", "--size", "1k", "--codec", "qsgd:bits=2,norm=l2"});
+  CHECK(l2["sizes"][0]["codecs"][0]["encode_feedback"]["gb_per_s"].is_null());  // not contractive
+}
+
+TEST_CASE("wrong words to the codec commands are refused") {
+  const Folder folder;
+  refuses(folder, {"bench", "--size", "64KiB"}, {"--size 64KiB: expected a whole number of entries"});
+  refuses(folder, {"bench", "--size", "1Ki,"}, {"--size : expected"});
+  refuses(folder, {"bench", "--size", "2", "--threads", "4"}, {"--size 2: fewer entries than --threads 4"});
+  refuses(folder, {"bench", "--threads", "0"}, {"--threads"});
+  refuses(folder, {"bench", "--codec", "qsgd:bits=5"}, {"qsgd:bits=5"});
+  refuses(folder, {"bench", "--sizes", "1Ki"}, {"did you mean '--size'?"});
+  refuses(folder, {"benhc"}, {"unknown command 'benhc'", "did you mean 'bench'?"});
+}
+
 TEST_CASE("the codec commands have help") {
   const Folder folder;
   const auto mentions = [&](const Words& words, const Words& expected) {
@@ -192,9 +241,10 @@ TEST_CASE("the codec commands have help") {
     CHECK(ended.status == 0);
     for (const auto& e : expected) CHECK(says(ended.out, e));
   };
-  mentions({"--help"}, {"list", "roundtrip", "decode"});
+  mentions({"--help"}, {"list", "roundtrip", "decode", "bench"});
   mentions({"roundtrip", "--help"}, {"--codec", "--in", "--out", "--payload", "--repeat", "bias z"});
   mentions({"decode", "--help"}, {"--payload", "--out", "--max-entries"});
+  mentions({"bench", "--help"}, {"--codec", "--size", "--threads", "--json"});
 }
 
 }  // namespace
