@@ -83,6 +83,27 @@ CodecSpeed measure_codec(const compress::Codec& codec, std::span<const float> x,
   return result;
 }
 
+MessageSpeed measure_message(const compress::Codec& codec, std::span<const float> x) {
+  std::vector<Part> parts = parts_of(codec, x, 1);
+  Part& part = parts[0];
+  constexpr Effort kEffort{.runs = 5};
+  const double gigabytes = 4e-9 * static_cast<double>(x.size());
+  MessageSpeed result{};
+  result.encode = gigabytes / median_seconds(
+                                  1, [&](std::size_t) { encode(codec, part); }, kEffort);
+  result.decode = gigabytes / median_seconds(
+                                  1, [&](std::size_t) { decode_into_zeros(part); }, kEffort);
+  result.bytes_per_entry = static_cast<double>(part.used) / static_cast<double>(x.size());
+  double error = 0, norm = 0;
+  for (std::size_t i = 0; i < x.size(); ++i) {
+    const double v = x[i], d = static_cast<double>(part.y[i]) - v;
+    error += d * d;
+    norm += v * v;
+  }
+  result.relative_error = std::sqrt(error / norm);
+  return result;
+}
+
 CodecFloor codec_floor(const CodecSpeed& speed, const MemoryLimits& limits) {
   const double p = speed.bytes_per_entry;
   CodecFloor floor{};

@@ -27,6 +27,12 @@ struct CodecSpeed {
 /// of others grows without bound.
 CodecSpeed measure_codec(const compress::Codec& codec, std::span<const float> x, std::size_t threads);
 
+/// encode, decode and relative error ‖y − x‖/‖x‖ alone, on one thread; for who wants no more.
+struct MessageSpeed {
+  double bytes_per_entry, encode, decode, relative_error;
+};
+MessageSpeed measure_message(const compress::Codec& codec, std::span<const float> x);
+
 /// The speeds of a codec that does nothing but touch, once, the memory that it must, p being the bytes of
 /// payload per entry:
 ///   encode      reads x, writes the payload                    4 + p bytes per entry

@@ -82,6 +82,7 @@ void add_codec_command(CLI::App& app, int& status) {
   add_codec_roundtrip(*codec, status);
   add_codec_decode(*codec, status);
   add_codec_bench(*codec, status);
+  add_codec_recommend(*codec, status);
 }
 
 }  // namespace gossamer::node

@@ -15,6 +15,7 @@ void add_codec_list(CLI::App& codec, int& status);
 void add_codec_roundtrip(CLI::App& codec, int& status);
 void add_codec_decode(CLI::App& codec, int& status);
 void add_codec_bench(CLI::App& codec, int& status);
+void add_codec_recommend(CLI::App& codec, int& status);
 
 /// The codecs of the specs, or of the whole table where there are none; throws CodecError.
 std::vector<std::unique_ptr<const compress::Codec>> codecs_of(const std::vector<std::string>& specs);

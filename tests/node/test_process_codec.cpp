@@ -1,4 +1,4 @@
-// The codec commands: arrays there and back, payload files from strangers, speeds.
+// The codec commands: arrays there and back, payload files from strangers, speeds, advice.
 #include <cmath>
 #include <limits>
 #include <nlohmann/json.hpp>
@@ -223,6 +223,34 @@ TEST_CASE("bench shows a table and its progress") {
   CHECK(l2["sizes"][0]["codecs"][0]["encode_feedback"]["gb_per_s"].is_null());  // not contractive
 }
 
+TEST_CASE("advice follows the bandwidth") {
+  const Folder folder;
+  const json slow = json_of(folder, {"recommend", "--bandwidth", "1mbit", "--size", "20k"});
+  CHECK(slow["entries"] == 20000);
+  CHECK(slow["dense_seconds"].get<double>() == Approx(0.64));
+  CHECK(slow["best"] != "dense");
+  CHECK(slow["best"] == slow["codecs"][0]["codec"]);
+  double last = 0;
+  for (const json& row : slow["codecs"]) {
+    const auto seconds = row["seconds"].get<double>();
+    CHECK(seconds >= last);
+    last = seconds;
+    CHECK(seconds == Approx(row["encode_seconds"].get<double>() + row["transfer_seconds"].get<double>() +
+                            row["decode_seconds"].get<double>()));
+    CHECK(row["transfer_seconds"].get<double>() == Approx(row["bits_per_entry"].get<double>() * 0.02));
+    CHECK(row["faster_than_dense"] == (row["pays_below_bit_per_s"].get<double>() > 1e6));
+  }
+  const json fast = json_of(folder, {"recommend", "--bandwidth", "900tbit", "--size", "20k"});
+  CHECK(fast["best"] == "dense");
+  const auto text = gossamer(folder, codec({"recommend", "--bandwidth", "1mbit", "--size", "4Ki", "--codec",
+                                            "onebit", "--codec", "dense"}));
+  CHECK(text.status == 0);
+  for (const char* words : {"PAYS BELOW", "Best: onebit", "times as fast as dense", "Laplacian"})
+    CHECK(says(text.out, words));
+  const auto dense = gossamer(folder, codec({"recommend", "--bandwidth", "900tbit", "--size", "4Ki"}));
+  CHECK(says(dense.out, "Best: dense. At 900tbit"));
+}
+
 TEST_CASE("wrong words to the codec commands are refused") {
   const Folder folder;
   refuses(folder, {"bench", "--size", "64KiB"}, {"--size 64KiB: expected a whole number of entries"});
@@ -231,6 +259,11 @@ TEST_CASE("wrong words to the codec commands are refused") {
   refuses(folder, {"bench", "--threads", "0"}, {"--threads"});
   refuses(folder, {"bench", "--codec", "qsgd:bits=5"}, {"qsgd:bits=5"});
   refuses(folder, {"bench", "--sizes", "1Ki"}, {"did you mean '--size'?"});
+  refuses(folder, {"recommend", "--bandwidth", "fast", "--size", "1k"},
+          {"--bandwidth fast: expected a bandwidth such as 100mbit"});
+  refuses(folder, {"recommend", "--bandwidth", "0mbit", "--size", "1k"}, {"--bandwidth 0mbit"});
+  refuses(folder, {"recommend", "--bandwidth", "1mbit", "--size", "0"}, {"--size 0: expected"});
+  refuses(folder, {"recommend", "--bandwidth", "1mbit"}, {"--size is required"});
   refuses(folder, {"benhc"}, {"unknown command 'benhc'", "did you mean 'bench'?"});
 }
 
@@ -241,10 +274,11 @@ TEST_CASE("the codec commands have help") {
     CHECK(ended.status == 0);
     for (const auto& e : expected) CHECK(says(ended.out, e));
   };
-  mentions({"--help"}, {"list", "roundtrip", "decode", "bench"});
+  mentions({"--help"}, {"list", "roundtrip", "decode", "bench", "recommend"});
   mentions({"roundtrip", "--help"}, {"--codec", "--in", "--out", "--payload", "--repeat", "bias z"});
   mentions({"decode", "--help"}, {"--payload", "--out", "--max-entries"});
   mentions({"bench", "--help"}, {"--codec", "--size", "--threads", "--json"});
+  mentions({"recommend", "--help"}, {"--bandwidth", "--size", "pays below"});
 }
 
 }  // namespace
