@@ -12,7 +12,11 @@ struct MemoryLimits {
   double feedback;  ///< g is read, e is read and written
 };
 
-/// Medians of repeated passes over `entries` floats, shared out among the threads. Throws std::bad_alloc.
+/// Passes over `entries` floats, shared out among the threads: the largest of several medians taken one after
+/// the other, because on a machine with other work a limit is only ever measured too low. Throws
+/// std::bad_alloc.
 MemoryLimits measure_memory(std::size_t entries, std::size_t threads);
+/// Of two measurements of the same.
+MemoryLimits larger(const MemoryLimits& a, const MemoryLimits& b);
 
 }  // namespace gossamer::node

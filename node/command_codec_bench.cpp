@@ -49,15 +49,20 @@ std::vector<std::size_t> sizes_of(const Options& options) {
   }
 }
 
+/// Memory is measured before and after the codecs, as other work on the machine comes and goes.
 Table measure(const Codecs& codecs, std::size_t entries, std::size_t threads) {
-  std::cerr << entries << " entries: memory" << std::endl;
-  Table table{entries, measure_memory(entries, threads), {}};
+  const auto memory = [&] {
+    std::cerr << entries << " entries: memory" << std::endl;
+    return measure_memory(entries, threads);
+  };
+  Table table{entries, memory(), {}};
   const AlignedFloats x = laplacian(entries);
   for (const auto& codec : codecs) {
     std::cerr << entries << " entries: " << codec->spec() << std::endl;
-    const CodecSpeed speed = measure_codec(*codec, x, threads);
-    table.rows.push_back({codec->spec(), speed, codec_floor(speed, table.limits)});
+    table.rows.push_back({codec->spec(), measure_codec(*codec, x, threads), {}});
   }
+  table.limits = larger(table.limits, memory());
+  for (Row& row : table.rows) row.floor = codec_floor(row.speed, table.limits);
   return table;
 }
 
