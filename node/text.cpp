@@ -28,6 +28,14 @@ constexpr std::array<Unit, 5> kBandwidthUnits{
 constexpr std::array<Unit, 6> kDurationUnits{
     {{"ns", 1, 1e9}, {"us", 1, 1e6}, {"ms", 1, 1e3}, {"s", 1, 1}, {"min", 60, 1}, {"h", 3600, 1}}};
 
+constexpr std::array<Unit, 7> kCountUnits{{{"", 1, 1},
+                                           {"k", 1e3, 1},
+                                           {"m", 1e6, 1},
+                                           {"g", 1e9, 1},
+                                           {"ki", 1024, 1},
+                                           {"mi", 1048576, 1},
+                                           {"gi", 1073741824, 1}}};
+
 std::optional<double> parse_quantity(std::string_view text, std::span<const Unit> units) {
   double number = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
@@ -131,6 +139,12 @@ std::optional<double> parse_bandwidth(std::string_view text) {
 
 std::optional<double> parse_duration(std::string_view text) { return parse_quantity(text, kDurationUnits); }
 
+std::optional<std::uint64_t> parse_count(std::string_view text) {
+  const auto count = parse_quantity(text, kCountUnits);
+  if (!count || *count < 1 || *count > 0x1p40 || *count != std::floor(*count)) return std::nullopt;
+  return static_cast<std::uint64_t>(*count);
+}
+
 std::string bandwidth_text(double bits_per_second) {
   for (const Unit& unit : kBandwidthUnits) {
     if (bits_per_second < unit.factor) continue;
@@ -146,6 +160,15 @@ std::string bytes_text(double bytes) {
   for (; bytes >= 999.5 && unit + 1 < kUnits.size(); ++unit) bytes /= 1000;
   std::array<char, 64> buffer{};
   std::snprintf(buffer.data(), buffer.size(), "%.3g %s", bytes, kUnits[unit]);
+  return buffer.data();
+}
+
+std::string figure_text(double value) {
+  if (std::isnan(value)) return "-";
+  std::array<char, 64> buffer{};
+  const double size = std::fabs(value);
+  const char* format = size >= 1000 && size < 1e9 ? "%.0f" : "%.4g";
+  std::snprintf(buffer.data(), buffer.size(), format, value);
   return buffer.data();
 }
 

@@ -1,5 +1,6 @@
 #pragma once
 // Words for messages: nearest names, quantities with units, numbers that read back as they were.
+#include <cstdint>
 #include <optional>
 #include <span>
 #include <string>
@@ -27,9 +28,13 @@ std::string number_text(float value);
 std::optional<double> parse_bandwidth(std::string_view text);
 /// "5ms", "0.5s" in seconds; ns, us, ms, s, min, h.
 std::optional<double> parse_duration(std::string_view text);
+/// "64Ki", "25M", "1000": a whole number from 1 to 2^40; k, M, G are powers of 1000, Ki, Mi, Gi of 1024.
+std::optional<std::uint64_t> parse_count(std::string_view text);
 /// "100mbit": the largest unit in which the number is at least 1; parse_bandwidth gives the same value back.
 std::string bandwidth_text(double bits_per_second);
 /// "1.5 kB", "235 kB", "12 B": decimal units, three digits; for people, not for reading back.
 std::string bytes_text(double bytes);
+/// Four significant digits and no exponent where it can be avoided, for columns of figures; "-" for NaN.
+std::string figure_text(double value);
 
 }  // namespace gossamer::node
