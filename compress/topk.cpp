@@ -4,6 +4,7 @@
 #include <functional>
 
 #include "codecs.h"
+#include "gaps.h"
 
 namespace gossamer::compress {
 namespace {
@@ -56,99 +57,6 @@ std::span<std::uint32_t> select(std::span<const float> x, Cut cut, std::span<std
   return scratch.first(count);
 }
 
-/// Bits go in and out lowest first.
-class BitWriter {
- public:
-  explicit BitWriter(wire::Writer& out) : out_(out) {}
-  void put(std::uint64_t value, unsigned count) {
-    assert(count <= 32);
-    pending_ |= value << used_;
-    for (used_ += count; used_ >= 8; used_ -= 8, pending_ >>= 8) out_.u8(static_cast<std::uint8_t>(pending_));
-  }
-  void finish() {
-    if (used_ > 0) out_.u8(static_cast<std::uint8_t>(pending_));
-  }
-
- private:
-  wire::Writer& out_;
-  std::uint64_t pending_ = 0;
-  unsigned used_ = 0;
-};
-
-class BitReader {
- public:
-  explicit BitReader(std::span<const std::byte> in) : in_(in) {}
-  std::uint64_t take(unsigned count) {
-    refill(count);
-    const std::uint64_t value = pending_ & ((std::uint64_t{1} << count) - 1);
-    drop(count);
-    return value;
-  }
-  /// Ones up to the next zero; throws where there are more than limit.
-  std::uint64_t ones(std::uint64_t limit) {
-    for (std::uint64_t total = 0;;) {
-      refill(1);
-      const auto run = std::min(static_cast<unsigned>(std::countr_one(pending_)), have_);
-      total += run;
-      if (total > limit) throw PayloadError("payload holds an index past its last entry");
-      drop(run);
-      if (have_ == 0) continue;
-      drop(1);
-      return total;
-    }
-  }
-  void finish() const {
-    if (!in_.empty() || have_ >= 8 || pending_ != 0)
-      throw PayloadError("payload holds bits after its last index");
-  }
-
- private:
-  void refill(unsigned count) {
-    while (have_ <= 56 && !in_.empty()) {
-      pending_ |= static_cast<std::uint64_t>(in_.front()) << have_;
-      in_ = in_.subspan(1);
-      have_ += 8;
-    }
-    if (have_ < count) throw PayloadError("payload truncated: its indices end early");
-  }
-  void drop(unsigned count) {
-    pending_ = count < 64 ? pending_ >> count : 0;
-    have_ -= count;
-  }
-  std::span<const std::byte> in_;
-  std::uint64_t pending_ = 0;
-  unsigned have_ = 0;
-};
-
-/// Rice code of a gap: gap >> r ones, a zero, the low r bits.
-void put_gap(BitWriter& out, std::uint32_t gap, unsigned r) {
-  std::uint32_t ones = gap >> r;
-  for (; ones >= 32; ones -= 32) out.put(0xffffffffu, 32);
-  out.put((std::uint64_t{1} << ones) - 1, ones);
-  out.put(0, 1);
-  out.put(gap & ((std::uint64_t{1} << r) - 1), r);
-}
-
-/// r = ⌊log₂(n/k)⌋ never needs more than k·(r+3) bits; its neighbours are tried for fewer.
-unsigned best_rice(std::span<const std::uint32_t> indices, std::size_t n) {
-  const auto middle = static_cast<unsigned>(std::bit_width(n / indices.size())) - 1;
-  unsigned best = middle;
-  std::uint64_t least = ~std::uint64_t{0};
-  for (unsigned r = middle > 2 ? middle - 2 : 0; r <= middle + 1; ++r) {
-    std::uint64_t bits = indices.size() * (r + std::uint64_t{1});
-    std::uint32_t next = 0;
-    for (const std::uint32_t i : indices) {
-      bits += (i - next) >> r;
-      next = i + 1;
-    }
-    if (bits < least) {
-      least = bits;
-      best = r;
-    }
-  }
-  return best;
-}
-
 /// The k = max(1, ⌈density·n⌉) entries of largest magnitude, exact values; ties go to the lowest index (Aji &
 /// Heafield 2017, "Sparse communication for distributed gradient descent"). Contractive with δ = k/n.
 /// Payload: header, varint k, u8 Rice parameter r, the gaps between indices in Rice code, padded to a byte, k
@@ -163,8 +71,7 @@ class TopK final : public Codec {
 
   std::size_t max_bytes(std::size_t n) const override {
     const std::size_t k = kept(n);
-    const std::size_t rice = k == 0 ? 0 : static_cast<std::size_t>(std::bit_width(n / k)) - 1;
-    return wire::kHeaderMax + wire::kVarintMax + 1 + wire::ceil_div(k * (rice + 3), 8) + k * sizeof(float);
+    return wire::kHeaderMax + wire::kVarintMax + 1 + gaps_max_bytes(k, n) + k * sizeof(float);
   }
 
   std::size_t encode(std::span<const float> x, RandomKey, Workspace& workspace,
@@ -183,13 +90,7 @@ class TopK final : public Codec {
     assert(indices.size() == k);
     const unsigned rice = best_rice(indices, n);
     writer.u8(static_cast<std::uint8_t>(rice));
-    BitWriter bits(writer);
-    std::uint32_t next = 0;
-    for (const std::uint32_t i : indices) {
-      put_gap(bits, i - next, rice);
-      next = i + 1;
-    }
-    bits.finish();
+    write_gaps(writer, indices, rice);
     for (const std::uint32_t i : indices) writer.f32(x[i]);
     return writer.size();
   }
@@ -219,17 +120,11 @@ void decode_topk(wire::Reader& in, float weight, std::span<float> acc) {
   }
   if (k == 0) return;
   const unsigned rice = in.u8();
-  if (rice > 32) throw PayloadError("payload claims a Rice parameter of " + std::to_string(rice));
+  if (rice > kRiceMax) throw PayloadError("payload claims a Rice parameter of " + std::to_string(rice));
   // Each value takes four bytes: a claimed k beyond what is there ends here, before any loop.
   if (k > in.left() / sizeof(float)) throw PayloadError("payload truncated: fewer values than it claims");
-  BitReader gaps(in.take(in.left() - static_cast<std::size_t>(k) * sizeof(float)));
-  std::size_t next = 0;
-  for (std::uint64_t j = 0; j < k; ++j) {
-    const std::uint64_t gap = (gaps.ones((n - next) >> rice) << rice) | gaps.take(rice);
-    if (gap >= n - next) throw PayloadError("payload holds an index past its last entry");
-    next += static_cast<std::size_t>(gap);
-    acc[next++] += weight * in.f32();
-  }
+  GapReader gaps(in.take(in.left() - static_cast<std::size_t>(k) * sizeof(float)), rice, n);
+  for (std::uint64_t j = 0; j < k; ++j) acc[gaps.next()] += weight * in.f32();
   gaps.finish();
 }
 
