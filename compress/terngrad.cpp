@@ -92,8 +92,9 @@ class TernGrad final : public Codec {
     const float inverse = scale > 0 ? 1.0f / (scale * shift) : 0.0f;
     for (std::size_t j = 0; j < x.size(); ++j) {
       const float up = (static_cast<float>(draws[j]) + 0.5f) * 0x1p-16f;
-      const bool one = std::fabs(x[j] * shift) * inverse + up >= 1.0f;
-      trits[j] = static_cast<std::uint8_t>(!one ? 1 : x[j] < 0 ? 0 : 2);
+      const auto one = static_cast<std::int32_t>(std::fabs(x[j] * shift) * inverse + up >= 1.0f);
+      const std::int32_t sign = std::bit_cast<std::int32_t>(x[j]) >> 31;  // 0 or −1
+      trits[j] = static_cast<std::uint8_t>(((one ^ sign) - sign) + 1);
     }
   }
 
