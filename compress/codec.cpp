@@ -42,8 +42,12 @@ constexpr std::array kRows = {
         CodecId::qsgd,
         make_qsgd,
         decode_qsgd},
-    Row{{"topk", "density=0.01 (0 < density <= 1)",
-         "the ceil(density * n) entries of largest magnitude, exact; contractive"},
+    Row{{"topk",
+         "density=0.01 (0 < density <= 1), values=fp32 (fp32, fp16, int8, sign), select=exact (exact, "
+         "sampled, "
+         "trimmed, bisect, ldte_bs, reuse)",
+         "the ceil(density * n) entries of largest magnitude, to 1.5 times as many by threshold; "
+         "contractive"},
         CodecId::topk,
         make_topk,
         decode_topk},

@@ -189,6 +189,14 @@ TEST_CASE("crafted faults of terngrad, randk, threshold and sign_vote are refuse
   REQUIRE(encode(*make_codec("threshold"), Vector{2.0f}) == bytes({'g', 1, 12, 1, 1, 0, 0, 0, 0, 0, 0x40}));
   REQUIRE(outcome(bytes({'g', 1, 12, 1, 2, 0, 0, 0, 0, 0, 0x40, 0, 0, 0, 0x40}), 1) == Outcome::refused);
   REQUIRE(outcome(bytes({'g', 1, 12, 1, 1, 33, 0, 0, 0, 0, 0x40}), 1) == Outcome::refused);
+  // topk: int8 of 2 is 127 of 2, −128 is no level; a sign past the end, a negative scale.
+  REQUIRE(encode(*make_codec("topk:values=int8"), Vector{2.0f}) ==
+          bytes({'g', 1, 6, 1, 1, 0x80, 0, 0, 0, 0, 0x40, 127}));
+  REQUIRE(outcome(bytes({'g', 1, 6, 1, 1, 0x80, 0, 0, 0, 0, 0x40, 128}), 1) == Outcome::refused);
+  REQUIRE(encode(*make_codec("topk:values=sign"), Vector{2.0f}) ==
+          bytes({'g', 1, 6, 1, 1, 0xc0, 0, 0, 0, 0, 0x40, 1}));
+  REQUIRE(outcome(bytes({'g', 1, 6, 1, 1, 0xc0, 0, 0, 0, 0, 0x40, 3}), 1) == Outcome::refused);
+  REQUIRE(outcome(bytes({'g', 1, 6, 1, 1, 0xc0, 0, 0, 0, 0, 0xc0, 1}), 1) == Outcome::refused);
   // sign_vote: a sign past the end.
   REQUIRE(outcome(bytes({'g', 1, 13, 1, 1}), 1) == Outcome::decoded);
   REQUIRE(outcome(bytes({'g', 1, 13, 1, 2}), 1) == Outcome::refused);

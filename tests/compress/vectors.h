@@ -128,7 +128,17 @@ inline std::vector<std::string> all_specs() {
                            "threshold:tau=1e-30",
                            "topk:density=0.001",
                            "topk:density=0.3",
-                           "topk:density=1"}) {
+                           "topk:density=1",
+                           "topk:values=fp16",
+                           "topk:values=int8,density=0.1",
+                           "topk:values=sign",
+                           "topk:values=sign,density=1",
+                           "topk:select=sampled",
+                           "topk:select=trimmed,density=0.1",
+                           "topk:select=bisect",
+                           "topk:select=ldte_bs,density=0.001",
+                           "topk:select=ldte_bs,density=0.6",
+                           "topk:select=reuse,values=sign"}) {
     specs.emplace_back(more);
   }
   return specs;
