@@ -102,15 +102,37 @@ std::span<std::uint32_t> take_cut(std::span<const float> x, Cut cut, std::span<s
   return scratch.first(count);
 }
 
+/// Ascending indices of all that reach threshold, at most scratch.size() − 1, without a branch per entry.
+std::span<std::uint32_t> take_reaching(std::span<const float> x, Bits threshold,
+                                       std::span<std::uint32_t> scratch) {
+  std::size_t count = 0;
+  for (std::size_t i = 0; i < x.size(); ++i) {
+    scratch[count] = static_cast<std::uint32_t>(i);
+    count += magnitude_bits(x[i]) >= threshold ? 1 : 0;
+  }
+  return scratch.first(count);
+}
+
 struct Moments {
   double mean, mean_magnitude, mean_square;
   Bits largest;
 };
 
+/// One pass for all three sums, in the lanes of sums.h.
 Moments moments_of(std::span<const float> x) {
+  std::array<double, 8> sum{}, magnitude{}, square{};
+  const auto add = [&](std::size_t lane, double v) {
+    sum[lane] += v;
+    magnitude[lane] += std::fabs(v);
+    square[lane] += v * v;
+  };
+  std::size_t i = 0;
+  for (; i + sum.size() <= x.size(); i += sum.size()) {
+    for (std::size_t j = 0; j < sum.size(); ++j) add(j, static_cast<double>(x[i + j]));
+  }
+  for (; i < x.size(); ++i) add(0, static_cast<double>(x[i]));
   const auto n = static_cast<double>(x.size());
-  return {sum_in_lanes(x, [](double v) { return v; }) / n,
-          sum_in_lanes(x, [](double v) { return std::fabs(v); }) / n, sum_of_squares(x) / n,
+  return {combine(sum) / n, combine(magnitude) / n, combine(square) / n,
           magnitude_bits(wire::largest_magnitude(x))};
 }
 
@@ -312,8 +334,8 @@ Selected select_largest(Selection method, std::span<const float> x, std::size_t 
   const auto scratch = workspace.words(x.size() + 1);
   Search search(x, k);
   const Bits threshold = propose(search, method, key, state, scratch);
-  const Cut cut = threshold > 0 ? Cut{threshold, x.size()} : find_cut_above(x, k, search.enough(), scratch);
-  const auto indices = take_cut(x, cut, scratch);
+  const Cut cut = threshold > 0 ? Cut{threshold, 0} : find_cut_above(x, k, search.enough(), scratch);
+  const auto indices = threshold > 0 ? take_reaching(x, threshold, scratch) : take_cut(x, cut, scratch);
   assert(indices.size() >= k && indices.size() <= selection_max(method, k, x.size()));
   const auto values = workspace.more_floats(indices.size());
   for (std::size_t j = 0; j < indices.size(); ++j) values[j] = x[indices[j]];
