@@ -7,6 +7,7 @@
 #include <cmath>
 #include <functional>
 
+#include "gossamer/compress/kernels.h"
 #include "philox.h"
 #include "sums.h"
 #include "wire.h"
@@ -118,22 +119,15 @@ struct Moments {
   Bits largest;
 };
 
-/// One pass for all three sums, in the lanes of sums.h.
 Moments moments_of(std::span<const float> x) {
-  std::array<double, 8> sum{}, magnitude{}, square{};
-  const auto add = [&](std::size_t lane, double v) {
-    sum[lane] += v;
-    magnitude[lane] += std::fabs(v);
-    square[lane] += v * v;
-  };
-  std::size_t i = 0;
-  for (; i + sum.size() <= x.size(); i += sum.size()) {
-    for (std::size_t j = 0; j < sum.size(); ++j) add(j, static_cast<double>(x[i + j]));
-  }
-  for (; i < x.size(); ++i) add(0, static_cast<double>(x[i]));
   const auto n = static_cast<double>(x.size());
-  return {combine(sum) / n, combine(magnitude) / n, combine(square) / n,
-          magnitude_bits(wire::largest_magnitude(x))};
+  const double mean = sum_in_lanes(x, [](double v) { return v; }) / n;
+  const Bits largest = magnitude_bits(wire::largest_magnitude(x));
+  const Norms fast = norms(x);
+  // Within these limits no square overflows, and what underflows is nothing beside the sum.
+  if (fast.l2_squared > 1e-25f && fast.l2_squared < 1e35f)
+    return {mean, fast.l1 / n, fast.l2_squared / n, largest};
+  return {mean, sum_in_lanes(x, [](double v) { return std::fabs(v); }) / n, sum_of_squares(x) / n, largest};
 }
 
 constexpr double kLn2 = 0.69314718055994531;
