@@ -20,6 +20,13 @@ std::unique_ptr<const Codec> make_onebit(Parameters&);
 std::unique_ptr<const Codec> make_onebit_scaled(Parameters&);
 std::unique_ptr<const Codec> make_qsgd(Parameters&);
 std::unique_ptr<const Codec> make_topk(Parameters&);
+std::unique_ptr<const Codec> make_bf16(Parameters&);
+std::unique_ptr<const Codec> make_onebit_two(Parameters&);
+std::unique_ptr<const Codec> make_terngrad(Parameters&);
+std::unique_ptr<const Codec> make_intq(Parameters&);
+std::unique_ptr<const Codec> make_randk(Parameters&);
+std::unique_ptr<const Codec> make_threshold(Parameters&);
+std::unique_ptr<const Codec> make_sign_vote(Parameters&);
 
 void decode_dense(wire::Reader& in, float weight, std::span<float> acc);
 void decode_fp16(wire::Reader& in, float weight, std::span<float> acc);
@@ -27,5 +34,12 @@ void decode_onebit(wire::Reader& in, float weight, std::span<float> acc);
 void decode_onebit_scaled(wire::Reader& in, float weight, std::span<float> acc);
 void decode_qsgd(wire::Reader& in, float weight, std::span<float> acc);
 void decode_topk(wire::Reader& in, float weight, std::span<float> acc);
+void decode_bf16(wire::Reader& in, float weight, std::span<float> acc);
+void decode_onebit_two(wire::Reader& in, float weight, std::span<float> acc);
+void decode_terngrad(wire::Reader& in, float weight, std::span<float> acc);
+void decode_intq(wire::Reader& in, float weight, std::span<float> acc);
+void decode_randk(wire::Reader& in, float weight, std::span<float> acc);
+void decode_threshold(wire::Reader& in, float weight, std::span<float> acc);
+void decode_sign_vote(wire::Reader& in, float weight, std::span<float> acc);
 
 }  // namespace gossamer::compress

@@ -4,70 +4,24 @@
 #include <limits>
 
 #include "codecs.h"
-#include "philox.h"
+#include "fields.h"
+#include "sums.h"
 
 namespace gossamer::compress {
 namespace {
 
 constexpr std::size_t kGroup = EntryBits::kGroup;
-using Codes = std::array<std::uint8_t, kGroup>;
 
 /// Levels on each side of zero; level l of −s … s is the field l + s, and field 2s + 1 is never written.
 constexpr std::size_t levels(std::size_t bits) { return (std::size_t{1} << (bits - 1)) - 1; }
 
 /// Rounded up, so that no entry exceeds it; Inf where it is beyond float's range.
 float l2_norm(std::span<const float> v) {
-  std::array<double, 8> lane{};
-  std::size_t i = 0;
-  for (; i + lane.size() <= v.size(); i += lane.size()) {
-    for (std::size_t j = 0; j < lane.size(); ++j) lane[j] += static_cast<double>(v[i + j]) * v[i + j];
-  }
-  for (; i < v.size(); ++i) lane[0] += static_cast<double>(v[i]) * v[i];
-  const double sum =
-      ((lane[0] + lane[4]) + (lane[2] + lane[6])) + ((lane[1] + lane[5]) + (lane[3] + lane[7]));
-  const double norm = std::sqrt(sum);
+  const double norm = std::sqrt(sum_of_squares(v));
   if (norm > static_cast<double>(std::numeric_limits<float>::max()))
     return std::numeric_limits<float>::infinity();
   const auto rounded = static_cast<float>(norm);
   return rounded < norm ? std::nextafter(rounded, std::numeric_limits<float>::infinity()) : rounded;
-}
-
-/// Puts count fields into bytes, lowest bits first; codes past count are overwritten with zeros.
-void pack(std::size_t bits, Codes& codes, std::size_t count, std::byte* out) {
-  const std::size_t per_byte = 8 / bits;
-  const std::size_t bytes = wire::ceil_div(count, per_byte);
-  std::fill(codes.begin() + static_cast<std::ptrdiff_t>(count), codes.end(), std::uint8_t{0});
-  std::array<std::uint8_t, kGroup> packed;
-  if (bits == 8) {
-    packed = codes;
-  } else if (bits == 4) {
-    for (std::size_t i = 0; i < kGroup / 2; ++i) {
-      packed[i] = static_cast<std::uint8_t>(codes[2 * i] | codes[2 * i + 1] << 4);
-    }
-  } else {
-    for (std::size_t i = 0; i < kGroup / 4; ++i) {
-      packed[i] = static_cast<std::uint8_t>(codes[4 * i] | codes[4 * i + 1] << 2 | codes[4 * i + 2] << 4 |
-                                            codes[4 * i + 3] << 6);
-    }
-  }
-  std::memcpy(out, packed.data(), bytes);
-}
-
-void unpack(std::size_t bits, const std::byte* in, std::size_t count, Codes& codes) {
-  std::array<std::uint8_t, kGroup> packed{};
-  std::memcpy(packed.data(), in, wire::ceil_div(count, 8 / bits));
-  if (bits == 8) {
-    codes = packed;
-  } else if (bits == 4) {
-    for (std::size_t i = 0; i < kGroup / 2; ++i) {
-      codes[2 * i] = packed[i] & 0xfu;
-      codes[2 * i + 1] = static_cast<std::uint8_t>(packed[i] >> 4);
-    }
-  } else {
-    for (std::size_t i = 0; i < kGroup / 4; ++i) {
-      for (std::size_t k = 0; k < 4; ++k) codes[4 * i + k] = (packed[i] >> (2 * k)) & 0x3u;
-    }
-  }
 }
 
 /// Per bucket Q(v_i) = ‖v‖·sign(v_i)·ξ_i, ξ_i ∈ {l/s, (l+1)/s} drawn so that E[ξ_i] = |v_i|/‖v‖ (Alistarh et
@@ -123,7 +77,7 @@ class Qsgd final : public Codec {
     writer.bytes(norm.data(), norm.size_bytes());
     const EntryBits random(key);
     EntryBits::Group draws;
-    Codes codes;
+    Fields codes;
     for (std::size_t i = 0; i < x.size(); i += kGroup) {
       random.group(i / kGroup, draws);
       const std::size_t count = std::min(kGroup, x.size() - i);
@@ -133,7 +87,7 @@ class Qsgd final : public Codec {
         round(x.data() + i, norm[b], draws, j, end, codes);
         j = end;
       }
-      pack(bits_, codes, count, writer.skip(wire::ceil_div(count, 8 / bits_)));
+      pack_fields(bits_, codes, count, writer.skip(wire::ceil_div(count, 8 / bits_)));
     }
     return writer.size();
   }
@@ -150,7 +104,7 @@ class Qsgd final : public Codec {
 
   /// Fields of the entries j … end of one group, which share one norm.
   void round(const float* x, float norm, const EntryBits::Group& draws, std::size_t j, std::size_t end,
-             Codes& codes) const {
+             Fields& codes) const {
     const auto s = static_cast<std::int32_t>(levels(bits_));
     // A power of two moves norms near the ends of float's range to where s/norm and x·s/norm are exact
     // enough.
@@ -178,7 +132,7 @@ class FieldValues {
   }
   std::size_t count() const { return count_; }
   /// For few entries per value each is computed on the way instead.
-  void add(const Codes& codes, std::size_t j, std::size_t end, float norm, float weight, float* acc) const {
+  void add(const Fields& codes, std::size_t j, std::size_t end, float norm, float weight, float* acc) const {
     if (count_ > 16) {
       for (; j < end; ++j) acc[j] += weight * (norm * ratio_[codes[j]]);
       return;
@@ -193,7 +147,7 @@ class FieldValues {
   std::size_t count_;
 };
 
-void check_codes(const Codes& codes, std::size_t count, std::size_t unused, std::size_t padded) {
+void check_codes(const Fields& codes, std::size_t count, std::size_t unused, std::size_t padded) {
   unsigned bad = 0;
   for (std::size_t j = 0; j < count; ++j) bad |= codes[j] == unused ? 1u : 0u;
   for (std::size_t j = count; j < padded; ++j) bad |= codes[j];
@@ -223,12 +177,12 @@ void decode_qsgd(wire::Reader& in, float weight, std::span<float> acc) {
   in.expect_left(buckets * sizeof(float) + wire::ceil_div(n, per_byte));
   wire::Reader norms(in.take(buckets * sizeof(float)));
   const FieldValues values(bits);
-  Codes codes;
+  Fields codes;
   float norm = 0;
   for (std::size_t i = 0; i < n; i += kGroup) {
     const std::size_t count = std::min(kGroup, n - i);
     const std::size_t bytes = wire::ceil_div(count, per_byte);
-    unpack(bits, in.take(bytes).data(), count, codes);
+    unpack_fields(bits, in.take(bytes).data(), count, codes);
     check_codes(codes, count, values.count(), bytes * per_byte);
     for (std::size_t j = 0; j < count;) {
       if ((i + j) % bucket == 0) norm = norms.f32();

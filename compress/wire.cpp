@@ -137,12 +137,16 @@ void write_signs(Writer& out, std::span<const float> x) {
   }
 }
 
-void add_packed_signs(std::span<const std::byte> signs, float magnitude, std::span<float> acc) {
-  assert(signs.size() == ceil_div(acc.size(), 8));
-  const std::size_t ragged = acc.size() % 8;
+void require_no_signs_past(std::span<const std::byte> signs, std::size_t n) {
+  const std::size_t ragged = n % 8;
   if (ragged != 0 && (static_cast<unsigned>(signs.back()) >> ragged) != 0) {
     throw PayloadError("payload has sign bits set past its last entry");
   }
+}
+
+void add_packed_signs(std::span<const std::byte> signs, float magnitude, std::span<float> acc) {
+  assert(signs.size() == ceil_div(acc.size(), 8));
+  require_no_signs_past(signs, acc.size());
   PieceWords words;
   while (!acc.empty()) {
     const std::size_t count = std::min(kPiece, acc.size());

@@ -19,7 +19,21 @@ static_assert(std::endian::native == std::endian::little,
               "payloads are little-endian and copied as they are");
 
 /// Numbers on the wire: never reused, never renumbered.
-enum class CodecId : std::uint8_t { dense = 1, fp16 = 2, onebit = 3, onebit_scaled = 4, qsgd = 5, topk = 6 };
+enum class CodecId : std::uint8_t {
+  dense = 1,
+  fp16 = 2,
+  onebit = 3,
+  onebit_scaled = 4,
+  qsgd = 5,
+  topk = 6,
+  bf16 = 7,
+  onebit_two = 8,
+  terngrad = 9,
+  intq = 10,
+  randk = 11,
+  threshold = 12,
+  sign_vote = 13
+};
 
 inline constexpr std::size_t kHeaderMax = 13;  ///< magic, version, id, varint n
 inline constexpr std::size_t kVarintMax = 10;
@@ -95,6 +109,8 @@ using PieceWords = std::array<std::uint32_t, kPiece / 32>;
 
 /// Writes ceil(n/8) bytes of signs.
 void write_signs(Writer& out, std::span<const float> x);
+/// Throws where bits past the last of n signs are set.
+void require_no_signs_past(std::span<const std::byte> signs, std::size_t n);
 /// acc[i] += ±magnitude by the ceil(n/8) bytes at `signs`; throws where unused bits are set.
 void add_packed_signs(std::span<const std::byte> signs, float magnitude, std::span<float> acc);
 /// acc[i] += weight · value[i] for fp32 values as they stand on the wire; throws for NaN and Inf.

@@ -55,9 +55,31 @@ int main(int argc, char** argv) {
   const std::vector<Named> data = {{"gaussian", gaussian(n, 1)}, {"5% dense", sparse(n, 0.05, 1)}};
   std::printf("%zu entries\n%-34s %-12s %8s %9s %11s %11s\n", n, "codec", "data", "bits", "encode",
               "+ feedback", "decode_add");
-  for (const char* spec :
-       {"dense", "fp16", "onebit", "onebit_scaled", "onebit_scaled:lambda=auto", "qsgd:bits=2", "qsgd:bits=4",
-        "qsgd:bits=8", "qsgd:bits=4,norm=l2", "topk:density=0.001", "topk"}) {
+  for (const char* spec : {"dense",
+                           "fp16",
+                           "onebit",
+                           "onebit_scaled",
+                           "onebit_scaled:lambda=auto",
+                           "qsgd:bits=2",
+                           "qsgd:bits=4",
+                           "qsgd:bits=8",
+                           "qsgd:bits=4,norm=l2",
+                           "topk:density=0.001",
+                           "topk",
+                           "topk:select=sampled",
+                           "topk:select=trimmed",
+                           "topk:select=bisect",
+                           "topk:select=ldte_bs",
+                           "topk:values=int8",
+                           "bf16",
+                           "onebit_two",
+                           "terngrad",
+                           "intq",
+                           "intq:bits=4",
+                           "intq:bits=8,rounding=stochastic",
+                           "randk",
+                           "threshold:tau=2",
+                           "sign_vote"}) {
     for (const auto& named : data) measure(spec, named);
   }
 }

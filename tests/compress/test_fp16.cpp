@@ -46,3 +46,25 @@ TEST_CASE("fp16 reaches over all of float's range by a shared exponent") {
     }
   }
 }
+
+TEST_CASE("bf16 rounds every entry to nearest and stays finite") {
+  const auto codec = make_codec("bf16");
+  for (const auto& [name, v] : families(5000, 8)) {
+    const Vector decoded = decode(encode(*codec, v), v.size());
+    std::size_t wrong = 0;
+    for (std::size_t i = 0; i < v.size(); ++i) {
+      const double error = std::fabs(static_cast<double>(decoded[i]) - v[i]);
+      const double allowed = std::max(std::fabs(static_cast<double>(v[i])) * 0x1p-8, 0x1p-134);
+      wrong += error > allowed || !std::isfinite(decoded[i]) ? 1u : 0u;
+      wrong += decode(encode(*codec, Vector{decoded[i]}), 1)[0] != decoded[i] && i < 100 ? 1u : 0u;
+    }
+    INFO(name);
+    REQUIRE(wrong == 0);
+  }
+  const float most = std::numeric_limits<float>::max();
+  // Ties to even; the largest floats do not become Inf; signs of zeros stay.
+  const Vector v = {1 + 0x1p-8f, 1 + 3 * 0x1p-8f, -most, -0.0f};
+  Vector decoded(4, -0.0f);
+  decode_add(encode(*codec, v), 1, decoded);
+  REQUIRE(same_bits(decoded, Vector{1, 1 + 0x1p-6f, -0x1.fep127f, -0.0f}));
+}

@@ -76,9 +76,9 @@ TEST_CASE("every payload with one byte changed is refused or decodes to numbers"
 TEST_CASE("random bytes are refused or decode to numbers") {
   std::mt19937_64 random(6);
   std::size_t wrong = 0;
-  for (int trial = 0; trial < 200000; ++trial) {
+  for (int trial = 0; trial < 400000; ++trial) {
     const std::size_t n = random() % 100;
-    Bytes payload = bytes({'g', 1, static_cast<int>(random() % 8), static_cast<int>(n)});
+    Bytes payload = bytes({'g', 1, static_cast<int>(random() % 16), static_cast<int>(n)});
     if (trial % 8 == 0) payload.clear();
     const std::size_t body = random() % 60;
     // Small bytes are more often plausible parameters.
@@ -147,6 +147,59 @@ TEST_CASE("crafted faults of each codec are refused") {
   REQUIRE(outcome(bytes({'g', 1, 2, 1, 0, 0, 0, 0x7c}), 1) == Outcome::refused);
   REQUIRE(outcome(bytes({'g', 1, 2, 1, 113, 0, 0, 0x78}), 1) == Outcome::refused);
   REQUIRE(outcome(bytes({'g', 1, 2, 1, 114, 0, 0, 0}), 1) == Outcome::refused);
+}
+
+TEST_CASE("crafted faults of the codecs with several values per bucket are refused") {
+  // bf16: NaN and Inf.
+  REQUIRE(encode(*make_codec("bf16"), Vector{2.0f}) == bytes({'g', 1, 7, 1, 0, 0x40}));
+  REQUIRE(outcome(bytes({'g', 1, 7, 1, 0x80, 0x7f}), 1) == Outcome::refused);
+  REQUIRE(outcome(bytes({'g', 1, 7, 1, 0xc0, 0xff}), 1) == Outcome::refused);
+  // onebit_two: means of the wrong sign, Inf, a sign bit too many.
+  REQUIRE(encode(*make_codec("onebit_two:bucket=32"), Vector{2.0f, -2.0f}) ==
+          bytes({'g', 1, 8, 2, 32, 0, 0, 0, 0x40, 0, 0, 0, 0xc0, 1}));
+  for (const auto& bad : {bytes({'g', 1, 8, 2, 32, 0, 0, 0, 0xc0, 0, 0, 0, 0xc0, 1}),
+                          bytes({'g', 1, 8, 2, 32, 0, 0, 0, 0x40, 0, 0, 0, 0x40, 1}),
+                          bytes({'g', 1, 8, 2, 32, 0, 0, 0x80, 0x7f, 0, 0, 0, 0xc0, 1}),
+                          bytes({'g', 1, 8, 2, 32, 0, 0, 0, 0x40, 0, 0, 0, 0xc0, 5})}) {
+    REQUIRE(outcome(bad, 2) == Outcome::refused);
+  }
+  // intq: an empty range the wrong way round, bits that are none, a field past the end.
+  REQUIRE(encode(*make_codec("intq:bits=4,bucket=32"), Vector{0.0f, 2.0f, 0.0f}) ==
+          bytes({'g', 1, 10, 3, 4, 32, 0, 0, 0, 0, 0, 0, 0, 0x40, 0xf0, 0}));
+  for (const auto& bad : {bytes({'g', 1, 10, 3, 4, 32, 0, 0, 0, 0, 0, 0, 0, 0xc0, 0xf0, 0}),
+                          bytes({'g', 1, 10, 3, 3, 32, 0, 0, 0, 0, 0, 0, 0, 0x40, 0xf0, 0}),
+                          bytes({'g', 1, 10, 3, 4, 32, 0, 0, 0, 0, 0, 0, 0, 0x40, 0xf0, 0x10})}) {
+    REQUIRE(outcome(bad, 3) == Outcome::refused);
+  }
+}
+
+TEST_CASE("crafted faults of terngrad, randk, threshold and sign_vote are refused") {
+  // terngrad: a byte of 243, a digit past the end, a negative scale.
+  REQUIRE(encode(*make_codec("terngrad"), Vector{2.0f}) == bytes({'g', 1, 9, 1, 0, 0, 0, 0x40, 2}));
+  REQUIRE(outcome(bytes({'g', 1, 9, 5, 0, 0, 0, 0x40, 243}), 5) == Outcome::refused);
+  REQUIRE(outcome(bytes({'g', 1, 9, 1, 0, 0, 0, 0x40, 3}), 1) == Outcome::refused);
+  REQUIRE(outcome(bytes({'g', 1, 9, 1, 0, 0, 0, 0xc0, 2}), 1) == Outcome::refused);
+  // randk: k of 0, k above n, and any seed.
+  REQUIRE(outcome(bytes({'g', 1, 11, 1, 0}), 1) == Outcome::refused);
+  REQUIRE(outcome(bytes({'g', 1, 11, 1, 2, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}), 1) ==
+          Outcome::refused);
+  REQUIRE(outcome(bytes({'g', 1, 11, 2, 1, 255, 255, 255, 255, 255, 255, 255, 255, 0, 0, 0, 0x40}), 2) ==
+          Outcome::decoded);
+  // threshold: a count above n, a Rice parameter of 33.
+  REQUIRE(encode(*make_codec("threshold"), Vector{2.0f}) == bytes({'g', 1, 12, 1, 1, 0, 0, 0, 0, 0, 0x40}));
+  REQUIRE(outcome(bytes({'g', 1, 12, 1, 2, 0, 0, 0, 0, 0, 0x40, 0, 0, 0, 0x40}), 1) == Outcome::refused);
+  REQUIRE(outcome(bytes({'g', 1, 12, 1, 1, 33, 0, 0, 0, 0, 0x40}), 1) == Outcome::refused);
+  // topk: int8 of 2 is 127 of 2, −128 is no level; a sign past the end, a negative scale.
+  REQUIRE(encode(*make_codec("topk:values=int8"), Vector{2.0f}) ==
+          bytes({'g', 1, 6, 1, 1, 0x80, 0, 0, 0, 0, 0x40, 127}));
+  REQUIRE(outcome(bytes({'g', 1, 6, 1, 1, 0x80, 0, 0, 0, 0, 0x40, 128}), 1) == Outcome::refused);
+  REQUIRE(encode(*make_codec("topk:values=sign"), Vector{2.0f}) ==
+          bytes({'g', 1, 6, 1, 1, 0xc0, 0, 0, 0, 0, 0x40, 1}));
+  REQUIRE(outcome(bytes({'g', 1, 6, 1, 1, 0xc0, 0, 0, 0, 0, 0x40, 3}), 1) == Outcome::refused);
+  REQUIRE(outcome(bytes({'g', 1, 6, 1, 1, 0xc0, 0, 0, 0, 0, 0xc0, 1}), 1) == Outcome::refused);
+  // sign_vote: a sign past the end.
+  REQUIRE(outcome(bytes({'g', 1, 13, 1, 1}), 1) == Outcome::decoded);
+  REQUIRE(outcome(bytes({'g', 1, 13, 1, 2}), 1) == Outcome::refused);
 }
 
 TEST_CASE("inspect refuses what has no whole header") {

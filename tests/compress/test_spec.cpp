@@ -32,7 +32,11 @@ TEST_CASE("a canonical spec reads back as itself") {
   REQUIRE(make_codec("onebit_scaled")->spec() == "onebit_scaled:lambda=1,bound=0.9,bucket=512");
   REQUIRE(make_codec("onebit_scaled:lambda=auto")->spec() ==
           "onebit_scaled:lambda=auto,bound=0.9,bucket=512");
-  REQUIRE(make_codec("topk")->spec() == "topk:density=0.01");
+  REQUIRE(make_codec("topk")->spec() == "topk:density=0.01,values=fp32,select=exact");
+  REQUIRE(make_codec("terngrad")->spec() == "terngrad:clip=2.5");
+  REQUIRE(make_codec("terngrad:clip=none")->spec() == "terngrad:clip=none");
+  REQUIRE(make_codec("intq")->spec() == "intq:bits=8,bucket=512,rounding=nearest");
+  REQUIRE(make_codec("randk")->spec() == "randk:density=0.01,scale=0");
   REQUIRE(make_codec("dense")->spec() == "dense");
 }
 
@@ -73,10 +77,24 @@ TEST_CASE("a bad value is shown with what was expected") {
                            "onebit_scaled:bound=-inf",
                            "topk:density=0",
                            "topk:density=1.5",
+                           "topk:values=fp8",
+                           "topk:select=best",
                            "topk:density=",
                            "topk:density",
                            "topk:=1",
                            "topk:,",
+                           "onebit_two:bucket=1",
+                           "terngrad:clip=0",
+                           "terngrad:clip=-1",
+                           "terngrad:clip=inf",
+                           "intq:bits=3",
+                           "intq:rounding=up",
+                           "randk:density=0",
+                           "randk:density=1.01",
+                           "randk:scale=2",
+                           "threshold:tau=0",
+                           "threshold:tau=inf",
+                           "threshold:tau=1e39",
                            "qsgd:bits=4,bits=4",
                            "qsgd:bits=4,,norm=max",
                            "qsgd bits=4",

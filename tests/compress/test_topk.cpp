@@ -65,3 +65,31 @@ TEST_CASE("topk stays small where all it keeps is at one end") {
   REQUIRE(payload.size() <= codec->max_bytes(v.size()));
   REQUIRE(decode(payload, v.size()) == v);
 }
+
+TEST_CASE("topk sends values in the form that is asked for") {
+  const std::size_t n = 10000, k = 100;
+  for (const auto& [name, v] : families(n, 4)) {
+    const Vector exact = decode(encode(*make_codec("topk"), v), n);
+    const auto sent = [&vector = v](const char* form) {
+      return decode(encode(*make_codec(std::string("topk:values=") + form), vector), n);
+    };
+    const Vector half = sent("fp16"), byte = sent("int8"), sign = sent("sign");
+    double mean = 0;
+    for (const float x : exact) mean += std::fabs(static_cast<double>(x)) / static_cast<double>(k);
+    std::size_t wrong = 0;
+    for (std::size_t i = 0; i < n; ++i) {
+      const double size = std::fabs(static_cast<double>(exact[i]));
+      const double step = largest(exact) / 127;
+      wrong += std::fabs(static_cast<double>(half[i]) - exact[i]) >
+               std::max(size, largest(exact) * 0x1p-28) * 0x1p-9;
+      wrong += std::fabs(static_cast<double>(byte[i]) - exact[i]) > step * 0.500001 + 1e-45;
+      if (exact[i] != 0) wrong += std::fabs(sign[i] - std::copysign(mean, exact[i])) > 1e-6 * mean + 1e-45;
+    }
+    INFO(name);
+    REQUIRE(wrong == 0);
+  }
+  const auto size = [&](const char* spec) { return encode(*make_codec(spec), gaussian(n, 1)).size(); };
+  REQUIRE(size("topk:values=fp16") == size("topk") - 2 * k + 2);
+  REQUIRE(size("topk:values=int8") == size("topk") - 3 * k + 4);
+  REQUIRE(size("topk:values=sign") == size("topk") - 4 * k + 4 + 13);
+}

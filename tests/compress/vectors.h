@@ -98,15 +98,56 @@ inline std::vector<Named> families(std::size_t n, std::uint64_t seed) {
 inline std::vector<std::string> all_specs() {
   std::vector<std::string> specs;
   for (const CodecRow& row : codec_table()) specs.emplace_back(row.name);
-  for (const char* more :
-       {"onebit:bucket=32", "onebit:bucket=8192", "onebit_scaled:lambda=auto",
-        "onebit_scaled:lambda=0.5,bound=0.95", "onebit_scaled:bound=0.3", "onebit_scaled:bucket=32",
-        "onebit_scaled:bucket=96", "onebit_scaled:bucket=65536", "qsgd:bits=2", "qsgd:bits=8",
-        "qsgd:bits=2,bucket=128,norm=l2", "qsgd:norm=l2,bits=4", "qsgd:bits=8,norm=l2,bucket=32",
-        "qsgd:bits=4,bucket=160", "topk:density=0.001", "topk:density=0.3", "topk:density=1"}) {
+  for (const char* more : {"onebit:bucket=32",
+                           "onebit:bucket=8192",
+                           "onebit_scaled:lambda=auto",
+                           "onebit_scaled:lambda=0.5,bound=0.95",
+                           "onebit_scaled:bound=0.3",
+                           "onebit_scaled:bucket=32",
+                           "onebit_scaled:bucket=96",
+                           "onebit_scaled:bucket=65536",
+                           "qsgd:bits=2",
+                           "qsgd:bits=8",
+                           "qsgd:bits=2,bucket=128,norm=l2",
+                           "qsgd:norm=l2,bits=4",
+                           "qsgd:bits=8,norm=l2,bucket=32",
+                           "qsgd:bits=4,bucket=160",
+                           "onebit_two:bucket=32",
+                           "onebit_two:bucket=8192",
+                           "terngrad:clip=none",
+                           "terngrad:clip=1",
+                           "intq:bits=2",
+                           "intq:bits=4,bucket=160",
+                           "intq:bits=2,rounding=stochastic,bucket=32",
+                           "intq:bits=8,rounding=stochastic",
+                           "randk:density=0.3",
+                           "randk:density=0.1,scale=1",
+                           "randk:density=0.75,scale=1",
+                           "randk:density=1",
+                           "threshold:tau=1",
+                           "threshold:tau=1e-30",
+                           "topk:density=0.001",
+                           "topk:density=0.3",
+                           "topk:density=1",
+                           "topk:values=fp16",
+                           "topk:values=int8,density=0.1",
+                           "topk:values=sign",
+                           "topk:values=sign,density=1",
+                           "topk:select=sampled",
+                           "topk:select=trimmed,density=0.1",
+                           "topk:select=bisect",
+                           "topk:select=ldte_bs,density=0.001",
+                           "topk:select=ldte_bs,density=0.6",
+                           "topk:select=reuse,values=sign"}) {
     specs.emplace_back(more);
   }
   return specs;
+}
+
+/// The number behind density= in a canonical spec.
+inline double density_of(const Codec& codec) {
+  const std::string spec = codec.spec();
+  return std::stod(spec.substr(spec.find("density=") + 8));
 }
 
 inline bool is_l2(const Codec& codec) { return codec.spec().find("norm=l2") != std::string::npos; }

@@ -1,0 +1,39 @@
+#include "codecs.h"
+
+namespace gossamer::compress {
+namespace {
+
+/// Bare signs, sign(0) = +1, decoded as ±1: what each peer sends in signSGD with majority vote, where the sum
+/// over peers holds the vote (Bernstein et al. 2018, "signSGD: compressed optimisation for non-convex
+/// problems", algorithm 2). Nothing of the vector's size is left: biased, and not contractive, since ±1 may
+/// be far larger than what it stands for; it must not run under error feedback. Payload: header, ceil(n/8)
+/// bytes of signs.
+class SignVote final : public Codec {
+ public:
+  std::string spec() const override { return "sign_vote"; }
+  std::string_view name() const override { return "sign_vote"; }
+  Traits traits() const override { return {}; }
+  std::size_t max_bytes(std::size_t n) const override { return wire::kHeaderMax + wire::ceil_div(n, 8); }
+
+  std::size_t encode(std::span<const float> x, RandomKey, Workspace&,
+                     std::span<std::byte> out) const override {
+    wire::require_room(out, max_bytes(x.size()));
+    wire::require_finite(x);
+    wire::Writer writer(out);
+    writer.header(wire::CodecId::sign_vote, x.size());
+    wire::write_signs(writer, x);
+    return writer.size();
+  }
+};
+
+}  // namespace
+
+std::unique_ptr<const Codec> make_sign_vote(Parameters&) { return std::make_unique<SignVote>(); }
+
+void decode_sign_vote(wire::Reader& in, float weight, std::span<float> acc) {
+  const std::size_t bytes = wire::ceil_div(acc.size(), 8);
+  in.expect_left(bytes);
+  if (bytes > 0) wire::add_packed_signs(in.take(bytes), weight, acc);
+}
+
+}  // namespace gossamer::compress

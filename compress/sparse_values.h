@@ -1,0 +1,51 @@
+#pragma once
+// The values of a sparse payload, in one of several forms.
+#include <array>
+#include <cstddef>
+#include <optional>
+#include <span>
+#include <string_view>
+
+#include "half.h"
+#include "wire.h"
+
+namespace gossamer::compress {
+
+/// Numbers on the wire.
+enum class ValueForm : std::uint8_t {
+  fp32 = 0,  ///< as they are
+  fp16 = 1,  ///< as write_halves
+  int8 = 2,  ///< fp32 M = the largest magnitude, then one byte q each for M·q/127, to nearest
+  sign = 3,  ///< fp32 m = the mean magnitude, then one bit each for ±m
+};
+inline constexpr std::size_t kValueForms = 4;
+std::span<const std::string_view> value_form_names();
+
+std::size_t value_bytes(ValueForm form, std::size_t count);
+/// Writes value_bytes(form, values.size()). Values are finite.
+void write_values(wire::Writer& out, ValueForm form, std::span<const float> values);
+
+/// Reads what write_values wrote, one number after the other; throws PayloadError for what is not a number.
+class ValueReader {
+ public:
+  ValueReader(std::span<const std::byte> in, ValueForm form, std::size_t count);
+  float next() {
+    if (at_ == filled_) fill();
+    return piece_[at_++];
+  }
+  /// Throws where a bit past the last value is set. Call it after the last next().
+  void finish() const;
+
+ private:
+  void fill();
+  wire::Reader in_;
+  ValueForm form_;
+  std::size_t left_;
+  std::size_t at_ = 0, filled_ = 0;
+  float scale_ = 0;
+  std::optional<HalfReader> halves_;
+  unsigned past_ = 0;  ///< bits past the last sign
+  std::array<float, 256> piece_;
+};
+
+}  // namespace gossamer::compress

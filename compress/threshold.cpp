@@ -1,0 +1,86 @@
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "codecs.h"
+#include "gaps.h"
+
+namespace gossamer::compress {
+namespace {
+
+/// Keeps the entries with |v| ≥ tau, exact values (Strom 2015, "Scalable distributed DNN training using
+/// commodity GPU cloud computing", whose ±tau are here the values themselves). Biased. Surely ‖C[v]−v‖∞ <
+/// tau, an absolute bound: under error feedback the residual never exceeds tau (Sahu et al. 2021, "Rethinking
+/// gradient sparsification as total error minimization"). Not contractive in the sense of Traits: a vector
+/// below tau is lost whole. Payload: header, varint count, and where that is not 0: u8 Rice parameter, the
+/// gaps between indices in Rice code, padded to a byte, count × fp32. Vectors under 2³² entries.
+class Threshold final : public Codec {
+ public:
+  explicit Threshold(double tau) : tau_(tau), cut_(least_float(tau)) {}
+
+  std::string spec() const override { return "threshold:tau=" + to_text(tau_); }
+  std::string_view name() const override { return "threshold"; }
+  Traits traits() const override { return {}; }
+  std::size_t max_bytes(std::size_t n) const override {
+    return wire::kHeaderMax + wire::kVarintMax + 1 + gaps_max_bytes(n, n) + n * sizeof(float);
+  }
+
+  std::size_t encode(std::span<const float> x, RandomKey, Workspace& workspace,
+                     std::span<std::byte> out) const override {
+    wire::require_room(out, max_bytes(x.size()));
+    if (x.size() > 0xffffffffu)
+      throw EncodeError("cannot encode: threshold takes vectors under 2^32 entries; slice the layer");
+    wire::require_finite(x);
+    const auto scratch = workspace.words(x.size() + 1);
+    std::size_t count = 0;
+    for (std::size_t i = 0; i < x.size(); ++i) {
+      scratch[count] = static_cast<std::uint32_t>(i);
+      count += std::fabs(x[i]) >= cut_ ? 1u : 0u;
+    }
+    const std::span<const std::uint32_t> indices = scratch.first(count);
+    wire::Writer writer(out);
+    writer.header(wire::CodecId::threshold, x.size());
+    writer.varint(count);
+    if (count == 0) return writer.size();
+    const unsigned rice = best_rice(indices, x.size());
+    writer.u8(static_cast<std::uint8_t>(rice));
+    write_gaps(writer, indices, rice);
+    for (const std::uint32_t i : indices) writer.f32(x[i]);
+    return writer.size();
+  }
+
+ private:
+  /// The least float that is not below tau.
+  static float least_float(double tau) {
+    const auto near = static_cast<float>(tau);
+    return static_cast<double>(near) < tau ? std::nextafter(near, std::numeric_limits<float>::max()) : near;
+  }
+
+  double tau_;
+  float cut_;
+};
+
+}  // namespace
+
+std::unique_ptr<const Codec> make_threshold(Parameters& parameters) {
+  return std::make_unique<Threshold>(parameters.real(
+      "tau", 0.01, "a number above 0 within float's range",
+      [](double t) { return t > 0 && t <= static_cast<double>(std::numeric_limits<float>::max()); }));
+}
+
+void decode_threshold(wire::Reader& in, float weight, std::span<float> acc) {
+  const std::uint64_t count = in.varint();
+  if (count == 0) return;
+  if (count > acc.size()) {
+    throw PayloadError("payload claims " + std::to_string(count) + " of " + std::to_string(acc.size()) +
+                       " entries");
+  }
+  const unsigned rice = in.u8();
+  if (rice > kRiceMax) throw PayloadError("payload claims a Rice parameter of " + std::to_string(rice));
+  if (count > in.left() / sizeof(float)) throw PayloadError("payload truncated: fewer values than it claims");
+  GapReader gaps(in.take(in.left() - static_cast<std::size_t>(count) * sizeof(float)), rice, acc.size());
+  for (std::uint64_t j = 0; j < count; ++j) acc[gaps.next()] += weight * in.f32();
+  gaps.finish();
+}
+
+}  // namespace gossamer::compress

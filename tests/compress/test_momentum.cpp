@@ -1,0 +1,157 @@
+// Momentum correction with factor masking, clipping, warm-up, and which layers stay dense.
+#include <limits>
+
+#include "gossamer/compress/feedback.h"
+#include "gossamer_test/catch.h"
+#include "vectors.h"
+
+using namespace gossamer::compress;
+using namespace gossamer::compress::test;
+
+namespace {
+
+Bytes send(const MomentumCorrection& correction, const Codec& codec, const Vector& g, MomentumState& state,
+           std::uint64_t round = 0) {
+  Workspace workspace;
+  Bytes out(codec.max_bytes(g.size()));
+  out.resize(correction.encode(codec, g, state, {.round = round}, workspace, out));
+  return out;
+}
+
+}  // namespace
+
+TEST_CASE("masking zeroes velocity and unsent part of exactly the sent entries") {
+  const std::size_t n = 2000;
+  const float m = 0.9f;
+  for (const char* spec :
+       {"topk:density=0.05", "topk:select=ldte_bs", "threshold:tau=4", "randk:density=0.1"}) {
+    const auto codec = make_codec(spec);
+    const MomentumCorrection correction(m);
+    MomentumState state;
+    Vector u(n, 0.0f), v(n, 0.0f);
+    for (std::uint64_t round = 0; round < 20; ++round) {
+      const Vector g = laplacian(n, round);
+      for (std::size_t i = 0; i < n; ++i) {
+        u[i] = m * u[i] + g[i];
+        v[i] += u[i];
+      }
+      const Vector sent = decode(send(correction, *codec, g, state, round), n);
+      std::size_t count = 0;
+      for (std::size_t i = 0; i < n; ++i) {
+        if (sent[i] == 0) continue;
+        REQUIRE(sent[i] == v[i]);
+        u[i] = v[i] = 0;
+        ++count;
+      }
+      INFO(spec << " round " << round);
+      REQUIRE(count < n);
+      REQUIRE(same_bits(state.velocity, u));
+      REQUIRE(same_bits(state.unsent, v));
+    }
+  }
+}
+
+TEST_CASE("dense momentum correction sends momentum itself and keeps nothing back") {
+  // Everything is sent at once, so that masking leaves plain gradients.
+  const MomentumCorrection correction(0.9f);
+  MomentumState state;
+  for (std::uint64_t round = 0; round < 5; ++round) {
+    const Vector g = gaussian(300, round);
+    REQUIRE(same_bits(decode(send(correction, *make_codec("dense"), g, state), 300), g));
+    REQUIRE(largest(state.velocity) == 0);
+    REQUIRE(largest(state.unsent) == 0);
+  }
+}
+
+TEST_CASE("without momentum the correction is error feedback") {
+  const auto codec = make_codec("topk:density=0.02");
+  const MomentumCorrection correction(0);
+  MomentumState state;
+  FeedbackState feedback;
+  Workspace workspace;
+  Bytes out(codec->max_bytes(1000));
+  for (std::uint64_t round = 0; round < 30; ++round) {
+    const Vector g = gaussian(1000, round);
+    const std::size_t used = codec->encode_feedback(g, feedback, {}, workspace, out);
+    out.resize(used);
+    REQUIRE(send(correction, *codec, g, state) == out);
+    REQUIRE(same_bits(state.unsent, feedback.residual));
+    out.resize(codec->max_bytes(1000));
+  }
+}
+
+TEST_CASE("what a coarse value form did not say stays unsent") {
+  const auto codec = make_codec("topk:density=0.1,values=int8");
+  MomentumState state;
+  const Vector g = gaussian(500, 3);
+  const Vector sent = decode(send(MomentumCorrection(0.5f), *codec, g, state), 500);
+  for (std::size_t i = 0; i < 500; ++i) {
+    REQUIRE(state.unsent[i] == g[i] - sent[i]);
+    REQUIRE(state.velocity[i] == (sent[i] != 0 ? 0 : g[i]));
+  }
+}
+
+TEST_CASE("a saved momentum state goes on where it stopped") {
+  const auto codec = make_codec("topk:density=0.05");
+  const MomentumCorrection correction(0.9f);
+  MomentumState state;
+  for (std::uint64_t round = 0; round < 5; ++round)
+    (void)send(correction, *codec, gaussian(400, round), state);
+  MomentumState restored{.velocity = state.velocity, .unsent = state.unsent};
+  for (std::uint64_t round = 5; round < 10; ++round) {
+    const Vector g = gaussian(400, round);
+    REQUIRE(send(correction, *codec, g, state) == send(correction, *codec, g, restored));
+  }
+  REQUIRE(same_bits(state.unsent, restored.unsent));
+}
+
+TEST_CASE("a refused vector leaves the momentum state as it was") {
+  const auto codec = make_codec("topk");
+  const MomentumCorrection correction(0.9f);
+  MomentumState state;
+  (void)send(correction, *codec, gaussian(400, 1), state);
+  const MomentumState before = state;
+  Vector g = gaussian(400, 2);
+  g[7] = std::numeric_limits<float>::quiet_NaN();
+  REQUIRE_THROWS_AS(send(correction, *codec, g, state), EncodeError);
+  REQUIRE_THROWS_AS(send(correction, *codec, gaussian(399, 2), state), EncodeError);
+  REQUIRE(same_bits(state.velocity, before.velocity));
+  REQUIRE(same_bits(state.unsent, before.unsent));
+  for (const float m : {-0.1f, 1.0f, std::nanf("")})
+    REQUIRE_THROWS_AS(MomentumCorrection(m), std::invalid_argument);
+}
+
+TEST_CASE("local clipping keeps each peer to its share of the threshold") {
+  Vector g = {3, 4};
+  REQUIRE(l2_norm(g) == 5);
+  REQUIRE(clip_locally(g, 10, 4) == 1);
+  REQUIRE(g == Vector{3, 4});
+  REQUIRE(clip_locally(g, 5, 4) == 0.5f);
+  REQUIRE(g == Vector{1.5f, 2});
+  Vector zero(5, 0.0f), huge(100, 1e38f);
+  REQUIRE(clip_locally(zero, 1, 9) == 1);
+  REQUIRE(clip_locally(huge, 1, 4) < 1);
+  REQUIRE(l2_norm(huge) == Approx(0.5).epsilon(1e-6));
+  REQUIRE(local_clip_factor(8, 2, 16) == 0.0625f);
+  for (const auto& [norm, limit, peers] :
+       {std::tuple{1.0, 0.0, 1u}, std::tuple{1.0, -1.0, 1u}, std::tuple{1.0, 1.0, 0u},
+        std::tuple{-1.0, 1.0, 1u}, std::tuple{std::numeric_limits<double>::infinity(), 1.0, 1u}}) {
+    REQUIRE_THROWS_AS(local_clip_factor(norm, limit, peers), std::invalid_argument);
+  }
+}
+
+TEST_CASE("density warms up by quarters to the final one") {
+  const double expected[] = {0.25, 0.0625, 0.015625, 0.00390625, 0.001, 0.001};
+  for (std::size_t epoch = 0; epoch < 6; ++epoch) REQUIRE(warm_up_density(epoch, 0.001) == expected[epoch]);
+  REQUIRE(warm_up_density(2, 0.03) == 0.03);
+  REQUIRE(warm_up_density(0, 0.5) == 0.5);
+  REQUIRE(warm_up_density(std::numeric_limits<std::size_t>::max(), 1e-9) == 1e-9);
+  for (const double density : {0.0, -1.0, 1.5, std::nan("")})
+    REQUIRE_THROWS_AS(warm_up_density(0, density), std::invalid_argument);
+}
+
+TEST_CASE("small layers stay dense") {
+  static_assert(stays_dense(0) && stays_dense(9999) && !stays_dense(10000));
+  REQUIRE(stays_dense(10, 11));
+  REQUIRE_FALSE(stays_dense(11, 11));
+}
