@@ -68,9 +68,9 @@ std::unique_ptr<Exchange> make_exchange(ExchangeHost& host);
 Plan make_plan(const Job& job, PeerId self);
 
 /// Consensus step that a codec runs with where the job says "auto"; codec is a canonical spec. 1 for dense
-/// and fp16, 0.5 for 1-bit codecs and qsgd, 2·density for topk: an estimate that takes in a share of the
-/// entries a round must be followed that much more slowly (at density 1 %, 0.07 still converged on a ring and
-/// 0.03 on a star of 8; 0.1 diverged on both).
+/// and fp16, 0.5 for 1-bit codecs, qsgd and intq, 2·density for topk and randk: an estimate that takes in a
+/// share of the entries a round must be followed that much more slowly (at density 1 %, 0.07 still converged
+/// on a ring and 0.03 on a star of 8; 0.1 diverged on both).
 double default_gamma(const std::string& codec);
 
 // The factories behind the table.

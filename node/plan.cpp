@@ -157,9 +157,10 @@ std::unique_ptr<Exchange> make_exchange(ExchangeHost& host) {
 
 double default_gamma(const std::string& codec) {
   const std::string name = codec_name(codec);
-  if (name == "dense" || name == "fp16") return 1.0;
-  if (name == "topk") return std::min(0.5, 2 * std::stod(codec.substr(codec.find("density=") + 8)));
-  return 0.5;  // onebit, onebit_scaled, qsgd with a max norm
+  if (name == "dense" || name == "fp16" || name == "bf16") return 1.0;
+  if (name == "topk" || name == "randk")
+    return std::min(0.5, 2 * std::stod(codec.substr(codec.find("density=") + 8)));
+  return 0.5;  // 1-bit codecs, qsgd with a max norm, intq
 }
 
 Plan make_plan(const Job& job, PeerId self) {
