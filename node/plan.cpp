@@ -105,6 +105,16 @@ void check_allreduce(const Job& job, const Plan& plan) {
                job.exchange.codec, job.graph.kind));
 }
 
+/// Without one of the two properties what a codec leaves out is lost for good, with feedback or without.
+void check_codec_of_sums(const Job& job, const compress::Traits& traits) {
+  if (!traits.contractive && !traits.unbiased)
+    refuse(job,
+           fmt::format(
+               "method 'allreduce' needs a codec that is contractive (error feedback makes up for it) or "
+               "unbiased, and '{}' is neither; use 'qsgd', 'onebit_scaled' or 'topk'",
+               job.exchange.codec));
+}
+
 void check_dpsgd(const Job& job, const Plan& plan) {
   if (!plan.codec_exact)
     refuse(job,
@@ -188,7 +198,10 @@ Plan make_plan(const Job& job, PeerId self) {
                "exchange.aggregate = 'samples' needs a symmetric mixing matrix to keep the mean weighted by "
                "samples, and graph '{}' has not; use aggregate = 'weighted', or an undirected graph",
                job.graph.kind));
-  if (method == "allreduce") check_allreduce(job, plan);
+  if (method == "allreduce") {
+    check_allreduce(job, plan);
+    check_codec_of_sums(job, traits);
+  }
   if (method == "dpsgd") check_dpsgd(job, plan);
   if (method == "choco") check_choco(job, plan, mixing);
   return plan;
