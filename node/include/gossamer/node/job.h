@@ -50,12 +50,12 @@ struct RunSection {
   double epochs = 10;
   std::uint64_t rounds = 0;  ///< > 0: instead of epochs
   std::uint64_t seed = 1;
-  double evaluate_every = 1;   ///< epochs between test evaluations by the first peer; 0 = only at the end
-  double report_every = 0.5;   ///< seconds between a peer's reports
-  double join_timeout = 60;    ///< seconds to wait for all peers to appear
-  double drain_timeout = 60;   ///< seconds a finished peer serves the others
-  double silence_timeout = 4;  ///< seconds without a sign of life after which a peer counts as lost
-  int threads = 0;             ///< compute threads of one peer; 0 = cores / peers on this host, at least 1
+  double evaluate_every = 1;     ///< epochs between test evaluations by the first peer; 0 = only at the end
+  double report_every = 0.5;     ///< seconds between a peer's reports
+  double join_timeout = 60;      ///< seconds to wait for all peers to appear
+  double drain_timeout = 60;     ///< seconds a finished peer serves the others
+  double silence_timeout = 3.5;  ///< seconds without a sign of life after which a peer counts as lost
+  int threads = 0;               ///< compute threads of one peer; 0 = cores / peers on this host, at least 1
 };
 
 /// The simulated network and machines (gossamer sim).
