@@ -6,15 +6,13 @@
 #include <cassert>
 #include <cmath>
 
+#include "gossamer/compress/kernels.h"
+
 namespace gossamer::node {
 namespace {
 
 /// Floats that are combined at a time, so that a block stays in the first-level cache over all its terms.
 constexpr std::size_t kBlock = 2048;
-
-void add_scaled(float factor, const float* src, float* dst, std::size_t n) {
-  for (std::size_t i = 0; i < n; ++i) dst[i] += factor * src[i];
-}
 
 void scale(float factor, float* dst, std::size_t n) {
   if (factor == 1.0f) return;
@@ -78,7 +76,7 @@ void Replica::run_one(const op::Combine& o, const Post&) {
     scale(o.keep, dst, n);
     for (const auto& [factor, src] : o.terms) {
       assert(src != o.dst);
-      add_scaled(factor, slots_[src].data() + o.range.begin + b, dst, n);
+      compress::axpy(factor, {slots_[src].data() + o.range.begin + b, n}, {dst, n});
     }
   }
 }

@@ -40,6 +40,7 @@ void ThreadedDataPlane::submit_evaluation(Round round) {
 void ThreadedDataPlane::post(DataEvent event) {
   const std::lock_guard lock(mutex_);
   events_.push_back(std::move(event));
+  if (events_.size() > 1) return;  // the reader has been woken and has not come yet
   const std::uint64_t one = 1;
   [[maybe_unused]] const auto written = write(event_fd_, &one, sizeof one);
 }
