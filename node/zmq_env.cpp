@@ -14,6 +14,7 @@ namespace {
 
 constexpr int kHandshake_ms = 1000, kHeartbeat_ms = 500, kHeartbeatTimeout_ms = 30000;
 constexpr int kReconnect_ms = 50, kReconnectMost_ms = 500, kLinger_ms = 1000;
+constexpr int kSendQueue = 8;      ///< frames of one link handed to ZeroMQ and not sent: 1 MiB at most
 constexpr int kReceiveQueue = 64;  ///< frames of one connection that wait inside ZeroMQ
 constexpr double kLongestPoll_s = 0.2;
 constexpr double kFlush_s = 1.0;
@@ -90,7 +91,7 @@ void ZmqEnv::connect(PeerId to) {
   out->peer = to;
   out->socket = zmq::socket_t(sockets_->context, zmq::socket_type::dealer);
   set_common(out->socket);
-  out->socket.set(zmq::sockopt::sndhwm, 1);
+  out->socket.set(zmq::sockopt::sndhwm, kSendQueue);
   out->socket.set(zmq::sockopt::immediate, true);
   out->socket.set(zmq::sockopt::linger, kLinger_ms);
   out->socket.set(zmq::sockopt::reconnect_ivl, kReconnect_ms);

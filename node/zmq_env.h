@@ -3,8 +3,8 @@
 // caller's thread; ZeroMQ has one I/O thread.
 //
 // In: one ROUTER that the others connect to. Out: one DEALER a neighbour, so that a full connection is seen
-// on that link alone. A DEALER holds one frame at most (high-water mark 1); the rest wait here, ordered by
-// priority.
+// on that link alone. A DEALER holds a few frames at most (its high-water mark); the rest wait here, ordered
+// by priority.
 #include <chrono>
 #include <functional>
 #include <map>
