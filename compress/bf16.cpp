@@ -50,7 +50,7 @@ class Bf16 final : public Codec {
 
 std::unique_ptr<const Codec> make_bf16(Parameters&) { return std::make_unique<Bf16>(); }
 
-void decode_bf16(wire::Reader& in, float weight, std::span<float> acc) {
+void decode_bf16(wire::Reader& in, float weight, std::span<float> acc, Threads*) {
   in.expect_left(2 * acc.size());
   std::array<std::uint16_t, kPiece> piece;
   std::array<float, kPiece> values;

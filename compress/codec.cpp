@@ -125,7 +125,7 @@ std::size_t Codec::encode_feedback(std::span<const float> g, FeedbackState& stat
   return bytes;
 }
 
-void decode_add(std::span<const std::byte> payload, float weight, std::span<float> acc) {
+void decode_add(std::span<const std::byte> payload, float weight, std::span<float> acc, Threads* threads) {
   wire::Reader in(payload);
   const wire::Header header = wire::read_header(in);
   const Row& row = row_of(header);
@@ -133,7 +133,7 @@ void decode_add(std::span<const std::byte> payload, float weight, std::span<floa
     throw PayloadError("payload holds " + std::to_string(header.entries) + " entries, expected " +
                        std::to_string(acc.size()));
   }
-  row.decoder(in, weight, acc);
+  row.decoder(in, weight, acc, threads);
   in.expect_left(0);
 }
 

@@ -11,8 +11,9 @@ namespace gossamer::compress {
 
 /// Takes its parameters; the caller calls finish().
 using Factory = std::unique_ptr<const Codec> (*)(Parameters&);
-/// Adds weight · decoded to acc, whose size is the payload's n; leaves nothing of the payload unread.
-using Decoder = void (*)(wire::Reader& in, float weight, std::span<float> acc);
+/// Adds weight · decoded to acc, whose size is the payload's n; leaves nothing of the payload unread. threads
+/// may be null.
+using Decoder = void (*)(wire::Reader& in, float weight, std::span<float> acc, Threads* threads);
 
 std::unique_ptr<const Codec> make_dense(Parameters&);
 std::unique_ptr<const Codec> make_fp16(Parameters&);
@@ -28,18 +29,18 @@ std::unique_ptr<const Codec> make_randk(Parameters&);
 std::unique_ptr<const Codec> make_threshold(Parameters&);
 std::unique_ptr<const Codec> make_sign_vote(Parameters&);
 
-void decode_dense(wire::Reader& in, float weight, std::span<float> acc);
-void decode_fp16(wire::Reader& in, float weight, std::span<float> acc);
-void decode_onebit(wire::Reader& in, float weight, std::span<float> acc);
-void decode_onebit_scaled(wire::Reader& in, float weight, std::span<float> acc);
-void decode_qsgd(wire::Reader& in, float weight, std::span<float> acc);
-void decode_topk(wire::Reader& in, float weight, std::span<float> acc);
-void decode_bf16(wire::Reader& in, float weight, std::span<float> acc);
-void decode_onebit_two(wire::Reader& in, float weight, std::span<float> acc);
-void decode_terngrad(wire::Reader& in, float weight, std::span<float> acc);
-void decode_intq(wire::Reader& in, float weight, std::span<float> acc);
-void decode_randk(wire::Reader& in, float weight, std::span<float> acc);
-void decode_threshold(wire::Reader& in, float weight, std::span<float> acc);
-void decode_sign_vote(wire::Reader& in, float weight, std::span<float> acc);
+void decode_dense(wire::Reader& in, float weight, std::span<float> acc, Threads*);
+void decode_fp16(wire::Reader& in, float weight, std::span<float> acc, Threads*);
+void decode_onebit(wire::Reader& in, float weight, std::span<float> acc, Threads*);
+void decode_onebit_scaled(wire::Reader& in, float weight, std::span<float> acc, Threads*);
+void decode_qsgd(wire::Reader& in, float weight, std::span<float> acc, Threads*);
+void decode_topk(wire::Reader& in, float weight, std::span<float> acc, Threads*);
+void decode_bf16(wire::Reader& in, float weight, std::span<float> acc, Threads*);
+void decode_onebit_two(wire::Reader& in, float weight, std::span<float> acc, Threads*);
+void decode_terngrad(wire::Reader& in, float weight, std::span<float> acc, Threads*);
+void decode_intq(wire::Reader& in, float weight, std::span<float> acc, Threads*);
+void decode_randk(wire::Reader& in, float weight, std::span<float> acc, Threads*);
+void decode_threshold(wire::Reader& in, float weight, std::span<float> acc, Threads*);
+void decode_sign_vote(wire::Reader& in, float weight, std::span<float> acc, Threads*);
 
 }  // namespace gossamer::compress

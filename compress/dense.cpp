@@ -28,7 +28,7 @@ class Dense final : public Codec {
 
 std::unique_ptr<const Codec> make_dense(Parameters&) { return std::make_unique<Dense>(); }
 
-void decode_dense(wire::Reader& in, float weight, std::span<float> acc) {
+void decode_dense(wire::Reader& in, float weight, std::span<float> acc, Threads*) {
   in.expect_left(acc.size_bytes());
   wire::add_f32(in.take(acc.size_bytes()), weight, acc);
 }

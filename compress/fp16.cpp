@@ -35,7 +35,7 @@ class Fp16 final : public Codec {
 
 std::unique_ptr<const Codec> make_fp16(Parameters&) { return std::make_unique<Fp16>(); }
 
-void decode_fp16(wire::Reader& in, float weight, std::span<float> acc) {
+void decode_fp16(wire::Reader& in, float weight, std::span<float> acc, Threads*) {
   in.expect_left(2 + 2 * acc.size());
   HalfReader halves(in, acc.size());
   std::array<float, 1024> values;

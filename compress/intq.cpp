@@ -145,7 +145,7 @@ std::unique_ptr<const Codec> make_intq(Parameters& parameters) {
   return std::make_unique<IntQ>(bits, bucket, parameters.choice("rounding", kRoundings) == 1);
 }
 
-void decode_intq(wire::Reader& in, float weight, std::span<float> acc) {
+void decode_intq(wire::Reader& in, float weight, std::span<float> acc, Threads*) {
   const std::size_t bits = in.u8();
   if (bits != 2 && bits != 4 && bits != 8) {
     throw PayloadError("payload claims " + std::to_string(bits) + " bits per entry, expected 2, 4 or 8");

@@ -58,7 +58,7 @@ std::unique_ptr<const Codec> make_onebit(Parameters& parameters) {
   return std::make_unique<OneBit>(bucket_parameter(parameters));
 }
 
-void decode_onebit(wire::Reader& in, float weight, std::span<float> acc) {
+void decode_onebit(wire::Reader& in, float weight, std::span<float> acc, Threads*) {
   const std::size_t bucket = wire::read_bucket(in);
   const std::size_t buckets = wire::ceil_div(acc.size(), bucket);
   in.expect_left(buckets * sizeof(float) + wire::ceil_div(acc.size(), 8));

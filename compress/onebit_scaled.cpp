@@ -296,7 +296,7 @@ std::unique_ptr<const Codec> make_onebit_scaled(Parameters& parameters) {
   return std::make_unique<OneBitScaled>(lambda, bound, bucket_parameter(parameters));
 }
 
-void decode_onebit_scaled(wire::Reader& in, float weight, std::span<float> acc) {
+void decode_onebit_scaled(wire::Reader& in, float weight, std::span<float> acc, Threads*) {
   const std::size_t bucket = wire::read_bucket(in);
   const std::uint64_t mode_bytes = in.varint();
   if (mode_bytes > in.left()) throw PayloadError("payload truncated: fewer bytes of modes than it claims");

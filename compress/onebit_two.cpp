@@ -74,7 +74,7 @@ std::unique_ptr<const Codec> make_onebit_two(Parameters& parameters) {
   return std::make_unique<OneBitTwo>(bucket_parameter(parameters));
 }
 
-void decode_onebit_two(wire::Reader& in, float weight, std::span<float> acc) {
+void decode_onebit_two(wire::Reader& in, float weight, std::span<float> acc, Threads*) {
   const std::size_t bucket = wire::read_bucket(in);
   const std::size_t buckets = wire::ceil_div(acc.size(), bucket);
   in.expect_left(buckets * 2 * sizeof(float) + wire::ceil_div(acc.size(), 8));

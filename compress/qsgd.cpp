@@ -166,7 +166,7 @@ std::unique_ptr<const Codec> make_qsgd(Parameters& parameters) {
   return std::make_unique<Qsgd>(bits, bucket, norm);
 }
 
-void decode_qsgd(wire::Reader& in, float weight, std::span<float> acc) {
+void decode_qsgd(wire::Reader& in, float weight, std::span<float> acc, Threads*) {
   const std::size_t bits = in.u8();
   if (bits != 2 && bits != 4 && bits != 8) {
     throw PayloadError("payload claims " + std::to_string(bits) + " bits per entry, expected 2, 4 or 8");

@@ -140,7 +140,7 @@ std::unique_ptr<const Codec> make_randk(Parameters& parameters) {
   return std::make_unique<RandK>(density, parameters.choice("scale", kScales) == 1);
 }
 
-void decode_randk(wire::Reader& in, float weight, std::span<float> acc) {
+void decode_randk(wire::Reader& in, float weight, std::span<float> acc, Threads*) {
   const std::size_t n = acc.size();
   const std::uint64_t k = in.varint();
   if (k > n || (k == 0 && n > 0) || n > 0xffffffffu) {

@@ -30,7 +30,7 @@ class SignVote final : public Codec {
 
 std::unique_ptr<const Codec> make_sign_vote(Parameters&) { return std::make_unique<SignVote>(); }
 
-void decode_sign_vote(wire::Reader& in, float weight, std::span<float> acc) {
+void decode_sign_vote(wire::Reader& in, float weight, std::span<float> acc, Threads*) {
   const std::size_t bytes = wire::ceil_div(acc.size(), 8);
   in.expect_left(bytes);
   if (bytes > 0) wire::add_packed_signs(in.take(bytes), weight, acc);

@@ -112,7 +112,7 @@ std::unique_ptr<const Codec> make_terngrad(Parameters& parameters) {
   return std::make_unique<TernGrad>(clip);
 }
 
-void decode_terngrad(wire::Reader& in, float weight, std::span<float> acc) {
+void decode_terngrad(wire::Reader& in, float weight, std::span<float> acc, Threads*) {
   const float scale = in.f32();
   if (std::signbit(scale)) throw PayloadError("payload holds a negative scale");
   const auto packed = in.take(wire::ceil_div(acc.size(), kPerByte));

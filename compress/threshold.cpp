@@ -68,7 +68,7 @@ std::unique_ptr<const Codec> make_threshold(Parameters& parameters) {
       [](double t) { return t > 0 && t <= static_cast<double>(std::numeric_limits<float>::max()); }));
 }
 
-void decode_threshold(wire::Reader& in, float weight, std::span<float> acc) {
+void decode_threshold(wire::Reader& in, float weight, std::span<float> acc, Threads*) {
   const std::uint64_t count = in.varint();
   if (count == 0) return;
   if (count > acc.size()) {

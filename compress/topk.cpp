@@ -83,7 +83,7 @@ std::unique_ptr<const Codec> make_topk(Parameters& parameters) {
   return std::make_unique<TopK>(density, form, selection);
 }
 
-void decode_topk(wire::Reader& in, float weight, std::span<float> acc) {
+void decode_topk(wire::Reader& in, float weight, std::span<float> acc, Threads*) {
   const std::size_t n = acc.size();
   const std::uint64_t claimed = in.varint();
   if (claimed > n || (claimed == 0 && n > 0)) {

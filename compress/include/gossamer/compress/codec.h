@@ -9,6 +9,8 @@
 #include <string_view>
 #include <vector>
 
+#include "gossamer/compress/threads.h"
+
 namespace gossamer::compress {
 
 /// Key of the counter-based generator (Philox4x32): entry i of a vector is rounded by counter i, so every
@@ -20,10 +22,20 @@ struct RandomKey {
   std::uint64_t round = 0;
 };
 
-/// Scratch memory of one thread; grows to the largest vector seen, then allocates no more. encode leaves
-/// floats() alone, so that the vector may lie there.
+/// Scratch memory of one call at a time; grows to the largest vector seen, then allocates no more. encode
+/// leaves floats() alone, so that the vector may lie there.
 class Workspace {
  public:
+  /// Long vectors are worked on by `threads`, where given; the caller keeps them alive. The same bytes come
+  /// out.
+  explicit Workspace(Threads* threads = nullptr) : threads_(threads) {
+    for (std::size_t i = 1; threads != nullptr && i < threads->count(); ++i)
+      others_.push_back(std::make_unique<Workspace>());
+  }
+  Threads* threads() const { return threads_; }
+  /// Scratch of one of the threads; that of thread 0 is this.
+  Workspace& of(std::size_t thread) { return thread == 0 ? *this : *others_[thread - 1]; }
+
   std::span<float> floats(std::size_t n) { return grow(floats_, n); }
   std::span<float> more_floats(std::size_t n) { return grow(more_floats_, n); }
   std::span<std::uint32_t> words(std::size_t n) { return grow(words_, n); }
@@ -36,6 +48,8 @@ class Workspace {
   }
   std::vector<float> floats_, more_floats_;
   std::vector<std::uint32_t> words_;
+  Threads* threads_;
+  std::vector<std::unique_ptr<Workspace>> others_;
 };
 
 /// Error feedback of one layer: e in v = g + e; m = C[v]; e ← v − decode(m) (Karimireddy 2019). Empty = zero.
@@ -90,8 +104,9 @@ class Codec {
 
 /// acc += weight · decode(payload), for a payload of any codec. Throws PayloadError, with acc unchanged or
 /// partly added to, where the payload is malformed or does not hold exactly acc.size() entries. Never reads
-/// past payload.
-void decode_add(std::span<const std::byte> payload, float weight, std::span<float> acc);
+/// past payload. `threads` share a long vector, with the same result.
+void decode_add(std::span<const std::byte> payload, float weight, std::span<float> acc,
+                Threads* threads = nullptr);
 
 /// Codec name and number of entries that a payload claims; throws PayloadError for an unknown or short
 /// header.

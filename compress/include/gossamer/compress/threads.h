@@ -1,0 +1,67 @@
+#pragma once
+// Threads that share the work on one large vector.
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <exception>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+namespace gossamer::compress {
+
+/// A fixed team. What it computes never depends on its size: work is cut into pieces by the vector's length
+/// alone. One call at a time; the caller owns it and works along.
+class Threads {
+ public:
+  /// `count` threads with the caller among them, at least 1.
+  explicit Threads(std::size_t count);
+  ~Threads();
+  Threads(const Threads&) = delete;
+  Threads& operator=(const Threads&) = delete;
+  std::size_t count() const { return helpers_.size() + 1; }
+
+  /// Calls work(piece, thread) once for each piece < pieces, with thread < count(), pieces in ascending order
+  /// of start; returns when all have ended. Where pieces throw, no further ones start and the exception of
+  /// the lowest piece is thrown: the same one for any number of threads. Allocates nothing.
+  template <class Work>
+  void for_each(std::size_t pieces, const Work& work) {
+    run({[](const void* w, std::size_t piece, std::size_t thread) {
+           (*static_cast<const Work*>(w))(piece, thread);
+         },
+         &work, pieces});
+  }
+
+ private:
+  struct Job {
+    void (*call)(const void*, std::size_t piece, std::size_t thread) = nullptr;
+    const void* work = nullptr;
+    std::size_t pieces = 0;
+  };
+  void run(const Job& job);
+  void help(std::size_t thread);
+  void take_pieces(std::size_t thread);
+
+  std::vector<std::thread> helpers_;
+  Job job_;
+  std::atomic<std::size_t> next_{0};    ///< the next piece that nobody has taken
+  std::atomic<std::size_t> busy_{0};    ///< helpers that have not ended this job
+  std::atomic<std::uint32_t> jobs_{0};  ///< counts jobs; helpers wait for it to change
+  std::atomic<bool> stop_{false};
+  std::mutex failure_;
+  std::size_t failed_piece_ = 0;
+  std::exception_ptr failed_;
+};
+
+/// Entries of one piece of a long vector: small enough for a core's L2 cache, a multiple of every usual
+/// bucket.
+inline constexpr std::size_t kSlice = std::size_t{1} << 16;
+
+/// for_each on threads, or here in ascending order where threads is null or there is one piece.
+template <class Work>
+void for_each_piece(Threads* threads, std::size_t pieces, const Work& work) {
+  if (threads != nullptr && pieces > 1) return threads->for_each(pieces, work);
+  for (std::size_t piece = 0; piece < pieces; ++piece) work(piece, std::size_t{0});
+}
+
+}  // namespace gossamer::compress

@@ -1,0 +1,76 @@
+#include "gossamer/compress/threads.h"
+
+#include <stdexcept>
+
+namespace gossamer::compress {
+namespace {
+
+/// Looks at `done` for a while before it sleeps: one layer takes less time than waking a thread.
+template <class Done>
+bool spin_until(const Done& done) {
+  constexpr int kLooks = 20000;
+  for (int i = 0; i < kLooks; ++i) {
+    if (done()) return true;
+#if defined(__x86_64__) || defined(__i386__)
+    __builtin_ia32_pause();
+#endif
+  }
+  return false;
+}
+
+}  // namespace
+
+Threads::Threads(std::size_t count) {
+  if (count == 0) throw std::invalid_argument("a team of 0 threads; expected at least 1, the caller");
+  for (std::size_t thread = 1; thread < count; ++thread)
+    helpers_.emplace_back([this, thread] { help(thread); });
+}
+
+Threads::~Threads() {
+  stop_ = true;
+  jobs_.fetch_add(1);
+  jobs_.notify_all();
+  for (std::thread& helper : helpers_) helper.join();
+}
+
+void Threads::run(const Job& job) {
+  job_ = job;
+  failed_ = nullptr;
+  next_.store(0, std::memory_order_relaxed);
+  busy_.store(helpers_.size(), std::memory_order_relaxed);
+  jobs_.fetch_add(1, std::memory_order_release);
+  jobs_.notify_all();
+  take_pieces(0);
+  if (!spin_until([this] { return busy_.load(std::memory_order_acquire) == 0; })) {
+    for (std::size_t busy; (busy = busy_.load(std::memory_order_acquire)) != 0;) busy_.wait(busy);
+  }
+  if (failed_) std::rethrow_exception(failed_);
+}
+
+void Threads::help(std::size_t thread) {
+  for (std::uint32_t seen = 0;;) {
+    const auto changed = [&] { return jobs_.load(std::memory_order_acquire) != seen; };
+    if (!spin_until(changed)) jobs_.wait(seen, std::memory_order_acquire);
+    seen = jobs_.load(std::memory_order_acquire);
+    if (stop_) return;
+    take_pieces(thread);
+    if (busy_.fetch_sub(1, std::memory_order_acq_rel) == 1) busy_.notify_one();
+  }
+}
+
+void Threads::take_pieces(std::size_t thread) {
+  for (std::size_t piece; (piece = next_.fetch_add(1, std::memory_order_relaxed)) < job_.pieces;) {
+    try {
+      job_.call(job_.work, piece, thread);
+    } catch (...) {
+      const std::lock_guard lock(failure_);
+      if (!failed_ || piece < failed_piece_) {
+        failed_ = std::current_exception();
+        failed_piece_ = piece;
+      }
+      next_.store(job_.pieces, std::memory_order_relaxed);
+    }
+  }
+}
+
+}  // namespace gossamer::compress
