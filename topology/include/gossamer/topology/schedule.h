@@ -69,10 +69,14 @@ struct GraphSpec {
   std::string kind = "ring";           ///< a name of graph_table()
   std::string weights = "metropolis";  ///< metropolis, uniform or explicit
   std::size_t peers = 0;               ///< P ≥ 1
-  std::size_t degree = 3;              ///< random_regular: neighbours of each peer
-  std::size_t rows = 0;                ///< torus: rows of the grid; 0 = the most square that divides P
-  std::uint64_t seed = 1;              ///< random_regular
-  bool directed = true;                ///< exponential, edges, file: false adds every edge's reverse
+  std::size_t degree = 3;   ///< random_regular: neighbours of each peer; watts_strogatz: before rewiring
+                            ///< (even); tree: children; base: the most neighbours in a round
+  std::size_t rows = 0;     ///< torus: rows of the grid; 0 = the most square that divides P
+  std::size_t groups = 0;   ///< hierarchical: how many; 0 = about √P
+  double probability = 0;   ///< erdos_renyi, watts_strogatz; 0 = 2 ln P / P and 0.1
+  std::size_t period = 64;  ///< matching, equi_dyn: random rounds before they repeat
+  std::uint64_t seed = 1;   ///< of the random kinds
+  bool directed = true;     ///< exponential, edges, file: false adds every edge's reverse
   struct EdgeSpec {
     PeerId from, to;
     std::optional<float> weight;  ///< explicit weights: W_{to,from}
