@@ -348,7 +348,7 @@ constexpr Key<Draft> kTopologyKeys[] = {
     {"graph.edges", "edges: [[\"a\", \"b\"], [\"a\", \"c\", 0.3]]: from, to, weight; names or indices",
      draft<&Draft::edges>},
     {"graph.file",
-     "file: an edge list, relative to this file",
+     "file: edge list, .graphml, .json (node-link) or .metis, relative to this file",
      job<&Job::graph_file>,
      {.scope = Scope::kInput, .path = Path::kJoined}},
 };

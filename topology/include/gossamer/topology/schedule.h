@@ -81,7 +81,7 @@ struct GraphSpec {
     PeerId from, to;
     std::optional<float> weight;  ///< explicit weights: W_{to,from}
   };
-  std::vector<EdgeSpec> edges;  ///< edges: the list; file: filled by read_edge_list
+  std::vector<EdgeSpec> edges;  ///< edges: the list; file: filled by read_graph
 };
 
 struct GraphKind {
@@ -93,12 +93,5 @@ std::span<const GraphKind> graph_table();
 
 /// Builds and validates: non-negative, rows sum to 1, connected over one period. Throws GraphError.
 Schedule make_schedule(const GraphSpec& spec);
-
-/// Reads an edge list as networkx's write_edgelist / write_weighted_edgelist writes it: one edge per line,
-/// "from to", "from to weight" or "from to {'weight': w}"; # starts a comment. Nodes are names, which come
-/// first, or 0 … peers−1, where peers is the number of names; other attributes than weight are skipped.
-/// Throws GraphError with file:line:column.
-std::vector<GraphSpec::EdgeSpec> read_edge_list(const std::string& path,
-                                                std::span<const std::string> peer_names);
 
 }  // namespace gossamer::topology
