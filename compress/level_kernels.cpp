@@ -6,7 +6,7 @@
 #include "level_kernels_inline.h"
 
 // Vectors of unknown size cannot be kept in arrays; those machines use their fixed-size sets.
-#define HWY_DISABLED_TARGETS (HWY_SVE | HWY_SVE2 | HWY_SVE_256 | HWY_SVE2_128 | HWY_RVV | HWY_SCALAR)
+#define HWY_DISABLED_TARGETS (HWY_SVE | HWY_SVE2 | HWY_SVE_256 | HWY_SVE2_128 | HWY_RVV)
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "level_kernels.cpp"
 #include <hwy/foreach_target.h>
@@ -19,12 +19,37 @@ namespace gossamer::compress {
 namespace HWY_NAMESPACE {
 namespace {
 
+#if HWY_TARGET == HWY_SCALAR
+void MeasureAny(Measure what, const float* x, const float* e, float* v, std::size_t n, Measured* measured) {
+  *measured = plain::measure(what, x, e, v, n);
+}
+void DrawPhilox(const EntryBits& random, std::size_t group, Draws* draws) {
+  random.words(group, draws->words);
+}
+void QuantiseAny(const Levels& levels, const float* v, std::size_t n, const Draws& draws, std::size_t first,
+                 std::uint8_t* fields, float* residual) {
+  plain::quantise(levels, v, n, draws, first, fields, residual);
+}
+void AddLevels(const Levels& levels, const std::uint8_t* fields, float weight, float* acc, std::size_t n) {
+  plain::add_levels(levels, fields, weight, acc, n);
+}
+void PackPairs(unsigned bits, const std::uint8_t* fields, std::size_t n, std::uint8_t* out) {
+  plain::pack_pairs(bits, fields, n, out);
+}
+void UnpackPairs(unsigned bits, const std::uint8_t* in, std::size_t n, std::uint8_t* fields) {
+  plain::unpack_pairs(bits, in, n, fields);
+}
+bool AllWithin(const std::uint8_t* fields, std::size_t n, unsigned top) {
+  return plain::all_within(fields, n, top);
+}
+#else
+
 namespace hn = hwy::HWY_NAMESPACE;
 using Tag = hn::CappedTag<float, 16>;
 using IntTag = hn::RebindToSigned<Tag>;
 using WordTag = hn::RebindToUnsigned<Tag>;
-using ByteTag = hn::Rebind<std::uint8_t, Tag>;             // as many bytes as Tag has floats
-using AllBytesTag = hn::Repartition<std::uint8_t, Tag>;    // as many bytes as a register has
+using ByteTag = hn::Rebind<std::uint8_t, Tag>;           // as many bytes as Tag has floats
+using AllBytesTag = hn::Repartition<std::uint8_t, Tag>;  // as many bytes as a register has
 using DoubleTag = hn::Repartition<double, Tag>;
 using LongTag = hn::Repartition<std::uint64_t, Tag>;
 using HalfTag = hn::Rebind<float, DoubleTag>;
@@ -101,8 +126,7 @@ void MeasureAs(const float* x, const float* e, float* v, std::size_t n, Measured
     }
     if constexpr (kWhat == Measure::squares) squares.AddRow((kAdd ? v : x) + i);
   }
-  measured->largest =
-      std::bit_cast<float>(hn::GetLane(hn::MaxOfLanes(int_tag, hn::Max(largest0, largest1))));
+  measured->largest = std::bit_cast<float>(hn::GetLane(hn::MaxOfLanes(int_tag, hn::Max(largest0, largest1))));
   if constexpr (kWhat == Measure::range) {
     measured->low = hn::GetLane(hn::MinOfLanes(tag, low));
     measured->high = hn::GetLane(hn::MaxOfLanes(tag, high));
@@ -117,8 +141,7 @@ void MeasureAs(const float* x, const float* e, float* v, std::size_t n, Measured
 }
 
 template <bool kAdd>
-void MeasureWhat(Measure what, const float* x, const float* e, float* v, std::size_t n,
-                 Measured* measured) {
+void MeasureWhat(Measure what, const float* x, const float* e, float* v, std::size_t n, Measured* measured) {
   if (what == Measure::largest) return MeasureAs<Measure::largest, kAdd>(x, e, v, n, measured);
   if (what == Measure::range) return MeasureAs<Measure::range, kAdd>(x, e, v, n, measured);
   return MeasureAs<Measure::squares, kAdd>(x, e, v, n, measured);
@@ -207,10 +230,9 @@ class LevelVectors {
 /// Bytes k of four registers' words, which lie in byte k of `mixed`, in the order of the entries.
 HWY_INLINE hn::Vec<AllBytesTag> InOrder(Words mixed) {
   alignas(16) static constexpr std::uint8_t kGather[16] = {0, 4, 8,  12, 1, 5, 9,  13,
-                                                          2, 6, 10, 14, 3, 7, 11, 15};
+                                                           2, 6, 10, 14, 3, 7, 11, 15};
   const AllBytesTag byte_tag;
-  const auto gathered =
-      hn::TableLookupBytes(hn::BitCast(byte_tag, mixed), hn::LoadDup128(byte_tag, kGather));
+  const auto gathered = hn::TableLookupBytes(hn::BitCast(byte_tag, mixed), hn::LoadDup128(byte_tag, kGather));
   if constexpr (kWidth == 4) return gathered;
   // Word k of block b goes to b among those of byte k.
   constexpr std::size_t kParts = kWidth / 4;
@@ -251,8 +273,7 @@ HWY_INLINE void QuantiseBlock(const Levels& levels, const float* v, const std::u
     const Words field = hn::And(hn::ShiftRight<kFraction>(bits), hn::Set(word_tag, (1u << kBits) - 1));
     packed = hn::Or(packed, hn::ShiftLeftSame(field, static_cast<int>(8 * k)));
     if constexpr (kFeedback) {
-      const Vector level =
-          values.Value(hn::ConvertTo(tag, hn::BitCast(IntTag(), field)));
+      const Vector level = values.Value(hn::ConvertTo(tag, hn::BitCast(IntTag(), field)));
       hn::StoreU(hn::Sub(entries, level), tag, residual + k * kWidth);
     }
   }
@@ -295,8 +316,8 @@ void QuantiseAs(const Levels& levels, const float* v, std::size_t n, const Draws
 }
 
 template <unsigned kBits>
-void QuantiseBits(const Levels& levels, const float* v, std::size_t n, const Draws& draws,
-                  std::size_t first, std::uint8_t* fields, float* residual) {
+void QuantiseBits(const Levels& levels, const float* v, std::size_t n, const Draws& draws, std::size_t first,
+                  std::uint8_t* fields, float* residual) {
   if (residual == nullptr)
     return QuantiseAs<kBits, false, false>(levels, v, n, draws, first, fields, nullptr);
   if (levels.range) return QuantiseAs<kBits, true, true>(levels, v, n, draws, first, fields, residual);
@@ -311,8 +332,7 @@ void QuantiseAny(const Levels& levels, const float* v, std::size_t n, const Draw
 }
 
 template <bool kRange>
-void AddLevelsAs(const Levels& levels, const std::uint8_t* fields, float weight, float* acc,
-                 std::size_t n) {
+void AddLevelsAs(const Levels& levels, const std::uint8_t* fields, float weight, float* acc, std::size_t n) {
   const Tag tag;
   const IntTag int_tag;
   const ByteTag byte_tag;
@@ -376,6 +396,7 @@ bool AllWithin(const std::uint8_t* fields, std::size_t n, unsigned top) {
   const auto limit = hn::Set(tag, static_cast<std::uint8_t>(top));
   return hn::AllTrue(tag, hn::Eq(hn::Max(highest, limit), limit));
 }
+#endif
 
 }  // namespace
 }  // namespace HWY_NAMESPACE

@@ -11,9 +11,9 @@ namespace gossamer::compress {
 /// What is to be known of a bucket before its entries can be rounded.
 enum class Measure { largest, range, squares };
 struct Measured {
-  float largest = 0;       ///< max|v|; Inf or NaN where an entry is
-  float low = 0, high = 0; ///< Measure::range: least and greatest entry, +0 for −0
-  double squares = 0;      ///< Measure::squares: Σv² in 32 lanes (entry mod 32), combined pairwise
+  float largest = 0;        ///< max|v|; Inf or NaN where an entry is
+  float low = 0, high = 0;  ///< Measure::range: least and greatest entry, +0 for −0
+  double squares = 0;       ///< Measure::squares: Σv² in 32 lanes (entry mod 32), combined pairwise
 };
 
 /// The levels of one bucket: fields 0 … top, of which field q stands for
@@ -26,7 +26,7 @@ struct Levels {
   /// Rounding: p = (v·shift − origin)·inverse, held to least … most; field ⌊p + zero + u⌋, u of the draw.
   float shift = 1, origin = 0, inverse = 0, least = 0, most = 0;
   std::uint32_t draw_mask = 0;  ///< which bits of a sum's fraction the draw gives; 0: to nearest
-  std::uint32_t start = 0;      ///< bits of 2^bits + zero + ½ of the last bit drawn; of 2^bits + ½ to nearest
+  std::uint32_t start = 0;  ///< bits of 2^bits + zero + ½ of the last bit drawn; of 2^bits + ½ to nearest
   float zero = 0, step = 0, unit = 1, low = 0, high = 0;
 };
 

@@ -66,4 +66,48 @@ inline void add_levels(const Levels& levels, const std::uint8_t* fields, float w
   for (std::size_t i = 0; i < n; ++i) acc[i] += weight * value(levels, fields[i]);
 }
 
+inline Measured measure(Measure what, const float* x, const float* e, float* v, std::size_t n) {
+  if (e != nullptr) {
+    for (std::size_t i = 0; i < n; ++i) v[i] = x[i] + e[i];
+  } else {
+    v = const_cast<float*>(x);
+  }
+  Measured measured;
+  if (n > 0) measured.low = measured.high = v[0];
+  measure_entries(v, n, measured);
+  measured.low += 0.0f;
+  measured.high += 0.0f;
+  if (what != Measure::squares) return measured;
+  std::array<double, kSumLanes> lane{};
+  for (std::size_t i = 0; i < n; ++i) lane[i % lane.size()] += static_cast<double>(v[i]) * v[i];
+  measured.squares = combine_lanes(lane);
+  return measured;
+}
+
+inline void quantise(const Levels& levels, const float* v, std::size_t n, const Draws& draws,
+                     std::size_t first, std::uint8_t* fields, float* residual) {
+  for (std::size_t i = 0; i < n; ++i) {
+    const unsigned field = field_of(levels, v[i], with_draw(levels, draws, first + i));
+    fields[i] = static_cast<std::uint8_t>(field);
+    if (residual != nullptr) residual[i] = v[i] - value(levels, field);
+  }
+}
+
+inline void pack_pairs(unsigned bits, const std::uint8_t* fields, std::size_t n, std::uint8_t* out) {
+  for (std::size_t i = 0; i < n / 2; ++i)
+    out[i] = static_cast<std::uint8_t>(fields[2 * i] | fields[2 * i + 1] << bits);
+}
+
+inline void unpack_pairs(unsigned bits, const std::uint8_t* in, std::size_t n, std::uint8_t* fields) {
+  for (std::size_t i = 0; i < n / 2; ++i) {
+    const unsigned pair = in[i];
+    fields[2 * i] = static_cast<std::uint8_t>(pair & ((1u << bits) - 1));
+    fields[2 * i + 1] = static_cast<std::uint8_t>(pair >> bits);
+  }
+}
+
+inline bool all_within(const std::uint8_t* fields, std::size_t n, unsigned top) {
+  return std::all_of(fields, fields + n, [&](std::uint8_t field) { return field <= top; });
+}
+
 }  // namespace gossamer::compress::plain

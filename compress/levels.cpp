@@ -58,7 +58,8 @@ Levels levels_of_range(unsigned bits, float low, float high, bool stochastic) {
     levels.start = std::bit_cast<std::uint32_t>(static_cast<float>(1u << bits) + 0.5f);
   }
   const double width = static_cast<double>(high) - low;
-  levels.shift = shift_of(static_cast<float>(std::min(width, 1.0)), std::max(std::fabs(low), std::fabs(high)));
+  levels.shift =
+      shift_of(static_cast<float>(std::min(width, 1.0)), std::max(std::fabs(low), std::fabs(high)));
   levels.origin = low * levels.shift;
   levels.inverse = inverse_of(steps, high * levels.shift - levels.origin);
   levels.most = steps;
