@@ -263,8 +263,12 @@ HWY_INLINE hn::Vec<AllBytesTag> InOrder(Words mixed) {
                                                     hn::SetTableIndices(WordTag(), kOrder.data())));
 }
 
+/// How much of plain::field_of is needed: all; or p = v·inverse alone, the same fields where nothing is
+/// shifted and the rounding of p cannot reach the next field.
+enum class Position { all, product };
+
 /// What turns entries to fields, in registers.
-template <bool kRange>
+template <bool kRange, Position kPosition>
 struct Rounding {
   explicit HWY_INLINE Rounding(const Levels& levels)
       : shift(hn::Set(Tag(), levels.shift)),
@@ -274,18 +278,22 @@ struct Rounding {
         most(hn::Set(Tag(), levels.most)),
         mask(hn::Set(WordTag(), levels.draw_mask)),
         start(hn::Set(WordTag(), levels.start)),
-        values(levels) {}
+        values(levels),
+        table(values.Value(hn::Iota(Tag(), 0))) {}
   Vector shift, origin, inverse, least, most;
   Words mask, start;
   LevelVectors<kRange> values;
+  Vector table;  ///< of the lowest fields
 };
 
 /// Fields of a register of entries whose draws are the low (kHigh: high) halves of the words.
-template <unsigned kBits, bool kHigh, bool kRange>
-HWY_INLINE Words Round(const Rounding<kRange>& rounding, Vector entries, Words word) {
+template <unsigned kBits, bool kHigh, bool kRange, Position kPosition>
+HWY_INLINE Words Round(const Rounding<kRange, kPosition>& rounding, Vector entries, Words word) {
   constexpr int kShift = plain::draw_shift(kBits);
-  Vector p = hn::Mul(hn::Sub(hn::Mul(entries, rounding.shift), rounding.origin), rounding.inverse);
-  p = hn::Min(hn::Max(p, rounding.least), rounding.most);
+  Vector p = entries;
+  if constexpr (kPosition == Position::all) p = hn::Sub(hn::Mul(p, rounding.shift), rounding.origin);
+  p = hn::Mul(p, rounding.inverse);
+  if constexpr (kPosition == Position::all) p = hn::Min(hn::Max(p, rounding.least), rounding.most);
   Words placed;
   if constexpr (kHigh) {
     placed = hn::ShiftRight<16 - kShift>(word);
@@ -300,24 +308,30 @@ HWY_INLINE Words Round(const Rounding<kRange>& rounding, Vector entries, Words w
 }
 
 /// Fields of one register of entries, and its residual.
-template <unsigned kBits, bool kHigh, bool kFeedback, bool kRange>
-HWY_INLINE Words QuantisePart(const Rounding<kRange>& rounding, const float* v, const std::uint32_t* words,
-                              float* residual, std::size_t i) {
+template <unsigned kBits, bool kHigh, bool kFeedback, bool kRange, Position kPosition>
+HWY_INLINE Words QuantisePart(const Rounding<kRange, kPosition>& rounding, const float* v,
+                              const std::uint32_t* words, float* residual, std::size_t i) {
   const Tag tag;
   const Vector entries = hn::LoadU(tag, v + i);
   const Words field = Round<kBits, kHigh>(rounding, entries, hn::LoadU(WordTag(), words + i));
   if constexpr (kFeedback) {
-    const Vector level = rounding.values.Value(hn::ConvertTo(tag, hn::BitCast(IntTag(), field)));
+    const auto index = hn::BitCast(IntTag(), field);
+    Vector level;
+    if constexpr (kWidth == 16 && kBits <= 4) {
+      level = hn::TableLookupLanes(rounding.table, hn::IndicesFromVec(tag, index));
+    } else {
+      level = rounding.values.Value(hn::ConvertTo(tag, index));
+    }
     hn::StoreU(hn::Sub(entries, level), tag, residual + i);
   }
   return field;
 }
 
 /// One block of kBytes entries.
-template <unsigned kBits, bool kHigh, bool kFeedback, bool kRange>
-HWY_INLINE void QuantiseBlock(const Rounding<kRange>& rounding, const float* v, const std::uint32_t* words,
-                              std::uint8_t* fields, float* residual) {
-  constexpr auto kPart = QuantisePart<kBits, kHigh, kFeedback, kRange>;
+template <unsigned kBits, bool kHigh, bool kFeedback, bool kRange, Position kPosition>
+HWY_INLINE void QuantiseBlock(const Rounding<kRange, kPosition>& rounding, const float* v,
+                              const std::uint32_t* words, std::uint8_t* fields, float* residual) {
+  constexpr auto kPart = QuantisePart<kBits, kHigh, kFeedback, kRange, kPosition>;
   const Words field0 = kPart(rounding, v, words, residual, 0);
   const Words field1 = kPart(rounding, v, words, residual, kWidth);
   const Words field2 = kPart(rounding, v, words, residual, 2 * kWidth);
@@ -329,54 +343,65 @@ HWY_INLINE void QuantiseBlock(const Rounding<kRange>& rounding, const float* v, 
 
 /// Entries whose draws are one row's halves. What is left of a block is padded: words may be read past the
 /// row.
-template <unsigned kBits, bool kHigh, bool kFeedback, bool kRange>
-HWY_INLINE void QuantiseRun(const Rounding<kRange>& rounding, const float* v, std::size_t n,
+template <unsigned kBits, bool kHigh, bool kFeedback, bool kRange, Position kPosition>
+HWY_INLINE void QuantiseRun(const Rounding<kRange, kPosition>& rounding, const float* v, std::size_t n,
                             const std::uint32_t* words, std::uint8_t* fields, float* residual) {
   std::size_t i = 0;
   for (; i + kBytes <= n; i += kBytes)
-    QuantiseBlock<kBits, kHigh, kFeedback, kRange>(rounding, v + i, words + i, fields + i,
-                                                   kFeedback ? residual + i : nullptr);
+    QuantiseBlock<kBits, kHigh, kFeedback, kRange, kPosition>(rounding, v + i, words + i, fields + i,
+                                                              kFeedback ? residual + i : nullptr);
   if (i == n) return;
   float entries[kBytes] = {}, kept[kBytes];
   std::uint8_t padded[kBytes];
   std::copy(v + i, v + n, entries);
-  QuantiseBlock<kBits, kHigh, kFeedback, kRange>(rounding, entries, words + i, padded, kept);
+  QuantiseBlock<kBits, kHigh, kFeedback, kRange, kPosition>(rounding, entries, words + i, padded, kept);
   std::copy(padded, padded + (n - i), fields + i);
   if constexpr (kFeedback) std::copy(kept, kept + (n - i), residual + i);
 }
 
-template <unsigned kBits, bool kFeedback, bool kRange>
+template <unsigned kBits, bool kFeedback, bool kRange, Position kPosition>
 void QuantiseAs(const Levels& levels, const float* v, std::size_t n, const Draws& draws, std::size_t first,
                 std::uint8_t* fields, float* residual) {
-  const Rounding<kRange> rounding(levels);
+  const Rounding<kRange, kPosition> rounding(levels);
   for (std::size_t i = 0; i < n;) {
     const std::size_t j = first + i, row = j / Draws::kRow, column = j % Draws::kRow;
     const std::size_t count = std::min(n - i, Draws::kRow - column);
     const std::uint32_t* const words = draws.words + row / 2 * Draws::kRow + column;
     float* const kept = kFeedback ? residual + i : nullptr;
     if (row % 2 == 0) {
-      QuantiseRun<kBits, false, kFeedback, kRange>(rounding, v + i, count, words, fields + i, kept);
+      QuantiseRun<kBits, false, kFeedback, kRange, kPosition>(rounding, v + i, count, words, fields + i,
+                                                              kept);
     } else {
-      QuantiseRun<kBits, true, kFeedback, kRange>(rounding, v + i, count, words, fields + i, kept);
+      QuantiseRun<kBits, true, kFeedback, kRange, kPosition>(rounding, v + i, count, words, fields + i, kept);
     }
     i += count;
   }
 }
 
-template <unsigned kBits>
+template <unsigned kBits, bool kFeedback>
 void QuantiseBits(const Levels& levels, const float* v, std::size_t n, const Draws& draws, std::size_t first,
                   std::uint8_t* fields, float* residual) {
-  if (residual == nullptr)
-    return QuantiseAs<kBits, false, false>(levels, v, n, draws, first, fields, nullptr);
-  if (levels.range) return QuantiseAs<kBits, true, true>(levels, v, n, draws, first, fields, residual);
-  return QuantiseAs<kBits, true, false>(levels, v, n, draws, first, fields, residual);
+  if (levels.range)
+    return QuantiseAs<kBits, kFeedback, true, Position::all>(levels, v, n, draws, first, fields, residual);
+  if (kBits <= 4 && levels.shift == 1 && !levels.clips) {
+    return QuantiseAs<kBits, kFeedback, false, Position::product>(levels, v, n, draws, first, fields,
+                                                                  residual);
+  }
+  return QuantiseAs<kBits, kFeedback, false, Position::all>(levels, v, n, draws, first, fields, residual);
+}
+
+template <unsigned kBits>
+void QuantiseFor(const Levels& levels, const float* v, std::size_t n, const Draws& draws, std::size_t first,
+                 std::uint8_t* fields, float* residual) {
+  if (residual != nullptr) return QuantiseBits<kBits, true>(levels, v, n, draws, first, fields, residual);
+  return QuantiseBits<kBits, false>(levels, v, n, draws, first, fields, nullptr);
 }
 
 void QuantiseAny(const Levels& levels, const float* v, std::size_t n, const Draws& draws, std::size_t first,
                  std::uint8_t* fields, float* residual) {
-  if (levels.bits == 2) return QuantiseBits<2>(levels, v, n, draws, first, fields, residual);
-  if (levels.bits == 4) return QuantiseBits<4>(levels, v, n, draws, first, fields, residual);
-  return QuantiseBits<8>(levels, v, n, draws, first, fields, residual);
+  if (levels.bits == 2) return QuantiseFor<2>(levels, v, n, draws, first, fields, residual);
+  if (levels.bits == 4) return QuantiseFor<4>(levels, v, n, draws, first, fields, residual);
+  return QuantiseFor<8>(levels, v, n, draws, first, fields, residual);
 }
 
 template <bool kRange>
