@@ -92,7 +92,8 @@ class TernGrad final : public Codec {
     writer.u8(static_cast<std::uint8_t>(layout_of(coding_)));
     const float scale = scale_of(x, residual.data(), workspace);
     writer.f32(scale);
-    const Levels levels = levels_around_zero(2, 1, scale);
+    Levels levels = levels_around_zero(2, 1, scale);
+    levels.clips = clip_ != 0;
     const EntryBits random(key);
     if (layout_of(coding_) == FieldLayout::coded) {
       const std::size_t bytes =
