@@ -91,6 +91,14 @@ constexpr auto kShown = [] {
   return shown;
 }();
 
+void require_feedback(const Codec& codec) {
+  if (codec.traits().feedback()) return;
+  throw CodecError("codec \"" + codec.spec() +
+                   "\" must not run under error feedback: what it leaves out can be larger than what it is "
+                   "given, and the residual would grow without end; without feedback, or another codec "
+                   "(qsgd with 4 bits and norm=max, randk with scale=0, onebit_scaled, topk)");
+}
+
 const Row& row_of(const wire::Header& header) {
   for (const Row& row : kRows) {
     if (static_cast<std::uint8_t>(row.id) == header.id) return row;
@@ -103,6 +111,7 @@ const Row& row_of(const wire::Header& header) {
 
 std::size_t Codec::encode_feedback(std::span<const float> g, FeedbackState& state, RandomKey key,
                                    Workspace& workspace, std::span<std::byte> out) const {
+  require_feedback(*this);
   const std::size_t n = g.size();
   if (!state.residual.empty() && state.residual.size() != n) {
     throw EncodeError("cannot encode: the residual has " + std::to_string(state.residual.size()) +

@@ -82,7 +82,7 @@ CodecSpeed measure_codec(const compress::Codec& codec, std::span<const float> x,
   result.written_lines = written_lines(message.y());
   result.decode_add = speed(&Message::decode_add);
   result.feedback = std::numeric_limits<double>::quiet_NaN();
-  if (codec.traits().contractive) result.feedback = speed(&Message::encode_feedback);
+  if (codec.traits().feedback()) result.feedback = speed(&Message::encode_feedback);
   return result;
 }
 

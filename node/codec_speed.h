@@ -23,8 +23,7 @@ struct CodecSpeed {
 };
 
 /// All of x is one message, on which the team works, or this thread alone where it is null. decode is into
-/// zeros, which are filled in within the time. Feedback is measured of contractive codecs alone: the residual
-/// of others grows without bound.
+/// zeros, which are filled in within the time. Feedback is measured where a codec may run under it.
 CodecSpeed measure_codec(const compress::Codec& codec, std::span<const float> x, compress::Threads* threads);
 
 /// encode, decode and relative error ‖y − x‖/‖x‖ alone, on one thread; for who wants no more.

@@ -149,7 +149,7 @@ void add_codec_bench(CLI::App& codec, int& status) {
   CLI::App* command = codec.add_subcommand(
       "bench",
       "Speed of codecs beside what this machine's memory allows, and against plain loops.\n\n"
-      "Feedback is measured of contractive codecs alone; decode is into zeros and fills them in; "
+      "Feedback is measured of codecs that may run under it; decode is into zeros and fills them in; "
       "decode-add adds to a vector. The plain references (scalar loops, nth_element, 8-bit radix select) run "
       "in turn with the codecs, on the same vectors.");
   const auto options = std::make_shared<Options>();
