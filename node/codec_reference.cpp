@@ -5,8 +5,6 @@
 #include <bit>
 #include <cmath>
 #include <cstdlib>
-#include <functional>
-#include <limits>
 
 namespace gossamer::node::reference {
 namespace {
@@ -29,11 +27,16 @@ class Xorshift {
   std::uint64_t state_;
 };
 
-/// A level of 0 … 7, rounded up with the chance that makes it right in the mean; norm > 0.
-int level_of(float x, float norm, Xorshift& random) {
-  const float position = std::fabs(x) / norm * static_cast<float>(kLevels);
-  const int low = static_cast<int>(position);
-  return low + (random.uniform() < position - static_cast<float>(low) ? 1 : 0);
+float largest_magnitude(std::span<const float> x) {
+  float largest = 0;
+  for (const float v : x) largest = std::max(largest, std::fabs(v));
+  return largest;
+}
+
+/// A level of 0 … 7, rounded up with the chance that makes it right in the mean; factor = 7/norm.
+int level_of(float x, float factor, Xorshift& random) {
+  const float position = std::fabs(x) * factor;
+  return std::min(static_cast<int>(position + random.uniform()), kLevels);
 }
 
 std::uint32_t magnitude_bits(float x) { return std::bit_cast<std::uint32_t>(x) & 0x7fffffffu; }
@@ -52,13 +55,6 @@ void gather(std::span<const float> x, std::uint32_t threshold, std::size_t k, En
     out.indices.push_back(static_cast<std::uint32_t>(i));
     out.values.push_back(x[i]);
   }
-}
-
-/// ‖x‖₂, not less than any entry.
-float l2_norm(std::span<const float> x) {
-  double sum = 0;
-  for (const float v : x) sum += static_cast<double>(v) * v;
-  return std::nextafter(static_cast<float>(std::sqrt(sum)), std::numeric_limits<float>::max());
 }
 
 class BitWriter {
@@ -118,9 +114,10 @@ using Bucket = std::array<int, kBucket>;
 
 /// Returns the norm.
 float quantise(std::span<const float> x, Xorshift& random, Bucket& levels) {
-  const float norm = l2_norm(x);
+  const float norm = largest_magnitude(x);
+  const float factor = norm > 0 ? static_cast<float>(kLevels) / norm : 0;
   for (std::size_t i = 0; i < x.size(); ++i) {
-    const int level = norm > 0 ? level_of(x[i], norm, random) : 0;
+    const int level = level_of(x[i], factor, random);
     levels[i] = x[i] < 0 ? -level : level;
   }
   return norm;
@@ -181,16 +178,17 @@ void onebit_decode_add(const Signs& in, float weight, std::span<float> y) {
 
 void qsgd4_encode(std::span<const float> x, std::uint64_t seed, Levels& out) {
   Xorshift random(seed);
-  std::fill(out.fields.begin(), out.fields.end(), std::uint8_t{0});
   for (std::size_t start = 0; start < x.size(); start += kBucket) {
     const std::size_t end = std::min(start + kBucket, x.size());
-    float norm = 0;
-    for (std::size_t i = start; i < end; ++i) norm = std::max(norm, std::fabs(x[i]));
+    const float norm = largest_magnitude(x.subspan(start, end - start));
+    const float factor = norm > 0 ? static_cast<float>(kLevels) / norm : 0;
     out.norm[start / kBucket] = norm;
-    if (norm == 0) continue;
-    for (std::size_t i = start; i < end; ++i) {
-      const int field = level_of(x[i], norm, random) | (std::signbit(x[i]) ? 8 : 0);
-      out.fields[i / 2] = static_cast<std::uint8_t>(out.fields[i / 2] | field << (i % 2 * 4));
+    const auto field = [&](std::size_t i) {
+      return i < end ? level_of(x[i], factor, random) | (std::signbit(x[i]) ? 8 : 0) : 0;
+    };
+    for (std::size_t i = start; i < end; i += 2) {
+      const int low = field(i);
+      out.fields[i / 2] = static_cast<std::uint8_t>(low | field(i + 1) << 4);
     }
   }
 }

@@ -50,7 +50,7 @@ struct BitString {
   std::vector<std::uint8_t> bytes;
   std::size_t bits = 0;
 };
-/// QSGD with l2 norm, s = 7 levels and buckets of 512 in the paper's codes, a bit at a time (Alistarh et al.
+/// The levels of qsgd4 in the paper's codes, a bit at a time (Alistarh et al.
 /// 2017, section 3.3). Sparse: for every entry that is not zero the Elias omega code of the gap to it, its
 /// sign and the omega code of its level. Dense: the omega code of level + 1 for every entry, a sign where it
 /// is not zero. decode: y ← decoded.
