@@ -86,11 +86,29 @@ void print_awkward(const ContestTable& table) {
   if (table.awkward.empty()) return;
   std::cout << '\n'
             << table.entries << " entries, time of encode on awkward inputs over that on Laplacian entries\n";
+  std::vector<std::string> codecs, inputs;
+  const auto add = [](std::vector<std::string>& names, const std::string& name) {
+    if (std::find(names.begin(), names.end(), name) == names.end()) names.push_back(name);
+  };
   std::size_t width = 0;
-  for (const Awkward& a : table.awkward) width = std::max(width, a.codec.size());
-  for (const Awkward& a : table.awkward)
-    std::cout << std::left << std::setw(static_cast<int>(width) + 2) << a.codec << std::setw(20) << a.input
-              << std::right << std::setw(8) << "x" + rounded(a.times, 0.01) << '\n';
+  for (const Awkward& a : table.awkward) {
+    add(codecs, a.codec);
+    add(inputs, a.input);
+    width = std::max(width, a.codec.size());
+  }
+  const auto start = [&](const std::string& name) {
+    std::cout << std::left << std::setw(static_cast<int>(width) + 2) << name << std::right;
+  };
+  start("");
+  for (const std::string& input : inputs) std::cout << std::setw(18) << input;
+  for (const std::string& codec : codecs) {
+    std::cout << '\n';
+    start(codec);
+    for (const Awkward& a : table.awkward) {
+      if (a.codec == codec) std::cout << std::setw(18) << "x" + rounded(a.times, 0.01);
+    }
+  }
+  std::cout << '\n';
 }
 
 }  // namespace
