@@ -92,14 +92,6 @@ constexpr auto kShown = [] {
   return shown;
 }();
 
-void require_feedback(const Codec& codec) {
-  if (codec.traits().feedback()) return;
-  throw CodecError("codec \"" + codec.spec() +
-                   "\" must not run under error feedback: what it leaves out can be larger than what it is "
-                   "given, and the residual would grow without end; without feedback, or another codec "
-                   "(qsgd with 4 bits and norm=max, randk with scale=0, onebit_scaled, topk)");
-}
-
 const Row& row_of(const wire::Header& header) {
   for (const Row& row : kRows) {
     if (static_cast<std::uint8_t>(row.id) == header.id) return row;
