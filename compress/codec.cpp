@@ -107,6 +107,7 @@ const Row& row_of(const wire::Header& header) {
 
 std::size_t Codec::encode_feedback(std::span<const float> g, FeedbackState& state, RandomKey key,
                                    Workspace& workspace, std::span<std::byte> out) const {
+  require_feedback(*this);
   const std::size_t n = g.size();
   require_size(state, n);
   state.materialise();

@@ -43,6 +43,14 @@ void FeedbackState::materialise() {
   pending.clear();
 }
 
+void require_feedback(const Codec& codec) {
+  if (codec.traits().feedback()) return;
+  throw CodecError("codec \"" + codec.spec() +
+                   "\" must not run under error feedback: what it leaves out can be larger than what it is "
+                   "given, and the residual would grow without end; without feedback, or another codec "
+                   "(qsgd with 4 bits and norm=max, randk with scale=0, onebit_scaled, topk)");
+}
+
 void require_size(const FeedbackState& state, std::size_t n) {
   if (state.residual.empty() || state.residual.size() == n) return;
   throw EncodeError("cannot encode: the residual has " + std::to_string(state.residual.size()) +

@@ -12,6 +12,9 @@ function(gossamer_flags target)
       $<${cxx}:-fsanitize=${GOSSAMER_SANITIZE}> $<${cxx}:-fno-sanitize-recover=all> $<${cxx}:-fno-omit-frame-pointer>)
     target_link_options(${target} PUBLIC -fsanitize=${GOSSAMER_SANITIZE})
   endif()
+  if(GOSSAMER_FUZZ)  # counts which branches an input reaches
+    target_compile_options(${target} PRIVATE $<${cxx}:-fsanitize=fuzzer-no-link>)
+  endif()
 endfunction()
 
 function(gossamer_library name)

@@ -126,8 +126,8 @@ struct Traits {
   /// enough for error feedback in a full reduce, but nothing contracts.
   bool bounded = false;
 
-  /// Whether encode_feedback may be used: otherwise residuals can grow without end (for example l2 QSGD with
-  /// few levels, whose relative variance is above 1).
+  /// Whether encode_feedback may be used, which throws CodecError otherwise: residuals could grow without end
+  /// (for example l2 QSGD with few levels, whose relative variance is above 1).
   constexpr bool feedback() const { return contractive || bounded; }
 };
 
