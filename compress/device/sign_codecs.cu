@@ -21,10 +21,15 @@ struct Part {
   std::size_t start, size;
 };
 
+/// Whether a block of the sums ends with this chunk of a bucket of so many.
+constexpr bool ends_block(std::size_t chunk, std::size_t chunks) {
+  return (chunk + 1) % kChunksPerBlock == 0 || chunk + 1 == chunks;
+}
+
 /// sign_vote: ±1, nothing in the payload.
 struct VoteRule {
   static constexpr std::size_t kBytes = 0;
-  __device__ void add(const float*, std::size_t, std::size_t) {}
+  __device__ void add(const float*, Part, std::size_t, std::size_t) {}
   __device__ Values finish(const Input&, Part) { return {1, -1}; }
   __device__ static void write(std::byte*, Values) {}
   __device__ static bool read(const std::byte*, Values& values) {
@@ -40,12 +45,11 @@ struct MeanRule {
   float lane = 0;
 
   /// Entries of one chunk, row by row; 0 past the end.
-  __device__ void add(const float* v, std::size_t chunk, std::size_t chunks) {
+  __device__ void add(const float* v, Part, std::size_t chunk, std::size_t chunks) {
 #pragma unroll
     for (unsigned r = 0; r < kRows; ++r) lane += absolute(v[r]);
-    if ((chunk + 1) % kChunksPerBlock != 0 && chunk + 1 != chunks) return;
-    const float sum = combine_lanes(lane);
-    blocks.add(sum);
+    if (!ends_block(chunk, chunks)) return;
+    blocks.add(combine_lanes(lane));
     lane = 0;
   }
   __device__ Values finish(const Input& input, Part part) {
@@ -67,45 +71,43 @@ struct MeanRule {
   }
 };
 
-/// onebit_two: the means of the entries ≥ 0 and < 0, in double and eight lanes, each held by two lanes of the
-/// half.
+/// onebit_two: the means of the entries ≥ 0 and < 0, summed in float where that does not overflow.
 struct TwoMeansRule {
   static constexpr std::size_t kBytes = 8;
-  double above = 0, below = 0;
-  std::size_t negative = 0;
-  std::size_t taken = 0;  ///< entries up to here are summed
+  PairwiseSum above_blocks, below_blocks;
+  float above = 0, below = 0;
+  std::uint32_t positive = 0;
 
-  __device__ void take(double x) {
-    above += absolute(x) + x;
-    below += x - absolute(x);
-  }
-  __device__ void add(const float* v, std::size_t chunk, std::size_t) {
-    const unsigned lane = threadIdx.x % kHalf;
+  __device__ void add(const float* v, Part part, std::size_t chunk, std::size_t chunks) {
+    const std::size_t first = chunk * kChunk + threadIdx.x % kHalf;
 #pragma unroll
     for (unsigned r = 0; r < kRows; ++r) {
-      const float other = __shfl_xor_sync(kAllLanes, v[r], 8);
-      // Rows of the sum are 8 entries: first those of lanes 0 … 7, then those of 8 … 15.
-      const float first = lane < 8 ? v[r] : other, second = lane < 8 ? other : v[r];
-      const std::size_t at = chunk * kChunk + r * kHalf;
-      if (at + 8 <= whole) take(static_cast<double>(first));
-      if (at + 16 <= whole) take(static_cast<double>(second));
-      negative += v[r] < 0 ? 1u : 0u;
+      above += v[r] >= 0 ? v[r] : 0.0f;
+      below += v[r] >= 0 ? 0.0f : v[r];
+      positive += first + r * kHalf < part.size && v[r] >= 0 ? 1u : 0u;
     }
+    if (!ends_block(chunk, chunks)) return;
+    above_blocks.add(combine_lanes(above));
+    below_blocks.add(combine_lanes(below));
+    above = below = 0;
   }
   __device__ Values finish(const Input& input, Part part) {
-    if (threadIdx.x % 8 == 0) {
-      for (std::size_t i = whole; i < part.size; ++i) take(static_cast<double>(input.value(part.start + i)));
+    double sum_above = static_cast<double>(above_blocks.total()),
+           sum_below = static_cast<double>(below_blocks.total());
+    if (!is_finite(above_blocks.total()) || !is_finite(below_blocks.total())) {
+      sum_above = sum_below = 0;
+      for (std::size_t i = 0; i < part.size; ++i) {
+        const float x = input.value(part.start + i);
+        (x >= 0 ? sum_above : sum_below) += static_cast<double>(x);
+      }
     }
-    above = 0.5 * combine_eight(above);
-    below = 0.5 * combine_eight(below);
-    auto fewer = static_cast<std::uint32_t>(negative);
-    for (int other = 8; other > 0; other /= 2) fewer += __shfl_xor_sync(kAllLanes, fewer, other);
-    const std::size_t rest = part.size - fewer;
-    return {rest == 0 ? 0.0f : static_cast<float>(above / static_cast<double>(rest)),
-            fewer == 0 ? 0.0f : static_cast<float>(below / static_cast<double>(fewer))};
+    for (int other = kHalf / 2; other > 0; other /= 2)
+      positive += __shfl_xor_sync(kAllLanes, positive, other);
+    return {mean(sum_above, positive), mean(sum_below, part.size - positive)};
   }
-  std::size_t whole = 0;  ///< the entries of whole rows of 8; the others are added to the first lane
-
+  __device__ static float mean(double sum, std::size_t entries) {
+    return entries == 0 ? 0.0f : static_cast<float>(sum / static_cast<double>(entries));
+  }
   __device__ static void write(std::byte* at, Values values) {
     put_bytes(at, bits_of(values.above), 4);
     put_bytes(at + 4, bits_of(values.below), 4);
@@ -166,12 +168,11 @@ __global__ void encode_signs_kernel(Input input, std::size_t n, std::size_t buck
     // Both halves of the warp take as many turns as the first bucket needs: the other is none or no longer.
     const std::size_t chunks = ceil_divide(least(bucket, n - 2 * pair * bucket), kChunk);
     Rule rule;
-    if constexpr (requires { rule.whole; }) rule.whole = part.size / 8 * 8;
     float v[kRows];
     for (std::size_t c = 0; c < chunks; ++c) {
       load_chunk(input, part, c, v);
       write_chunk(part, c, v, signs, result);
-      rule.add(v, c, chunks);
+      rule.add(v, part, c, chunks);
     }
     const Values values = rule.finish(input, part);
     if (part.size > 0 && threadIdx.x % kHalf == 0) Rule::write(scales + b * Rule::kBytes, values);

@@ -12,12 +12,6 @@ __device__ inline float combine_lanes(float sum) {
   return sum;
 }
 
-/// The eight lanes of sums.h, held twice in each half warp.
-__device__ inline double combine_eight(double sum) {
-  for (int other = 4; other > 0; other /= 2) sum += __shfl_xor_sync(kAllLanes, sum, other);
-  return sum;
-}
-
 /// Pairwise sum of up to 2^kDepth block sums as they come: neighbours first, then pairs of pairs.
 class PairwiseSum {
  public:

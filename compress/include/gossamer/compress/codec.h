@@ -52,10 +52,34 @@ class Workspace {
   std::vector<std::unique_ptr<Workspace>> others_;
 };
 
-/// Error feedback of one layer: e in v = g + e; m = C[v]; e ← v − decode(m) (Karimireddy 2019). Empty = zero.
-struct FeedbackState {
-  std::vector<float> residual;
+/// What a bucket's signs stand for, sign(0) = sign(−0) = +1.
+struct SignPair {
+  float plus = 0, minus = 0;
 };
+
+/// Error feedback of one layer: e in v = g + e; m = C[v]; e ← v − decode(m) (Karimireddy 2019). Empty = zero.
+/// e is keyed by layer alone: it may go on under any other codec or bucket size. The sign codecs keep it
+/// lazily, since sign(v) does not depend on what was sent: residual then holds v as it was, pending what each
+/// bucket of it has sent, and entry i of e is fl(v_i − (v_i ≥ 0 ? plus : minus)), to be formed when v is read
+/// next.
+struct FeedbackState {
+  std::vector<float> residual;    ///< e, or where pending is not empty v
+  std::vector<SignPair> pending;  ///< of each bucket of residual; {0, 0} where that is e already
+  std::size_t bucket = 0;         ///< entries of one; no meaning where pending is empty
+
+  /// Forms e: residual holds it to the bit, and nothing is pending.
+  void materialise();
+};
+
+/// Bytes that are not a saved state: cut short, of another version, or with numbers that no state holds.
+class StateError : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+/// A checkpoint of e, little-endian: after restore all goes on to the bit as if it had never been saved.
+std::vector<std::byte> save(const FeedbackState& state);
+/// Throws StateError. Trusts nothing, and allocates no more than the bytes given.
+FeedbackState restore_feedback(std::span<const std::byte> saved);
 
 /// A codec spec that cannot be used ("qsgd:bits=5"): what was found, what was expected, the nearest right
 /// name.
@@ -96,8 +120,10 @@ class Codec {
   /// Throws EncodeError for NaN or Inf, naming the first index.
   virtual std::size_t encode(std::span<const float> x, RandomKey key, Workspace& workspace,
                              std::span<std::byte> out) const = 0;
-  /// Encodes v = g + e and leaves e = fl(v − decode(payload)) in state, to the bit. On a throw the state
-  /// stands.
+  /// Encodes v = g + e and leaves e = fl(v − decode(payload)) in state, to the bit. On a throw nothing was
+  /// sent, and nothing is lost: e stands, or, where a codec works in one pass (onebit, onebit_two,
+  /// onebit_scaled) and v is not finite, e has taken in g wherever v is finite and stands in all other
+  /// entries.
   virtual std::size_t encode_feedback(std::span<const float> g, FeedbackState& state, RandomKey key,
                                       Workspace& workspace, std::span<std::byte> out) const;
 };
