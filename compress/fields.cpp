@@ -3,50 +3,33 @@
 #include <algorithm>
 #include <cstring>
 
+#include "level_kernels.h"
 #include "wire.h"
 
 namespace gossamer::compress {
-namespace {
-
-constexpr std::size_t kGroup = EntryBits::kGroup;
-
-}  // namespace
 
 void pack_fields(std::size_t bits, Fields& fields, std::size_t count, std::byte* out) {
-  const std::size_t per_byte = 8 / bits;
-  const std::size_t bytes = wire::ceil_div(count, per_byte);
-  std::fill(fields.begin() + static_cast<std::ptrdiff_t>(count), fields.end(), std::uint8_t{0});
-  std::array<std::uint8_t, kGroup> packed;
-  if (bits == 8) {
-    packed = fields;
-  } else if (bits == 4) {
-    for (std::size_t i = 0; i < kGroup / 2; ++i) {
-      packed[i] = static_cast<std::uint8_t>(fields[2 * i] | fields[2 * i + 1] << 4);
-    }
-  } else {
-    for (std::size_t i = 0; i < kGroup / 4; ++i) {
-      packed[i] = static_cast<std::uint8_t>(fields[4 * i] | fields[4 * i + 1] << 2 | fields[4 * i + 2] << 4 |
-                                            fields[4 * i + 3] << 6);
-    }
-  }
-  std::memcpy(out, packed.data(), bytes);
+  constexpr std::size_t kGroup = EntryBits::kGroup;
+  if (count < kGroup)
+    std::fill(fields.begin() + static_cast<std::ptrdiff_t>(count), fields.end(), std::uint8_t{0});
+  Fields pairs, fours;
+  const std::uint8_t* packed = fields.data();
+  if (bits == 2) pack_pairs(2, packed, kGroup, pairs.data()), packed = pairs.data();
+  if (bits <= 4) pack_pairs(4, packed, kGroup * bits / 4, fours.data()), packed = fours.data();
+  std::memcpy(out, packed, wire::ceil_div(count, 8 / bits));
 }
 
 void unpack_fields(std::size_t bits, const std::byte* in, std::size_t count, Fields& fields) {
-  std::array<std::uint8_t, kGroup> packed{};
-  std::memcpy(packed.data(), in, wire::ceil_div(count, 8 / bits));
-  if (bits == 8) {
-    fields = packed;
-  } else if (bits == 4) {
-    for (std::size_t i = 0; i < kGroup / 2; ++i) {
-      fields[2 * i] = packed[i] & 0xfu;
-      fields[2 * i + 1] = static_cast<std::uint8_t>(packed[i] >> 4);
-    }
-  } else {
-    for (std::size_t i = 0; i < kGroup / 4; ++i) {
-      for (std::size_t k = 0; k < 4; ++k) fields[4 * i + k] = (packed[i] >> (2 * k)) & 0x3u;
-    }
-  }
+  constexpr std::size_t kGroup = EntryBits::kGroup;
+  Fields packed, fours;
+  Fields& to = bits == 8 ? fields : packed;
+  const std::size_t bytes = wire::ceil_div(count, 8 / bits);
+  std::memcpy(to.data(), in, bytes);
+  if (count < kGroup) std::fill(to.begin() + static_cast<std::ptrdiff_t>(bytes), to.end(), std::uint8_t{0});
+  if (bits == 4) unpack_pairs(4, packed.data(), kGroup, fields.data());
+  if (bits != 2) return;
+  unpack_pairs(4, packed.data(), kGroup / 2, fours.data());
+  unpack_pairs(2, fours.data(), kGroup, fields.data());
 }
 
 }  // namespace gossamer::compress
