@@ -13,9 +13,16 @@ struct Row {
 };
 
 constexpr std::array kRows = {
-    Row{"dense", make_device_dense},   Row{"fp16", make_device_fp16},
-    Row{"bf16", make_device_bf16},     Row{"sign_vote", make_device_sign_vote},
-    Row{"onebit", make_device_onebit}, Row{"onebit_two", make_device_onebit_two},
+    Row{"dense", make_device_dense},
+    Row{"fp16", make_device_fp16},
+    Row{"bf16", make_device_bf16},
+    Row{"sign_vote", make_device_sign_vote},
+    Row{"onebit", make_device_onebit},
+    Row{"onebit_two", make_device_onebit_two},
+    Row{"onebit_scaled", make_device_onebit_scaled},
+    Row{"qsgd", make_device_qsgd},
+    Row{"intq", make_device_intq},
+    Row{"terngrad", make_device_terngrad},
 };
 
 __global__ void begin_encode_kernel(Front front, unsigned long long bytes, std::byte* out,

@@ -51,9 +51,9 @@ struct Input {
   float* next;
 
   __device__ float value(std::size_t i) const { return residual != nullptr ? g[i] + residual[i] : g[i]; }
-  /// decoded is what decode_add gives for entry i on top of 0.
+  /// decoded is what the payload says of entry i.
   __device__ void keep(std::size_t i, float v, float decoded) const {
-    if (next != nullptr) next[i] = v - (0.0f + decoded);
+    if (next != nullptr) next[i] = v - decoded;
   }
 };
 

@@ -49,5 +49,9 @@ std::unique_ptr<const DeviceCodec> make_device_bf16(std::unique_ptr<const Codec>
 std::unique_ptr<const DeviceCodec> make_device_sign_vote(std::unique_ptr<const Codec>, Parameters&);
 std::unique_ptr<const DeviceCodec> make_device_onebit(std::unique_ptr<const Codec>, Parameters&);
 std::unique_ptr<const DeviceCodec> make_device_onebit_two(std::unique_ptr<const Codec>, Parameters&);
+std::unique_ptr<const DeviceCodec> make_device_onebit_scaled(std::unique_ptr<const Codec>, Parameters&);
+std::unique_ptr<const DeviceCodec> make_device_qsgd(std::unique_ptr<const Codec>, Parameters&);
+std::unique_ptr<const DeviceCodec> make_device_intq(std::unique_ptr<const Codec>, Parameters&);
+std::unique_ptr<const DeviceCodec> make_device_terngrad(std::unique_ptr<const Codec>, Parameters&);
 
 }  // namespace gossamer::compress::cuda

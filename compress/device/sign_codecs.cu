@@ -2,37 +2,18 @@
 // in registers, so that its 16 lanes are the 16 lanes of the CPU's sums; two ballots of 16 entries each make
 // one word of signs. A bucket of up to 512 entries is read once, with feedback too.
 #include "host_codec.h"
-#include "sums.cuh"
+#include "sign_chunks.cuh"
 
 namespace gossamer::compress::cuda {
 namespace {
-
-constexpr unsigned kRows = 32;                 ///< of 16 entries
-constexpr std::size_t kChunk = kRows * kHalf;  ///< entries in registers
-constexpr std::size_t kChunksPerBlock = 4096 / kChunk;
-
-/// What + and − stand for.
-struct Values {
-  float above, below;
-};
-
-/// One bucket, or the part of a vector that half a warp works on; size 0: none, the lanes only keep company.
-struct Part {
-  std::size_t start, size;
-};
-
-/// Whether a block of the sums ends with this chunk of a bucket of so many.
-constexpr bool ends_block(std::size_t chunk, std::size_t chunks) {
-  return (chunk + 1) % kChunksPerBlock == 0 || chunk + 1 == chunks;
-}
 
 /// sign_vote: ±1, nothing in the payload.
 struct VoteRule {
   static constexpr std::size_t kBytes = 0;
   __device__ void add(const float*, Part, std::size_t, std::size_t) {}
-  __device__ Values finish(const Input&, Part) { return {1, -1}; }
-  __device__ static void write(std::byte*, Values) {}
-  __device__ static bool read(const std::byte*, Values& values) {
+  __device__ SignPair finish(const Input&, Part) { return {1, -1}; }
+  __device__ static void write(std::byte*, SignPair) {}
+  __device__ static bool read(const std::byte*, SignPair& values) {
     values = {1, -1};
     return true;
   }
@@ -52,7 +33,7 @@ struct MeanRule {
     blocks.add(combine_lanes(lane));
     lane = 0;
   }
-  __device__ Values finish(const Input& input, Part part) {
+  __device__ SignPair finish(const Input& input, Part part) {
     double l1 = static_cast<double>(blocks.total());
     if (part.size == 0) return {0, 0};
     if (!is_finite(blocks.total())) {
@@ -63,8 +44,8 @@ struct MeanRule {
     const auto scale = static_cast<float>(l1 / static_cast<double>(part.size));
     return {scale, -scale};
   }
-  __device__ static void write(std::byte* at, Values values) { put_bytes(at, bits_of(values.above), 4); }
-  __device__ static bool read(const std::byte* at, Values& values) {
+  __device__ static void write(std::byte* at, SignPair values) { put_bytes(at, bits_of(values.plus), 4); }
+  __device__ static bool read(const std::byte* at, SignPair& values) {
     const float scale = get_float(at);
     values = {scale, -scale};
     return is_finite(scale) && !is_negative(scale);
@@ -91,7 +72,7 @@ struct TwoMeansRule {
     below_blocks.add(combine_lanes(below));
     above = below = 0;
   }
-  __device__ Values finish(const Input& input, Part part) {
+  __device__ SignPair finish(const Input& input, Part part) {
     double sum_above = static_cast<double>(above_blocks.total()),
            sum_below = static_cast<double>(below_blocks.total());
     if (!is_finite(above_blocks.total()) || !is_finite(below_blocks.total())) {
@@ -108,55 +89,16 @@ struct TwoMeansRule {
   __device__ static float mean(double sum, std::size_t entries) {
     return entries == 0 ? 0.0f : static_cast<float>(sum / static_cast<double>(entries));
   }
-  __device__ static void write(std::byte* at, Values values) {
-    put_bytes(at, bits_of(values.above), 4);
-    put_bytes(at + 4, bits_of(values.below), 4);
+  __device__ static void write(std::byte* at, SignPair values) {
+    put_bytes(at, bits_of(values.plus), 4);
+    put_bytes(at + 4, bits_of(values.minus), 4);
   }
-  __device__ static bool read(const std::byte* at, Values& values) {
+  __device__ static bool read(const std::byte* at, SignPair& values) {
     values = {get_float(at), get_float(at + 4)};
-    return is_finite(values.above) && is_finite(values.below) && !is_negative(values.above) &&
-           !(values.below > 0);
+    return is_finite(values.plus) && is_finite(values.minus) && !is_negative(values.plus) &&
+           !(values.minus > 0);
   }
 };
-
-/// The lane's entries of one chunk of a part, 0 past its end.
-__device__ void load_chunk(const Input& input, Part part, std::size_t chunk, float* v) {
-  const std::size_t first = chunk * kChunk + threadIdx.x % kHalf;
-#pragma unroll
-  for (unsigned r = 0; r < kRows; ++r) {
-    const std::size_t i = first + r * kHalf;
-    v[r] = i < part.size ? input.value(part.start + i) : 0.0f;
-  }
-}
-
-/// Signs of one chunk, and whether its entries are finite.
-__device__ void write_chunk(Part part, std::size_t chunk, const float* v, std::byte* signs,
-                            DeviceResult* result) {
-  const unsigned lane = threadIdx.x % kHalf, shift = lane_of_warp() / kHalf * kHalf;
-  const std::size_t first = chunk * kChunk + lane;
-  std::uint32_t mine = 0;
-#pragma unroll
-  for (unsigned r = 0; r < kRows; r += 2) {
-    const unsigned low = __ballot_sync(kAllLanes, first + r * kHalf < part.size && v[r] >= 0.0f);
-    const unsigned high = __ballot_sync(kAllLanes, first + (r + 1) * kHalf < part.size && v[r + 1] >= 0.0f);
-    const std::uint32_t word = (low >> shift & 0xffffu) | (high >> shift & 0xffffu) << 16;
-    if (lane == r / 2) mine = word;
-    if (!is_finite(v[r])) refuse_entry(result, part.start + first + r * kHalf, DeviceError::not_finite);
-    if (!is_finite(v[r + 1]))
-      refuse_entry(result, part.start + first + (r + 1) * kHalf, DeviceError::not_finite);
-  }
-  const std::size_t byte = chunk * kChunk / 8 + 4 * std::size_t{lane}, bytes = ceil_divide(part.size, 8);
-  if (byte < bytes) put_bytes(signs + part.start / 8 + byte, mine, least(4, bytes - byte));
-}
-
-__device__ void keep_chunk(const Input& input, Part part, std::size_t chunk, const float* v, Values values) {
-  const std::size_t first = chunk * kChunk + threadIdx.x % kHalf;
-#pragma unroll
-  for (unsigned r = 0; r < kRows; ++r) {
-    const std::size_t i = first + r * kHalf;
-    if (i < part.size) input.keep(part.start + i, v[r], v[r] >= 0.0f ? values.above : values.below);
-  }
-}
 
 template <class Rule>
 __global__ void encode_signs_kernel(Input input, std::size_t n, std::size_t bucket, std::byte* scales,
@@ -174,7 +116,7 @@ __global__ void encode_signs_kernel(Input input, std::size_t n, std::size_t buck
       write_chunk(part, c, v, signs, result);
       rule.add(v, part, c, chunks);
     }
-    const Values values = rule.finish(input, part);
+    const SignPair values = rule.finish(input, part);
     if (part.size > 0 && threadIdx.x % kHalf == 0) Rule::write(scales + b * Rule::kBytes, values);
     if (input.next == nullptr) continue;
     __syncwarp();  // finish may have read entries that other lanes overwrite now
@@ -194,7 +136,7 @@ __global__ void decode_signs_kernel(const std::byte* scales, const std::byte* si
   for (std::size_t w = warp_of_grid() * kWarp; w < words; w += warps_in_grid() * kWarp) {
     const std::size_t mine = w + lane_of_warp();
     std::uint32_t word = 0;
-    Values values = {0, 0};
+    SignPair values = {0, 0};
     if (mine < words) {
       word = get_word(signs + 4 * mine, bytes - 4 * mine);
       const std::size_t left = n - 32 * mine;
@@ -204,7 +146,7 @@ __global__ void decode_signs_kernel(const std::byte* scales, const std::byte* si
         values = {0, 0};
       }
     }
-    const float above = weight * values.above, below = weight * values.below;
+    const float above = weight * values.plus, below = weight * values.minus;
 #pragma unroll 8
     for (unsigned r = 0; r < kWarp; ++r) {
       const std::uint32_t bits = __shfl_sync(kAllLanes, word, static_cast<int>(r));
