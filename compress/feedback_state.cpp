@@ -24,12 +24,12 @@ void require_state(bool holds, const char* found) {
 }
 
 /// As save wrote them; count numbers are there.
-template <class T>
-std::vector<T> take(const std::byte*& from, std::size_t count) {
-  std::vector<T> values(count);
-  if (count > 0) std::memcpy(values.data(), from, count * sizeof(T));
-  from += count * sizeof(T);
-  return values;
+template <class Vector>
+void take(const std::byte*& from, std::size_t count, Vector& values) {
+  values.resize(count);
+  const std::size_t bytes = count * sizeof(values[0]);
+  if (count > 0) std::memcpy(values.data(), from, bytes);
+  from += bytes;
 }
 
 }  // namespace
@@ -94,8 +94,8 @@ FeedbackState restore_feedback(std::span<const std::byte> saved) {
   }
   const std::byte* from = saved.data() + kFront;
   FeedbackState state;
-  state.pending = take<SignPair>(from, pairs);
-  state.residual = take<float>(from, entries);
+  take(from, pairs, state.pending);
+  take(from, entries, state.residual);
   state.bucket = bucket;
   for (const SignPair& pair : state.pending) {
     require_state(pair.plus >= 0 && pair.minus <= 0 && std::isfinite(pair.plus) && std::isfinite(pair.minus),

@@ -26,7 +26,7 @@ constexpr std::size_t kWidth = hn::MaxLanes(Tag());
 static_assert(plain::kLanes % kWidth == 0);
 
 constexpr std::size_t kWord = 32;     ///< entries that are worked on together
-constexpr std::size_t kAhead = 2048;  ///< entries from those worked on to those fetched
+constexpr std::size_t kAhead = 1024;  ///< entries from those worked on to those fetched
 constexpr std::size_t kLine = 16;     ///< entries of a cache line
 
 HWY_INLINE void FetchAhead(const float* x) {
@@ -36,6 +36,29 @@ HWY_INLINE void FetchAhead(const float* x) {
 
 #if HWY_TARGET != HWY_SCALAR
 constexpr std::size_t kParts = kWord / kWidth;
+
+constexpr std::size_t kVectors = plain::kLanes / kWidth;
+
+/// plain::combine_lanes of a vector that holds lanes 0 to its width.
+template <class D>
+HWY_INLINE float CombineVector(D d, hn::Vec<D> v) {
+  if constexpr (hn::MaxLanes(d) > 4) {
+    const hn::Half<D> half;
+    return CombineVector(half, hn::Add(hn::LowerHalf(half, v), hn::UpperHalf(half, v)));
+  } else {
+    v = hn::Add(v, hn::Shuffle1032(v));
+    return hn::GetLane(hn::Add(v, hn::Shuffle2301(v)));
+  }
+}
+
+HWY_INLINE float CombineLanes(const Vector* lanes) {
+  Vector sum[kVectors];
+  for (std::size_t k = 0; k < kVectors; ++k) sum[k] = lanes[k];
+  for (std::size_t width = kVectors / 2; width > 0; width /= 2) {
+    for (std::size_t k = 0; k < width; ++k) sum[k] = hn::Add(sum[k], sum[k + width]);
+  }
+  return CombineVector(Tag(), sum[0]);
+}
 
 /// The two sums of a block, still in lanes.
 template <Sums kKind>
@@ -55,6 +78,16 @@ class Lanes {
       if constexpr (kKind == Sums::norms) second = hn::Add(second, hn::Mul(v, v));
     }
   }
+  /// False where an entry was NaN or Inf, or a sum left float's range.
+  HWY_INLINE bool Finite() const {
+    const Tag tag;
+    Mask finite = hn::Lt(Size(0), hn::Inf(tag));
+    for (std::size_t k = 1; k < kVectors; ++k) finite = hn::And(finite, hn::Lt(Size(k), hn::Inf(tag)));
+    return hn::AllTrue(tag, finite);
+  }
+  HWY_INLINE BucketSums Combine() const {
+    return {CombineLanes(first_), kKind == Sums::l1 ? 0 : CombineLanes(second_)};
+  }
   HWY_INLINE plain::BlockSums Store() const {
     plain::BlockSums sums;
     for (std::size_t k = 0; k < kVectors; ++k) {
@@ -65,70 +98,76 @@ class Lanes {
   }
 
  private:
-  static constexpr std::size_t kVectors = plain::kLanes / kWidth;
+  HWY_INLINE Vector Size(std::size_t k) const {
+    return kKind == Sums::sides ? hn::Sub(first_[k], second_[k]) : first_[k];
+  }
   Vector first_[kVectors], second_[kVectors];
 };
-
-/// v of 32 entries, and p as the next round wants it. Returns the first entry that is not finite, or kWord.
-HWY_INLINE std::size_t TakeIn(const float* HWY_RESTRICT g, float* HWY_RESTRICT p, Vector plus, Vector minus,
-                              Vector* HWY_RESTRICT v) {
-  const Tag tag;
-  const Vector infinity = hn::Inf(tag);
-  Vector e[kParts];
-  Mask finite[kParts];
-  for (std::size_t k = 0; k < kParts; ++k) {
-    const Vector q = hn::LoadU(tag, p + k * kWidth);
-    e[k] = hn::Sub(q, hn::IfThenElse(hn::Ge(q, hn::Zero(tag)), plus, minus));
-    v[k] = hn::Add(hn::LoadU(tag, g + k * kWidth), e[k]);
-    finite[k] = hn::Lt(hn::Abs(v[k]), infinity);
-  }
-  Mask all = finite[0];
-  for (std::size_t k = 1; k < kParts; ++k) all = hn::And(all, finite[k]);
-  if (HWY_UNLIKELY(!hn::AllTrue(tag, all))) {
-    for (std::size_t k = 0; k < kParts; ++k) hn::StoreU(e[k], tag, p + k * kWidth);
-    return plain::take_in(g, p, kWord);
-  }
-  for (std::size_t k = 0; k < kParts; ++k) hn::StoreU(v[k], tag, p + k * kWidth);
-  return kWord;
-}
 
 HWY_INLINE std::uint32_t Bits(const Mask* positive) {
   std::uint32_t word = 0;
   for (std::size_t k = 0; k < kParts; ++k) {
     std::uint8_t bytes[8] = {};
     hn::StoreMaskBits(Tag(), positive[k], bytes);
-    word |= (bytes[0] | static_cast<std::uint32_t>(bytes[1]) << 8) << (k * kWidth);
+    std::uint16_t bits = bytes[0];
+    if constexpr (kWidth > 8) std::memcpy(&bits, bytes, sizeof bits);
+    word |= static_cast<std::uint32_t>(bits) << (k * kWidth);
   }
   return word;
+}
+
+/// The whole words of a block; n is a multiple of 32. Returns the first entry that is not finite, or n.
+template <Sums kKind, bool kFeedback>
+HWY_INLINE std::size_t ScanWords(const float* HWY_RESTRICT g, float* HWY_RESTRICT p, SignPair pending,
+                                 std::size_t n, std::byte* HWY_RESTRICT signs, Lanes<kKind>& lanes) {
+  const Tag tag;
+  const Vector plus = hn::Set(tag, pending.plus), minus = hn::Set(tag, pending.minus);
+  std::size_t bad = n;
+  for (std::size_t i = 0; i < n; i += kWord) {
+    FetchAhead(g + i);
+    if constexpr (kFeedback) FetchAhead(p + i);
+    Vector v[kParts], e[kParts];
+    Mask positive[kParts];
+    for (std::size_t k = 0; k < kParts; ++k) {
+      v[k] = hn::LoadU(tag, g + i + k * kWidth);
+      if constexpr (kFeedback) {
+        const Vector q = hn::LoadU(tag, p + i + k * kWidth);
+        e[k] = hn::Sub(q, hn::IfThenElse(hn::Ge(q, hn::Zero(tag)), plus, minus));
+        v[k] = hn::Add(v[k], e[k]);
+      }
+      positive[k] = hn::Ge(v[k], hn::Zero(tag));
+      lanes.Add(k, v[k], positive[k]);
+    }
+    if constexpr (kFeedback) {
+      if (HWY_LIKELY(lanes.Finite())) {
+        for (std::size_t k = 0; k < kParts; ++k) hn::StoreU(v[k], tag, p + i + k * kWidth);
+      } else {
+        for (std::size_t k = 0; k < kParts; ++k) hn::StoreU(e[k], tag, p + i + k * kWidth);
+        const std::size_t at = plain::take_in(g + i, p + i, kWord);
+        if (at != kWord) bad = std::min(bad, i + at);
+      }
+    }
+    const std::uint32_t word = Bits(positive);
+    std::memcpy(signs + i / 8, &word, sizeof word);
+  }
+  return bad;
 }
 #endif
 
 /// A block of at most 4096 entries; p is null unless kFeedback.
 template <Sums kKind, bool kFeedback>
-HWY_INLINE std::size_t ScanBlock(const float* HWY_RESTRICT g, float* HWY_RESTRICT p, SignPair pending,
-                                 std::size_t n, std::byte* HWY_RESTRICT signs, plain::BlockSums& sums) {
+HWY_INLINE std::size_t ScanBlock(const float* g, float* p, SignPair pending, std::size_t n, std::byte* signs,
+                                 BucketSums* result) {
   std::size_t i = 0, bad = n;
+  plain::BlockSums sums;
 #if HWY_TARGET != HWY_SCALAR
-  const Tag tag;
-  const Vector plus = hn::Set(tag, pending.plus), minus = hn::Set(tag, pending.minus);
+  i = n / kWord * kWord;
   Lanes<kKind> lanes;
-  for (; i + kWord <= n; i += kWord) {
-    FetchAhead(g + i);
-    Vector v[kParts];
-    if constexpr (kFeedback) {
-      FetchAhead(p + i);
-      const std::size_t at = TakeIn(g + i, p + i, plus, minus, v);
-      if (HWY_UNLIKELY(at != kWord)) bad = std::min(bad, i + at);
-    } else {
-      for (std::size_t k = 0; k < kParts; ++k) v[k] = hn::LoadU(tag, g + i + k * kWidth);
-    }
-    Mask positive[kParts];
-    for (std::size_t k = 0; k < kParts; ++k) {
-      positive[k] = hn::Ge(v[k], hn::Zero(tag));
-      lanes.Add(k, v[k], positive[k]);
-    }
-    const std::uint32_t word = Bits(positive);
-    std::memcpy(signs + i / 8, &word, sizeof word);
+  const std::size_t found = ScanWords<kKind, kFeedback>(g, p, pending, i, signs, lanes);
+  if (HWY_UNLIKELY(found != i)) bad = found;
+  if (HWY_LIKELY(i == n)) {
+    *result = lanes.Combine();
+    return bad;
   }
   sums = lanes.Store();
 #endif
@@ -138,6 +177,7 @@ HWY_INLINE std::size_t ScanBlock(const float* HWY_RESTRICT g, float* HWY_RESTRIC
         plain::scan_word<kKind>(g + i, kFeedback ? p + i : nullptr, pending, d, sums, signs + i / 8);
     if (at != d) bad = std::min(bad, i + at);
   }
+  *result = {plain::combine_lanes(sums.l1), plain::combine_lanes(sums.l2_squared)};
   return bad;
 }
 
@@ -149,14 +189,13 @@ HWY_INLINE std::size_t ScanBuckets(const SignScan& scan, float* p, const SignPai
     plain::BlockTree tree;
     for (std::size_t i = 0; i < d; i += plain::kBlock) {
       const std::size_t at = start + i, count = std::min(plain::kBlock, d - i);
-      plain::BlockSums sums;
-      const std::size_t found = ScanBlock<kKind, kFeedback>(scan.g + at, kFeedback ? p + at : nullptr,
-                                                            kFeedback ? pending[b] : SignPair{}, count,
-                                                            scan.signs + b * scan.stride + i / 8, sums);
+      const std::size_t found = ScanBlock<kKind, kFeedback>(
+          scan.g + at, kFeedback ? p + at : nullptr, kFeedback ? pending[b] : SignPair{}, count,
+          scan.signs + b * scan.stride + i / 8, &scan.sums[b]);
       if (HWY_UNLIKELY(found != count)) bad = std::min(bad, at + found);
-      tree.add(plain::combine_lanes(sums.l1), plain::combine_lanes(sums.l2_squared));
+      if (d > plain::kBlock) tree.add(scan.sums[b].first, scan.sums[b].second);
     }
-    scan.sums[b] = {tree.l1(), tree.l2_squared()};
+    if (d > plain::kBlock) scan.sums[b] = {tree.l1(), tree.l2_squared()};
   }
   return bad;
 }

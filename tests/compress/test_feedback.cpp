@@ -12,7 +12,7 @@ namespace {
 /// e of a state, however it is kept.
 Vector residual_of(FeedbackState state) {
   state.materialise();
-  return state.residual;
+  return Vector(state.residual.begin(), state.residual.end());
 }
 
 }  // namespace

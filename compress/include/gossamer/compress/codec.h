@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <new>
 #include <span>
 #include <stdexcept>
 #include <string>
@@ -21,6 +22,23 @@ struct RandomKey {
   std::uint32_t layer = 0;
   std::uint64_t round = 0;
 };
+
+/// Memory that begins at a cache line, as vectors of any instruction set want it.
+template <class T>
+struct LineAllocator {
+  using value_type = T;
+  LineAllocator() = default;
+  template <class U>
+  explicit LineAllocator(const LineAllocator<U>&) {}
+  T* allocate(std::size_t n) {
+    return static_cast<T*>(::operator new (n * sizeof(T), std::align_val_t{kLine}));
+  }
+  void deallocate(T* p, std::size_t) { ::operator delete (p, std::align_val_t{kLine}); }
+  friend bool operator==(const LineAllocator&, const LineAllocator&) { return true; }
+  static constexpr std::size_t kLine = 64;
+};
+template <class T>
+using LineVector = std::vector<T, LineAllocator<T>>;
 
 /// Scratch memory of one call at a time; grows to the largest vector seen, then allocates no more. encode
 /// leaves floats() alone, so that the vector may lie there.
@@ -42,12 +60,12 @@ class Workspace {
 
  private:
   template <class T>
-  static std::span<T> grow(std::vector<T>& v, std::size_t n) {
+  static std::span<T> grow(LineVector<T>& v, std::size_t n) {
     if (v.size() < n) v.resize(n);
     return {v.data(), n};
   }
-  std::vector<float> floats_, more_floats_;
-  std::vector<std::uint32_t> words_;
+  LineVector<float> floats_, more_floats_;
+  LineVector<std::uint32_t> words_;
   Threads* threads_;
   std::vector<std::unique_ptr<Workspace>> others_;
 };
@@ -63,7 +81,7 @@ struct SignPair {
 /// bucket of it has sent, and entry i of e is fl(v_i − (v_i ≥ 0 ? plus : minus)), to be formed when v is read
 /// next.
 struct FeedbackState {
-  std::vector<float> residual;    ///< e, or where pending is not empty v
+  LineVector<float> residual;     ///< e, or where pending is not empty v
   std::vector<SignPair> pending;  ///< of each bucket of residual; {0, 0} where that is e already
   std::size_t bucket = 0;         ///< entries of one; no meaning where pending is empty
 
