@@ -52,7 +52,6 @@ using ByteTag = hn::Rebind<std::uint8_t, Tag>;           // as many bytes as Tag
 using AllBytesTag = hn::Repartition<std::uint8_t, Tag>;  // as many bytes as a register has
 using DoubleTag = hn::Repartition<double, Tag>;
 using LongTag = hn::Repartition<std::uint64_t, Tag>;
-using HalfTag = hn::Rebind<float, DoubleTag>;
 using Vector = hn::Vec<Tag>;
 using Words = hn::Vec<WordTag>;
 constexpr std::size_t kWidth = hn::MaxLanes(Tag());
@@ -68,17 +67,17 @@ HWY_INLINE hn::Vec<IntTag> Magnitude(Vector v) {
   return hn::And(hn::BitCast(IntTag(), v), hn::Set(IntTag(), 0x7fffffff));
 }
 
-/// Sums of squares in double, 32 lanes; Σ over a row of 32 entries at a time.
+/// Sums of squares in double, 32 lanes.
 class Squares {
  public:
   HWY_INLINE Squares() {
     for (auto& lane : lane_) lane = hn::Zero(DoubleTag());
   }
-  HWY_INLINE void AddRow(const float* row) {
-    for (std::size_t k = 0; k < kVectors; ++k) {
-      const auto v = hn::PromoteTo(DoubleTag(), hn::LoadU(HalfTag(), row + k * kLanes));
-      lane_[k] = hn::Add(lane_[k], hn::Mul(v, v));
-    }
+  /// Entries k·kWidth … of a row of 32.
+  HWY_INLINE void Add(std::size_t k, Vector v) {
+    const hn::Half<Tag> half;
+    AddTo(lane_[2 * k], hn::PromoteTo(DoubleTag(), hn::LowerHalf(half, v)));
+    AddTo(lane_[2 * k + 1], hn::PromoteTo(DoubleTag(), hn::UpperHalf(half, v)));
   }
   HWY_INLINE double Total() {
     for (std::size_t width = kVectors / 2; width > 0; width /= 2) {
@@ -90,19 +89,39 @@ class Squares {
   }
 
  private:
+  static HWY_INLINE void AddTo(hn::Vec<DoubleTag>& lane, hn::Vec<DoubleTag> v) {
+    lane = hn::Add(lane, hn::Mul(v, v));
+  }
   static constexpr std::size_t kLanes = hn::MaxLanes(DoubleTag());
   static constexpr std::size_t kVectors = plain::kSumLanes / kLanes;
   hn::Vec<DoubleTag> lane_[kVectors];
 };
 
+/// What is measured of whole rows of 32 entries, in two chains.
+template <Measure kWhat>
+struct Measuring {
+  explicit HWY_INLINE Measuring(float first) {
+    largest[0] = largest[1] = hn::Zero(IntTag());
+    low[0] = low[1] = high[0] = high[1] = hn::Set(Tag(), first);
+  }
+  HWY_INLINE void Add(std::size_t k, Vector v) {
+    largest[k % 2] = hn::Max(largest[k % 2], Magnitude(v));
+    if constexpr (kWhat == Measure::range) {
+      low[k % 2] = hn::Min(low[k % 2], v);
+      high[k % 2] = hn::Max(high[k % 2], v);
+    }
+    if constexpr (kWhat == Measure::squares) squares.Add(k, v);
+  }
+  hn::Vec<IntTag> largest[2];
+  Vector low[2], high[2];
+  Squares squares;
+};
+
 template <Measure kWhat, bool kAdd>
 void MeasureAs(const float* x, const float* e, float* v, std::size_t n, Measured* measured) {
   const Tag tag;
-  const IntTag int_tag;
   constexpr std::size_t kRow = plain::kSumLanes;
-  auto largest0 = hn::Zero(int_tag), largest1 = largest0;
-  Vector low = hn::Set(tag, measured->low), high = low;
-  Squares squares;
+  Measuring<kWhat> measuring(measured->low);
   std::size_t i = 0;
   for (; i + kRow <= n; i += kRow) {
     PrefetchAhead(x, i);
@@ -111,33 +130,31 @@ void MeasureAs(const float* x, const float* e, float* v, std::size_t n, Measured
       PrefetchAhead(e, i);
       PrefetchAhead(e, i + 16);
     }
-    for (std::size_t k = 0; k < kRow; k += kWidth) {
-      Vector entries = hn::LoadU(tag, x + i + k);
+    for (std::size_t k = 0; k < kRow / kWidth; ++k) {
+      Vector entries = hn::LoadU(tag, x + i + k * kWidth);
       if constexpr (kAdd) {
-        entries = hn::Add(entries, hn::LoadU(tag, e + i + k));
-        hn::StoreU(entries, tag, v + i + k);
+        entries = hn::Add(entries, hn::LoadU(tag, e + i + k * kWidth));
+        hn::StoreU(entries, tag, v + i + k * kWidth);
       }
-      auto& largest = k / kWidth % 2 == 0 ? largest0 : largest1;
-      largest = hn::Max(largest, Magnitude(entries));
-      if constexpr (kWhat == Measure::range) {
-        low = hn::Min(low, entries);
-        high = hn::Max(high, entries);
-      }
+      measuring.Add(k, entries);
     }
-    if constexpr (kWhat == Measure::squares) squares.AddRow((kAdd ? v : x) + i);
   }
-  measured->largest = std::bit_cast<float>(hn::GetLane(hn::MaxOfLanes(int_tag, hn::Max(largest0, largest1))));
+  measured->largest = std::bit_cast<float>(
+      hn::GetLane(hn::MaxOfLanes(IntTag(), hn::Max(measuring.largest[0], measuring.largest[1]))));
   if constexpr (kWhat == Measure::range) {
-    measured->low = hn::GetLane(hn::MinOfLanes(tag, low));
-    measured->high = hn::GetLane(hn::MaxOfLanes(tag, high));
+    measured->low = hn::GetLane(hn::MinOfLanes(tag, hn::Min(measuring.low[0], measuring.low[1])));
+    measured->high = hn::GetLane(hn::MaxOfLanes(tag, hn::Max(measuring.high[0], measuring.high[1])));
   }
   if (i < n) {
     float row[kRow] = {};
     for (std::size_t j = 0; i + j < n; ++j) row[j] = kAdd ? (v[i + j] = x[i + j] + e[i + j]) : x[i + j];
     plain::measure_entries(row, n - i, *measured);
-    if constexpr (kWhat == Measure::squares) squares.AddRow(row);
+    if constexpr (kWhat == Measure::squares) {
+      for (std::size_t k = 0; k < kRow / kWidth; ++k)
+        measuring.squares.Add(k, hn::LoadU(tag, row + k * kWidth));
+    }
   }
-  if constexpr (kWhat == Measure::squares) measured->squares = squares.Total();
+  if constexpr (kWhat == Measure::squares) measured->squares = measuring.squares.Total();
 }
 
 template <bool kAdd>
@@ -235,65 +252,95 @@ HWY_INLINE hn::Vec<AllBytesTag> InOrder(Words mixed) {
   const auto gathered = hn::TableLookupBytes(hn::BitCast(byte_tag, mixed), hn::LoadDup128(byte_tag, kGather));
   if constexpr (kWidth == 4) return gathered;
   // Word k of block b goes to b among those of byte k.
-  constexpr std::size_t kParts = kWidth / 4;
-  alignas(64) std::int32_t order[kWidth];
-  for (std::size_t i = 0; i < kWidth; ++i) order[i] = static_cast<std::int32_t>(i % kParts * 4 + i / kParts);
+  alignas(64) static constexpr auto kOrder = [] {
+    std::array<std::int32_t, kWidth> order{};
+    constexpr std::size_t kParts = kWidth / 4;
+    for (std::size_t i = 0; i < kWidth; ++i)
+      order[i] = static_cast<std::int32_t>(i % kParts * 4 + i / kParts);
+    return order;
+  }();
   return hn::BitCast(byte_tag, hn::TableLookupLanes(hn::BitCast(WordTag(), gathered),
-                                                    hn::SetTableIndices(WordTag(), order)));
+                                                    hn::SetTableIndices(WordTag(), kOrder.data())));
 }
 
-/// Fields of kBytes entries whose draws are the low (kHigh: high) halves of kBytes words.
-template <unsigned kBits, bool kHigh, bool kFeedback, bool kRange>
-HWY_INLINE void QuantiseBlock(const Levels& levels, const float* v, const std::uint32_t* words,
-                              std::uint8_t* fields, float* residual) {
-  const Tag tag;
-  const WordTag word_tag;
-  constexpr int kShift = plain::draw_shift(kBits), kFraction = 23 - static_cast<int>(kBits);
-  const Vector shift = hn::Set(tag, levels.shift), origin = hn::Set(tag, levels.origin);
-  const Vector inverse = hn::Set(tag, levels.inverse);
-  const Vector least = hn::Set(tag, levels.least), most = hn::Set(tag, levels.most);
-  const Words mask = hn::Set(word_tag, levels.draw_mask), start = hn::Set(word_tag, levels.start);
-  const LevelVectors<kRange> values(levels);
-  Words packed = hn::Zero(word_tag);
-  for (std::size_t k = 0; k < 4; ++k) {
-    const Vector entries = hn::LoadU(tag, v + k * kWidth);
-    Vector p = hn::Mul(hn::Sub(hn::Mul(entries, shift), origin), inverse);
-    p = hn::Min(hn::Max(p, least), most);
-    const Words word = hn::LoadU(word_tag, words + k * kWidth);
-    Words placed;
-    if constexpr (kHigh) {
-      placed = hn::ShiftRight<16 - kShift>(word);
-    } else if constexpr (kShift < 0) {
-      placed = hn::ShiftRight<1>(word);
-    } else {
-      placed = hn::ShiftLeft<(kShift < 0 ? 0 : kShift)>(word);
-    }
-    const Vector sum = hn::Add(p, hn::BitCast(tag, hn::OrAnd(start, placed, mask)));
-    const Words bits = hn::BitCast(word_tag, sum);
-    const Words field = hn::And(hn::ShiftRight<kFraction>(bits), hn::Set(word_tag, (1u << kBits) - 1));
-    packed = hn::Or(packed, hn::ShiftLeftSame(field, static_cast<int>(8 * k)));
-    if constexpr (kFeedback) {
-      const Vector level = values.Value(hn::ConvertTo(tag, hn::BitCast(IntTag(), field)));
-      hn::StoreU(hn::Sub(entries, level), tag, residual + k * kWidth);
-    }
+/// What turns entries to fields, in registers.
+template <bool kRange>
+struct Rounding {
+  explicit HWY_INLINE Rounding(const Levels& levels)
+      : shift(hn::Set(Tag(), levels.shift)),
+        origin(hn::Set(Tag(), levels.origin)),
+        inverse(hn::Set(Tag(), levels.inverse)),
+        least(hn::Set(Tag(), levels.least)),
+        most(hn::Set(Tag(), levels.most)),
+        mask(hn::Set(WordTag(), levels.draw_mask)),
+        start(hn::Set(WordTag(), levels.start)),
+        values(levels) {}
+  Vector shift, origin, inverse, least, most;
+  Words mask, start;
+  LevelVectors<kRange> values;
+};
+
+/// Fields of a register of entries whose draws are the low (kHigh: high) halves of the words.
+template <unsigned kBits, bool kHigh, bool kRange>
+HWY_INLINE Words Round(const Rounding<kRange>& rounding, Vector entries, Words word) {
+  constexpr int kShift = plain::draw_shift(kBits);
+  Vector p = hn::Mul(hn::Sub(hn::Mul(entries, rounding.shift), rounding.origin), rounding.inverse);
+  p = hn::Min(hn::Max(p, rounding.least), rounding.most);
+  Words placed;
+  if constexpr (kHigh) {
+    placed = hn::ShiftRight<16 - kShift>(word);
+  } else if constexpr (kShift < 0) {
+    placed = hn::ShiftRight<1>(word);
+  } else {
+    placed = hn::ShiftLeft<(kShift < 0 ? 0 : kShift)>(word);
   }
+  const Vector drawn = hn::BitCast(Tag(), hn::OrAnd(rounding.start, placed, rounding.mask));
+  return hn::And(hn::ShiftRight<23 - static_cast<int>(kBits)>(hn::BitCast(WordTag(), hn::Add(p, drawn))),
+                 hn::Set(WordTag(), (1u << kBits) - 1));
+}
+
+/// Fields of one register of entries, and its residual.
+template <unsigned kBits, bool kHigh, bool kFeedback, bool kRange>
+HWY_INLINE Words QuantisePart(const Rounding<kRange>& rounding, const float* v, const std::uint32_t* words,
+                              float* residual, std::size_t i) {
+  const Tag tag;
+  const Vector entries = hn::LoadU(tag, v + i);
+  const Words field = Round<kBits, kHigh>(rounding, entries, hn::LoadU(WordTag(), words + i));
+  if constexpr (kFeedback) {
+    const Vector level = rounding.values.Value(hn::ConvertTo(tag, hn::BitCast(IntTag(), field)));
+    hn::StoreU(hn::Sub(entries, level), tag, residual + i);
+  }
+  return field;
+}
+
+/// One block of kBytes entries.
+template <unsigned kBits, bool kHigh, bool kFeedback, bool kRange>
+HWY_INLINE void QuantiseBlock(const Rounding<kRange>& rounding, const float* v, const std::uint32_t* words,
+                              std::uint8_t* fields, float* residual) {
+  constexpr auto kPart = QuantisePart<kBits, kHigh, kFeedback, kRange>;
+  const Words field0 = kPart(rounding, v, words, residual, 0);
+  const Words field1 = kPart(rounding, v, words, residual, kWidth);
+  const Words field2 = kPart(rounding, v, words, residual, 2 * kWidth);
+  const Words field3 = kPart(rounding, v, words, residual, 3 * kWidth);
+  const Words packed = hn::Or(hn::Or(field0, hn::ShiftLeft<8>(field1)),
+                              hn::Or(hn::ShiftLeft<16>(field2), hn::ShiftLeft<24>(field3)));
   hn::StoreU(InOrder(packed), AllBytesTag(), fields);
 }
 
 /// Entries whose draws are one row's halves. What is left of a block is padded: words may be read past the
 /// row.
 template <unsigned kBits, bool kHigh, bool kFeedback, bool kRange>
-HWY_INLINE void QuantiseRun(const Levels& levels, const float* v, std::size_t n, const std::uint32_t* words,
-                            std::uint8_t* fields, float* residual) {
+HWY_INLINE void QuantiseRun(const Rounding<kRange>& rounding, const float* v, std::size_t n,
+                            const std::uint32_t* words, std::uint8_t* fields, float* residual) {
   std::size_t i = 0;
   for (; i + kBytes <= n; i += kBytes)
-    QuantiseBlock<kBits, kHigh, kFeedback, kRange>(levels, v + i, words + i, fields + i,
+    QuantiseBlock<kBits, kHigh, kFeedback, kRange>(rounding, v + i, words + i, fields + i,
                                                    kFeedback ? residual + i : nullptr);
   if (i == n) return;
   float entries[kBytes] = {}, kept[kBytes];
   std::uint8_t padded[kBytes];
   std::copy(v + i, v + n, entries);
-  QuantiseBlock<kBits, kHigh, kFeedback, kRange>(levels, entries, words + i, padded, kept);
+  QuantiseBlock<kBits, kHigh, kFeedback, kRange>(rounding, entries, words + i, padded, kept);
   std::copy(padded, padded + (n - i), fields + i);
   if constexpr (kFeedback) std::copy(kept, kept + (n - i), residual + i);
 }
@@ -301,15 +348,16 @@ HWY_INLINE void QuantiseRun(const Levels& levels, const float* v, std::size_t n,
 template <unsigned kBits, bool kFeedback, bool kRange>
 void QuantiseAs(const Levels& levels, const float* v, std::size_t n, const Draws& draws, std::size_t first,
                 std::uint8_t* fields, float* residual) {
+  const Rounding<kRange> rounding(levels);
   for (std::size_t i = 0; i < n;) {
     const std::size_t j = first + i, row = j / Draws::kRow, column = j % Draws::kRow;
     const std::size_t count = std::min(n - i, Draws::kRow - column);
     const std::uint32_t* const words = draws.words + row / 2 * Draws::kRow + column;
     float* const kept = kFeedback ? residual + i : nullptr;
     if (row % 2 == 0) {
-      QuantiseRun<kBits, false, kFeedback, kRange>(levels, v + i, count, words, fields + i, kept);
+      QuantiseRun<kBits, false, kFeedback, kRange>(rounding, v + i, count, words, fields + i, kept);
     } else {
-      QuantiseRun<kBits, true, kFeedback, kRange>(levels, v + i, count, words, fields + i, kept);
+      QuantiseRun<kBits, true, kFeedback, kRange>(rounding, v + i, count, words, fields + i, kept);
     }
     i += count;
   }
