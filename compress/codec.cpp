@@ -46,7 +46,7 @@ constexpr std::array kRows = {
     Row{{"topk",
          "density=0.01 (0 < density <= 1), values=fp32 (fp32, fp16, int8, sign), select=exact (exact, "
          "sampled, "
-         "trimmed, bisect, ldte_bs, reuse)",
+         "trimmed, bisect, ldte_bs, reuse), coding=auto (auto, rice, fixed, packed, elias, runs, bitmap)",
          "the ceil(density * n) entries of largest magnitude, to 1.5 times as many by threshold; "
          "contractive"},
         CodecId::topk,
@@ -76,7 +76,8 @@ constexpr std::array kRows = {
         CodecId::randk,
         make_randk,
         decode_randk},
-    Row{{"threshold", "tau=0.01 (> 0)", "the entries with |v| >= tau, exact; error < tau per entry"},
+    Row{{"threshold", "tau=0.01 (> 0), coding=auto (as topk)",
+         "the entries with |v| >= tau, exact; error < tau per entry"},
         CodecId::threshold,
         make_threshold,
         decode_threshold},

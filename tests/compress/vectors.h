@@ -138,7 +138,16 @@ inline std::vector<std::string> all_specs() {
                            "topk:select=bisect",
                            "topk:select=ldte_bs,density=0.001",
                            "topk:select=ldte_bs,density=0.6",
-                           "topk:select=reuse,values=sign"}) {
+                           "topk:select=reuse,values=sign",
+                           "topk:coding=rice",
+                           "topk:coding=fixed,values=fp16",
+                           "topk:coding=packed,density=0.1",
+                           "topk:coding=elias",
+                           "topk:coding=runs,density=0.001",
+                           "topk:coding=bitmap,values=sign",
+                           "threshold:tau=1,coding=rice",
+                           "threshold:tau=2,coding=elias",
+                           "threshold:tau=1,coding=bitmap"}) {
     specs.emplace_back(more);
   }
   return specs;
