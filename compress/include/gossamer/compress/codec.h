@@ -122,6 +122,13 @@ struct Traits {
   /// May run under error feedback and in CHOCO-SGD, because with some δ > 0 for every x either E‖C[x]−x‖₂² ≤
   /// (1−δ)‖x‖₂², or surely ‖C[x]−x‖∞ ≤ (1−δ)‖x‖∞ (qsgd with max norm and 4 or 8 bits; see there).
   bool contractive = false;
+  /// Surely |C[x]_i − x_i| stays under a constant for every x (threshold): residuals stay bounded, which is
+  /// enough for error feedback in a full reduce, but nothing contracts.
+  bool bounded = false;
+
+  /// Whether encode_feedback may be used: otherwise residuals can grow without end (for example l2 QSGD with
+  /// few levels, whose relative variance is above 1).
+  constexpr bool feedback() const { return contractive || bounded; }
 };
 
 /// Immutable; all state is the caller's. Thread-safe.
