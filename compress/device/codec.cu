@@ -23,6 +23,9 @@ constexpr std::array kRows = {
     Row{"qsgd", make_device_qsgd},
     Row{"intq", make_device_intq},
     Row{"terngrad", make_device_terngrad},
+    Row{"topk", make_device_topk},
+    Row{"threshold", make_device_threshold},
+    Row{"randk", make_device_randk},
 };
 
 __global__ void begin_encode_kernel(Front front, unsigned long long bytes, std::byte* out,

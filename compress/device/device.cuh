@@ -43,17 +43,34 @@ constexpr double absolute(double x) {
 }
 constexpr bool is_negative(float x) { return (bits_of(x) >> 31) != 0; }
 
-/// The vector to encode, v = g + residual, and where what the payload leaves out of it goes. residual and
-/// next may be null.
+/// The vector to encode, v = g + residual, or with momentum correction v = residual + u, u =
+/// momentum·velocity + g; and where what the payload leaves out of it goes. residual, next and both
+/// velocities may be null.
 struct Input {
   const float* g;
-  const float* residual;
-  float* next;
+  const float* residual = nullptr;
+  float* next = nullptr;
+  const float* velocity = nullptr;
+  float* next_velocity = nullptr;
+  float momentum = 0;
 
-  __device__ float value(std::size_t i) const { return residual != nullptr ? g[i] + residual[i] : g[i]; }
-  /// decoded is what the payload says of entry i.
+  __device__ float moved(std::size_t i) const {
+    return velocity != nullptr ? momentum * velocity[i] + g[i] : g[i];
+  }
+  __device__ float value(std::size_t i) const {
+    return residual != nullptr ? residual[i] + moved(i) : moved(i);
+  }
+  /// decoded is what the payload says of entry i. Once for each entry, by the thread that read v last.
   __device__ void keep(std::size_t i, float v, float decoded) const {
-    if (next != nullptr) next[i] = v - decoded;
+    if (next == nullptr) return;
+    if (next_velocity != nullptr) next_velocity[i] = decoded != 0 ? 0.0f : moved(i);
+    next[i] = next_velocity != nullptr && decoded == 0 ? v : v - decoded;
+  }
+  /// After keep(i, v, 0), for the few entries that were sent.
+  __device__ void sent(std::size_t i, float v, float decoded) const {
+    if (next == nullptr || (next_velocity != nullptr && decoded == 0)) return;
+    if (next_velocity != nullptr) next_velocity[i] = 0;
+    next[i] = v - decoded;
   }
 };
 

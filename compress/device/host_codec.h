@@ -18,13 +18,24 @@ class BesideHost : public DeviceCodec {
   std::size_t max_bytes(std::size_t n) const final { return host_->max_bytes(n); }
 
   void encode(const float* x_dev, std::size_t n, const EncodeCall& call) const final {
-    start_encode({x_dev, nullptr, nullptr}, n, call);
+    start_encode({.g = x_dev}, n, call);
     require_started("encoding");
   }
   void encode_feedback(const float* g_dev, const float* residual_dev, float* next_dev, std::size_t n,
                        const EncodeCall& call) const final {
-    start_encode({g_dev, residual_dev, next_dev}, n, call);
+    start_encode({.g = g_dev, .residual = residual_dev, .next = next_dev}, n, call);
     require_started("encoding with feedback");
+  }
+  void encode_momentum(const float* g_dev, float momentum, const DeviceMomentum& state, std::size_t n,
+                       const EncodeCall& call) const final {
+    start_encode({.g = g_dev,
+                  .residual = state.unsent_dev,
+                  .next = state.next_unsent_dev,
+                  .velocity = state.velocity_dev,
+                  .next_velocity = state.next_velocity_dev,
+                  .momentum = momentum},
+                 n, call);
+    require_started("encoding with momentum correction");
   }
   void decode_add(const std::byte* payload_dev, std::size_t bytes, float weight, float* acc_dev,
                   std::size_t n, void* workspace_dev, DeviceResult* result_dev, void* stream) const final {
@@ -53,5 +64,8 @@ std::unique_ptr<const DeviceCodec> make_device_onebit_scaled(std::unique_ptr<con
 std::unique_ptr<const DeviceCodec> make_device_qsgd(std::unique_ptr<const Codec>, Parameters&);
 std::unique_ptr<const DeviceCodec> make_device_intq(std::unique_ptr<const Codec>, Parameters&);
 std::unique_ptr<const DeviceCodec> make_device_terngrad(std::unique_ptr<const Codec>, Parameters&);
+std::unique_ptr<const DeviceCodec> make_device_topk(std::unique_ptr<const Codec>, Parameters&);
+std::unique_ptr<const DeviceCodec> make_device_threshold(std::unique_ptr<const Codec>, Parameters&);
+std::unique_ptr<const DeviceCodec> make_device_randk(std::unique_ptr<const Codec>, Parameters&);
 
 }  // namespace gossamer::compress::cuda

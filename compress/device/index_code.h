@@ -5,7 +5,8 @@
 #include <cstdint>
 
 #include "arena.h"
-#include "gossamer/compress/device.h"
+#include "call.h"
+#include "selection.h"
 
 namespace gossamer::compress::cuda {
 
@@ -15,22 +16,22 @@ struct SparsePlan {
   unsigned long long indices_at;   ///< of the bits, behind r
   unsigned long long index_bytes;  ///< of the bits
   unsigned long long values_at;
+  unsigned long long quotient_words;  ///< decoding: 32 bits each, from the first quotient's on
   unsigned rice;
 };
 
-/// Memory for the coding of at most `most` of n indices.
+/// Memory for the coding, or the decoding, of at most `most` of n indices.
 struct IndexRoom {
+  std::size_t n, most;
   SparsePlan* plan;
   unsigned long long* bit_counts;  ///< 32: how many gaps have bit b set
   unsigned long long *sums, *tiles;
-  unsigned long long *highs, *high_tiles;  ///< decoding: of each word of quotients, then of each index
-  unsigned long long* positions;
-  std::uint32_t* words;
-  std::size_t word_count;  ///< of `words`
+  unsigned long long *ones, *ones_tiles;  ///< of each word of quotients
+  unsigned long long* highs;              ///< of each index, the sum of the quotients up to its own
+  std::uint32_t* words;                   ///< the code
 };
-/// Bytes of Rice code, r included, that any `most` or fewer of n indices need at most.
-std::size_t rice_max_bytes(std::size_t most, std::size_t n);
-IndexRoom take_index_room(Arena& arena, std::size_t n, std::size_t most, bool decoding);
+IndexRoom take_encoding_room(Arena& arena, std::size_t n, std::size_t most);
+IndexRoom take_decoding_room(Arena& arena, std::size_t n, std::size_t most);
 
 /// How the count of indices stands in front of them: known from the spec, as topk's, or written and read
 /// here.
@@ -39,13 +40,9 @@ struct SparseFront {
   bool writes_count;  ///< varint count and, where it is not 0, the form's byte follow
 };
 
-/// Writes the payload behind its front, and its size into the result. values are those of the indices.
-void write_sparse(const std::uint32_t* indices_dev, const float* values_dev,
-                  const unsigned long long* count_dev, std::size_t most, std::size_t n, SparseFront front,
-                  const IndexRoom& room, const EncodeCall& call);
-/// acc[index] += weight · value of a payload whose front was checked; count is the spec's where it is known.
-void add_sparse(const std::byte* payload_dev, std::size_t bytes, float weight, float* acc_dev, std::size_t n,
-                SparseFront front, std::size_t count, std::size_t most, const IndexRoom& room,
-                DeviceResult* result_dev, void* stream);
+/// Writes the payload of these entries behind its front, and its size into the result.
+void write_sparse(const Chosen& chosen, SparseFront front, const IndexRoom& room, const EncodeCall& call);
+/// acc[index] += weight · value for a payload whose front was checked. count: where the front does not say.
+void add_sparse(const DecodeCall& call, SparseFront front, std::size_t count, const IndexRoom& room);
 
 }  // namespace gossamer::compress::cuda

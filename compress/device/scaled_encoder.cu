@@ -230,7 +230,7 @@ void encode_scaled(const Input& input, std::size_t n, const ScaledParameters& pa
   launch(settle_kernel, blocks_for(buckets, kThreads / kHalf), kThreads, call.stream, input, sizes, rule,
          room, call.result_dev);
   launch(size_trees_kernel, warps, kThreads, call.stream, input, sizes, rule, room);
-  scan(room.extents, buckets, room.tiles, call.stream);
+  scan(room.extents, {nullptr, buckets}, room.tiles, call.stream);
   launch(clear_modes_kernel, blocks_for(buckets, 32 * kThreads), kThreads, call.stream, room, buckets);
   launch(write_buckets_kernel, warps, kThreads, call.stream, input, sizes, rule, room,
          std::size_t{front.size}, call.out_dev);

@@ -32,8 +32,16 @@ __device__ T scan_block(T mine, T& all) {
   return before;
 }
 
+/// How many elements: `most`, or fewer where the device knows.
+struct ScanCount {
+  const unsigned long long* known;
+  std::size_t most;
+  __device__ std::size_t value() const { return known == nullptr ? most : least(*known, most); }
+};
+
 template <class T>
-__global__ void sum_tiles_kernel(const T* data, std::size_t count, T* tiles) {
+__global__ void sum_tiles_kernel(const T* data, ScanCount elements, T* tiles) {
+  const std::size_t count = elements.value();
   for (std::size_t tile = blockIdx.x; tile < tiles_of(count); tile += gridDim.x) {
     T sum{}, all;
     for (std::size_t i = tile * kTile + threadIdx.x; i < least((tile + 1) * kTile, count); i += kThreads)
@@ -43,9 +51,10 @@ __global__ void sum_tiles_kernel(const T* data, std::size_t count, T* tiles) {
   }
 }
 
-/// One block: tiles become the sums before them; tiles[count] the sum of all.
+/// One block: tiles become the sums before them; tiles[tiles_of(most)] the sum of all.
 template <class T>
-__global__ void scan_tiles_kernel(T* tiles, std::size_t count) {
+__global__ void scan_tiles_kernel(T* tiles, ScanCount elements) {
+  const std::size_t count = tiles_of(elements.value());
   T before{};
   for (std::size_t start = 0; start < count; start += kThreads) {
     const std::size_t i = start + threadIdx.x;
@@ -54,11 +63,12 @@ __global__ void scan_tiles_kernel(T* tiles, std::size_t count) {
     if (i < count) tiles[i] = sum;
     before += all;
   }
-  if (threadIdx.x == 0) tiles[count] = before;
+  if (threadIdx.x == 0) tiles[tiles_of(elements.most)] = before;
 }
 
 template <class T>
-__global__ void scan_within_kernel(T* data, std::size_t count, const T* tiles) {
+__global__ void scan_within_kernel(T* data, ScanCount elements, const T* tiles) {
+  const std::size_t count = elements.value();
   for (std::size_t tile = blockIdx.x; tile < tiles_of(count); tile += gridDim.x) {
     T before = tiles[tile];
     for (std::size_t start = tile * kTile; start < least((tile + 1) * kTile, count); start += kThreads) {
@@ -71,12 +81,13 @@ __global__ void scan_within_kernel(T* data, std::size_t count, const T* tiles) {
   }
 }
 
-/// data[i] becomes the sum of those before it; tiles ≥ tiles_of(count) + 1, the last of which the sum of all.
+/// data[i] becomes the sum of those before it; tiles has tiles_of(count.most) + 1, the last of which becomes
+/// the sum of all.
 template <class T>
-void scan(T* data, std::size_t count, T* tiles, void* stream) {
-  const std::size_t blocks = blocks_for(tiles_of(count), 1);
+void scan(T* data, ScanCount count, T* tiles, void* stream) {
+  const std::size_t blocks = blocks_for(tiles_of(count.most), 1);
   launch(sum_tiles_kernel<T>, blocks, kThreads, stream, data, count, tiles);
-  launch(scan_tiles_kernel<T>, 1, kThreads, stream, tiles, tiles_of(count));
+  launch(scan_tiles_kernel<T>, 1, kThreads, stream, tiles, count);
   launch(scan_within_kernel<T>, blocks, kThreads, stream, data, count, tiles);
 }
 

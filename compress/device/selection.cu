@@ -16,9 +16,10 @@ constexpr unsigned kWarps = kThreads / kWarp;
 constexpr std::size_t kTileEntries = std::size_t{kThreads} * kRows;
 constexpr std::size_t kHistogramBlocks = 1024;  ///< each flushes its bins once
 constexpr std::size_t kCompactBlocks = 4096;    ///< take tiles in turn
-constexpr unsigned kShifts[3] = {20, 10, 0};    ///< of the bits that the three histograms count
-constexpr unsigned kBins[3] = {2048, 1024, 1024};
-constexpr unsigned kFirstBin[3] = {0, 2048, 3072};
+// Of the three histograms: which bits they count, how many bins they have and where those stand.
+constexpr unsigned shift_of(unsigned pass) { return pass == 0 ? 20 : pass == 1 ? 10 : 0; }
+constexpr unsigned bins_of(unsigned pass) { return pass == 0 ? 2048 : 1024; }
+constexpr unsigned first_bin_of(unsigned pass) { return pass == 0 ? 0 : 1024 + 1024 * pass; }
 
 /// The vector, or the candidates where they are listed.
 struct Entries {
@@ -44,7 +45,7 @@ struct SharedBins {
 template <unsigned kPass>
 __global__ void histogram_kernel(Entries entries, Count* bins, DeviceResult* result) {
   auto& mine = shared<SharedBins>().count;
-  for (unsigned b = threadIdx.x; b < kBins[kPass]; b += kThreads) mine[b] = 0;
+  for (unsigned b = threadIdx.x; b < bins_of(kPass); b += kThreads) mine[b] = 0;
   __syncthreads();
   const std::size_t count = entries.count();
   const std::uint32_t prefix = kPass == 0 ? 0 : entries.state->prefix;
@@ -61,8 +62,8 @@ __global__ void histogram_kernel(Entries entries, Count* bins, DeviceResult* res
     for (unsigned r = 0; r < kRows; ++r) {
       const std::size_t i = start + r * kThreads + threadIdx.x;
       const std::uint32_t magnitude = magnitude_of(v[r]);
-      const bool counts = i < count && (kPass == 0 || magnitude >> kShifts[kPass - (kPass > 0)] == prefix);
-      const unsigned bin = magnitude >> kShifts[kPass] & (kBins[kPass] - 1);
+      const bool counts = i < count && (kPass == 0 || magnitude >> shift_of(kPass - 1) == prefix);
+      const unsigned bin = magnitude >> shift_of(kPass) & (bins_of(kPass) - 1);
       // Neighbours often fall into one bin.
       const unsigned first = __shfl_sync(kAllLanes, bin, 0);
       if (__all_sync(kAllLanes, counts && bin == first) != 0) {
@@ -73,7 +74,7 @@ __global__ void histogram_kernel(Entries entries, Count* bins, DeviceResult* res
     }
   }
   __syncthreads();
-  for (unsigned b = threadIdx.x; b < kBins[kPass]; b += kThreads) {
+  for (unsigned b = threadIdx.x; b < bins_of(kPass); b += kThreads) {
     if (mine[b] != 0) atomicAdd(&bins[b], Count{mine[b]});
   }
 }
@@ -81,10 +82,10 @@ __global__ void histogram_kernel(Entries entries, Count* bins, DeviceResult* res
 /// One block: the bin of the entry of this rank from above becomes part of the prefix.
 template <unsigned kPass>
 __global__ void choose_bin_kernel(SearchState* state, Count k, Count capacity) {
-  constexpr unsigned kEach = kBins[kPass] / kThreads;
-  const Count* const bins = state->bins + kFirstBin[kPass];
+  constexpr unsigned kEach = bins_of(kPass) / kThreads;
+  const Count* const bins = state->bins + first_bin_of(kPass);
   const Count rank = kPass == 0 ? k : state->rank;
-  const unsigned top = kBins[kPass] - 1 - threadIdx.x * kEach;
+  const unsigned top = bins_of(kPass) - 1 - threadIdx.x * kEach;
   Count mine = 0, all;
   for (unsigned b = 0; b < kEach; ++b) mine += bins[top - b];
   Count above = scan_block(mine, all);
@@ -222,7 +223,7 @@ __device__ void compact(const Compaction& job, Cut cut, bool keeps, DeviceResult
 __global__ void list_kernel(Compaction job, DeviceResult* result) {
   const SearchState* const state = job.entries.state;
   if (state->listed_fit == 0) return;
-  compact(job, {state->prefix << kShifts[0], ~Count{0}}, true, result);
+  compact(job, {state->prefix << shift_of(0), ~Count{0}}, true, result);
 }
 
 __global__ void take_largest_kernel(Compaction job, DeviceResult* result) {
@@ -240,7 +241,7 @@ template <unsigned kPass>
 void narrow(const Entries& entries, std::size_t k, const SearchRoom& room, DeviceResult* result,
             void* stream) {
   launch(histogram_kernel<kPass>, least(blocks_for(entries.n, kTileEntries), kHistogramBlocks), kThreads,
-         stream, entries, room.state->bins + kFirstBin[kPass], result);
+         stream, entries, room.state->bins + first_bin_of(kPass), result);
   launch(choose_bin_kernel<kPass>, 1, kThreads, stream, room.state, Count{k}, Count{room.capacity});
 }
 

@@ -54,6 +54,12 @@ class DeviceEncoder {
   void start_feedback(void* stream = nullptr) const {
     codec_.encode_feedback(x_.data(), residual_.data(), next_.data(), n_, call(stream));
   }
+  void start_momentum(float momentum, const OnDevice<float>& velocity) const {
+    codec_.encode_momentum(x_.data(), momentum,
+                           {velocity.data(), residual_.data(), velocity.data(), residual_.data()}, n_,
+                           call());
+  }
+  std::vector<float> residual() const { return residual_.get(); }
   void set_residual(const std::vector<float>& residual) { residual_.set(residual); }
   std::vector<float> next_residual() const { return next_.get(); }
   cuda::DeviceResult result() const { return result_.get()[0]; }

@@ -4,6 +4,7 @@
 
 #include "device_memory.h"
 #include "device_order.h"
+#include "gossamer/compress/feedback.h"
 #include "gossamer_test/catch.h"
 #include "vectors.h"
 
@@ -53,7 +54,17 @@ std::vector<std::string> device_specs() {
           "intq:rounding=stochastic",
           "terngrad",
           "terngrad:clip=none",
-          "terngrad:clip=1"};
+          "terngrad:clip=1",
+          "topk:coding=rice",
+          "topk:coding=rice,density=0.3",
+          "topk:coding=rice,density=1",
+          "topk:coding=rice,density=0.001,select=trimmed",
+          "threshold:coding=rice,tau=1",
+          "threshold:coding=rice,tau=1e-30",
+          "randk",
+          "randk:density=0.3",
+          "randk:density=0.1,scale=1",
+          "randk:density=1"};
 }
 
 /// A long vector only of some kinds, for the emulated device's sake.
@@ -114,7 +125,41 @@ void check_feedback(const Codec& host, DeviceEncoder& encoder, const Vector& v) 
   }
 }
 
+/// Momentum correction in place, for three rounds.
+void check_momentum(const Codec& host, const cuda::DeviceCodec& device, const Vector& g) {
+  const std::size_t n = g.size();
+  const MomentumCorrection correction(0.9f);
+  Workspace workspace;
+  MomentumState state;
+  DeviceEncoder encoder(device, n);
+  const OnDevice<float> velocity(Vector(n, 0.0f));
+  encoder.set_key(kKey);
+  encoder.set_vector(g);
+  encoder.set_residual(Vector(n, 0.0f));
+  for (int round = 0; round < 3; ++round) {
+    Bytes out(host.max_bytes(n));
+    out.resize(correction.encode(host, g, state, kKey, workspace, out));
+    encoder.start_momentum(0.9f, velocity);
+    require_same(encoder.payload(), out);
+    REQUIRE(same_bits(encoder.residual(), state.unsent));
+    REQUIRE(same_bits(velocity.get(), state.velocity));
+  }
+}
+
 }  // namespace
+
+TEST_CASE("momentum correction on the device leaves the CPU's state") {
+  if (!device_is_there()) return;
+  for (const std::string& spec : device_specs()) {
+    const auto host = make_codec(spec);
+    const auto device = cuda::make_device_codec(spec);
+    for (const std::size_t n : {1u, 600u, 5001u}) {
+      INFO(spec << ", " << n << " entries");
+      check_momentum(*host, *device, laplacian(n, 3));
+      check_momentum(*host, *device, sparse(n, 0.05, 3));
+    }
+  }
+}
 
 TEST_CASE("the device's payloads, sums and residuals are the CPU's") {
   if (!device_is_there()) return;

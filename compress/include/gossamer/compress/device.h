@@ -47,6 +47,15 @@ struct EncodeCall {
   void* stream;
 };
 
+/// MomentumState of n entries in device memory, zeros at first; next_… may be the same arrays, as in
+/// encode_feedback.
+struct DeviceMomentum {
+  const float* velocity_dev;
+  const float* unsent_dev;
+  float* next_velocity_dev;
+  float* next_unsent_dev;
+};
+
 /// Immutable; all memory is the caller's. Thread-safe.
 class DeviceCodec {
  public:
@@ -62,6 +71,9 @@ class DeviceCodec {
   /// decode(payload)) to next_dev, which may be residual_dev; where the two differ the old state stands on a
   /// failure, otherwise it is lost. residual_dev null: zero (−0 in every entry, to the bit).
   virtual void encode_feedback(const float* g_dev, const float* residual_dev, float* next_dev, std::size_t n,
+                               const EncodeCall& call) const = 0;
+  /// MomentumCorrection::encode, 0 ≤ momentum < 1.
+  virtual void encode_momentum(const float* g_dev, float momentum, const DeviceMomentum& state, std::size_t n,
                                const EncodeCall& call) const = 0;
   /// acc += weight · decode(payload), for a payload of this codec with these parameters; any other is
   /// refused. payload_dev is 16-byte aligned; nothing outside its `bytes` bytes is read, whatever they are.
