@@ -1,7 +1,5 @@
 #include "device_emulator.h"
 
-#include <ucontext.h>
-
 #include <algorithm>
 #include <array>
 #include <cstdio>
@@ -12,7 +10,7 @@
 #include <random>
 #include <vector>
 
-#include "fiber_sanitizer.h"
+#include "fiber.h"
 
 namespace gossamer::emulated {
 namespace {
@@ -30,20 +28,10 @@ struct Block;
 struct Warp;
 
 struct Fiber {
-  ucontext_t context;
-  FiberStack stack;
+  FiberStack stack{kStack};
   Place place;
   Block* block = nullptr;
   Warp* warp = nullptr;
-
-  // Not inlined: getcontext returns twice as far as the compiler knows.
-  [[gnu::noinline]] void start_at(void (*entry)()) {
-    getcontext(&context);
-    context.uc_stack.ss_sp = stack.data();
-    context.uc_stack.ss_size = stack.size();
-    context.uc_link = nullptr;
-    makecontext(&context, entry, 0);
-  }
 };
 
 struct Warp {
@@ -98,12 +86,7 @@ class Device {
   void make_ready(Fiber* fiber) { ready_.push_back(fiber); }
 
   /// Leaves the current fiber until it is made ready.
-  void leave() {
-    Fiber* const fiber = current_;
-    fiber->stack.before_leaving();
-    swapcontext(&fiber->context, &scheduler_);
-    fiber->stack.after_entering();
-  }
+  void leave() { current_->stack.leave(scheduler_); }
 
  private:
   void start(std::size_t index) {
@@ -118,7 +101,7 @@ class Device {
                       {static_cast<unsigned>(blocks_), 1, 1}};
       fiber->block = block.get();
       fiber->warp = &block->warps[t / kWarp];
-      fiber->start_at(&Device::enter);
+      fiber->stack.start_at(&Device::enter);
       ready_.push_back(fiber);
     }
     resident_.push_back(std::move(block));
@@ -129,9 +112,7 @@ class Device {
     std::swap(ready_[random_() % ready_.size()], ready_.back());
     current_ = ready_.back();
     ready_.pop_back();
-    current_->stack.before_entering();
-    swapcontext(&scheduler_, &current_->context);
-    current_->stack.after_leaving();
+    current_->stack.enter(scheduler_);
     if (ended_) end(current_);
     ended_ = false;
     current_ = nullptr;
@@ -153,7 +134,6 @@ class Device {
   Fiber* take_fiber() {
     if (free_.empty()) {
       fibers_.push_back(std::make_unique<Fiber>());
-      fibers_.back()->stack.allocate(kStack);
       return fibers_.back().get();
     }
     Fiber* const fiber = free_.back();
@@ -172,7 +152,7 @@ class Device {
   unsigned threads_ = 0;
   Fiber* current_ = nullptr;
   bool ended_ = false;
-  ucontext_t scheduler_;
+  Scheduler scheduler_;
 };
 
 Device& device() {
@@ -182,11 +162,10 @@ Device& device() {
 
 void Device::enter() {
   Device& d = device();
-  d.current_->stack.after_entering();
+  d.current_->stack.entered();
   (*d.body_)();
   d.ended_ = true;
-  d.current_->stack.before_leaving();
-  swapcontext(&d.current_->context, &d.scheduler_);
+  d.leave();
 }
 
 }  // namespace
