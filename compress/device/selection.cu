@@ -166,7 +166,7 @@ __device__ void compact(const Compaction& job, Cut cut, bool keeps, DeviceResult
     for (unsigned r = 0; r < kRows; ++r) {
       const std::size_t i = first + r * kWarp;
       v[r] = i < count ? job.entries.value(i) : 0.0f;
-      if (i < count && !is_finite(v[r])) refuse_entry(result, i, DeviceError::not_finite);
+      if (i < count && !is_finite(v[r])) refuse_entry(result, job.entries.index(i), DeviceError::not_finite);
       if (i < count && keeps) job.entries.input.keep(i, v[r], 0);
       if (i >= count) v[r] = 0;
       above +=

@@ -67,12 +67,17 @@ std::vector<std::string> device_specs() {
           "randk:density=1"};
 }
 
-/// A long vector only of some kinds, for the emulated device's sake.
+/// Long vectors only of some kinds, for the emulated device's sake.
 std::vector<Named> vectors(std::size_t n) {
   if (n == 0) return {{"empty", {}}};
   std::vector<Named> all = families(n, n + 1);
-  if (n > 10000)
-    std::erase_if(all, [](const Named& f) { return f.name != "gaussian" && f.name != "5 % dense"; });
+  const std::vector<std::string> few = {"gaussian", "5 % dense"};
+  const std::vector<std::string> some = {"gaussian", "5 % dense",     "0.1 % dense",
+                                         "constant", "all exponents", "huge"};
+  const std::vector<std::string>& kept = n > 10000 ? few : some;
+  if (n > 600)
+    std::erase_if(all,
+                  [&](const Named& f) { return std::find(kept.begin(), kept.end(), f.name) == kept.end(); });
   return all;
 }
 
