@@ -8,8 +8,8 @@
 namespace gossamer::compress {
 namespace {
 
-constexpr std::array<std::string_view, kLevelForms + 1> kNames = {"auto",        "packed", "elias",
-                                                                  "elias_dense", "rice",   "rans"};
+constexpr std::array<std::string_view, kLevelForms + 1> kNames = {"packed", "elias", "elias_dense",
+                                                                  "rice",   "rans",  "auto"};
 constexpr std::size_t kPerByte = 5;  ///< 3⁵ = 243 of a byte's 256 values
 
 std::size_t bytes_of(std::uint64_t bits) { return static_cast<std::size_t>((bits + 7) / 8); }
@@ -146,7 +146,15 @@ unsigned longest_code(LevelForm form, unsigned s) {
 
 }  // namespace
 
-std::span<const std::string_view> field_coding_names() { return kNames; }
+FieldCoding field_coding_parameter(Parameters& parameters) {
+  const std::size_t choice = parameters.choice("coding", kNames);
+  if (choice == kLevelForms) return std::nullopt;
+  return static_cast<LevelForm>(choice);
+}
+
+std::string_view field_coding_name(FieldCoding coding) {
+  return kNames[coding ? static_cast<std::size_t>(*coding) : kLevelForms];
+}
 
 std::size_t slice_max_bytes(FieldCoding coding, std::size_t count, unsigned s) {
   const LevelForm form = coding.value_or(LevelForm::packed);

@@ -27,8 +27,9 @@ inline constexpr std::size_t kLevelForms = 5;
 
 /// A form, or for each slice the smallest; of equally small forms the first.
 using FieldCoding = std::optional<LevelForm>;
-/// "auto" and the forms' names, in the order of their numbers.
-std::span<const std::string_view> field_coding_names();
+/// coding=packed (packed, elias, elias_dense, rice, rans, auto).
+FieldCoding field_coding_parameter(Parameters& parameters);
+std::string_view field_coding_name(FieldCoding coding);
 
 std::size_t slice_max_bytes(FieldCoding coding, std::size_t count, unsigned s);
 /// Codes 1 … kSlice fields of 0 … 2s to the front of out, which holds slice_max_bytes; returns the bytes

@@ -71,14 +71,12 @@ constexpr ReadTable table_of(const Read& read) {
   return table;
 }
 
-constexpr unsigned kRiceTables = 4;
 constexpr ReadTable kDenseTable = table_of(read_dense_code);
 constexpr ReadTable kSparseTable = table_of(read_sparse_code);
-constexpr std::array<ReadTable, kRiceTables> kRiceTable = {
-    table_of([](std::uint64_t bits) { return read_rice_code(bits, 0); }),
-    table_of([](std::uint64_t bits) { return read_rice_code(bits, 1); }),
-    table_of([](std::uint64_t bits) { return read_rice_code(bits, 2); }),
-    table_of([](std::uint64_t bits) { return read_rice_code(bits, 3); })};
+template <unsigned r>
+constexpr ReadTable kRiceTable = table_of([](std::uint64_t bits) { return read_rice_code(bits, r); });
+constexpr std::array<const ReadTable*, 4> kRiceTables = {&kRiceTable<0>, &kRiceTable<1>, &kRiceTable<2>,
+                                                         &kRiceTable<3>};
 
 /// The levels of one code, from `at` on; returns where the next begins.
 template <class Read>
@@ -145,7 +143,7 @@ void read_dense(std::span<const std::byte> in, unsigned s, std::span<std::uint8_
 
 void read_rice(std::span<const std::byte> in, unsigned s, unsigned r, std::span<std::uint8_t> fields) {
   if (r > kLevelRiceMax) throw PayloadError("payload claims a Rice parameter that no levels need");
-  const ReadTable* const table = r < kRiceTables ? &kRiceTable[r] : nullptr;
+  const ReadTable* const table = r < kRiceTables.size() ? kRiceTables[r] : nullptr;
   read_all(
       in, table, [r](std::uint64_t bits) { return read_rice_code(bits, r); }, s, fields);
 }

@@ -62,9 +62,9 @@ void write_codes(BitWriter& out, std::span<const std::uint8_t> fields, unsigned 
   write_fields<1>(out, fields, table);
 }
 
-/// Calls work(i) for every field that is not s, in order.
+/// Calls work(positions) for the fields that are not s, in order, a few at a time.
 template <class Work>
-void for_each_level(std::span<const std::uint8_t> fields, unsigned s, const Work& work) {
+void for_levels(std::span<const std::uint8_t> fields, unsigned s, const Work& work) {
   constexpr std::size_t kBlock = 512;
   std::array<std::uint32_t, kBlock + 1> found;
   for (std::size_t start = 0; start < fields.size(); start += kBlock) {
@@ -74,10 +74,11 @@ void for_each_level(std::span<const std::uint8_t> fields, unsigned s, const Work
       found[count] = static_cast<std::uint32_t>(i);
       count += fields[i] != s ? 1u : 0u;
     }
-    for (std::size_t j = 0; j < count; ++j) work(std::size_t{found[j]});
+    work(std::span<const std::uint32_t>(found).first(count));
   }
 }
 
+/// Shorter gaps have codes of at most 12 bits, so that two with their levels make one put.
 constexpr std::size_t kGaps = 64;
 constexpr auto kGapCodes = [] {
   std::array<BitCode, kGaps> all{};
@@ -123,9 +124,11 @@ std::uint64_t sparse_bits_but_gaps(const FieldCounts& counts, unsigned s) {
 std::uint64_t gap_bits(std::span<const std::uint8_t> fields, unsigned s) {
   std::uint64_t bits = 0;
   std::size_t next = 0;
-  for_each_level(fields, s, [&](std::size_t i) {
-    bits += omega_length(i - next + 1);
-    next = i + 1;
+  for_levels(fields, s, [&](std::span<const std::uint32_t> found) {
+    for (const std::size_t i : found) {
+      bits += omega_length(i - next + 1);
+      next = i + 1;
+    }
   });
   return bits + (next < fields.size() ? omega_length(fields.size() - next + 1) : 0);
 }
@@ -141,11 +144,27 @@ void write_rice(BitWriter& out, std::span<const std::uint8_t> fields, unsigned s
 void write_sparse(BitWriter& out, std::span<const std::uint8_t> fields, unsigned s) {
   const CodeTable table = table_of(s, [](int level) { return level == 0 ? BitCode{} : sparse_code(level); });
   std::size_t next = 0;
-  for_each_level(fields, s, [&](std::size_t i) {
+  const auto put = [&](std::size_t i) {
     const std::size_t gap = i - next + 1;
     const BitCode code = join(gap < kGaps ? kGapCodes[gap] : omega(gap), table[fields[i]]);
     out.put(code.bits, code.length);
     next = i + 1;
+  };
+  for_levels(fields, s, [&](std::span<const std::uint32_t> found) {
+    std::size_t j = 0;
+    for (; j + 2 <= found.size(); j += 2) {
+      const std::size_t a = found[j], b = found[j + 1];
+      if (a - next + 1 >= kGaps || b - a >= kGaps) {
+        put(a);
+        put(b);
+        continue;
+      }
+      const BitCode first = join(kGapCodes[a - next + 1], table[fields[a]]);
+      const BitCode both = join(first, join(kGapCodes[b - a], table[fields[b]]));
+      out.put(both.bits, both.length);
+      next = b + 1;
+    }
+    if (j < found.size()) put(found[j]);
   });
   if (next < fields.size()) {
     const BitCode code = omega(fields.size() - next + 1);

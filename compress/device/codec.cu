@@ -1,4 +1,5 @@
 // The table of device codecs, and what each call of theirs starts with.
+#include <algorithm>
 #include <array>
 #include <stdexcept>
 
@@ -68,6 +69,16 @@ void require_started(const char* doing) {
   const cudaError_t error = cudaGetLastError();
   if (error == cudaSuccess) return;
   throw std::runtime_error(std::string("CUDA: ") + doing + " failed: " + cudaGetErrorString(error));
+}
+
+void require_device_form(const Codec& host, Parameters& parameters, std::string_view key,
+                         std::initializer_list<std::string_view> known) {
+  const std::string_view found = parameters.text(key);
+  if (found.empty() || std::find(known.begin(), known.end(), found) != known.end()) return;
+  std::string all;
+  for (const std::string_view one : known) all += (all.empty() ? "" : " or ") + std::string(one);
+  throw CodecError("codec spec \"" + host.spec() + "\": " + std::string(key) + "=" + std::string(found) +
+                   " runs on the host only; a device takes " + std::string(key) + "=" + all);
 }
 
 std::unique_ptr<const DeviceCodec> make_device_codec(std::string_view spec) {

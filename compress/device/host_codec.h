@@ -1,5 +1,6 @@
 #pragma once
 // What the device codecs share on the host, and their factories.
+#include <initializer_list>
 #include <memory>
 #include <string>
 #include <utility>
@@ -50,6 +51,11 @@ class BesideHost : public DeviceCodec {
  private:
   std::unique_ptr<const Codec> host_;
 };
+
+/// Throws CodecError where the canonical spec has a value of key that no device knows; `known` are those that
+/// do.
+void require_device_form(const Codec& host, Parameters& parameters, std::string_view key,
+                         std::initializer_list<std::string_view> known);
 
 /// From the host's codec and its canonical parameters.
 using DeviceFactory = std::unique_ptr<const DeviceCodec> (*)(std::unique_ptr<const Codec>, Parameters&);

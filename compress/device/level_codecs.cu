@@ -229,7 +229,7 @@ class LevelCodec final : public BesideHost {
   Front front(std::size_t n) const {
     return make_front(rule_.id, n, [&](wire::Writer& writer) {
       writer.u8(static_cast<std::uint8_t>(rule_.bits));
-      writer.u8(static_cast<std::uint8_t>(LevelCoding::packed));
+      writer.u8(static_cast<std::uint8_t>(FieldLayout::packed));
       writer.varint(rule_.bucket);
     });
   }
@@ -244,6 +244,7 @@ unsigned bits_of_spec(Parameters& parameters) {
 
 std::unique_ptr<const DeviceCodec> make_device_qsgd(std::unique_ptr<const Codec> host,
                                                     Parameters& parameters) {
+  require_device_form(*host, parameters, "coding", {"packed"});
   constexpr std::array<std::string_view, 2> kNorms = {"max", "l2"};
   const auto norm = parameters.choice("norm", kNorms) == 0 ? Measure::largest : Measure::squares;
   return std::make_unique<LevelCodec>(std::move(host), LevelRule{.id = wire::CodecId::qsgd,

@@ -124,17 +124,6 @@ class Threshold final : public SparseCodec {
   float cut_;
 };
 
-/// Refuses what runs on the host only.
-void require_device_form(const Codec& host, Parameters& parameters, std::string_view key,
-                         std::initializer_list<std::string_view> known) {
-  const std::string_view found = parameters.text(key);
-  if (found.empty() || std::find(known.begin(), known.end(), found) != known.end()) return;
-  std::string all;
-  for (const std::string_view one : known) all += (all.empty() ? "" : " or ") + std::string(one);
-  throw CodecError("codec spec \"" + host.spec() + "\": " + std::string(key) + "=" + std::string(found) +
-                   " runs on the host only; a device takes " + std::string(key) + "=" + all);
-}
-
 bool any(double) { return true; }
 
 }  // namespace

@@ -165,7 +165,7 @@ class TernGrad final : public BesideHost {
  private:
   static Front front(std::size_t n) {
     return make_front(wire::CodecId::terngrad, n, [](wire::Writer& writer) {
-      writer.u8(static_cast<std::uint8_t>(LevelCoding::packed));
+      writer.u8(static_cast<std::uint8_t>(FieldLayout::packed));
     });
   }
   double clip_;
@@ -175,6 +175,7 @@ class TernGrad final : public BesideHost {
 
 std::unique_ptr<const DeviceCodec> make_device_terngrad(std::unique_ptr<const Codec> host,
                                                         Parameters& parameters) {
+  require_device_form(*host, parameters, "coding", {"packed"});
   const bool clipped = parameters.text("clip") != "none";
   return std::make_unique<TernGrad>(
       std::move(host), clipped ? parameters.real("clip", 2.5, "", [](double) { return true; }) : 0.0);

@@ -112,7 +112,7 @@ void measure(const char* name, const FieldVector& fields, unsigned s) {
       read_coded(std::span(out).first(used), n, s, nullptr,
                  [&](std::size_t, std::span<const std::uint8_t> got) { sum += got[0]; });
     });
-    print(std::string(field_coding_names()[coding ? form + 1 : 0]).c_str(),
+    print(std::string(field_coding_name(coding)).c_str(),
           8.0 * static_cast<double>(used) / static_cast<double>(n) + (sum == 1 ? 1 : 0),
           static_cast<double>(n), encode_s, decode_s);
   }

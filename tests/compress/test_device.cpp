@@ -286,3 +286,15 @@ TEST_CASE("a captured graph encodes what stands in memory when it runs") {
     REQUIRE(cudaStreamDestroy(stream) == cudaSuccess);
   }
 }
+
+TEST_CASE("what runs on the host only is refused by name") {
+  if (!device_is_there()) return;
+  for (const char* spec :
+       {"qsgd:coding=rans", "terngrad:coding=elias", "topk", "topk:coding=elias",
+        "topk:coding=rice,values=int8", "topk:coding=rice,select=ldte_bs", "threshold:coding=bitmap"}) {
+    INFO(spec);
+    REQUIRE_THROWS_WITH(cuda::make_device_codec(spec),
+                        Catch::Contains("runs on the host only; a device takes"));
+  }
+  REQUIRE_THROWS_AS(cuda::make_device_codec("qsgd:bits=5"), CodecError);
+}

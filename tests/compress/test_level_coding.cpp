@@ -16,9 +16,7 @@ std::vector<FieldCoding> codings() {
   return all;
 }
 
-std::string name_of(FieldCoding coding) {
-  return std::string(field_coding_names()[coding ? static_cast<std::size_t>(*coding) + 1 : 0]);
-}
+std::string name_of(FieldCoding coding) { return std::string(field_coding_name(coding)); }
 
 /// In memory of exactly its own size.
 Bytes coded(FieldCoding coding, const FieldVector& fields, unsigned s, Threads* threads = nullptr) {
@@ -134,7 +132,7 @@ TEST_CASE("auto takes the smallest form of a slice") {
     }
   }
   for (std::size_t form = 0; form < kLevelForms; ++form) {
-    INFO(field_coding_names()[form + 1]);
+    INFO(name_of(static_cast<LevelForm>(form)));
     CHECK(wins[form] > 0);
   }
 }
