@@ -68,8 +68,8 @@ __global__ void measure_kernel(Input input, Layout layout, std::byte* scales, De
     const std::size_t end = least((b + 1) * layout.bucket, layout.n);
     LaneMeasure measured;
     for (std::size_t i = b * layout.bucket + lane_of_warp(); i < end; i += kWarp)
-      measured.take(input.value(i));
-    measured.combine();
+      measured.take(input.value(i), layout.measure);
+    measured.combine(layout.measure);
     if (lane_of_warp() == 0)
       write_scales(layout, scales_of(measured, layout.measure), measured.finite(), b, scales, result);
   }
@@ -109,11 +109,11 @@ __global__ void encode_levels_kernel(Input input, Layout layout, const RandomKey
       const std::size_t i = g * kGroup + r * kWarp + lane;
       v[r] = i < layout.n ? input.value(i) : 0.0f;
       if (!is_finite(v[r])) refuse_entry(result, i, DeviceError::not_finite);
-      if (kFused && i < layout.n) measured.take(v[r]);
+      if (kFused && i < layout.n) measured.take(v[r], layout.measure);
     }
     Levels levels;
     if constexpr (kFused) {
-      measured.combine();
+      measured.combine(layout.measure);
       const Scales found = scales_of(measured, layout.measure);
       if (lane == 0) write_scales(layout, found, measured.finite(), g, scales, result);
       levels = levels_of<kBits>(layout, found);

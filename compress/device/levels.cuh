@@ -14,24 +14,29 @@ struct LaneMeasure {
   float low = std::bit_cast<float>(0x7f800000u), high = std::bit_cast<float>(0xff800000u);
   double squares = 0;
 
-  __device__ void take(float v) {
+  /// An entry, for what is wanted of it; the largest magnitude always is.
+  __device__ void take(float v, Measure what) {
     const std::uint32_t magnitude = magnitude_of(v);
     largest = magnitude > largest ? magnitude : largest;
-    low = v < low ? v : low;
-    high = v > high ? v : high;
-    squares += static_cast<double>(v) * static_cast<double>(v);
+    if (what == Measure::range) {
+      low = v < low ? v : low;
+      high = v > high ? v : high;
+    }
+    if (what == Measure::squares) squares += static_cast<double>(v) * static_cast<double>(v);
   }
   __device__ bool finite() const { return largest < 0x7f800000u; }
   /// All lanes' together, in all lanes.
-  __device__ void combine() {
+  __device__ void combine(Measure what) {
     for (int other = 16; other > 0; other /= 2) {
       const std::uint32_t theirs = __shfl_xor_sync(kAllLanes, largest, other);
-      const float lower = __shfl_xor_sync(kAllLanes, low, other),
-                  higher = __shfl_xor_sync(kAllLanes, high, other);
       largest = theirs > largest ? theirs : largest;
-      low = lower < low ? lower : low;
-      high = higher > high ? higher : high;
-      squares += __shfl_xor_sync(kAllLanes, squares, other);
+      if (what == Measure::range) {
+        const float lower = __shfl_xor_sync(kAllLanes, low, other);
+        const float higher = __shfl_xor_sync(kAllLanes, high, other);
+        low = lower < low ? lower : low;
+        high = higher > high ? higher : high;
+      }
+      if (what == Measure::squares) squares += __shfl_xor_sync(kAllLanes, squares, other);
     }
     low += 0.0f;
     high += 0.0f;

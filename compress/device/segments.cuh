@@ -1,36 +1,12 @@
 #pragma once
-// The trees of onebit_scaled (see onebit_scaled.cpp), a whole warp on one segment. Both halves of a warp work
+// The trees of onebit_scaled (see segments.h), a whole warp on one segment. Both halves of a warp work
 // out the same sums, so that all lanes decide alike.
 #include <cmath>
 
+#include "segments.h"
 #include "sign_chunks.cuh"
 
 namespace gossamer::compress::cuda {
-
-inline constexpr std::size_t kLeaf = 16;  ///< a segment this small is not split
-constexpr std::size_t first_half(std::size_t d) { return ceil_divide(d, 2 * kLeaf) * kLeaf; }
-
-enum class Mode : std::uint32_t { scaled, mean, split, dense, sparse, zero };
-
-struct ModeBits {
-  std::uint32_t value, count;
-};
-constexpr ModeBits mode_bits(Mode mode, std::size_t d) {
-  switch (mode) {
-    case Mode::scaled:
-      return {0b0, 1};
-    case Mode::mean:
-      return {0b01, 2};
-    case Mode::split:
-    case Mode::dense:
-      return {0b011, 3};
-    case Mode::sparse:
-      return {0b0111, 4};
-    case Mode::zero:
-      break;
-  }
-  return d > kLeaf ? ModeBits{0b111, 3} : ModeBits{0b1111, 4};
-}
 
 /// Segments still to be done, the next on top. Those of a bucket of 2²⁰ entries are no deeper.
 class SegmentStack {

@@ -26,9 +26,9 @@ __global__ void measure_groups_kernel(Input input, std::size_t n, double* square
       const std::size_t i = g * kGroup + r * kWarp + lane_of_warp();
       const float v = i < n ? input.value(i) : 0.0f;
       if (!is_finite(v)) refuse_entry(result, i, DeviceError::not_finite);
-      measured.take(v);
+      measured.take(v, Measure::squares);
     }
-    measured.combine();
+    measured.combine(Measure::squares);
     most = measured.largest > most ? measured.largest : most;
     if (lane_of_warp() == 0) squares[g] = measured.squares;
   }

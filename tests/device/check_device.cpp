@@ -112,8 +112,7 @@ bool check(const std::string& spec, std::size_t n, const Stream& stream, double 
   const Bytes payload = encode(*host, v, kKey);
   const double payload_bytes = static_cast<double>(payload.size()) / static_cast<double>(n);
   const OnDevice<std::byte> payload_dev(payload), workspace(device->workspace_bytes(n));
-  const OnDevice<float> acc(n);
-  acc.set(v);
+  const OnDevice<float> acc(v);
   const OnDevice<cuda::DeviceResult> result(1);
   const auto add = [&](cudaStream_t s) {
     device->decode_add(payload_dev.data(), payload.size(), 0.0f, acc.data(), n, workspace.data(),

@@ -1,5 +1,6 @@
 #include "cuda_runtime.h"
 
+#include <chrono>
 #include <cstdlib>
 #include <vector>
 
@@ -10,6 +11,10 @@ struct EmulatedGraph {
 
 struct EmulatedStream {
   EmulatedGraph* captured = nullptr;
+};
+
+struct EmulatedEvent {
+  std::chrono::steady_clock::time_point at;
 };
 
 namespace {
@@ -130,5 +135,27 @@ cudaError_t cudaGraphDestroy(cudaGraph_t graph) {
 
 cudaError_t cudaGraphExecDestroy(cudaGraphExec_t executable) {
   delete executable;
+  return cudaSuccess;
+}
+
+cudaError_t cudaEventCreate(cudaEvent_t* event) {
+  *event = new EmulatedEvent;
+  return cudaSuccess;
+}
+
+cudaError_t cudaEventDestroy(cudaEvent_t event) {
+  delete event;
+  return cudaSuccess;
+}
+
+cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
+  gossamer::emulated::enqueue(stream, [=] { event->at = std::chrono::steady_clock::now(); });
+  return cudaSuccess;
+}
+
+cudaError_t cudaEventSynchronize(cudaEvent_t) { return unless_captured(); }
+
+cudaError_t cudaEventElapsedTime(float* ms, cudaEvent_t before, cudaEvent_t after) {
+  *ms = std::chrono::duration<float, std::milli>(after->at - before->at).count();
   return cudaSuccess;
 }

@@ -26,6 +26,8 @@ struct EmulatedGraph;
 using cudaStream_t = EmulatedStream*;
 using cudaGraph_t = EmulatedGraph*;
 using cudaGraphExec_t = EmulatedGraph*;
+struct EmulatedEvent;
+using cudaEvent_t = EmulatedEvent*;
 
 const char* cudaGetErrorString(cudaError_t error);
 cudaError_t cudaGetLastError();
@@ -46,6 +48,11 @@ cudaError_t cudaGraphInstantiate(cudaGraphExec_t* executable, cudaGraph_t graph,
 cudaError_t cudaGraphLaunch(cudaGraphExec_t executable, cudaStream_t stream);
 cudaError_t cudaGraphDestroy(cudaGraph_t graph);
 cudaError_t cudaGraphExecDestroy(cudaGraphExec_t executable);
+cudaError_t cudaEventCreate(cudaEvent_t* event);
+cudaError_t cudaEventDestroy(cudaEvent_t event);
+cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream);
+cudaError_t cudaEventSynchronize(cudaEvent_t event);
+cudaError_t cudaEventElapsedTime(float* ms, cudaEvent_t before, cudaEvent_t after);
 
 // Device side.
 inline void __syncthreads() { gossamer::emulated::wait_for_block(); }
