@@ -1,6 +1,6 @@
 // onebit_scaled's decoder on the device. Where a bucket's modes and body start depends on all before it, so
-// that one warp reads the modes in order, 32 buckets at a step where each is one leaf; then every bucket has
-// a warp of its own.
+// that one warp reads the modes in order, up to 1024 buckets at a step where each is one leaf; then every
+// bucket has a warp of its own.
 #include "host_codec.h"
 #include "scaled.h"
 #include "segments.cuh"
@@ -79,29 +79,19 @@ __device__ bool skip_bucket(Span modes, Span body, Part bucket, Extent& start) {
   return true;
 }
 
-/// Bits of the modes, 1024 at a time held by a warp.
-class ModeWindow {
- public:
-  __device__ explicit ModeWindow(Span modes) : modes_(modes) { fill(0); }
-  /// The 32 from `bit` on, in all lanes.
-  __device__ std::uint32_t at(std::size_t bit) {
-    if (bit / 32 < first_ || bit / 32 + 1 >= first_ + kWarp) fill(bit / 32);
-    const auto lane = static_cast<int>(bit / 32 - first_);
-    const std::uint32_t low = __shfl_sync(kAllLanes, word_, lane),
-                        high = __shfl_sync(kAllLanes, word_, lane + 1);
-    return __funnelshift_r(low, high, static_cast<unsigned>(bit % 32));
-  }
-
- private:
-  __device__ void fill(std::size_t word) {
-    first_ = word;
-    const std::size_t at = 4 * (word + lane_of_warp());
-    word_ = at < modes_.bytes ? get_word(modes_.at + at, modes_.bytes - at) : 0;
-  }
-  Span modes_;
-  std::size_t first_ = 0;
-  std::uint32_t word_ = 0;
-};
+/// How many of the 1024 bits from `bit` on are 0 before the first 1, the same in all lanes; past the end all
+/// are.
+__device__ std::size_t zeros_from(Span modes, std::size_t bit) {
+  const std::size_t at = bit / 8 + 4 * lane_of_warp();
+  const std::uint32_t low = at < modes.bytes ? get_word(modes.at + at, modes.bytes - at) : 0;
+  const std::uint32_t high = at + 4 < modes.bytes ? get_word(modes.at + at + 4, modes.bytes - at - 4) : 0;
+  const std::uint32_t word = __funnelshift_r(low, high, static_cast<unsigned>(bit % 8));
+  const unsigned with_ones = __ballot_sync(kAllLanes, word != 0);
+  const int first = __ffs(static_cast<int>(with_ones)) - 1;
+  const auto found = static_cast<int>(__shfl_sync(kAllLanes, word, first < 0 ? 0 : first));
+  if (first < 0) return std::size_t{kWarp} * kWarp;
+  return std::size_t{kWarp} * static_cast<unsigned>(first) + static_cast<unsigned>(__ffs(found) - 1);
+}
 
 /// One warp: the start of every bucket.
 __global__ void find_starts_kernel(const std::byte* payload, std::size_t bytes, std::size_t front,
@@ -110,15 +100,12 @@ __global__ void find_starts_kernel(const std::byte* payload, std::size_t bytes, 
   Span modes, body;
   if (!read_plan(payload, bytes, front, modes, body)) return refuse_payload(result, DeviceError::size);
   const std::size_t buckets = ceil_divide(n, bucket), whole = n / bucket, leaf = 4 + bucket / 8;
-  ModeWindow window(modes);
   Extent at{};
   for (std::size_t b = 0; b < buckets;) {
-    const std::uint32_t bits = window.at(at.bits);
-    std::size_t run = bits == 0 ? kWarp : static_cast<std::size_t>(__ffs(static_cast<int>(bits)) - 1);
-    run = least(run, whole - least(b, whole));
+    const std::size_t run = least(zeros_from(modes, at.bits), whole - least(b, whole));
     if (run > 0) {
-      if (lane_of_warp() < run)
-        starts[b + lane_of_warp()] = {at.bits + lane_of_warp(), at.bytes + lane_of_warp() * leaf};
+      for (std::size_t k = lane_of_warp(); k < run; k += kWarp)
+        starts[b + k] = {at.bits + k, at.bytes + k * leaf};
       at += {run, run * leaf};
       b += run;
     } else {
