@@ -3,25 +3,16 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
-#include <limits>
 #include <numeric>
 
 #include "feedback_state.h"
 #include "fields.h"
+#include "level_formulas.h"
 
 namespace gossamer::compress {
 namespace {
 
 constexpr std::size_t kGroup = EntryBits::kGroup;
-
-/// Rounded up, so that no entry exceeds it; Inf where it is beyond float's range.
-float l2_norm(double squares) {
-  const double norm = std::sqrt(squares);
-  if (norm > static_cast<double>(std::numeric_limits<float>::max()))
-    return std::numeric_limits<float>::infinity();
-  const auto rounded = static_cast<float>(norm);
-  return rounded < norm ? std::nextafter(rounded, std::numeric_limits<float>::infinity()) : rounded;
-}
 
 /// The part of a payload behind its header, for n entries: where what stands.
 struct Layout {
@@ -185,7 +176,7 @@ class LevelEncoder {
   void write_scales(std::size_t b, std::size_t from, std::size_t to, const Measured& found) {
     float scale[2] = {found.largest, found.high};
     if (rule_.measure == Measure::range) scale[0] = found.low;
-    if (rule_.measure == Measure::squares) scale[0] = l2_norm(found.squares);
+    if (rule_.measure == Measure::squares) scale[0] = plain::rounded_up(std::sqrt(found.squares));
     if (!std::isfinite(scale[0])) {
       throw EncodeError("cannot encode: the l2 norm of entries " + std::to_string(from) + " to " +
                         std::to_string(to - 1) + " is beyond float's range; use norm=max or clip");
