@@ -98,6 +98,8 @@ std::size_t read_bucket(Reader& in);
 float largest_magnitude(std::span<const float> x);
 /// First index of NaN or Inf in x, or x.size().
 std::size_t first_not_finite(std::span<const float> x);
+/// Throws EncodeError for entry i of n, which is not finite.
+[[noreturn]] void refuse(std::size_t i, std::size_t n, float found);
 /// Throws EncodeError naming the first NaN or Inf.
 void require_finite(std::span<const float> x);
 /// Throws EncodeError where out is shorter than needed.

@@ -7,6 +7,7 @@
 #include <stdexcept>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <vector>
 
 #include "gossamer/compress/threads.h"
@@ -39,6 +40,14 @@ class Workspace {
   std::span<float> floats(std::size_t n) { return grow(floats_, n); }
   std::span<float> more_floats(std::size_t n) { return grow(more_floats_, n); }
   std::span<std::uint32_t> words(std::size_t n) { return grow(words_, n); }
+  /// n values of one plain type, all zero.
+  template <class T>
+  std::span<T> records(std::size_t n) {
+    static_assert(std::is_trivially_copyable_v<T> && alignof(T) <= alignof(std::max_align_t));
+    T* const first = reinterpret_cast<T*>(grow(records_, n * sizeof(T)).data());
+    std::uninitialized_value_construct_n(first, n);
+    return {first, n};
+  }
 
  private:
   template <class T>
@@ -48,13 +57,20 @@ class Workspace {
   }
   std::vector<float> floats_, more_floats_;
   std::vector<std::uint32_t> words_;
+  std::vector<std::byte> records_;
   Threads* threads_;
   std::vector<std::unique_ptr<Workspace>> others_;
+};
+
+/// What the search for the largest entries remembers of one layer from call to call. 0 = nothing.
+struct SelectionState {
+  float threshold = 0;  ///< what every selected entry reached
 };
 
 /// Error feedback of one layer: e in v = g + e; m = C[v]; e ← v − decode(m) (Karimireddy 2019). Empty = zero.
 struct FeedbackState {
   std::vector<float> residual;
+  SelectionState selection{};
 };
 
 /// A codec spec that cannot be used ("qsgd:bits=5"): what was found, what was expected, the nearest right
@@ -96,8 +112,12 @@ class Codec {
   /// Throws EncodeError for NaN or Inf, naming the first index.
   virtual std::size_t encode(std::span<const float> x, RandomKey key, Workspace& workspace,
                              std::span<std::byte> out) const = 0;
+  /// The same, with what selection remembers of this layer (topk:select=reuse); other codecs leave it alone.
+  virtual std::size_t encode_selecting(std::span<const float> x, SelectionState& selection, RandomKey key,
+                                       Workspace& workspace, std::span<std::byte> out) const;
   /// Encodes v = g + e and leaves e = fl(v − decode(payload)) in state, to the bit. On a throw the state
-  /// stands.
+  /// stands; where a sparse codec meets NaN or Inf in a vector of more than kSlice entries, up to the
+  /// rounding of v, which it formed in place.
   virtual std::size_t encode_feedback(std::span<const float> g, FeedbackState& state, RandomKey key,
                                       Workspace& workspace, std::span<std::byte> out) const;
 };

@@ -13,6 +13,7 @@ namespace gossamer::compress {
 struct MomentumState {
   std::vector<float> velocity;  ///< u
   std::vector<float> unsent;    ///< v
+  SelectionState selection{};
 };
 
 /// Deep gradient compression, algorithm 4: u ← m·u + g; v ← v + u; send C[v]; what is sent leaves v, and by
@@ -26,7 +27,7 @@ class MomentumCorrection {
   /// Encodes v + u, and in state leaves v and u zero exactly where an entry was sent, that is where the
   /// decoded value is not 0. What a lossy value form did not say of a sent entry stays in v: v ← v − decoded
   /// there, which is 0 for exact values. A sent value of 0 changes nothing, for nothing came of it. Throws as
-  /// Codec::encode does, with state as it was; each layer needs a state of its own.
+  /// Codec::encode does, with state as Codec::encode_feedback leaves it; each layer needs a state of its own.
   std::size_t encode(const Codec& codec, std::span<const float> g, MomentumState& state, RandomKey key,
                      Workspace& workspace, std::span<std::byte> out) const;
 
