@@ -60,7 +60,7 @@ std::size_t emit_equal(std::span<const float> v, MagnitudeBits magnitude, std::s
                        std::uint32_t first, EntryList& list);
 
 /// Σv, Σ|v|, Σv² in 16 lanes over blocks of 4096, as norms() does. Pieces of 2ʲ blocks combined pairwise give
-/// the sums of the whole. largest: of the magnitudes; kInfinityBits or more where one is not finite.
+/// the sums of the whole. largest: of the magnitudes. v is finite.
 struct MomentSums {
   float sum, l1, l2_squared;
   MagnitudeBits largest;

@@ -115,19 +115,13 @@ void Scan::work_on(std::size_t index, std::size_t thread, MagnitudeBits threshol
   Piece& piece = records_[index].piece;
   piece.thread = thread;
   piece.begin = list.size;
-  const bool reads_once = sums && part.sum == nullptr;
-  const Emitted emitted = reads_once
-                              ? Emitted{0, count}
-                              : emit_reaching(part, threshold, static_cast<std::uint32_t>(start), list);
+  const Emitted emitted = emit_reaching(part, threshold, static_cast<std::uint32_t>(start), list);
   piece.end = list.size;
   piece.count = emitted.count;
   piece.formed = emitted.formed;
   if (emitted.formed < count) throw NotFinite{};
-  if (!sums) return;
-  piece.sums = moment_sums({part.sum == nullptr ? part.g.data() : part.sum, count});
-  if (piece.sums.largest < kInfinityBits) return;
-  piece.formed = 0;
-  throw NotFinite{};
+  // From the cache by now.
+  if (sums) piece.sums = moment_sums({part.sum == nullptr ? part.g.data() : part.sum, count});
 }
 
 std::size_t Scan::run(MagnitudeBits threshold, bool sums) {
@@ -150,7 +144,7 @@ std::size_t Scan::run(MagnitudeBits threshold, bool sums) {
   if (source_.sum != nullptr) source_ = {.g = {source_.sum, size()}};
   std::size_t count = 0;
   for (const Record& record : records_.first(pieces_)) count += record.piece.count;
-  complete_ = !sums && count <= room_;
+  complete_ = count <= room_;
   floor_ = threshold;
   if (complete_) join(count);
   return count;
@@ -205,8 +199,8 @@ std::size_t Scan::count(MagnitudeBits threshold) {
                                                 [&](float v) { return magnitude_bits(v) >= threshold; }));
 }
 
-Moments Scan::moments() {
-  (void)run(kInfinityBits, true);
+Moments Scan::moments(MagnitudeBits threshold) {
+  (void)run(threshold, true);
   plain::MomentTree tree;
   for (const Record& record : records_.first(pieces_)) tree.add(record.piece.sums);
   const MomentSums sums = tree.total();

@@ -37,8 +37,9 @@ class Scan {
   std::size_t count(MagnitudeBits threshold);
   /// True where the list holds every entry that reaches threshold.
   bool lists(MagnitudeBits threshold) const { return complete_ && threshold >= floor_; }
-  /// Means of v, in floats by 16 lanes where no square leaves their range, otherwise in double.
-  Moments moments();
+  /// Means of v, in floats by 16 lanes where no square leaves their range, otherwise in double; in the same
+  /// pass lists what reaches threshold.
+  Moments moments(MagnitudeBits threshold);
 
   /// A threshold that about `wanted` ≥ 1 entries reach, and with `surely` at least about as many; from about
   /// 24·weight entries of that size in a sample that `draw` places. 0 where the sample is too small.

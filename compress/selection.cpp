@@ -65,16 +65,18 @@ class Search {
 
  private:
   enum class Verdict { few, fits, many };
-  /// Counts what reaches t, which is brought between low_ and high_ where it is outside.
+  /// Counts what reaches t, unless low_ or high_ tell.
   Verdict judge(Bits t);
+  /// Takes the moments, and lists somewhat more than 1.5k entries on the way, so that most thresholds can be
+  /// judged without another pass.
+  Moments survey();
   /// Binary search by value between low, which at least k reach, and high, which fewer than k do.
   void halve(double low, double high);
   /// Lists what is largest, at least k entries, or leaves low_ next to high_: then those that equal low_ are
   /// too many to list.
   void narrow();
 
-  /// A search that takes longer is not worth it: narrow() takes about two passes.
-  static constexpr int kSteps = 8;
+  static constexpr int kSteps = 24;
   Scan& scan_;
   std::size_t k_, most_;
   std::uint64_t draw_;
@@ -83,8 +85,8 @@ class Search {
 };
 
 Search::Verdict Search::judge(Bits t) {
-  if (high_ - low_ <= 1) return Verdict::few;
-  t = std::clamp(t, low_ + 1, high_ - 1);
+  if (t >= high_) return Verdict::few;
+  if (t <= low_) return Verdict::many;
   const std::size_t count = scan_.count(t);
   if (count < k_) {
     high_ = t;
@@ -95,12 +97,20 @@ Search::Verdict Search::judge(Bits t) {
   return fits_ ? Verdict::fits : Verdict::many;
 }
 
+Moments Search::survey() {
+  const Bits guess = scan_.sampled_threshold(1.9 * static_cast<double>(k_), false, 1, draw_);
+  const Bits t = std::clamp(guess, Bits{1}, kInfinityBits - 1);
+  const Moments m = scan_.moments(t);
+  if (scan_.lists(t)) (scan_.count(t) < k_ ? high_ : low_) = t;
+  return m;
+}
+
 void Search::halve(double low, double high) {
   for (int step = 0; step < kSteps; ++step) {
     const double middle = low + (high - low) / 2;
     const Bits t = bits_of(middle);
     // Between neighbouring floats there is nothing left to try: entries are equal.
-    if (t <= low_ || t >= high_) return;
+    if (t == 0 || t <= bits_of(low) || t >= bits_of(high)) return;
     switch (judge(t)) {
       case Verdict::fits:
         return;
@@ -121,7 +131,7 @@ void Search::sampled() {
 }
 
 void Search::trimmed() {
-  const Moments m = scan_.moments();
+  const Moments m = survey();
   const double mean = m.mean_magnitude, span = m.largest - mean;
   for (double r = 0.5; r > 0.01; r /= 2) {
     if (judge(bits_of(mean + r * span)) != Verdict::few) return;
@@ -130,7 +140,7 @@ void Search::trimmed() {
 }
 
 void Search::bisect() {
-  const Moments m = scan_.moments();
+  const Moments m = survey();
   switch (judge(bits_of(m.mean_magnitude))) {
     case Verdict::fits:
       return;
@@ -142,7 +152,7 @@ void Search::bisect() {
 }
 
 void Search::ldte_bs() {
-  const Moments m = scan_.moments();
+  const Moments m = survey();
   const double variance = std::max(0.0, m.mean_square - m.mean * m.mean);
   const double b = std::sqrt(variance / 2);
   if (!(b > 0)) return;  // all entries equal
@@ -180,7 +190,7 @@ void Search::narrow() {
     const Bits t = attempt < kDraws ? scan_.sampled_threshold(static_cast<double>(k_), true, weight,
                                                               draw_ + (std::uint64_t{1} << (40 + attempt)))
                                     : low_ + (high_ - low_) / 2;
-    const bool many = judge(t) == Verdict::many && !scan_.lists(low_);
+    const bool many = judge(std::clamp(t, low_ + 1, high_ - 1)) == Verdict::many && !scan_.lists(low_);
     // What was drawn may be a magnitude that many share.
     if (many && high_ - low_ > 1) (void)judge(low_ + 1);
   }
