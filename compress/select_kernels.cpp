@@ -3,6 +3,7 @@
 #include "select_kernels.h"
 
 #include <algorithm>
+#include <cstring>
 
 #include "select_kernels_inline.h"
 
@@ -23,7 +24,6 @@ namespace {
 namespace hn = hwy::HWY_NAMESPACE;
 using Tag = hn::CappedTag<float, plain::kLanes>;
 using IntTag = hn::RebindToSigned<Tag>;
-using IndexTag = hn::RebindToUnsigned<Tag>;
 using Vector = hn::Vec<Tag>;
 using IntVector = hn::Vec<IntTag>;
 constexpr std::size_t kWidth = hn::MaxLanes(Tag());
@@ -83,28 +83,37 @@ struct Accelerated {
 };
 
 #if HWY_TARGET != HWY_SCALAR
-/// Appends the lanes of v that are set in mask; one whole vector is written, of which those count.
-HWY_INLINE void Append(Vector v, hn::Mask<IntTag> mask, std::uint32_t index, EntryList& list) {
-  const IndexTag tag;
-  const auto indices = hn::Iota(tag, index);
-  hn::StoreU(hn::Compress(indices, hn::RebindMask(tag, mask)), tag, list.indices + list.size);
-  hn::StoreU(hn::Compress(v, hn::RebindMask(Tag(), mask)), Tag(), list.values + list.size);
-  list.size += hn::CountTrue(IntTag(), mask);
+/// Bit j of the result is lane j of mask.
+HWY_INLINE std::uint64_t Bits(hn::Mask<IntTag> mask) {
+  std::uint8_t bytes[8] = {};
+  hn::StoreMaskBits(IntTag(), mask, bytes);
+  std::uint64_t bits;
+  std::memcpy(&bits, bytes, sizeof bits);
+  return bits;
+}
+
+/// Appends the entries of a group whose bit is set, where there is room for a group; returns how many they
+/// are.
+HWY_INLINE std::size_t Append(const float* group, std::uint64_t bits, std::uint32_t first, EntryList& list) {
+  const auto count = static_cast<std::size_t>(std::popcount(bits));
+  if (!plain::has_room(list)) return count;
+  std::uint32_t* HWY_RESTRICT indices = list.indices + list.size;
+  float* HWY_RESTRICT values = list.values + list.size;
+  for (; bits != 0; bits &= bits - 1) {
+    const auto at = static_cast<std::uint32_t>(std::countr_zero(bits));
+    *indices++ = first + at;
+    *values++ = group[at];
+  }
+  list.size += count;
+  return count;
 }
 
 /// The rare part of a pass: counts and lists what is larger than `below`.
-HWY_NOINLINE std::size_t ListGroup(const float* v, IntVector below, std::uint32_t first, EntryList& list) {
-  const IntTag tag;
-  const bool stores = plain::has_room(list);
-  std::size_t count = 0;
-  for (std::size_t k = 0; k < kGroup; k += kWidth) {
-    const Vector x = hn::LoadU(Tag(), v + k);
-    const auto mask = hn::Gt(Magnitude(x), below);
-    if (hn::AllFalse(tag, mask)) continue;
-    count += hn::CountTrue(tag, mask);
-    if (stores) Append(x, mask, first + static_cast<std::uint32_t>(k), list);
-  }
-  return count;
+HWY_INLINE std::size_t ListGroup(const float* group, IntVector below, std::uint32_t first, EntryList& list) {
+  std::uint64_t bits = 0;
+  for (std::size_t k = 0; k < kGroup; k += kWidth)
+    bits |= Bits(hn::Gt(Magnitude(hn::LoadU(Tag(), group + k)), below)) << k;
+  return Append(group, bits, first, list);
 }
 #endif
 
@@ -155,14 +164,10 @@ std::size_t EmitEqual(const float* v, std::size_t n, MagnitudeBits magnitude, st
   const IntTag tag;
   const IntVector wanted = hn::Set(tag, static_cast<std::int32_t>(magnitude));
   for (; i + kGroup <= n && count < enough; i += kGroup) {
-    const bool stores = plain::has_room(list);
-    for (std::size_t k = 0; k < kGroup; k += kWidth) {
-      const Vector x = hn::LoadU(Tag(), v + i + k);
-      const auto mask = hn::Eq(Magnitude(x), wanted);
-      if (hn::AllFalse(tag, mask)) continue;
-      count += hn::CountTrue(tag, mask);
-      if (stores) Append(x, mask, first + static_cast<std::uint32_t>(i + k), list);
-    }
+    std::uint64_t bits = 0;
+    for (std::size_t k = 0; k < kGroup; k += kWidth)
+      bits |= Bits(hn::Eq(Magnitude(hn::LoadU(Tag(), v + i + k)), wanted)) << k;
+    if (bits != 0) count += Append(v + i, bits, first + static_cast<std::uint32_t>(i), list);
   }
 #endif
   return plain::emit_equal_from({v, n}, i, count, magnitude, enough, first, list);
@@ -187,7 +192,8 @@ void SumBlocks(const float* HWY_RESTRICT x, plain::MomentTree& tree) {
   }
   for (std::size_t b = 0; b < kBlocks; ++b) {
     plain::MomentLanes lanes;
-    hn::StoreU(hn::BitCast(IndexTag(), largest), IndexTag(), lanes.largest.data());
+    const hn::RebindToUnsigned<Tag> words;
+    hn::StoreU(hn::BitCast(words, largest), words, lanes.largest.data());
     for (std::size_t p = 0; p < kParts; ++p) {
       hn::StoreU(sum[b * kParts + p], tag, lanes.sum.data() + p * kWidth);
       hn::StoreU(l1[b * kParts + p], tag, lanes.l1.data() + p * kWidth);

@@ -71,8 +71,9 @@ MagnitudeBits nth_magnitude(std::span<const float> v, std::size_t rank, EntryLis
     for (const float x : v) {
       const MagnitudeBits m = magnitude_bits(x);
       all[between] = m;
-      larger += m > high ? 1 : 0;
-      between += m <= high && m >= low ? 1 : 0;
+      // No branch: which it is cannot be foreseen.
+      larger += static_cast<std::size_t>(m > high);
+      between += static_cast<std::size_t>(m <= high) & static_cast<std::size_t>(m >= low);
     }
     if (larger < rank && rank <= larger + between) return nth_largest(all.first(between), rank - larger);
   }
@@ -125,6 +126,7 @@ void Scan::work_on(std::size_t index, std::size_t thread, MagnitudeBits threshol
 }
 
 std::size_t Scan::run(MagnitudeBits threshold, bool sums) {
+  ++passes_;
   Threads* const team = workspace_.threads();
   const std::size_t threads = team == nullptr ? 1 : team->count();
   if (source_.sum != nullptr && pieces_ == 1) refuse_slice();
@@ -218,7 +220,7 @@ MagnitudeBits Scan::sampled_threshold(double wanted, bool surely, double weight,
   // Runs of one cache line each, one from every equal part of the vector.
   constexpr std::size_t kRun = 16;
   const auto n = static_cast<double>(size());
-  const double entries = std::min(std::max(24 * weight * n / wanted, 2048.0), n / 4);
+  const double entries = std::min(std::max(12 * weight * n / wanted, 2048.0), n / 4);
   const std::size_t runs = static_cast<std::size_t>(entries) / kRun, lines = size() / kRun;
   if (runs < 8) return 0;
   const std::size_t sample = runs * kRun;

@@ -35,6 +35,8 @@ class Scan {
   std::span<const float> vector() const { return source_.g; }
   /// How many entries reach threshold; reads the vector again only where the list does not tell.
   std::size_t count(MagnitudeBits threshold);
+  /// How often the vector was read.
+  int passes() const { return passes_; }
   /// True where the list holds every entry that reaches threshold.
   bool lists(MagnitudeBits threshold) const { return complete_ && threshold >= floor_; }
   /// Means of v, in floats by 16 lanes where no square leaves their range, otherwise in double; in the same
@@ -42,7 +44,7 @@ class Scan {
   Moments moments(MagnitudeBits threshold);
 
   /// A threshold that about `wanted` ≥ 1 entries reach, and with `surely` at least about as many; from about
-  /// 24·weight entries of that size in a sample that `draw` places. 0 where the sample is too small.
+  /// 12·weight entries of that size in a sample that `draw` places. 0 where the sample is too small.
   MagnitudeBits sampled_threshold(double wanted, bool surely, double weight, std::uint64_t draw);
   /// The cut that keeps the k largest of those listed, which are at least k.
   Cut cut_in_list(std::size_t k);
@@ -82,6 +84,7 @@ class Scan {
   EntryList list_;
   MagnitudeBits floor_ = 0;
   bool complete_ = false;
+  int passes_ = 0;
 };
 
 }  // namespace gossamer::compress

@@ -76,7 +76,8 @@ class Search {
   /// too many to list.
   void narrow();
 
-  static constexpr int kSteps = 24;
+  /// A search that goes on for longer is not worth it: narrow() takes about two passes.
+  static constexpr int kSteps = 24, kPasses = 4;
   Scan& scan_;
   std::size_t k_, most_;
   std::uint64_t draw_;
@@ -98,7 +99,7 @@ Search::Verdict Search::judge(Bits t) {
 }
 
 Moments Search::survey() {
-  const Bits guess = scan_.sampled_threshold(1.9 * static_cast<double>(k_), false, 1, draw_);
+  const Bits guess = scan_.sampled_threshold(1.9 * static_cast<double>(k_), false, 2, draw_);
   const Bits t = std::clamp(guess, Bits{1}, kInfinityBits - 1);
   const Moments m = scan_.moments(t);
   if (scan_.lists(t)) (scan_.count(t) < k_ ? high_ : low_) = t;
@@ -106,7 +107,7 @@ Moments Search::survey() {
 }
 
 void Search::halve(double low, double high) {
-  for (int step = 0; step < kSteps; ++step) {
+  for (int step = 0; step < kSteps && scan_.passes() < kPasses; ++step) {
     const double middle = low + (high - low) / 2;
     const Bits t = bits_of(middle);
     // Between neighbouring floats there is nothing left to try: entries are equal.
@@ -125,7 +126,7 @@ void Search::halve(double low, double high) {
 }
 
 void Search::sampled() {
-  const Bits t = scan_.sampled_threshold(1.22 * static_cast<double>(k_), false, 2, draw_);
+  const Bits t = scan_.sampled_threshold(1.22 * static_cast<double>(k_), false, 4, draw_);
   if (t == 0 || judge(t) != Verdict::many || !scan_.lists(low_)) return;
   (void)judge(scan_.cut_in_list(k_ + k_ / 4).threshold);
 }
