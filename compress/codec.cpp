@@ -5,6 +5,7 @@
 #include <string>
 
 #include "codecs.h"
+#include "feedback_state.h"
 #include "parameters.h"
 #include "wire.h"
 
@@ -109,24 +110,28 @@ std::size_t Codec::encode_selecting(std::span<const float> x, SelectionState&, R
 std::size_t Codec::encode_feedback(std::span<const float> g, FeedbackState& state, RandomKey key,
                                    Workspace& workspace, std::span<std::byte> out) const {
   const std::size_t n = g.size();
-  if (!state.residual.empty() && state.residual.size() != n) {
-    throw EncodeError("cannot encode: the residual has " + std::to_string(state.residual.size()) +
-                      " entries, the vector " + std::to_string(n) +
-                      "; each layer needs a feedback state of its own");
-  }
+  require_size(state, n);
+  state.materialise();
   // encode may use every scratch array but floats(), which holds v from here on.
   const std::span<float> v = workspace.floats(n);
-  if (state.residual.empty()) {
-    std::copy(g.begin(), g.end(), v.begin());
-  } else {
-    for (std::size_t i = 0; i < n; ++i) v[i] = g[i] + state.residual[i];
-  }
+  const bool first = state.residual.empty();
+  const std::size_t slices = wire::ceil_div(n, kSlice);
+  for_each_piece(workspace.threads(), slices, [&](std::size_t piece, std::size_t) {
+    const std::size_t end = std::min((piece + 1) * kSlice, n);
+    if (first) {
+      std::copy(g.data() + piece * kSlice, g.data() + end, v.data() + piece * kSlice);
+    } else {
+      for (std::size_t i = piece * kSlice; i < end; ++i) v[i] = g[i] + state.residual[i];
+    }
+  });
   const std::size_t bytes = encode(v, key, workspace, out);
-  const std::span<float> decoded = workspace.more_floats(n);
-  std::fill(decoded.begin(), decoded.end(), 0.0f);
-  decode_add(out.first(bytes), 1.0f, decoded);
   state.residual.resize(n);
-  for (std::size_t i = 0; i < n; ++i) state.residual[i] = v[i] - decoded[i];
+  for_each_piece(workspace.threads(), slices, [&](std::size_t piece, std::size_t) {
+    const std::size_t end = std::min((piece + 1) * kSlice, n);
+    std::copy(v.data() + piece * kSlice, v.data() + end, state.residual.data() + piece * kSlice);
+  });
+  // v + −1·m is v − m to the bit.
+  decode_add(out.first(bytes), -1.0f, state.residual, workspace.threads());
   return bytes;
 }
 

@@ -3,50 +3,43 @@
 #include <algorithm>
 #include <cstring>
 
+#include "level_kernels.h"
 #include "wire.h"
 
 namespace gossamer::compress {
-namespace {
-
-constexpr std::size_t kGroup = EntryBits::kGroup;
-
-}  // namespace
 
 void pack_fields(std::size_t bits, Fields& fields, std::size_t count, std::byte* out) {
-  const std::size_t per_byte = 8 / bits;
-  const std::size_t bytes = wire::ceil_div(count, per_byte);
-  std::fill(fields.begin() + static_cast<std::ptrdiff_t>(count), fields.end(), std::uint8_t{0});
-  std::array<std::uint8_t, kGroup> packed;
+  constexpr std::size_t kGroup = EntryBits::kGroup;
+  if (count < kGroup)
+    std::fill(fields.begin() + static_cast<std::ptrdiff_t>(count), fields.end(), std::uint8_t{0});
   if (bits == 8) {
-    packed = fields;
-  } else if (bits == 4) {
-    for (std::size_t i = 0; i < kGroup / 2; ++i) {
-      packed[i] = static_cast<std::uint8_t>(fields[2 * i] | fields[2 * i + 1] << 4);
-    }
-  } else {
-    for (std::size_t i = 0; i < kGroup / 4; ++i) {
-      packed[i] = static_cast<std::uint8_t>(fields[4 * i] | fields[4 * i + 1] << 2 | fields[4 * i + 2] << 4 |
-                                            fields[4 * i + 3] << 6);
-    }
+    std::memcpy(out, fields.data(), count);
+    return;
   }
-  std::memcpy(out, packed.data(), bytes);
+  Fields twos, last;
+  auto* const to = count == kGroup ? reinterpret_cast<std::uint8_t*>(out) : last.data();
+  if (bits == 4) pack_pairs(4, fields.data(), kGroup, to);
+  if (bits == 2) {
+    pack_pairs(2, fields.data(), kGroup, twos.data());
+    pack_pairs(4, twos.data(), kGroup / 2, to);
+  }
+  if (count < kGroup) std::memcpy(out, last.data(), wire::ceil_div(count, 8 / bits));
 }
 
 void unpack_fields(std::size_t bits, const std::byte* in, std::size_t count, Fields& fields) {
-  std::array<std::uint8_t, kGroup> packed{};
-  std::memcpy(packed.data(), in, wire::ceil_div(count, 8 / bits));
-  if (bits == 8) {
-    fields = packed;
-  } else if (bits == 4) {
-    for (std::size_t i = 0; i < kGroup / 2; ++i) {
-      fields[2 * i] = packed[i] & 0xfu;
-      fields[2 * i + 1] = static_cast<std::uint8_t>(packed[i] >> 4);
-    }
-  } else {
-    for (std::size_t i = 0; i < kGroup / 4; ++i) {
-      for (std::size_t k = 0; k < 4; ++k) fields[4 * i + k] = (packed[i] >> (2 * k)) & 0x3u;
-    }
+  constexpr std::size_t kGroup = EntryBits::kGroup;
+  Fields padded, twos;
+  const auto* from = reinterpret_cast<const std::uint8_t*>(in);
+  if (count < kGroup) {
+    padded.fill(0);
+    std::memcpy(padded.data(), in, wire::ceil_div(count, 8 / bits));
+    from = padded.data();
   }
+  if (bits == 8) std::memcpy(fields.data(), from, kGroup);
+  if (bits == 4) unpack_pairs(4, from, kGroup, fields.data());
+  if (bits != 2) return;
+  unpack_pairs(4, from, kGroup / 2, twos.data());
+  unpack_pairs(2, twos.data(), kGroup, fields.data());
 }
 
 }  // namespace gossamer::compress

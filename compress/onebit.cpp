@@ -1,22 +1,20 @@
-#include <algorithm>
 #include <cmath>
+#include <cstring>
 
 #include "codecs.h"
-#include "gossamer/compress/kernels.h"
+#include "sign_buckets.h"
 
 namespace gossamer::compress {
 namespace {
 
-/// ‖x‖₁/d, summed in float where that neither overflows nor loses entries, else in double; throws for NaN and
-/// Inf.
-float mean_magnitude(std::span<const float> bucket, std::span<const float> whole) {
-  double l1 = norms(bucket).l1;
-  if (!std::isfinite(l1)) {
-    wire::require_finite(whole);
+/// ‖v‖₁/d from the sum in float, or where that overflows in double.
+float mean_magnitude(float sum, std::span<const float> v) {
+  double l1 = sum;
+  if (!std::isfinite(sum)) {
     l1 = 0;
-    for (const float v : bucket) l1 += std::fabs(static_cast<double>(v));
+    for (const float x : v) l1 += std::fabs(static_cast<double>(x));
   }
-  return static_cast<float>(l1 / static_cast<double>(bucket.size()));
+  return static_cast<float>(l1 / static_cast<double>(v.size()));
 }
 
 /// Per bucket C[v] = (‖v‖₁/d)·sign(v), sign(0) = +1 (Seide et al. 2014, "1-bit stochastic gradient descent";
@@ -35,20 +33,36 @@ class OneBit final : public Codec {
            wire::ceil_div(n, 8);
   }
 
-  std::size_t encode(std::span<const float> x, RandomKey, Workspace&,
+  std::size_t encode(std::span<const float> x, RandomKey, Workspace& workspace,
                      std::span<std::byte> out) const override {
-    wire::require_room(out, max_bytes(x.size()));
-    wire::Writer writer(out);
-    writer.header(wire::CodecId::onebit, x.size());
-    writer.varint(bucket_);
-    for (std::size_t i = 0; i < x.size(); i += bucket_) {
-      writer.f32(mean_magnitude(x.subspan(i, std::min(bucket_, x.size() - i)), x));
-    }
-    wire::write_signs(writer, x);
-    return writer.size();
+    return write(x, nullptr, workspace.threads(), out);
+  }
+  std::size_t encode_feedback(std::span<const float> g, FeedbackState& state, RandomKey, Workspace& workspace,
+                              std::span<std::byte> out) const override {
+    return write(g, &state, workspace.threads(), out);
   }
 
  private:
+  std::size_t write(std::span<const float> g, FeedbackState* state, Threads* threads,
+                    std::span<std::byte> out) const {
+    const std::size_t n = g.size();
+    wire::require_room(out, max_bytes(n));
+    SignInput input(g, state, bucket_);
+    wire::Writer writer(out);
+    writer.header(wire::CodecId::onebit, n);
+    writer.varint(bucket_);
+    std::byte* const scales = writer.skip(wire::ceil_div(n, bucket_) * sizeof(float));
+    std::byte* const signs = writer.skip(wire::ceil_div(n, 8));
+    const auto value = [&](std::size_t b, BucketSums sums, std::span<const float> v, auto) {
+      if (!std::isfinite(sums.first)) input.require_finite(b * bucket_, v.size());
+      const float scale = mean_magnitude(sums.first, v);
+      std::memcpy(scales + b * sizeof scale, &scale, sizeof scale);
+      return SignPair{scale, -scale};
+    };
+    scan_buckets(Sums::l1, input, bucket_, threads, signs, value);
+    return writer.size();
+  }
+
   std::size_t bucket_;
 };
 
@@ -58,17 +72,16 @@ std::unique_ptr<const Codec> make_onebit(Parameters& parameters) {
   return std::make_unique<OneBit>(bucket_parameter(parameters));
 }
 
-void decode_onebit(wire::Reader& in, float weight, std::span<float> acc, Threads*) {
+void decode_onebit(wire::Reader& in, float weight, std::span<float> acc, Threads* threads) {
   const std::size_t bucket = wire::read_bucket(in);
-  const std::size_t buckets = wire::ceil_div(acc.size(), bucket);
-  in.expect_left(buckets * sizeof(float) + wire::ceil_div(acc.size(), 8));
-  wire::Reader scales(in.take(buckets * sizeof(float)));
-  for (; !acc.empty(); acc = acc.subspan(std::min(bucket, acc.size()))) {
-    const auto part = acc.first(std::min(bucket, acc.size()));
-    const float scale = scales.f32();
+  const std::size_t buckets = wire::ceil_div(acc.size(), bucket), bytes = wire::ceil_div(acc.size(), 8);
+  in.expect_left(buckets * sizeof(float) + bytes);
+  const std::span<const std::byte> scales = in.take(buckets * sizeof(float));
+  add_buckets(in.take(bytes), bucket, acc, threads, [&](std::size_t b) {
+    const float scale = wire::Reader(scales.subspan(b * sizeof(float), sizeof(float))).f32();
     if (std::signbit(scale)) throw PayloadError("payload holds a negative scale");
-    wire::add_packed_signs(in.take(wire::ceil_div(part.size(), 8)), weight * scale, part);
-  }
+    return SignPair{weight * scale, -(weight * scale)};
+  });
 }
 
 }  // namespace gossamer::compress

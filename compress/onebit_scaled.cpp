@@ -1,135 +1,115 @@
 #include <algorithm>
+#include <array>
 #include <cmath>
+#include <cstring>
 
 #include "codecs.h"
 #include "gossamer/compress/kernels.h"
+#include "segments.h"
+#include "sign_buckets.h"
 
-// Payload: header, varint bucket, varint m, m bytes of modes, body.
-//
-// Each bucket is a tree: a segment is one leaf, or is split into two halves, the first half in front. Modes
-// are a prefix code, one per segment in that order, packed from the lowest bit of each byte; the body holds,
-// in the same order, what each leaf needs:
-//
-//   0      signs at scale λ‖v‖₂/√d                fp32 scale, ceil(d/8) bytes of signs
-//   10     signs at scale ‖v‖₁/d (λ = r)          the same
-//   110    d > 16: split.  d ≤ 16: dense          nothing.  d × fp32
-//   1110   d ≤ 16: dense but for its zeros        16 bits, one where an entry follows; those × fp32
-//   111    d > 16: zero,  1111  d ≤ 16: zero      nothing
-//
-// A split puts a multiple of 16 entries into its first half, so that only a bucket's last leaf has signs that
-// do not fill their bytes. Each bucket thus costs one mode bit where the rule holds at once.
+// Payload: header, varint bucket, varint m, m bytes of modes, body; see segments.h.
 namespace gossamer::compress {
 namespace {
 
-constexpr std::size_t kLeaf = 16;  ///< a segment this small is not split
-
-enum class Mode { scaled, mean, split, dense, sparse, zero };
-
-std::size_t first_half(std::size_t d) { return wire::ceil_div(d, 2 * kLeaf) * kLeaf; }
-
-/// Packs modes into scratch words as bytes, lowest bit first.
-class ModeWriter {
- public:
-  explicit ModeWriter(std::span<std::uint32_t> words) : words_(words) {}
-  void put(Mode mode, std::size_t d) {
-    switch (mode) {
-      case Mode::scaled:
-        return bits(0b0, 1);
-      case Mode::mean:
-        return bits(0b01, 2);
-      case Mode::split:
-      case Mode::dense:
-        return bits(0b011, 3);
-      case Mode::sparse:
-        return bits(0b0111, 4);
-      case Mode::zero:
-        return d > kLeaf ? bits(0b111, 3) : bits(0b1111, 4);
-    }
-  }
-  std::size_t bytes() const { return wire::ceil_div(used_, 8); }
-  const void* data() const { return words_.data(); }
-
- private:
-  void bits(std::uint32_t value, std::size_t count) {
-    for (std::size_t i = 0; i < count; ++i, ++used_) {
-      assert(used_ / 32 < words_.size());
-      std::uint32_t& word = words_[used_ / 32];
-      if (used_ % 32 == 0) word = 0;
-      word |= ((value >> i) & 1u) << (used_ % 32);
-    }
-  }
-  std::span<std::uint32_t> words_;
-  std::size_t used_ = 0;
+struct Rule {
+  double lambda;  ///< 0 = auto (λ = r)
+  double bound;
+  std::size_t bucket;
 };
 
-class ModeReader {
+/// Bytes of the body where each of the buckets of n entries is one leaf of signs.
+std::size_t whole_body(std::size_t n, std::size_t bucket) {
+  return wire::ceil_div(n, bucket) * sizeof(float) + wire::ceil_div(n, 8);
+}
+
+/// Encodes a slice of v: its buckets one after the other. The body is laid out as if every bucket were one
+/// leaf, in `near`, where it belongs if that is so in the slices before; from the first bucket on that is
+/// none it goes on in `far`, which has room for any.
+class SliceEncoder {
  public:
-  explicit ModeReader(wire::Reader in) : in_(in) {}
-  Mode next(std::size_t d) {
-    if (!bit()) return Mode::scaled;
-    if (!bit()) return Mode::mean;
-    const bool small = d <= kLeaf;
-    if (!bit()) return small ? Mode::dense : Mode::split;
-    return small && !bit() ? Mode::sparse : Mode::zero;
-  }
-  void finish() const {
-    if (in_.left() != 0 || byte_ != 0) throw PayloadError("payload has modes past its last bucket");
-  }
+  SliceEncoder(SignInput& input, const Rule& rule, std::span<std::byte> near, std::span<std::byte> far,
+               ModeWriter modes)
+      : input_(input),
+        rule_(rule),
+        bound_squared_(rule.bound * rule.bound),
+        near_(near),
+        far_(far),
+        out_(near),
+        modes_(modes) {}
 
- private:
-  bool bit() {
-    if (left_ == 0) {
-      byte_ = in_.u8();
-      left_ = 8;
-    }
-    const bool set = (byte_ & 1u) != 0;
-    byte_ = static_cast<std::uint8_t>(byte_ >> 1);
-    --left_;
-    return set;
+  void encode(std::size_t start, std::size_t n) {
+    const std::size_t run = std::max(kScanned / rule_.bucket, std::size_t{1}) * rule_.bucket;
+    for (std::size_t i = 0; i < n; i += run) scan(start + i, std::min(run, n - i));
   }
-  wire::Reader in_;
-  std::uint8_t byte_ = 0;
-  int left_ = 0;
-};
-
-/// Encodes one vector; lives for one call of encode.
-class SegmentEncoder {
- public:
-  /// lambda 0 = auto (λ = r).
-  SegmentEncoder(std::span<const float> whole, double lambda, double bound, wire::Writer& out,
-                 ModeWriter& modes)
-      : whole_(whole), lambda_(lambda), bound_squared_(bound * bound), out_(out), modes_(modes) {}
-
-  void segment(std::span<const float> v) {
-    const Sums sums = measure(v);
-    if (sums.l1 == 0) return modes_.put(Mode::zero, v.size());
-    const auto d = static_cast<double>(v.size());
-    if (lambda_ > 0) {
-      const auto scale = static_cast<float>(lambda_ * std::sqrt(sums.l2_squared / d));
-      if (holds(v, sums, scale)) return signs(Mode::scaled, scale, v);
-    }
-    const auto mean = static_cast<float>(sums.l1 / d);
-    if (holds(v, sums, mean)) return signs(lambda_ > 0 ? Mode::mean : Mode::scaled, mean, v);
-    if (v.size() <= kLeaf) return values(v);
-    modes_.put(Mode::split, v.size());
-    segment(v.first(first_half(v.size())));
-    segment(v.subspan(first_half(v.size())));
-  }
+  bool is_far() const { return is_far_; }
+  std::size_t bytes() const { return out_.size(); }
+  const ModeWriter& modes() const { return modes_; }
 
  private:
   struct Sums {
     double l1, l2_squared;
     bool rough;  ///< summed in float: right to kRough
   };
+  struct Leaf {
+    Mode mode;
+    float scale;  ///< 0: these entries are no leaf
+  };
   /// Float sums over one bucket are wrong by less than a hundredth of this.
   static constexpr double kRough = 1e-3;
+  /// Entries that are scanned before their buckets are looked at: they stay in the cache, as they may be
+  /// needed again.
+  static constexpr std::size_t kScanned = 4096;
 
-  Sums measure(std::span<const float> v) const {
-    const Norms fast = norms(v);
+  void scan(std::size_t start, std::size_t n) {
+    std::array<BucketSums, kScanned / 32> sums;
+    const std::size_t bucket = rule_.bucket;
+    std::byte* const room = (is_far_ ? far_ : near_).data() + out_.size();
+    input_.scan(compress::Sums::norms, start,
+                {nullptr, n, bucket, sums.data(), room + sizeof(float), sizeof(float) + bucket / 8});
+    bool laid = true;
+    for (std::size_t i = 0; i < n; i += bucket) {
+      const std::size_t d = std::min(bucket, n - i), b = (start + i) / bucket;
+      const std::span<const float> v = input_.v(start + i, d);
+      const auto [l1, l2_squared] = sums[i / bucket];
+      if (!std::isfinite(l1) || !std::isfinite(l2_squared)) input_.require_finite(start + i, d);
+      const Sums measured = measure(v, {l1, l2_squared});
+      const Leaf leaf = leaf_of(v, measured);
+      input_.sent(b, {leaf.scale, -leaf.scale});
+      if (leaf.scale > 0 && laid) {
+        modes_.put(leaf.mode, d);
+        out_.f32(leaf.scale);
+        (void)out_.skip(wire::ceil_div(d, 8));
+        continue;
+      }
+      laid = false;
+      if (!is_far_) go_far();
+      segment(v, measured, leaf);
+    }
+  }
+
+  void go_far() {
+    is_far_ = true;
+    wire::Writer out(far_);
+    out.bytes(near_.data(), out_.size());
+    out_ = out;
+  }
+
+  void segment(std::span<const float> v, const Sums& sums, Leaf leaf) {
+    if (sums.l1 == 0) return modes_.put(Mode::zero, v.size());
+    if (leaf.scale > 0) return signs(leaf, v);
+    if (v.size() <= kLeaf) return values(v);
+    modes_.put(Mode::split, v.size());
+    for (const auto half : {v.first(first_half(v.size())), v.subspan(first_half(v.size()))}) {
+      const Sums measured = measure(half, norms(half));
+      segment(half, measured, leaf_of(half, measured));
+    }
+  }
+
+  static Sums measure(std::span<const float> v, Norms fast) {
     // Within these limits no square overflows, and what underflows is nothing beside the sum.
     if (fast.l2_squared > 1e-25f && fast.l2_squared < 1e35f) return {fast.l1, fast.l2_squared, true};
     if (fast.l1 == 0) return {0, 0, true};
-    wire::require_finite(whole_);
     Sums sums{0, 0, false};
     for (const float x : v) {
       const double a = std::fabs(static_cast<double>(x));
@@ -137,6 +117,18 @@ class SegmentEncoder {
       sums.l2_squared += a * a;
     }
     return sums;
+  }
+
+  Leaf leaf_of(std::span<const float> v, const Sums& sums) const {
+    if (sums.l1 == 0) return {Mode::zero, 0};
+    const auto d = static_cast<double>(v.size());
+    if (rule_.lambda > 0) {
+      const auto scale = static_cast<float>(rule_.lambda * std::sqrt(sums.l2_squared / d));
+      if (holds(v, sums, scale)) return {Mode::scaled, scale};
+    }
+    const auto mean = static_cast<float>(sums.l1 / d);
+    if (holds(v, sums, mean)) return {rule_.lambda > 0 ? Mode::mean : Mode::scaled, mean};
+    return {Mode::split, 0};
   }
 
   /// Whether ‖scale·sign(v) − v‖₂ ≤ ε‖v‖₂ in the numbers that the decoder makes.
@@ -156,9 +148,9 @@ class SegmentEncoder {
     return exact_error <= bound_squared_ * (1 - 1e-12) * exact_norm;
   }
 
-  void signs(Mode mode, float scale, std::span<const float> v) {
-    modes_.put(mode, v.size());
-    out_.f32(scale);
+  void signs(Leaf leaf, std::span<const float> v) {
+    modes_.put(leaf.mode, v.size());
+    out_.f32(leaf.scale);
     wire::write_signs(out_, v);
   }
 
@@ -179,54 +171,129 @@ class SegmentEncoder {
     }
   }
 
-  std::span<const float> whole_;
-  double lambda_, bound_squared_;
-  wire::Writer& out_;
-  ModeWriter& modes_;
+  SignInput& input_;
+  const Rule& rule_;
+  double bound_squared_;
+  std::span<std::byte> near_, far_;
+  wire::Writer out_;
+  ModeWriter modes_;
+  bool is_far_ = false;
 };
 
-class SegmentDecoder {
- public:
-  SegmentDecoder(wire::Reader modes, wire::Reader& body, float weight)
-      : modes_(modes), in_(body), weight_(weight) {}
+/// A tree of m leaves has m − 1 splits: at most 4m + 3(m − 1) bits, m = ceil(d/16).
+std::size_t mode_words(std::size_t n) { return wire::ceil_div(7 * wire::ceil_div(n, kLeaf), 32); }
+std::size_t front_max(std::size_t n) {
+  return wire::kHeaderMax + 2 * wire::kVarintMax + mode_words(n) * sizeof(std::uint32_t);
+}
 
-  void segment(std::span<float> acc) {
-    switch (modes_.next(acc.size())) {
-      case Mode::scaled:
-      case Mode::mean:
-        return signs(acc);
-      case Mode::split:
-        segment(acc.first(first_half(acc.size())));
-        return segment(acc.subspan(first_half(acc.size())));
-      case Mode::dense:
-        return wire::add_f32(in_.take(acc.size_bytes()), weight_, acc);
-      case Mode::sparse:
-        return sparse(acc);
-      case Mode::zero:
-        return;
-    }
+/// One call of encode or encode_feedback. Each slice first goes to a place of its own.
+class Encoding {
+ public:
+  Encoding(const Rule& rule, std::span<const float> g, FeedbackState* state, Workspace& workspace,
+           std::span<std::byte> out)
+      : rule_(rule),
+        n_(g.size()),
+        slice_(wire::slice_of(rule.bucket)),
+        slices_(wire::ceil_div(n_, slice_)),
+        input_(g, state, rule.bucket),
+        state_(state),
+        threads_(workspace.threads()),
+        out_(out) {
+    const std::size_t each = mode_words(slice_);
+    words_ = workspace.words(slices_ * (each + kNoteWords) + mode_words(n_));
+    front_ = front_of(wire::ceil_div(wire::ceil_div(n_, rule.bucket), 8));
   }
-  void finish() const { modes_.finish(); }
+
+  std::size_t run() {
+    for_each_piece(threads_, slices_, [&](std::size_t s, std::size_t) {
+      SliceEncoder encoder(input_, rule_, near(s), far(s), ModeWriter(modes(s)));
+      encoder.encode(s * slice_, entries(s));
+      note(s)[0] = static_cast<std::uint32_t>(encoder.bytes());
+      note(s)[1] = static_cast<std::uint32_t>(encoder.modes().used());
+      note(s)[2] = encoder.is_far() ? 1 : 0;
+    });
+    input_.finish();
+    if (state_ != nullptr) settle();
+    return put_together();
+  }
 
  private:
-  void signs(std::span<float> acc) {
-    const float scale = in_.f32();
-    if (!(scale > 0)) throw PayloadError("payload holds a scale that is not positive");
-    wire::add_packed_signs(in_.take(wire::ceil_div(acc.size(), 8)), weight_ * scale, acc);
+  static constexpr std::size_t kNoteWords = 3;  ///< bytes of the body, bits of modes, 1 where it is far
+
+  std::size_t entries(std::size_t s) const { return std::min(slice_, n_ - s * slice_); }
+  std::span<std::uint32_t> modes(std::size_t s) const {
+    return words_.subspan(s * mode_words(slice_), mode_words(slice_));
+  }
+  std::span<std::uint32_t> note(std::size_t s) const {
+    return words_.subspan(slices_ * mode_words(slice_) + s * kNoteWords, kNoteWords);
+  }
+  std::span<std::byte> near(std::size_t s) const {
+    return out_.subspan(front_ + s * whole_body(slice_, rule_.bucket), whole_body(entries(s), rule_.bucket));
+  }
+  std::span<std::byte> far(std::size_t s) const {
+    const std::size_t start = front_max(n_) + whole_body(n_, rule_.bucket) + s * slice_ * sizeof(float);
+    return out_.subspan(start, entries(s) * sizeof(float) + (s + 1 == slices_ ? 1 : 0));
+  }
+  std::span<std::byte> body(std::size_t s) const {
+    return (note(s)[2] != 0 ? far(s) : near(s)).first(note(s)[0]);
+  }
+  /// Bytes in front of the body.
+  std::size_t front_of(std::size_t mode_bytes) const {
+    std::array<std::byte, wire::kHeaderMax + 2 * wire::kVarintMax> scratch;
+    return write_front(wire::Writer(scratch), mode_bytes) + mode_bytes;
+  }
+  std::size_t write_front(wire::Writer front, std::size_t mode_bytes) const {
+    front.header(wire::CodecId::onebit_scaled, n_);
+    front.varint(rule_.bucket);
+    front.varint(mode_bytes);
+    return front.size();
   }
 
-  void sparse(std::span<float> acc) {
-    std::uint32_t present = in_.u8();
-    present |= static_cast<std::uint32_t>(in_.u8()) << 8;
-    if ((present >> acc.size()) != 0) throw PayloadError("payload marks entries past the end of a segment");
-    for (; present != 0; present &= present - 1) {
-      acc[static_cast<std::size_t>(std::countr_zero(present))] += weight_ * in_.f32();
+  /// Of buckets that are more than one leaf the state holds e.
+  void settle() {
+    for_each_piece(threads_, slices_, [&](std::size_t s, std::size_t) {
+      if (note(s)[2] == 0) return;
+      const auto bytes = std::as_bytes(modes(s)).first(wire::ceil_div(note(s)[1], 8));
+      SegmentDecoder decoder(wire::Reader(bytes), wire::Reader(body(s)), -1);
+      for (std::size_t i = s * slice_; i < s * slice_ + entries(s); i += rule_.bucket) {
+        const std::size_t d = std::min(rule_.bucket, n_ - i);
+        if (state_->pending[i / rule_.bucket].plus > 0) {
+          decoder.skip(d);
+        } else {
+          decoder.add({input_.residual(i), d}, rule_.bucket);
+        }
+      }
+    });
+  }
+
+  std::size_t put_together() {
+    std::size_t s = 0, body_bytes = 0;
+    for (; s < slices_ && note(s)[2] == 0; ++s) body_bytes += note(s)[0];
+    // The first that is far may end where others begin.
+    for (std::size_t t = s; t < slices_; ++t) {
+      if (note(t)[2] == 0) std::memcpy(far(t).data(), near(t).data(), note(t)[0]);
     }
+    for (; s < slices_; ++s) {
+      std::memmove(out_.data() + front_ + body_bytes, far(s).data(), note(s)[0]);
+      body_bytes += note(s)[0];
+    }
+    ModeWriter all(words_.last(mode_words(n_)));
+    for (s = 0; s < slices_; ++s) all.append(ModeWriter(modes(s), note(s)[1]));
+    const std::size_t front = front_of(all.bytes());
+    if (front != front_) std::memmove(out_.data() + front, out_.data() + front_, body_bytes);
+    const std::size_t at = write_front(wire::Writer(out_), all.bytes());
+    if (all.bytes() > 0) std::memcpy(out_.data() + at, all.data(), all.bytes());
+    return front + body_bytes;
   }
 
-  ModeReader modes_;
-  wire::Reader& in_;
-  float weight_;
+  Rule rule_;
+  std::size_t n_, slice_, slices_;
+  SignInput input_;
+  FeedbackState* state_;
+  Threads* threads_;
+  std::span<std::byte> out_;
+  std::span<std::uint32_t> words_;
+  std::size_t front_ = 0;  ///< bytes in front of the body if every bucket is one leaf of the first mode
 };
 
 /// Per bucket C[v] = λ·(‖v‖₂/√d)·sign(v), sign(0) = +1, subject to ‖C[v]−v‖₂ ≤ ε‖v‖₂ (parameter `bound`).
@@ -237,49 +304,34 @@ class SegmentDecoder {
 /// included.
 class OneBitScaled final : public Codec {
  public:
-  OneBitScaled(double lambda, double bound, std::size_t bucket)
-      : lambda_(lambda), bound_(bound), bucket_(bucket) {}
+  explicit OneBitScaled(const Rule& rule) : rule_(rule) {}
 
   std::string spec() const override {
-    return "onebit_scaled:lambda=" + (lambda_ > 0 ? to_text(lambda_) : "auto") + ",bound=" + to_text(bound_) +
-           ",bucket=" + std::to_string(bucket_);
+    return "onebit_scaled:lambda=" + (rule_.lambda > 0 ? to_text(rule_.lambda) : "auto") +
+           ",bound=" + to_text(rule_.bound) + ",bucket=" + std::to_string(rule_.bucket);
   }
   std::string_view name() const override { return "onebit_scaled"; }
   Traits traits() const override { return {.contractive = true}; }
 
   /// No leaf is larger than its values, but for one of a single entry (5 bytes), of which a vector has at
-  /// most one.
-  std::size_t max_bytes(std::size_t n) const override { return front_max(n) + n * sizeof(float) + 1; }
+  /// most one. As much again as signs take is for the making.
+  std::size_t max_bytes(std::size_t n) const override {
+    return front_max(n) + whole_body(n, rule_.bucket) + n * sizeof(float) + 1;
+  }
 
   std::size_t encode(std::span<const float> x, RandomKey, Workspace& workspace,
                      std::span<std::byte> out) const override {
     wire::require_room(out, max_bytes(x.size()));
-    ModeWriter modes(workspace.words(mode_words(x.size())));
-    // The modes' size is known at the end: the body is made behind room for the longest front, then moved up.
-    const auto room = out.subspan(front_max(x.size()));
-    wire::Writer body(room);
-    SegmentEncoder encoder(x, lambda_, bound_, body, modes);
-    for (std::size_t i = 0; i < x.size(); i += bucket_) {
-      encoder.segment(x.subspan(i, std::min(bucket_, x.size() - i)));
-    }
-    wire::Writer front(out);
-    front.header(wire::CodecId::onebit_scaled, x.size());
-    front.varint(bucket_);
-    front.varint(modes.bytes());
-    front.bytes(modes.data(), modes.bytes());
-    std::memmove(out.data() + front.size(), room.data(), body.size());
-    return front.size() + body.size();
+    return Encoding(rule_, x, nullptr, workspace, out).run();
+  }
+  std::size_t encode_feedback(std::span<const float> g, FeedbackState& state, RandomKey, Workspace& workspace,
+                              std::span<std::byte> out) const override {
+    wire::require_room(out, max_bytes(g.size()));
+    return Encoding(rule_, g, &state, workspace, out).run();
   }
 
  private:
-  static std::size_t front_max(std::size_t n) {
-    return wire::kHeaderMax + 2 * wire::kVarintMax + mode_words(n) * sizeof(std::uint32_t);
-  }
-  /// A tree of m leaves has m − 1 splits: at most 4m + 3(m − 1) bits, m = ceil(d/16).
-  static std::size_t mode_words(std::size_t n) { return wire::ceil_div(7 * wire::ceil_div(n, kLeaf), 32); }
-
-  double lambda_, bound_;
-  std::size_t bucket_;
+  Rule rule_;
 };
 
 }  // namespace
@@ -293,21 +345,7 @@ std::unique_ptr<const Codec> make_onebit_scaled(Parameters& parameters) {
   }
   const double bound =
       parameters.real("bound", 0.9, "a number above 0 and below 1", [](double v) { return v > 0 && v < 1; });
-  return std::make_unique<OneBitScaled>(lambda, bound, bucket_parameter(parameters));
-}
-
-void decode_onebit_scaled(wire::Reader& in, float weight, std::span<float> acc, Threads*) {
-  const std::size_t bucket = wire::read_bucket(in);
-  const std::uint64_t mode_bytes = in.varint();
-  if (mode_bytes > in.left()) throw PayloadError("payload truncated: fewer bytes of modes than it claims");
-  const wire::Reader modes(in.take(static_cast<std::size_t>(mode_bytes)));
-  SegmentDecoder decoder(modes, in, weight);
-  while (!acc.empty()) {
-    const auto part = acc.first(std::min(bucket, acc.size()));
-    decoder.segment(part);
-    acc = acc.subspan(part.size());
-  }
-  decoder.finish();
+  return std::make_unique<OneBitScaled>(Rule{lambda, bound, bucket_parameter(parameters)});
 }
 
 }  // namespace gossamer::compress

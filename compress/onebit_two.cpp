@@ -1,27 +1,32 @@
-#include <algorithm>
-#include <array>
+#include <bit>
 #include <cmath>
+#include <cstring>
 
 #include "codecs.h"
-#include "sums.h"
+#include "sign_buckets.h"
 
 namespace gossamer::compress {
 namespace {
 
-/// What a bucket's two signs stand for.
-struct Values {
-  float above, below;  ///< mean of the entries ≥ 0 (0 where there are none), and of those < 0
-};
-
-Values two_means(std::span<const float> v) {
-  // |x| ± x is twice the entry or 0, without a branch on its sign.
-  const double above = 0.5 * sum_in_lanes(v, [](double x) { return std::fabs(x) + x; });
-  const double below = 0.5 * sum_in_lanes(v, [](double x) { return x - std::fabs(x); });
-  std::size_t negative = 0;
-  for (const float x : v) negative += x < 0 ? 1u : 0u;
-  const std::size_t rest = v.size() - negative;
-  return {rest == 0 ? 0.0f : static_cast<float>(above / static_cast<double>(rest)),
-          negative == 0 ? 0.0f : static_cast<float>(below / static_cast<double>(negative))};
+/// The mean of the entries ≥ 0 (0 where there are none), and of those < 0, from their sums in float, or where
+/// one overflows in double.
+SignPair two_means(BucketSums sums, std::span<const float> v, std::span<const std::byte> signs) {
+  double above = sums.first, below = sums.second;
+  if (!std::isfinite(sums.first) || !std::isfinite(sums.second)) {
+    above = below = 0;
+    for (const float x : v) (x >= 0 ? above : below) += x;
+  }
+  std::size_t count = 0, byte = 0;
+  for (std::uint64_t word; byte + sizeof word <= signs.size(); byte += sizeof word) {
+    std::memcpy(&word, signs.data() + byte, sizeof word);
+    count += static_cast<std::size_t>(std::popcount(word));
+  }
+  for (; byte < signs.size(); ++byte)
+    count += static_cast<std::size_t>(std::popcount(static_cast<std::uint8_t>(signs[byte])));
+  const auto mean = [](double sum, std::size_t entries) {
+    return entries == 0 ? 0.0f : static_cast<float>(sum / static_cast<double>(entries));
+  };
+  return {mean(above, count), mean(below, v.size() - count)};
 }
 
 /// Per bucket two reconstruction values: the mean of the entries ≥ 0 and the mean of those < 0 (CNTK's 1-bit
@@ -41,27 +46,43 @@ class OneBitTwo final : public Codec {
            wire::ceil_div(n, 8);
   }
 
-  std::size_t encode(std::span<const float> x, RandomKey, Workspace&,
+  std::size_t encode(std::span<const float> x, RandomKey, Workspace& workspace,
                      std::span<std::byte> out) const override {
-    wire::require_room(out, max_bytes(x.size()));
-    wire::require_finite(x);
-    wire::Writer writer(out);
-    writer.header(wire::CodecId::onebit_two, x.size());
-    writer.varint(bucket_);
-    for (std::size_t i = 0; i < x.size(); i += bucket_) {
-      const Values values = two_means(x.subspan(i, std::min(bucket_, x.size() - i)));
-      writer.f32(values.above);
-      writer.f32(values.below);
-    }
-    wire::write_signs(writer, x);
-    return writer.size();
+    return write(x, nullptr, workspace.threads(), out);
+  }
+  std::size_t encode_feedback(std::span<const float> g, FeedbackState& state, RandomKey, Workspace& workspace,
+                              std::span<std::byte> out) const override {
+    return write(g, &state, workspace.threads(), out);
   }
 
  private:
+  std::size_t write(std::span<const float> g, FeedbackState* state, Threads* threads,
+                    std::span<std::byte> out) const {
+    const std::size_t n = g.size();
+    wire::require_room(out, max_bytes(n));
+    SignInput input(g, state, bucket_);
+    wire::Writer writer(out);
+    writer.header(wire::CodecId::onebit_two, n);
+    writer.varint(bucket_);
+    std::byte* const pairs = writer.skip(wire::ceil_div(n, bucket_) * sizeof(SignPair));
+    std::byte* const signs = writer.skip(wire::ceil_div(n, 8));
+    const auto value = [&](std::size_t b, BucketSums sums, std::span<const float> v,
+                           std::span<const std::byte> bits) {
+      if (!std::isfinite(sums.first) || !std::isfinite(sums.second))
+        input.require_finite(b * bucket_, v.size());
+      const SignPair pair = two_means(sums, v, bits);
+      std::memcpy(pairs + b * sizeof pair, &pair, sizeof pair);
+      return pair;
+    };
+    scan_buckets(Sums::sides, input, bucket_, threads, signs, value);
+    return writer.size();
+  }
+
   std::size_t bucket_;
 };
 
-Values read_values(wire::Reader& in) {
+/// As on the wire: above, then below.
+SignPair read_pair(wire::Reader in) {
   const float above = in.f32(), below = in.f32();
   if (std::signbit(above) || below > 0)
     throw PayloadError("payload holds a mean whose sign is not that of its entries");
@@ -74,21 +95,15 @@ std::unique_ptr<const Codec> make_onebit_two(Parameters& parameters) {
   return std::make_unique<OneBitTwo>(bucket_parameter(parameters));
 }
 
-void decode_onebit_two(wire::Reader& in, float weight, std::span<float> acc, Threads*) {
+void decode_onebit_two(wire::Reader& in, float weight, std::span<float> acc, Threads* threads) {
   const std::size_t bucket = wire::read_bucket(in);
-  const std::size_t buckets = wire::ceil_div(acc.size(), bucket);
-  in.expect_left(buckets * 2 * sizeof(float) + wire::ceil_div(acc.size(), 8));
-  wire::Reader scales(in.take(buckets * 2 * sizeof(float)));
-  for (; !acc.empty(); acc = acc.subspan(std::min(bucket, acc.size()))) {
-    const auto part = acc.first(std::min(bucket, acc.size()));
-    const Values values = read_values(scales);
-    const std::array<float, 2> step = {weight * values.below, weight * values.above};
-    const auto signs = in.take(wire::ceil_div(part.size(), 8));
-    wire::require_no_signs_past(signs, part.size());
-    for (std::size_t i = 0; i < part.size(); ++i) {
-      part[i] += step[(static_cast<unsigned>(signs[i / 8]) >> (i % 8)) & 1u];
-    }
-  }
+  const std::size_t buckets = wire::ceil_div(acc.size(), bucket), bytes = wire::ceil_div(acc.size(), 8);
+  in.expect_left(buckets * sizeof(SignPair) + bytes);
+  const std::span<const std::byte> pairs = in.take(buckets * sizeof(SignPair));
+  add_buckets(in.take(bytes), bucket, acc, threads, [&](std::size_t b) {
+    const SignPair pair = read_pair(wire::Reader(pairs.subspan(b * sizeof(SignPair), sizeof(SignPair))));
+    return SignPair{weight * pair.plus, weight * pair.minus};
+  });
 }
 
 }  // namespace gossamer::compress

@@ -16,6 +16,7 @@ namespace gossamer::compress {
 class EntryBits {
  public:
   static constexpr std::size_t kGroup = 512;
+  static constexpr std::size_t kBlocks = kGroup / 8;
   using Group = std::array<std::uint16_t, kGroup>;
 
   explicit EntryBits(const RandomKey& key)
@@ -25,8 +26,17 @@ class EntryBits {
 
   /// Bits of entries 512·g … 512·g + 511.
   void group(std::size_t g, Group& out) const {
-    constexpr std::size_t kBlocks = kGroup / 8;
-    std::array<std::uint32_t, kBlocks> c0, c1, c2, c3;
+    std::uint32_t words[kGroup / 2];
+    this->words(g, words);
+    for (std::size_t j = 0; j < kGroup; ++j) {
+      const std::uint32_t word = words[j / (2 * kBlocks) * kBlocks + j % kBlocks];
+      out[j] = static_cast<std::uint16_t>(j / kBlocks % 2 == 0 ? word : word >> 16);
+    }
+  }
+
+  /// The same as four rows of 64: word w of block 64·g + b is out[64·w + b].
+  void words(std::size_t g, std::uint32_t* out) const {
+    std::uint32_t *c0 = out, *c1 = out + kBlocks, *c2 = out + 2 * kBlocks, *c3 = out + 3 * kBlocks;
     for (std::size_t b = 0; b < kBlocks; ++b) {
       c0[b] = static_cast<std::uint32_t>(g * kBlocks + b);
       c1[b] = counter_[0];
@@ -34,24 +44,23 @@ class EntryBits {
       c3[b] = counter_[2];
     }
     std::uint32_t k0 = key_[0], k1 = key_[1];
-    for (int round = 0; round < 7; ++round, k0 += 0x9e3779b9u, k1 += 0xbb67ae85u) {
+    for (int round = 0; round < kRounds; ++round, k0 += kWeyl0, k1 += kWeyl1) {
       for (std::size_t b = 0; b < kBlocks; ++b) {
-        const std::uint64_t p0 = std::uint64_t{0xd2511f53u} * c0[b];
-        const std::uint64_t p1 = std::uint64_t{0xcd9e8d57u} * c2[b];
+        const std::uint64_t p0 = kMultiplier0 * c0[b];
+        const std::uint64_t p1 = kMultiplier1 * c2[b];
         c0[b] = high(p1) ^ c1[b] ^ k0;
         c2[b] = high(p0) ^ c3[b] ^ k1;
         c1[b] = low(p1);
         c3[b] = low(p0);
       }
     }
-    const std::array<const std::uint32_t*, 4> words = {c0.data(), c1.data(), c2.data(), c3.data()};
-    for (std::size_t w = 0; w < words.size(); ++w) {
-      std::uint16_t* to = out.data() + 2 * w * kBlocks;
-      for (std::size_t b = 0; b < kBlocks; ++b) to[b] = static_cast<std::uint16_t>(words[w][b]);
-      for (std::size_t b = 0; b < kBlocks; ++b)
-        to[kBlocks + b] = static_cast<std::uint16_t>(words[w][b] >> 16);
-    }
   }
+
+  static constexpr int kRounds = 7;
+  static constexpr std::uint64_t kMultiplier0 = 0xd2511f53u, kMultiplier1 = 0xcd9e8d57u;
+  static constexpr std::uint32_t kWeyl0 = 0x9e3779b9u, kWeyl1 = 0xbb67ae85u;
+  const std::array<std::uint32_t, 2>& key() const { return key_; }
+  const std::array<std::uint32_t, 3>& counter() const { return counter_; }
 
  private:
   static constexpr std::uint32_t low(std::uint64_t v) { return static_cast<std::uint32_t>(v); }

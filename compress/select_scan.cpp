@@ -167,7 +167,7 @@ void Scan::join(std::size_t count) {
 
 void Scan::refuse_slice() const {
   for (std::size_t i = 0; i < size(); ++i) {
-    if (!std::isfinite(source_.at(i))) wire::refuse(i, size(), source_.at(i));
+    if (!std::isfinite(source_.at(i))) wire::refuse_entry(i, size(), source_.at(i));
   }
 }
 
@@ -181,7 +181,7 @@ void Scan::refuse() {
   while (std::isfinite(source_.at(i))) ++i;
   const float found = source_.at(i);
   if (source_.sum != nullptr) take_back();
-  wire::refuse(i, size(), found);
+  wire::refuse_entry(i, size(), found);
 }
 
 void Scan::take_back() {

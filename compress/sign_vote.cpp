@@ -1,7 +1,12 @@
+#include <cmath>
+
 #include "codecs.h"
+#include "sign_buckets.h"
 
 namespace gossamer::compress {
 namespace {
+
+constexpr std::size_t kBlock = 4096;  ///< entries that are worked on together
 
 /// Bare signs, sign(0) = +1, decoded as ±1: what each peer sends in signSGD with majority vote, where the sum
 /// over peers holds the vote (Bernstein et al. 2018, "signSGD: compressed optimisation for non-convex
@@ -15,13 +20,18 @@ class SignVote final : public Codec {
   Traits traits() const override { return {}; }
   std::size_t max_bytes(std::size_t n) const override { return wire::kHeaderMax + wire::ceil_div(n, 8); }
 
-  std::size_t encode(std::span<const float> x, RandomKey, Workspace&,
+  std::size_t encode(std::span<const float> x, RandomKey, Workspace& workspace,
                      std::span<std::byte> out) const override {
     wire::require_room(out, max_bytes(x.size()));
-    wire::require_finite(x);
     wire::Writer writer(out);
     writer.header(wire::CodecId::sign_vote, x.size());
-    wire::write_signs(writer, x);
+    SignInput input(x, nullptr, kBlock);
+    const auto check = [&](std::size_t b, BucketSums sums, std::span<const float> v, auto) {
+      if (!std::isfinite(sums.first)) input.require_finite(b * kBlock, v.size());
+      return SignPair{};
+    };
+    scan_buckets(Sums::l1, input, kBlock, workspace.threads(), writer.skip(wire::ceil_div(x.size(), 8)),
+                 check);
     return writer.size();
   }
 };
@@ -30,10 +40,10 @@ class SignVote final : public Codec {
 
 std::unique_ptr<const Codec> make_sign_vote(Parameters&) { return std::make_unique<SignVote>(); }
 
-void decode_sign_vote(wire::Reader& in, float weight, std::span<float> acc, Threads*) {
+void decode_sign_vote(wire::Reader& in, float weight, std::span<float> acc, Threads* threads) {
   const std::size_t bytes = wire::ceil_div(acc.size(), 8);
   in.expect_left(bytes);
-  if (bytes > 0) wire::add_packed_signs(in.take(bytes), weight, acc);
+  add_buckets(in.take(bytes), kBlock, acc, threads, [&](std::size_t) { return SignPair{weight, -weight}; });
 }
 
 }  // namespace gossamer::compress

@@ -2,6 +2,7 @@
 
 #include <string>
 
+#include "feedback_state.h"
 #include "select_scan.h"
 
 namespace gossamer::compress {
@@ -10,8 +11,8 @@ namespace {
 /// A state that was empty is so again if the encoder throws.
 class Grown {
  public:
-  Grown(std::vector<float>& state, std::size_t n) : state_(state), was_empty_(state.empty()) {
-    state.resize(n);
+  Grown(LineVector<float>& state, std::size_t n, float none) : state_(state), was_empty_(state.empty()) {
+    state.resize(n, none);
   }
   ~Grown() {
     if (was_empty_ && !kept_) state_.clear();
@@ -21,7 +22,7 @@ class Grown {
   void keep() { kept_ = true; }
 
  private:
-  std::vector<float>& state_;
+  LineVector<float>& state_;
   bool was_empty_, kept_ = false;
 };
 
@@ -47,8 +48,10 @@ std::size_t SparseCodec::encode_selecting(std::span<const float> x, SelectionSta
 
 std::size_t SparseCodec::encode_feedback(std::span<const float> g, FeedbackState& state, RandomKey key,
                                          Workspace& workspace, std::span<std::byte> out) const {
-  require_state(state.residual, g.size(), "residual");
-  Grown grown(state.residual, g.size());
+  require_size(state, g.size());
+  state.materialise();
+  // g + −0 is g to the bit, which g + 0 is not.
+  Grown grown(state.residual, g.size(), -0.0f);
   float* const e = state.residual.data();
   const Sent sent = encode_sparse({.g = g, .sum = e}, state.selection, key, workspace, out);
   for_each_sent(sent, [&](std::uint32_t i, float decoded) { e[i] -= decoded; });
@@ -59,9 +62,9 @@ std::size_t SparseCodec::encode_feedback(std::span<const float> g, FeedbackState
 std::size_t SparseCodec::encode_momentum(std::span<const float> g, float momentum, MomentumState& state,
                                          RandomKey key, Workspace& workspace,
                                          std::span<std::byte> out) const {
-  require_state(state.velocity, g.size(), "velocity");
-  require_state(state.unsent, g.size(), "unsent part");
-  Grown grown_velocity(state.velocity, g.size()), grown_unsent(state.unsent, g.size());
+  require_size(state.velocity, g.size(), "velocity");
+  require_size(state.unsent, g.size(), "unsent part");
+  Grown grown_velocity(state.velocity, g.size(), 0), grown_unsent(state.unsent, g.size(), 0);
   float* const u = state.velocity.data();
   float* const v = state.unsent.data();
   const Sent sent = encode_sparse({.g = g, .sum = v, .velocity = u, .momentum = momentum}, state.selection,
@@ -76,7 +79,7 @@ std::size_t SparseCodec::encode_momentum(std::span<const float> g, float momentu
   return sent.bytes;
 }
 
-void require_state(const std::vector<float>& state, std::size_t n, const char* what) {
+void require_size(const LineVector<float>& state, std::size_t n, const char* what) {
   if (state.empty() || state.size() == n) return;
   throw EncodeError("cannot encode: the " + std::string(what) + " has " + std::to_string(state.size()) +
                     " entries, the vector " + std::to_string(n) + "; each layer needs a state of its own");

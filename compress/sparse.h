@@ -38,7 +38,7 @@ class SparseCodec : public Codec {
 };
 
 /// Throws EncodeError unless state is empty or has n entries; `what` is its name.
-void require_state(const std::vector<float>& state, std::size_t n, const char* what);
+void require_size(const LineVector<float>& state, std::size_t n, const char* what);
 
 /// Every entry whose magnitude reaches threshold. NaN and Inf as in select_from.
 Selected select_reaching(const Source& v, MagnitudeBits threshold, Workspace& workspace);

@@ -1,29 +1,48 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <cstring>
+#include <string>
 
-#include "codecs.h"
-#include "philox.h"
-#include "sums.h"
+#include "level_payload.h"
 
 namespace gossamer::compress {
 namespace {
 
 constexpr std::size_t kPerByte = 5;  ///< 3⁵ = 243 of a byte's 256 values
-constexpr std::size_t kTrits = 243;
+constexpr unsigned kTrits = 243;
 constexpr std::size_t kGroup = EntryBits::kGroup;
 constexpr std::size_t kPiece = kPerByte * kGroup;  ///< whole groups of draws and whole bytes
+constexpr std::size_t kPieces = kSlice / kPiece;   ///< of one slice
+constexpr std::size_t kTernarySlice = kPieces * kPiece;
 
-/// Digits of every byte that is one, lowest first; digit t stands for t − 1.
-constexpr auto kDigits = [] {
-  std::array<std::array<std::uint8_t, kPerByte>, kTrits> all{};
-  for (std::size_t b = 0; b < kTrits; ++b) {
-    for (std::size_t j = 0, rest = b; j < kPerByte; ++j, rest /= 3) {
-      all[b][j] = static_cast<std::uint8_t>(rest % 3);
+/// Rows of one piece, each a row of bytes long: at most 512.
+using Digits = std::array<std::uint8_t, kPiece>;
+
+void pack_digits(const Digits& digits, std::size_t row, std::byte* out) {
+  const std::uint8_t* const d = digits.data();
+  for (std::size_t b = 0; b < row; ++b) {
+    unsigned byte = d[4 * row + b];
+    for (std::size_t k = 4; k-- > 0;) byte = 3 * byte + d[k * row + b];
+    out[b] = static_cast<std::byte>(byte);
+  }
+}
+
+/// Whether all bytes are five digits each.
+bool unpack_digits(const std::byte* in, std::size_t row, Digits& digits) {
+  unsigned most = 0;
+  std::uint8_t* const d = digits.data();
+  for (std::size_t b = 0; b < row; ++b) {
+    auto rest = static_cast<std::uint16_t>(in[b]);
+    most = rest > most ? rest : most;
+    for (std::size_t k = 0; k < kPerByte; ++k) {
+      const auto third = static_cast<std::uint16_t>(rest * 171u >> 9);  // rest/3 up to 255
+      d[k * row + b] = static_cast<std::uint8_t>(rest - 3 * third);
+      rest = third;
     }
   }
-  return all;
-}();
+  return most < kTrits;
+}
 
 /// Q(v_i) = S·sign(v_i)·b_i with S = max|v|, P(b_i = 1) = |v_i|/S, after clipping to |v_i| ≤ c·σ (Wen et al.
 /// 2017, "TernGrad", equations 1, 2 and 10): qsgd with one level and the max norm, one S for the whole
@@ -33,7 +52,9 @@ constexpr auto kDigits = [] {
 /// Unbiased on the clipped vector, so as a whole only for clip=none. The relative variance S‖v‖₁/‖v‖₂² − 1
 /// reaches (√n − 1)/2 and for c = 2.5 is about 1 on Gaussian entries: not contractive.
 ///
-/// Payload: header, fp32 S, ceil(n/5) bytes of five ternary digits each (1.6 bits per entry).
+/// Payload: header, u8 coding, fp32 S, then pieces of 2560 entries (the last as many as are left), m =
+/// ceil(entries/5) bytes each, 1.6 bits per entry: digit k of byte b, lowest first, is that of entry k·m + b,
+/// and stands for digit − 1.
 class TernGrad final : public Codec {
  public:
   /// clip 0 = none.
@@ -43,59 +64,108 @@ class TernGrad final : public Codec {
   std::string_view name() const override { return "terngrad"; }
   Traits traits() const override { return {.unbiased = clip_ == 0}; }
   std::size_t max_bytes(std::size_t n) const override {
-    return wire::kHeaderMax + sizeof(float) + wire::ceil_div(n, kPerByte);
+    return wire::kHeaderMax + 1 + sizeof(float) + wire::ceil_div(n, kPerByte);
   }
 
-  std::size_t encode(std::span<const float> x, RandomKey key, Workspace&,
+  std::size_t encode(std::span<const float> x, RandomKey key, Workspace& workspace,
                      std::span<std::byte> out) const override {
-    wire::require_room(out, max_bytes(x.size()));
-    wire::require_finite(x);
-    wire::Writer writer(out);
-    writer.header(wire::CodecId::terngrad, x.size());
-    const float scale = scale_of(x);
-    writer.f32(scale);
-    const EntryBits random(key);
-    std::array<std::uint8_t, kPiece> trits;
-    for (std::size_t i = 0; i < x.size(); i += kPiece) {
-      const std::size_t count = std::min(kPiece, x.size() - i);
-      for (std::size_t g = 0; g < count; g += kGroup) {
-        round(x.subspan(i + g, std::min(kGroup, count - g)), (i + g) / kGroup, scale, random,
-              trits.data() + g);
-      }
-      const std::size_t bytes = wire::ceil_div(count, kPerByte);
-      std::fill(trits.begin() + static_cast<std::ptrdiff_t>(count),
-                trits.begin() + static_cast<std::ptrdiff_t>(bytes * kPerByte), std::uint8_t{0});
-      std::byte* const packed = writer.skip(bytes);
-      for (std::size_t b = 0; b < bytes; ++b) {
-        const std::uint8_t* t = trits.data() + kPerByte * b;
-        packed[b] = static_cast<std::byte>(t[0] + 3 * (t[1] + 3 * (t[2] + 3 * (t[3] + 3 * t[4]))));
-      }
-    }
-    return writer.size();
+    return encode(x, nullptr, key, workspace, out);
+  }
+  std::size_t encode_feedback(std::span<const float> g, FeedbackState& state, RandomKey key,
+                              Workspace& workspace, std::span<std::byte> out) const override {
+    return encode(g, &state, key, workspace, out);
   }
 
  private:
-  float scale_of(std::span<const float> x) const {
-    const float largest = wire::largest_magnitude(x);
-    if (clip_ == 0 || x.empty()) return largest;
-    const double limit = clip_ * std::sqrt(sum_of_squares(x) / static_cast<double>(x.size()));
-    return limit < static_cast<double>(largest) ? static_cast<float>(limit) : largest;
+  /// Reads v = x + e once for its scale, then once more, piece by piece, for its digits and the new e.
+  std::size_t encode(std::span<const float> x, FeedbackState* state, RandomKey key, Workspace& workspace,
+                     std::span<std::byte> out) const {
+    wire::require_room(out, max_bytes(x.size()));
+    Residual residual(state, x.size());
+    wire::Writer writer(out);
+    writer.header(wire::CodecId::terngrad, x.size());
+    writer.u8(static_cast<std::uint8_t>(LevelCoding::packed));
+    const float scale = scale_of(x, residual.data(), workspace);
+    writer.f32(scale);
+    std::byte* const bytes = writer.skip(wire::ceil_div(x.size(), kPerByte));
+    Levels levels = levels_around_zero(2, 1, scale);
+    levels.clips = clip_ != 0;
+    const EntryBits random(key);
+    for_each_piece(workspace.threads(), wire::ceil_div(x.size(), kTernarySlice),
+                   [&](std::size_t p, std::size_t) {
+                     const std::size_t end = std::min((p + 1) * kTernarySlice, x.size());
+                     for (std::size_t i = p * kTernarySlice; i < end; i += kPiece)
+                       write_piece(levels, random, x, residual.data(), i, std::min(kPiece, end - i),
+                                   bytes + i / kPerByte);
+                   });
+    residual.keep();
+    return writer.size();
   }
 
-  /// Digits of at most one group of entries.
-  static void round(std::span<const float> x, std::size_t group, float scale, const EntryBits& random,
-                    std::uint8_t* trits) {
-    EntryBits::Group draws;
-    random.group(group, draws);
-    // A power of two moves scales near the ends of float's range to where x/scale is exact enough.
-    const float shift = scale < 0x1p-70f ? 0x1p80f : scale > 0x1p70f ? 0x1p-80f : 1.0f;
-    const float inverse = scale > 0 ? 1.0f / (scale * shift) : 0.0f;
-    for (std::size_t j = 0; j < x.size(); ++j) {
-      const float up = (static_cast<float>(draws[j]) + 0.5f) * 0x1p-16f;
-      const auto one = static_cast<std::int32_t>(std::fabs(x[j] * shift) * inverse + up >= 1.0f);
-      const std::int32_t sign = std::bit_cast<std::int32_t>(x[j]) >> 31;  // 0 or −1
-      trits[j] = static_cast<std::uint8_t>(((one ^ sign) - sign) + 1);
+  /// min(max|v|, clip·σ).
+  float scale_of(std::span<const float> x, const float* e, Workspace& workspace) const {
+    const std::size_t slices = wire::ceil_div(x.size(), kSlice);
+    const std::span<float> largest = workspace.more_floats(3 * slices);
+    const std::span<std::byte> squares = std::as_writable_bytes(largest.subspan(slices));
+    for_each_piece(workspace.threads(), slices, [&](std::size_t p, std::size_t) {
+      const std::size_t first = p * kSlice, last = std::min(first + kSlice, x.size());
+      const Measured found = measure_slice(x, e, first, last);
+      largest[p] = found.largest;
+      std::memcpy(squares.data() + p * sizeof(double), &found.squares, sizeof(double));
+    });
+    double sum = 0;
+    float most = 0;
+    for (std::size_t p = 0; p < slices; ++p) {
+      double part;
+      std::memcpy(&part, squares.data() + p * sizeof(double), sizeof(double));
+      sum += part;
+      most = std::max(most, largest[p]);
     }
+    if (clip_ == 0 || x.empty()) return most;
+    const double limit = clip_ * std::sqrt(sum / static_cast<double>(x.size()));
+    return limit < static_cast<double>(most) ? static_cast<float>(limit) : most;
+  }
+
+  static Measured measure_slice(std::span<const float> x, const float* e, std::size_t first,
+                                std::size_t last) {
+    Measured sum;
+    std::array<float, kGroup> room;
+    for (std::size_t i = first; i < last; i += kGroup) {
+      const std::size_t count = std::min(kGroup, last - i);
+      const Measured found =
+          measure(Measure::squares, x.data() + i, e == nullptr ? nullptr : e + i, room.data(), count);
+      if (!std::isfinite(found.largest)) {
+        const float* const v = e == nullptr ? x.data() + i : room.data();
+        const std::size_t bad = wire::first_not_finite(std::span(v, count));
+        wire::refuse_entry(i + bad, x.size(), v[bad]);
+      }
+      sum.largest = std::max(sum.largest, found.largest);
+      sum.squares += found.squares;
+    }
+    return sum;
+  }
+
+  /// `count` entries from i on, a multiple of kPiece.
+  static void write_piece(const Levels& levels, const EntryBits& random, std::span<const float> x,
+                          float* residual, std::size_t i, std::size_t count, std::byte* out) {
+    Digits digits;
+    Draws draws;
+    std::array<float, kGroup> room;
+    for (std::size_t g = 0; g < count; g += kGroup) {
+      const std::size_t part = std::min(kGroup, count - g);
+      const float* v = x.data() + i + g;
+      float* const e = residual == nullptr ? nullptr : residual + i + g;
+      if (e != nullptr) {
+        (void)measure(Measure::largest, v, e, room.data(), part);
+        v = room.data();
+      }
+      draw(random, (i + g) / kGroup, draws);
+      quantise(levels, v, part, draws, 0, digits.data() + g, e);
+    }
+    const std::size_t row = wire::ceil_div(count, kPerByte);
+    std::fill(digits.begin() + static_cast<std::ptrdiff_t>(count),
+              digits.begin() + static_cast<std::ptrdiff_t>(kPerByte * row), std::uint8_t{0});
+    pack_digits(digits, row, out);
   }
 
   double clip_;
@@ -112,22 +182,28 @@ std::unique_ptr<const Codec> make_terngrad(Parameters& parameters) {
   return std::make_unique<TernGrad>(clip);
 }
 
-void decode_terngrad(wire::Reader& in, float weight, std::span<float> acc, Threads*) {
+void decode_terngrad(wire::Reader& in, float weight, std::span<float> acc, Threads* threads) {
+  read_level_coding(in);
   const float scale = in.f32();
   if (std::signbit(scale)) throw PayloadError("payload holds a negative scale");
-  const auto packed = in.take(wire::ceil_div(acc.size(), kPerByte));
+  const std::size_t n = acc.size();
+  const auto packed = in.take(wire::ceil_div(n, kPerByte));
   in.expect_left(0);
-  const std::array<float, 3> step = {weight * -scale, 0.0f, weight * scale};
-  for (std::size_t b = 0; b < packed.size(); ++b) {
-    const auto byte = static_cast<std::size_t>(packed[b]);
-    if (byte >= kTrits) throw PayloadError("payload holds a byte that is not five ternary digits");
-    const auto& digits = kDigits[byte];
-    const std::size_t count = std::min(kPerByte, acc.size() - b * kPerByte);
-    for (std::size_t j = 0; j < count; ++j) acc[b * kPerByte + j] += step[digits[j]];
-    for (std::size_t j = count; j < kPerByte; ++j) {
-      if (digits[j] != 0) throw PayloadError("payload holds digits past its last entry");
+  const Levels levels = levels_around_zero(2, 1, scale);
+  for_each_piece(threads, wire::ceil_div(n, kTernarySlice), [&](std::size_t p, std::size_t) {
+    Digits digits;
+    const std::size_t end = std::min((p + 1) * kTernarySlice, n);
+    for (std::size_t i = p * kTernarySlice; i < end; i += kPiece) {
+      const std::size_t count = std::min(kPiece, end - i), row = wire::ceil_div(count, kPerByte);
+      if (!unpack_digits(packed.data() + i / kPerByte, row, digits))
+        throw PayloadError("payload holds a byte that is not five ternary digits");
+      const auto past = digits.begin() + static_cast<std::ptrdiff_t>(count);
+      if (std::any_of(past, digits.begin() + static_cast<std::ptrdiff_t>(kPerByte * row),
+                      [](std::uint8_t digit) { return digit != 0; }))
+        throw PayloadError("payload holds digits past its last entry");
+      add_levels(levels, digits.data(), weight, acc.data() + i, count);
     }
-  }
+  });
 }
 
 }  // namespace gossamer::compress

@@ -21,7 +21,7 @@ class Threshold final : public SparseCodec {
 
   std::string spec() const override { return "threshold:tau=" + to_text(tau_); }
   std::string_view name() const override { return "threshold"; }
-  Traits traits() const override { return {}; }
+  Traits traits() const override { return {.bounded = true}; }
   std::size_t max_bytes(std::size_t n) const override {
     return wire::kHeaderMax + wire::kVarintMax + 1 + gaps_max_bytes(n, n) + n * sizeof(float);
   }

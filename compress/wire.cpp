@@ -114,14 +114,14 @@ std::size_t first_not_finite(std::span<const float> x) {
   return x.size();
 }
 
-void refuse(std::size_t i, std::size_t n, float found) {
+void refuse_entry(std::size_t i, std::size_t n, float value) {
   throw EncodeError("cannot encode: entry " + std::to_string(i) + " of " + std::to_string(n) + " is " +
-                    std::to_string(found) + "; every entry must be finite (lower the learning rate or clip)");
+                    std::to_string(value) + "; every entry must be finite (lower the learning rate or clip)");
 }
 
 void require_finite(std::span<const float> x) {
   const std::size_t i = first_not_finite(x);
-  if (i < x.size()) refuse(i, x.size(), x[i]);
+  if (i != x.size()) refuse_entry(i, x.size(), x[i]);
 }
 
 void require_room(std::span<const std::byte> out, std::size_t needed) {

@@ -94,12 +94,17 @@ Header read_header(Reader& in);
 inline constexpr std::size_t kBucketMax = std::size_t{1} << 20;
 std::size_t read_bucket(Reader& in);
 
+/// Entries of one piece of a long vector that is worked on bucket by bucket: about kSlice.
+constexpr std::size_t slice_of(std::size_t bucket) {
+  return bucket < kSlice ? kSlice / bucket * bucket : bucket;
+}
+
 /// Largest |x[i]|; 0 for none. No NaN.
 float largest_magnitude(std::span<const float> x);
 /// First index of NaN or Inf in x, or x.size().
 std::size_t first_not_finite(std::span<const float> x);
-/// Throws EncodeError for entry i of n, which is not finite.
-[[noreturn]] void refuse(std::size_t i, std::size_t n, float found);
+/// Throws the EncodeError of a NaN or Inf at entry i of n.
+[[noreturn]] void refuse_entry(std::size_t i, std::size_t n, float value);
 /// Throws EncodeError naming the first NaN or Inf.
 void require_finite(std::span<const float> x);
 /// Throws EncodeError where out is shorter than needed.

@@ -118,7 +118,8 @@ class PeerProcess {
     const WorkerResult result = env_->run(
         spec,
         [&](std::size_t slots) {
-          return make_replica(prepared_, self_, make_objective(prepared_), slots, true);
+          return make_replica(prepared_, self_, make_objective(prepared_), slots, true,
+                              static_cast<std::size_t>(compute_threads(prepared_.job, self_)));
         },
         interrupted);
     progress_.clear();

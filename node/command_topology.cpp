@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <array>
 #include <cstdio>
+#include <fstream>
 #include <iomanip>
 #include <iostream>
 #include <memory>
@@ -12,6 +13,7 @@
 #include "config_fields.h"
 #include "gossamer/compress/codec.h"
 #include "gossamer/node/job.h"
+#include "gossamer/topology/formats.h"
 #include "gossamer/topology/report.h"
 #include "text.h"
 
@@ -21,7 +23,7 @@ namespace {
 constexpr std::size_t kLargestPrinted = 16;  // peers: a larger matrix does not fit on a screen
 
 struct Options {
-  std::string file, codec;
+  std::string file, codec, svg;
   std::vector<std::string> overrides;
   std::size_t peers = 0, entries = 235146;
   bool json = false, dot = false;
@@ -156,14 +158,76 @@ void print_json(const Sheet& sheet) {
   std::cout << out.dump(2) << '\n';
 }
 
+constexpr std::size_t kMostCurveRounds = 200;
+
+void write_svg(const Sheet& sheet, const std::string& path) {
+  const long reached = sheet.report.rounds_to_1e6;
+  const auto rounds =
+      reached > 0 ? std::min(static_cast<std::size_t>(reached), kMostCurveRounds) : kMostCurveRounds;
+  std::ofstream file(path);
+  file << topology::to_svg(sheet.schedule, sheet.job.peer_names(),
+                           topology::consensus_errors(sheet.schedule, rounds));
+  if (!file.flush()) throw ConfigError("--svg " + path + ": cannot be written");
+}
+
 void show(const Options& options) {
   const Sheet sheet = make_sheet(options);
+  if (!options.svg.empty()) write_svg(sheet, options.svg);
   if (options.dot)
     std::cout << topology::to_dot(sheet.schedule, sheet.job.peer_names());
   else if (options.json)
     print_json(sheet);
   else
     print_text(sheet);
+}
+
+struct ConvertOptions {
+  std::string file, format, out;
+  std::vector<std::string> overrides;
+  std::size_t peers = 0, round = 0;
+};
+
+void convert(const ConvertOptions& options) {
+  const bool is_job = config::is_job_document(config::read_document(options.file));
+  const auto peers = options.peers > 0 ? std::optional(options.peers) : std::nullopt;
+  const Job job = is_job ? load_job(options.file, options.overrides, peers)
+                         : load_topology(options.file, options.overrides, peers);
+  const topology::Schedule schedule = topology::make_schedule(job.graph);
+  if (options.round >= schedule.period())
+    throw ConfigError("--round " + std::to_string(options.round) + ": the graph has " +
+                      std::to_string(schedule.period()) + " rounds before it repeats; expected 0 to " +
+                      std::to_string(schedule.period() - 1));
+  const std::string text =
+      topology::write_graph(schedule.at(options.round), job.peer_names(), options.format);
+  if (options.out.empty()) {
+    std::cout << text;
+    return;
+  }
+  std::ofstream file(options.out);
+  if (!(file << text).flush()) throw ConfigError("--out " + options.out + ": cannot be written");
+}
+
+void add_convert(CLI::App& group, int& status) {
+  CLI::App* command =
+      group.add_subcommand("convert", "Write the graph as an edge list, GraphML, node-link JSON or METIS");
+  const auto options = std::make_shared<ConvertOptions>();
+  command->add_option("FILE", options->file, "Topology file or job file")->required();
+  std::vector<std::string> formats;
+  for (const topology::FileFormat& format : topology::file_format_table()) formats.emplace_back(format.name);
+  command->add_option("--to", options->format, "Format of the file")
+      ->required()
+      ->check(CLI::IsMember(formats));
+  command->add_option("--out", options->out, "File to write; default: standard output");
+  command->add_option("--round", options->round, "Which round of a time-varying graph")
+      ->capture_default_str();
+  command->add_option("--set", options->overrides, "KEY=VALUE in place of what the files say; repeatable")
+      ->allow_extra_args(false);
+  command->add_option("--peers", options->peers, "That many local peers in place of the file's")
+      ->check(CLI::Range(1, 65535));
+  command->callback([options, &status] {
+    convert(*options);
+    status = kExitOk;
+  });
 }
 
 }  // namespace
@@ -186,6 +250,8 @@ void add_topology_command(CLI::App& app, int& status) {
                       "Codec of the traffic; default: the job's, of a topology dense");
   CLI::Option* json = command->add_flag("--json", options->json, "Print one JSON object");
   command->add_flag("--dot", options->dot, "Print the graph for Graphviz")->excludes(json);
+  command->add_option("--svg", options->svg, "Also draw the graph and its consensus error into this file");
+  add_convert(*group, status);
   command->callback([options, &status] {
     show(*options);
     status = kExitOk;

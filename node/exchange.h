@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "data_plane.h"
+#include "gossamer/compress/codec.h"
 #include "gossamer/node/job.h"
 #include "gossamer/optim/objective.h"
 #include "gossamer/topology/schedule.h"
@@ -21,7 +22,7 @@ using topology::PeerId;
 struct Plan {
   ExchangeSection exchange;
   double gamma = 1;  ///< CHOCO's consensus step, resolved
-  bool codec_contractive = true, codec_exact = false;
+  compress::Traits codec;
   topology::Schedule schedule;       ///< weights as aggregated (mixing matrix, or renormalised by samples)
   std::vector<double> sample_share;  ///< b_i / Σ b
   std::vector<Parcel> parcels;

@@ -13,8 +13,10 @@
 // With a codec (needs a link between every two peers): each peer sends its encoded slice s to the owner s
 // (tag = s); the owner adds the slices in peer order, its own one as it is, encodes the average once and
 // sends it to all (tag = P + s); all, the owner included, apply the decoded bytes. Error feedback on both
-// encodes where the codec is contractive. With one shared sum nothing is left of who rounded what, hence the
-// identical bits.
+// encodes where residuals stay bounded (contractive codecs and threshold, as in Strom 2015); an unbiased
+// codec that is not goes without (QSGD), so does terngrad, whose clipping is its one bias (Wen et al. 2017),
+// and sign_vote, where the owner's signs of the sum of signs are the majority vote (Bernstein et al. 2018).
+// With one shared sum nothing is left of who rounded what, hence the identical bits.
 #include <algorithm>
 #include <map>
 
@@ -195,7 +197,7 @@ class CodedAllreduce final : public Allreduce {
                       .src = src,
                       .minus = {},
                       .apply_to = {},
-                      .feedback = host_.plan().codec_contractive ? feedback : -1,
+                      .feedback = host_.plan().codec.feedback() ? feedback : -1,
                       .round = round,
                       .parcel = parcel,
                       .tag = tag};
@@ -245,7 +247,7 @@ class CodedAllreduce final : public Allreduce {
 }  // namespace
 
 std::unique_ptr<Exchange> make_allreduce(ExchangeHost& host) {
-  if (host.plan().codec_exact) return std::make_unique<RingAllreduce>(host);
+  if (host.plan().codec.exact) return std::make_unique<RingAllreduce>(host);
   return std::make_unique<CodedAllreduce>(host);
 }
 

@@ -8,6 +8,7 @@
 #include "config_document.h"
 #include "config_fields.h"
 #include "gossamer/compress/codec.h"
+#include "gossamer/topology/formats.h"
 #include "text.h"
 
 namespace gossamer::node {
@@ -180,8 +181,8 @@ void fill_edges(Draft& draft, const PeerIndex& index) {
     std::error_code error;
     if (!fs::is_regular_file(draft.job.graph_file, error))
       throw ConfigError(draft.where("graph.file") + ": graph.file: no such file '" + draft.job.graph_file +
-                        "'; expected an edge list");
-    graph.edges = topology::read_edge_list(draft.job.graph_file, index.names());
+                        "'; expected an edge list, GraphML, node-link JSON or METIS");
+    graph.edges = topology::read_graph(draft.job.graph_file, index.names());
     return;
   }
   if (graph.kind != "edges") return;

@@ -4,7 +4,6 @@
 #include <cmath>
 
 #include "exchange.h"
-#include "gossamer/compress/codec.h"
 
 namespace gossamer::node {
 namespace {
@@ -90,13 +89,13 @@ void check_allreduce(const Job& job, const Plan& plan) {
            "method 'allreduce' needs exchange.staleness = 0: a sum over all peers is complete only when "
            "every peer "
            "has sent, so there is nothing to be late with; use staleness = 0, or method 'dpsgd' or 'choco'");
-  if (plan.codec_exact && !has_ring(plan.schedule))
+  if (plan.codec.exact && !has_ring(plan.schedule))
     refuse(job,
            fmt::format(
                "method 'allreduce' sends along the ring of peers in file order, and graph '{}' lacks one of "
                "its edges; use graph.kind 'ring' or 'full', or method 'dpsgd'",
                job.graph.kind));
-  if (!plan.codec_exact && !complete(plan.schedule))
+  if (!plan.codec.exact && !complete(plan.schedule))
     refuse(job,
            fmt::format(
                "method 'allreduce' with codec '{}' needs an edge between every two peers (slices go straight "
@@ -105,18 +104,8 @@ void check_allreduce(const Job& job, const Plan& plan) {
                job.exchange.codec, job.graph.kind));
 }
 
-/// Without one of the two properties what a codec leaves out is lost for good, with feedback or without.
-void check_codec_of_sums(const Job& job, const compress::Traits& traits) {
-  if (!traits.contractive && !traits.unbiased)
-    refuse(job,
-           fmt::format(
-               "method 'allreduce' needs a codec that is contractive (error feedback makes up for it) or "
-               "unbiased, and '{}' is neither; use 'qsgd', 'onebit_scaled' or 'topk'",
-               job.exchange.codec));
-}
-
 void check_dpsgd(const Job& job, const Plan& plan) {
-  if (!plan.codec_exact)
+  if (!plan.codec.exact)
     refuse(job,
            fmt::format(
                "method 'dpsgd' exchanges whole parameters, and those do not converge under a lossy codec "
@@ -147,7 +136,7 @@ void check_choco(const Job& job, const Plan& plan, const topology::Schedule& mix
                "method 'choco' needs a symmetric mixing matrix (W_ij = W_ji), and graph '{}' with weights "
                "'{}' has not; use graph.directed = false with weights 'metropolis', or method 'dpsgd'",
                job.graph.kind, job.graph.weights));
-  if (!plan.codec_contractive)
+  if (!plan.codec.contractive)
     refuse(job,
            fmt::format(
                "method 'choco' needs a contractive codec (its error below the size of what it encodes), and "
@@ -174,13 +163,11 @@ double default_gamma(const std::string& codec) {
 }
 
 Plan make_plan(const Job& job, PeerId self) {
-  const auto traits = compress::make_codec(job.exchange.codec)->traits();
   const auto mixing = topology::make_schedule(job.graph);
   const bool samples = job.exchange.aggregate == "samples";
   Plan plan{job.exchange,
             job.exchange.gamma.value_or(default_gamma(job.exchange.codec)),
-            traits.contractive,
-            traits.exact,
+            compress::make_codec(job.exchange.codec)->traits(),
             samples ? by_samples(mixing, job.peers) : mixing,
             {},
             {},
@@ -198,10 +185,7 @@ Plan make_plan(const Job& job, PeerId self) {
                "exchange.aggregate = 'samples' needs a symmetric mixing matrix to keep the mean weighted by "
                "samples, and graph '{}' has not; use aggregate = 'weighted', or an undirected graph",
                job.graph.kind));
-  if (method == "allreduce") {
-    check_allreduce(job, plan);
-    check_codec_of_sums(job, traits);
-  }
+  if (method == "allreduce") check_allreduce(job, plan);
   if (method == "dpsgd") check_dpsgd(job, plan);
   if (method == "choco") check_choco(job, plan, mixing);
   return plan;

@@ -26,7 +26,10 @@ void scale(float factor, float* dst, std::size_t n) {
 }  // namespace
 
 Replica::Replica(ReplicaParts parts, std::span<const float> x0, std::size_t slots)
-    : parts_(std::move(parts)), dense_(compress::make_codec("dense")) {
+    : parts_(std::move(parts)),
+      dense_(compress::make_codec("dense")),
+      team_(parts_.threads > 1 ? std::make_unique<compress::Threads>(parts_.threads) : nullptr),
+      workspace_(team_.get()) {
   const std::size_t n = parts_.objective->buffer_size();
   assert(x0.size() == n);
   slots_.resize(2 + slots);
@@ -107,12 +110,12 @@ void Replica::run_one(const op::Encode& o, const Post& post) {
                     e.what(), o.round));
   }
   auto payload = std::make_shared<const std::vector<std::byte>>(encoded_.begin(), encoded_.begin() + bytes);
-  if (o.apply_to) compress::decode_add(*payload, 1.0f, at(*o.apply_to, o.range));
+  if (o.apply_to) compress::decode_add(*payload, 1.0f, at(*o.apply_to, o.range), team_.get());
   post(Encoded{o.round, o.parcel, o.tag, o.range.size, std::move(payload)});
 }
 
 void Replica::run_one(const op::DecodeAdd& o, const Post&) {
-  compress::decode_add(*o.payload, o.weight, at(o.dst, o.range));
+  compress::decode_add(*o.payload, o.weight, at(o.dst, o.range), team_.get());
 }
 
 }  // namespace gossamer::node

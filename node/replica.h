@@ -26,6 +26,8 @@ struct ReplicaParts {
   std::vector<Parcel> parcels;
   std::uint64_t seed = 0;
   std::uint32_t peer = 0;
+  std::size_t threads =
+      1;  ///< that share the encoding and decoding of a large parcel; the bytes are the same
 };
 
 /// Executes commands on the calling thread; one thread at a time.
@@ -55,6 +57,7 @@ class Replica {
   std::vector<AlignedFloats> slots_;
   std::vector<std::vector<ParcelId>> parcels_of_layer_;
   std::map<std::pair<int, std::size_t>, compress::FeedbackState> feedback_;  ///< by number and range begin
+  std::unique_ptr<compress::Threads> team_;                                  ///< null: one thread
   compress::Workspace workspace_;
   AlignedFloats difference_;
   std::vector<std::byte> encoded_;

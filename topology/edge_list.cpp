@@ -1,13 +1,8 @@
 // Edge lists as networkx writes them: "0 1", "0 1 0.5", "0 1 {}", "0 1 {'weight': 0.5, 'color': 'red'}".
 #include <cctype>
-#include <cerrno>
-#include <charconv>
-#include <cmath>
-#include <cstring>
-#include <fstream>
+#include <sstream>
 
-#include "gossamer/topology/schedule.h"
-#include "names.h"
+#include "graph_file.h"
 
 namespace gossamer::topology {
 namespace {
@@ -16,8 +11,8 @@ bool blank(char c) { return std::isspace(static_cast<unsigned char>(c)) != 0; }
 
 class LineParser {
  public:
-  LineParser(std::string place, std::string_view text, std::span<const std::string> peer_names)
-      : place_(std::move(place)), text_(text.substr(0, text.find('#'))), names_(peer_names) {}
+  LineParser(std::string place, std::string_view text, Names names)
+      : place_(std::move(place)), text_(text.substr(0, text.find('#'))), names_(names) {}
 
   std::optional<GraphSpec::EdgeSpec> edge() {
     skip_blanks();
@@ -42,7 +37,7 @@ class LineParser {
   }
 
   [[noreturn]] void fail(std::size_t at, const std::string& what) const {
-    throw GraphError(place_ + ":" + std::to_string(at + 1) + ": " + what);
+    throw GraphError(place(at) + ": " + what);
   }
 
   /// Up to the next blank or one of `ends`.
@@ -52,30 +47,15 @@ class LineParser {
     return text_.substr(from, at_ - from);
   }
 
-  /// A peer's name, which comes first, or its number.
+  std::string place(std::size_t at) const { return place_ + ":" + std::to_string(at + 1); }
+
   PeerId node() {
     const std::size_t from = at_;
-    const std::string_view found = word("");
-    for (std::size_t i = 0; i < names_.size(); ++i)
-      if (names_[i] == found) return static_cast<PeerId>(i);
-    PeerId id = 0;
-    const auto [end, error] = std::from_chars(found.data(), found.data() + found.size(), id);
-    if (error == std::errc() && end == found.data() + found.size() && id < names_.size()) return id;
-    const std::vector<std::string_view> known(names_.begin(), names_.end());
-    const std::string numbers = names_.empty() ? "but there are no peers"
-                                               : "or a number from 0 to " + std::to_string(names_.size() - 1);
-    fail(from, "found '" + std::string(found) + "'; expected the name of a peer " + numbers +
-                   did_you_mean(found, known));
+    return find_node(place(from), word(""), names_);
   }
 
   float number(std::string_view found) const {
-    double value = 0;  // wider than what is kept, so that 1e-50 reads as 0
-    const auto [end, error] = std::from_chars(found.data(), found.data() + found.size(), value);
-    if (error != std::errc() || end != found.data() + found.size() ||
-        !std::isfinite(static_cast<float>(value)))
-      fail(static_cast<std::size_t>(found.data() - text_.data()),
-           "found '" + std::string(found) + "'; expected a weight, a finite number such as 0.5");
-    return static_cast<float>(value);
+    return to_weight(place(static_cast<std::size_t>(found.data() - text_.data())), found);
   }
 
   /// A Python dictionary; returns its 'weight', skips all else.
@@ -130,25 +110,28 @@ class LineParser {
 
   std::string place_;  // path:line
   std::string_view text_;
-  std::span<const std::string> names_;
+  Names names_;
   std::size_t at_ = 0;
 };
 
 }  // namespace
 
-std::vector<GraphSpec::EdgeSpec> read_edge_list(const std::string& path,
-                                                std::span<const std::string> peer_names) {
-  errno = 0;
-  std::ifstream file(path);
-  std::vector<GraphSpec::EdgeSpec> edges;
+EdgeSpecs read_edge_list(const std::string& path, Names names) {
+  std::istringstream text(read_text(path));
+  EdgeSpecs edges;
   std::string line;
-  for (std::size_t number = 1; std::getline(file, line); ++number)
-    if (const auto e = LineParser(path + ":" + std::to_string(number), line, peer_names).edge())
+  for (std::size_t number = 1; std::getline(text, line); ++number)
+    if (const auto e = LineParser(path + ":" + std::to_string(number), line, names).edge())
       edges.push_back(*e);
-  if (!file.is_open() || file.bad())
-    throw GraphError(path + ": cannot be read (" + std::strerror(errno) +
-                     "); expected a file with one edge per line");
   return edges;
+}
+
+std::string write_edge_list(const MixingMatrix& w, Names names) {
+  std::string out;
+  for_each_edge(w, [&](PeerId from, PeerId to, float weight) {
+    out += node_name(from, names) + " " + node_name(to, names) + " " + weight_text(weight) + "\n";
+  });
+  return out;
 }
 
 }  // namespace gossamer::topology

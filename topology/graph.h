@@ -21,7 +21,8 @@ class Graph {
 
   std::size_t peers() const { return in_.size(); }
   bool has(PeerId from, PeerId to) const;
-  /// in()[i]: who sends to i, ascending; the weights mean something only for `explicit`.
+  /// in()[i]: who sends to i, ascending; the weights mean something only for `explicit` and for kinds with
+  /// weights of their own.
   const std::vector<std::vector<Edge>>& in() const { return in_; }
 
  private:
@@ -36,6 +37,14 @@ std::vector<Graph> star(const GraphSpec& spec);
 std::vector<Graph> exponential(const GraphSpec& spec);
 std::vector<Graph> one_peer_exponential(const GraphSpec& spec);
 std::vector<Graph> random_regular(const GraphSpec& spec);
+std::vector<Graph> tree(const GraphSpec& spec);
+std::vector<Graph> hypercube(const GraphSpec& spec);
+std::vector<Graph> hierarchical(const GraphSpec& spec);
+std::vector<Graph> base(const GraphSpec& spec);
+std::vector<Graph> erdos_renyi(const GraphSpec& spec);
+std::vector<Graph> watts_strogatz(const GraphSpec& spec);
+std::vector<Graph> matching(const GraphSpec& spec);
+std::vector<Graph> equi_dyn(const GraphSpec& spec);
 std::vector<Graph> listed_edges(const GraphSpec& spec);
 
 /// Puts weights (metropolis, uniform or explicit) on a graph. Throws GraphError for an unknown name, and

@@ -12,7 +12,7 @@ namespace {
 struct Kind {
   GraphKind listed;
   std::vector<Graph> (*make)(const GraphSpec&);
-  bool takes_explicit_weights = false;
+  enum class Weights { by_rule, by_rule_or_explicit, of_its_own } weights = Weights::by_rule;
 };
 
 constexpr std::array kKinds{
@@ -26,10 +26,31 @@ constexpr std::array kKinds{
     Kind{{"random_regular", "a random connected graph, every peer with degree neighbours (degree, seed)",
           false},
          random_regular},
-    Kind{{"edges", "the listed edges (edges, directed)", false}, listed_edges, true},
+    Kind{{"edges", "the listed edges (edges, directed)", false},
+         listed_edges,
+         Kind::Weights::by_rule_or_explicit},
     Kind{{"file", "the edges of a file, one per line, as networkx writes them (directed)", false},
          listed_edges,
-         true},
+         Kind::Weights::by_rule_or_explicit},
+    Kind{{"tree", "peer i with its children degree * i + 1 ... (degree)", false}, tree},
+    Kind{{"hypercube", "i with every number that differs in one bit; P a power of two", false}, hypercube},
+    Kind{{"erdos_renyi", "every pair with the same probability, connected (probability, seed)", false},
+         erdos_renyi},
+    Kind{{"watts_strogatz",
+          "a ring of degree nearest neighbours with some ends moved (degree, probability, seed)", false},
+         watts_strogatz},
+    Kind{{"matching", "random pairs each round (period, seed)", true}, matching},
+    Kind{{"base",
+          "exact consensus in finitely many rounds for any P, at most degree neighbours a round (degree)",
+          true},
+         base,
+         Kind::Weights::of_its_own},
+    Kind{{"equi_dyn", "each round from the peer at one random distance (period, seed)", true},
+         equi_dyn,
+         Kind::Weights::of_its_own},
+    Kind{{"hierarchical", "groups average inside, then their first peers mix in a ring (groups)", true},
+         hierarchical,
+         Kind::Weights::of_its_own},
 };
 
 constexpr auto kListed = [] {
@@ -81,11 +102,12 @@ Schedule make_schedule(const GraphSpec& spec) {
   if (spec.peers > std::numeric_limits<PeerId>::max())
     throw GraphError("graph '" + spec.kind + "' has " + std::to_string(spec.peers) +
                      " peers; expected below 2^32");
-  if (spec.weights == "explicit" && !kind.takes_explicit_weights)
+  if (spec.weights == "explicit" && kind.weights != Kind::Weights::by_rule_or_explicit)
     throw GraphError("weights 'explicit' are for the kinds edges and file, not for '" + spec.kind +
                      "'; use \"metropolis\" or \"uniform\"");
   std::vector<MixingMatrix> cycle;
-  for (const Graph& graph : kind.make(spec)) cycle.push_back(weigh(graph, spec.weights));
+  const bool own = kind.weights == Kind::Weights::of_its_own;
+  for (const Graph& graph : kind.make(spec)) cycle.push_back(weigh(graph, own ? "explicit" : spec.weights));
   Schedule schedule(std::move(cycle));
   check_connected(schedule);
   return schedule;

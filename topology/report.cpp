@@ -11,6 +11,7 @@
 #include <Eigen/SparseCore>
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <optional>
 
 #include "connectivity.h"
@@ -70,11 +71,11 @@ Vector perron_vector(const Matrix& m) {
   return equations.partialPivLu().solve(Vector::Unit(n, n - 1));
 }
 
-/// Whether the largest singular value is above the bound: power iteration on AᵀA, whose estimates only grow.
-bool norm_exceeds(const Matrix& a, double bound) {
+/// The largest singular value, by power iteration on AᵀA, whose estimates only grow; or the first estimate
+/// above `enough`.
+double largest_singular_value(const Matrix& a, double enough) {
   constexpr int kIterations = 1000;
   constexpr double kConverged = 1e-10;
-  if (a.norm() <= bound) return false;
   SplitMix64 random(1);
   Vector v = Vector::NullaryExpr(a.cols(), [&] { return random.symmetric(); });
   double sigma = 0;
@@ -82,12 +83,15 @@ bool norm_exceeds(const Matrix& a, double bound) {
     v.normalize();
     const Vector u = a * v;
     const double estimate = u.norm();
-    if (estimate > bound) return true;
-    if (estimate <= sigma * (1 + kConverged)) return false;
+    if (estimate > enough || estimate <= sigma * (1 + kConverged)) return estimate;
     sigma = estimate;
     v = a.transpose() * u;
   }
-  return false;
+  return sigma;
+}
+
+bool norm_exceeds(const Matrix& a, double bound) {
+  return a.norm() > bound && largest_singular_value(a, bound) > bound;
 }
 
 /// N, and what the first period tells on the way.
@@ -173,6 +177,23 @@ SpectralReport analyse(const Schedule& schedule) {
     measure_spectrum(schedule, report);
   }
   return report;
+}
+
+std::vector<double> consensus_errors(const Schedule& schedule, std::size_t rounds) {
+  constexpr double kGone = 1e-7;
+  std::vector<Sparse> cycle;
+  for (Round t = 0; t < schedule.period(); ++t) cycle.push_back(normalised(schedule.at(t)));
+  const auto n = static_cast<Eigen::Index>(schedule.peers());
+  Matrix product = Matrix::Identity(n, n);
+  for (const Sparse& w : cycle) product = w * product;
+  const Vector perron = perron_vector(product);
+  Matrix error = Matrix::Identity(n, n) - perron * perron.transpose() / perron.squaredNorm();
+  std::vector<double> errors{1.0};
+  while (errors.size() <= rounds && errors.back() > kGone) {
+    error = cycle[(errors.size() - 1) % cycle.size()] * error;
+    errors.push_back(largest_singular_value(error, std::numeric_limits<double>::infinity()));
+  }
+  return errors;
 }
 
 }  // namespace gossamer::topology

@@ -17,7 +17,7 @@ double bits_per_entry(const Codec& codec, std::size_t n) {
 template <class Spread>
 std::pair<double, double> deviation(const Codec& codec, const Vector& v, const Vector& expected,
                                     Spread spread) {
-  const std::uint64_t draws = 3000;
+  const std::uint64_t draws = 10000;
   std::vector<double> sum(v.size(), 0.0);
   for (std::uint64_t r = 0; r < draws; ++r) {
     const Vector decoded = decode(encode(codec, v, {.seed = 98, .peer = 3, .round = r}), v.size());
@@ -95,7 +95,7 @@ TEST_CASE("intq is wrong by at most its share of the bucket's range") {
 }
 
 TEST_CASE("intq with stochastic rounding is unbiased") {
-  for (const int bits : {2, 4}) {
+  for (const int bits : {2, 4, 8}) {
     const auto codec = make_codec("intq:rounding=stochastic,bits=" + std::to_string(bits));
     const Vector v = gaussian(512, 6);
     const auto [low, high] = std::minmax_element(v.begin(), v.end());

@@ -57,7 +57,9 @@ TEST_CASE("methods are accepted where they are sound and refused with a reason e
       {"allreduce", "full", kOnebit, never, "staleness = 0"},
       {"allreduce", "ring", kDense, overlap, "exchange.overlap"},
 
-      {"allreduce", "full", "sign_vote", {}, "is neither"},
+      {"allreduce", "full", "sign_vote", {}, ""},
+      {"allreduce", "full", "terngrad", {}, ""},
+      {"allreduce", "full", "threshold", {}, ""},
       {"allreduce", "full", "qsgd:bits=4,norm=l2", {}, ""},
 
       {"dpsgd", "ring", kDense, {}, ""},

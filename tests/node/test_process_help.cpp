@@ -27,7 +27,8 @@ TEST_CASE("help of the program and of every command") {
       {{"run", "--help"}, {"JOB", "--set", "--json", "--quiet", "--join-timeout", "--drain-timeout"}},
       {{"peer", "--help"}, {"JOB", "--name", "--out", "--session", "--join-timeout", "--drain-timeout"}},
       {{"sim", "--help"}, {"JOB", "--peers", "--seed", "--crash", "--loss", "--latency", "--model"}},
-      {{"topology", "--help"}, {"show"}},
+      {{"topology", "--help"}, {"show", "convert"}},
+      {{"topology", "convert", "--help"}, {"--to", "--out", "--round"}},
       {{"topology", "show", "--help"}, {"--json"}},
       {{"codec", "--help"}, {"list"}},
       {{"codec", "list", "--help"}, {"codec"}},
@@ -47,6 +48,11 @@ TEST_CASE("help of the files and lists of what there is") {
       {{"help", "topology"}, {"base_port", "graph.kind", "one_peer_exponential", "peer.address"}},
       {{"codec", "list"}, {"dense", "fp16", "onebit", "onebit_scaled", "qsgd", "topk"}},
       {{"topology", "show", "ring.toml"}, {"spectral gap", "doubly stochastic", "peer3"}},
+      {{"topology", "show", "ring.toml", "--set", "graph.kind=base"}, {"consensus to 1e-6", "1 round"}},
+      {{"topology", "convert", "ring.toml", "--to", "metis"}, {"4 4\n2 4\n1 3\n2 4\n1 3\n"}},
+      {{"topology", "convert", "ring.toml", "--to", "graphml"}, {"edgedefault=\"undirected\"", "peer3"}},
+      {{"topology", "convert", "ring.toml", "--to", "json"}, {"\"directed\": false"}},
+      {{"topology", "convert", "ring.toml", "--to", "edgelist"}, {"peer0 peer1 0.3333"}},
   };
   for (const auto& c : cases) check(folder, c);
 }

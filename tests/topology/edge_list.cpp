@@ -1,38 +1,14 @@
-#include <unistd.h>
-
-#include <cstdlib>
-#include <filesystem>
-#include <fstream>
-
+#include "gossamer/topology/formats.h"
 #include "gossamer_test/catch.h"
 #include "support.h"
+#include "temporary_file.h"
 
 namespace gossamer::topology::test {
 namespace {
 
 const std::vector<std::string> kNames{"alpha", "beta", "gamma", "delta"};
 
-/// A file with that text, removed at the end.
-class TemporaryFile {
- public:
-  explicit TemporaryFile(const std::string& text) {
-    char name[] = "/tmp/gossamer_edges_XXXXXX";
-    const int descriptor = mkstemp(name);
-    REQUIRE(descriptor >= 0);
-    close(descriptor);
-    path_ = name;
-    std::ofstream(path_) << text;
-  }
-  TemporaryFile(const TemporaryFile&) = delete;
-  TemporaryFile& operator=(const TemporaryFile&) = delete;
-  ~TemporaryFile() { std::filesystem::remove(path_); }
-  const std::string& path() const { return path_; }
-
- private:
-  std::string path_;
-};
-
-Edges read(const std::string& text) { return read_edge_list(TemporaryFile(text).path(), kNames); }
+Edges read(const std::string& text) { return read_graph(TemporaryFile(text).path(), kNames); }
 
 void check_edges(const std::string& text, const Edges& expected) {
   CAPTURE(text);
@@ -49,7 +25,7 @@ void check_edges(const std::string& text, const Edges& expected) {
 void check_error(const std::string& text, const std::string& place, const std::string& part) {
   CAPTURE(text, place, part);
   const TemporaryFile file(text);
-  const std::string message = error_of([&] { read_edge_list(file.path(), kNames); });
+  const std::string message = error_of([&] { read_graph(file.path(), kNames); });
   CAPTURE(message);
   REQUIRE(message.rfind(file.path() + ":" + place + ": ", 0) == 0);
   REQUIRE(contains(message, part));
@@ -66,7 +42,7 @@ TEST_CASE("edge lists hold numbers or names") {
 TEST_CASE("names come before numbers in edge lists") {
   const std::vector<std::string> names{"1", "0"};
   const TemporaryFile file("0 1\n");
-  REQUIRE(read_edge_list(file.path(), names).front().from == 1);
+  REQUIRE(read_graph(file.path(), names).front().from == 1);
 }
 
 TEST_CASE("edge lists hold comments and blank lines") {
@@ -119,14 +95,14 @@ TEST_CASE("errors in the attributes of edge lists say where and what") {
 }
 
 TEST_CASE("a file that cannot be read is named") {
-  const std::string missing = error_of([] { read_edge_list("/nowhere/edges.txt", kNames); });
+  const std::string missing = error_of([] { read_graph("/nowhere/edges.txt", kNames); });
   REQUIRE(contains(missing, "/nowhere/edges.txt: cannot be read (No such file or directory)"));
-  REQUIRE(contains(error_of([] { read_edge_list("/tmp", kNames); }), "/tmp: cannot be read"));
+  REQUIRE(contains(error_of([] { read_graph("/tmp", kNames); }), "/tmp: cannot be read"));
 }
 
 TEST_CASE("an edge of no peers is refused") {
   const TemporaryFile file("0 1\n");
-  REQUIRE(contains(error_of([&] { read_edge_list(file.path(), {}); }), "there are no peers"));
+  REQUIRE(contains(error_of([&] { read_graph(file.path(), {}); }), "there are no peers"));
 }
 
 TEST_CASE("a file graph is made from its edge list") {

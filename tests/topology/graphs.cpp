@@ -1,4 +1,7 @@
 // Who is joined to whom in each kind.
+#include <cmath>
+#include <set>
+
 #include "gossamer_test/catch.h"
 #include "support.h"
 
@@ -10,6 +13,26 @@ using Peers = std::vector<PeerId>;
 Peers out(const Schedule& schedule, PeerId i, Round t = 0) {
   const auto peers = schedule.at(t).out(i);
   return {peers.begin(), peers.end()};
+}
+
+/// Σ_j W_ij x_j, `rounds` times.
+std::vector<double> mix(const Schedule& schedule, std::vector<double> x, Round rounds) {
+  for (Round r = 0; r < rounds; ++r) {
+    const MixingMatrix& w = schedule.at(r);
+    std::vector<double> next(x.size());
+    for (PeerId i = 0; i < x.size(); ++i) {
+      next[i] = static_cast<double>(w.self_weight(i)) * x[i];
+      for (const Edge& e : w.in(i)) next[i] += static_cast<double>(e.weight) * x[e.peer];
+    }
+    x.swap(next);
+  }
+  return x;
+}
+
+double squared_distance(const std::vector<double>& x, double value) {
+  double sum = 0;
+  for (const double v : x) sum += (v - value) * (v - value);
+  return sum;
 }
 
 }  // namespace
@@ -80,6 +103,113 @@ TEST_CASE("undirected edges may be listed in both directions") {
   REQUIRE(both.at(0).dense() == std::vector<double>{0.75, 0.25, 0.25, 0.75});
   // Weights that are not asked for may differ.
   REQUIRE_NOTHROW(make_schedule(edges_spec(2, {{0, 1, 0.25F}, {1, 0, 0.5F}}, "metropolis", false)));
+}
+
+TEST_CASE("a tree joins parents with children") {
+  GraphSpec spec = spec_of("tree", 7);
+  spec.degree = 2;
+  REQUIRE(out(make_schedule(spec), 0) == Peers{1, 2});
+  REQUIRE(out(make_schedule(spec), 1) == Peers{0, 3, 4});
+  REQUIRE(out(make_schedule(spec), 6) == Peers{2});
+  spec.degree = 1;  // a line
+  REQUIRE(out(make_schedule(spec), 3) == Peers{2, 4});
+}
+
+TEST_CASE("a hypercube joins numbers that differ in one bit") {
+  REQUIRE(out(make_schedule(spec_of("hypercube", 8)), 5) == Peers{1, 4, 7});
+  REQUIRE(contains(error_of([] { make_schedule(spec_of("hypercube", 6)); }), "such as 8"));
+}
+
+TEST_CASE("base reaches exact consensus within its period, with few neighbours a round") {
+  for (std::size_t degree = 1; degree <= 4; ++degree)
+    for (std::size_t peers = 2; peers <= 70; ++peers) {
+      CAPTURE(degree, peers);
+      GraphSpec spec = spec_of("base", peers);
+      spec.degree = degree;
+      const Schedule schedule = make_schedule(spec);
+      for (Round t = 0; t < schedule.period(); ++t) {
+        REQUIRE(schedule.at(t).symmetric());
+        REQUIRE(schedule.at(t).doubly_stochastic());
+        for (PeerId i = 0; i < peers; ++i) REQUIRE(schedule.at(t).out(i).size() <= degree);
+      }
+      std::vector<double> x(peers);
+      for (std::size_t i = 0; i < peers; ++i) x[i] = i % 3 == 0 ? 1.0 : -0.5 * static_cast<double>(i % 5);
+      double mean = 0;
+      for (const double v : x) mean += v / static_cast<double>(peers);
+      const std::vector<double> mixed = mix(schedule, x, schedule.period());
+      for (const double v : mixed) REQUIRE(v == Approx(mean).margin(1e-6));
+      // Takezawa et al. 2023, theorem 1: at most 2 log_(k+1) P + 2 rounds.
+      const double bound =
+          2 * std::log(static_cast<double>(peers)) / std::log(static_cast<double>(degree + 1)) + 2;
+      REQUIRE(static_cast<double>(schedule.period()) <= bound);
+    }
+}
+
+TEST_CASE("a matching joins all in pairs, differently each round") {
+  GraphSpec spec = spec_of("matching", 9);
+  spec.period = 20;
+  const Schedule schedule = make_schedule(spec);
+  REQUIRE(schedule.period() == 20);
+  std::set<std::vector<double>> different;
+  for (Round t = 0; t < 20; ++t) {
+    std::size_t alone = 0;
+    for (PeerId i = 0; i < 9; ++i) {
+      REQUIRE(schedule.at(t).out(i).size() <= 1);
+      alone += schedule.at(t).out(i).empty() ? 1 : 0;
+    }
+    REQUIRE(alone == 1);
+    different.insert(schedule.at(t).dense());
+  }
+  REQUIRE(different.size() > 10);
+}
+
+TEST_CASE("equi_dyn has one message per peer and round, and contracts alike for few and many peers") {
+  for (const std::size_t peers : {8, 32, 128}) {
+    const Schedule schedule = make_schedule(spec_of("equi_dyn", peers));
+    for (Round t = 0; t < schedule.period(); ++t)
+      for (PeerId i = 0; i < peers; ++i) REQUIRE(schedule.at(t).out(i).size() == 1);
+    // In expectation the squared error shrinks by a half each round; at the start it is below 1.
+    std::vector<double> x(peers);
+    x[0] = 1;
+    REQUIRE(squared_distance(mix(schedule, x, 20), 1.0 / static_cast<double>(peers)) < 1e-3);
+  }
+}
+
+TEST_CASE("hierarchical averages inside its groups and joins their first peers") {
+  GraphSpec spec = spec_of("hierarchical", 10);
+  spec.groups = 3;  // peers 0-2, 3-5, 6-9
+  const Schedule schedule = make_schedule(spec);
+  REQUIRE(schedule.period() == 2);
+  REQUIRE(out(schedule, 4, 0) == Peers{3, 5});
+  REQUIRE(out(schedule, 6, 0) == Peers{7, 8, 9});
+  REQUIRE(out(schedule, 6, 1) == Peers{0, 3});
+  REQUIRE(out(schedule, 7, 1).empty());
+  REQUIRE(schedule.at(0).self_weight(9) == Approx(0.25));
+  spec.groups = 11;
+  REQUIRE(contains(error_of([&] { make_schedule(spec); }), "at most one group per peer"));
+}
+
+TEST_CASE("random kinds follow their seed and their probability") {
+  for (const char* kind : {"erdos_renyi", "watts_strogatz", "matching", "equi_dyn"}) {
+    CAPTURE(kind);
+    GraphSpec a = spec_of(kind, 16);
+    a.probability = 0.5;
+    GraphSpec b = a;
+    b.seed = 2;
+    const Schedule first = make_schedule(a), second = make_schedule(b);
+    bool differs = false;
+    for (Round t = 0; t < first.period(); ++t) differs |= first.at(t).dense() != second.at(t).dense();
+    REQUIRE(differs);
+  }
+  GraphSpec spec = spec_of("erdos_renyi", 6);
+  spec.probability = 1;
+  REQUIRE(out(make_schedule(spec), 2) == Peers{0, 1, 3, 4, 5});
+  spec.probability = 1e-9;
+  REQUIRE(contains(error_of([&] { make_schedule(spec); }), "use a larger one"));
+  spec = spec_of("watts_strogatz", 12);
+  spec.degree = 4;
+  spec.probability = 1e-12;
+  REQUIRE(out(make_schedule(spec), 0) == Peers{1, 2, 10, 11});
 }
 
 }  // namespace gossamer::topology::test

@@ -235,4 +235,34 @@ TEST_CASE("a drawing needs a name for each peer") {
       contains(error_of([&] { to_dot(make_schedule(spec_of("ring", 3)), names); }), "1 names for 3 peers"));
 }
 
+TEST_CASE("the consensus error falls as the spectrum says") {
+  const std::vector<double> ring = consensus_errors(make_schedule(spec_of("ring", 8)), 50);
+  const double lambda = 1.0 / 3 + 2.0 / 3 * std::cos(kPi / 4);
+  REQUIRE(ring.size() == 51);
+  for (std::size_t k = 0; k < ring.size(); ++k)
+    REQUIRE(ring[k] == Approx(std::pow(lambda, static_cast<double>(k))).epsilon(1e-4));
+  const std::vector<double> base = consensus_errors(make_schedule(spec_of("base", 12)), 50);
+  REQUIRE(base.size() == make_schedule(spec_of("base", 12)).period() + 1);  // exact: ends there
+  REQUIRE(consensus_errors(make_schedule(spec_of("full", 1)), 5).back() < 1e-7);
+}
+
+TEST_CASE("a picture shows every peer, edge and round") {
+  const auto count = [](const std::string& text, const std::string& part) {
+    std::size_t found = 0;
+    for (std::size_t at = text.find(part); at != text.npos; at = text.find(part, at + 1)) ++found;
+    return found;
+  };
+  const Schedule ring = make_schedule(spec_of("ring", 5)), varying = make_schedule(spec_of("base", 12));
+  const std::vector<std::string> names{"a", "b<", "c&", "d", "e"};
+  const std::vector<double> errors{1, 0.5, 0.25};
+  const std::string svg = to_svg(ring, names, errors);
+  REQUIRE(count(svg, "<circle ") == 5);
+  REQUIRE(count(svg, "stroke=\"#456\"") == 5);
+  REQUIRE(contains(svg, ">b&lt;<"));
+  REQUIRE(contains(svg, ">c&amp;<"));
+  REQUIRE(count(to_svg(varying, {}, errors), ">round ") == varying.period());
+  REQUIRE(
+      contains(error_of([&] { to_svg(ring, std::span(names).first(2), errors); }), "2 names for 5 peers"));
+}
+
 }  // namespace gossamer::topology::test

@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <new>
 #include <span>
 #include <stdexcept>
 #include <string>
@@ -22,6 +23,23 @@ struct RandomKey {
   std::uint32_t layer = 0;
   std::uint64_t round = 0;
 };
+
+/// Memory that begins at a cache line, as vectors of any instruction set want it.
+template <class T>
+struct LineAllocator {
+  using value_type = T;
+  LineAllocator() = default;
+  template <class U>
+  explicit LineAllocator(const LineAllocator<U>&) {}
+  T* allocate(std::size_t n) {
+    return static_cast<T*>(::operator new (n * sizeof(T), std::align_val_t{kLine}));
+  }
+  void deallocate(T* p, std::size_t) { ::operator delete (p, std::align_val_t{kLine}); }
+  friend bool operator==(const LineAllocator&, const LineAllocator&) { return true; }
+  static constexpr std::size_t kLine = 64;
+};
+template <class T>
+using LineVector = std::vector<T, LineAllocator<T>>;
 
 /// Scratch memory of one call at a time; grows to the largest vector seen, then allocates no more. encode
 /// leaves floats() alone, so that the vector may lie there.
@@ -51,13 +69,13 @@ class Workspace {
 
  private:
   template <class T>
-  static std::span<T> grow(std::vector<T>& v, std::size_t n) {
+  static std::span<T> grow(LineVector<T>& v, std::size_t n) {
     if (v.size() < n) v.resize(n);
     return {v.data(), n};
   }
-  std::vector<float> floats_, more_floats_;
-  std::vector<std::uint32_t> words_;
-  std::vector<std::byte> records_;
+  LineVector<float> floats_, more_floats_;
+  LineVector<std::uint32_t> words_;
+  LineVector<std::byte> records_;
   Threads* threads_;
   std::vector<std::unique_ptr<Workspace>> others_;
 };
@@ -67,11 +85,36 @@ struct SelectionState {
   float threshold = 0;  ///< what every selected entry reached
 };
 
-/// Error feedback of one layer: e in v = g + e; m = C[v]; e ← v − decode(m) (Karimireddy 2019). Empty = zero.
-struct FeedbackState {
-  std::vector<float> residual;
-  SelectionState selection{};
+/// What a bucket's signs stand for, sign(0) = sign(−0) = +1.
+struct SignPair {
+  float plus = 0, minus = 0;
 };
+
+/// Error feedback of one layer: e in v = g + e; m = C[v]; e ← v − decode(m) (Karimireddy 2019). Empty = zero.
+/// e is keyed by layer alone: it may go on under any other codec or bucket size. The sign codecs keep it
+/// lazily, since sign(v) does not depend on what was sent: residual then holds v as it was, pending what each
+/// bucket of it has sent, and entry i of e is fl(v_i − (v_i ≥ 0 ? plus : minus)), to be formed when v is read
+/// next.
+struct FeedbackState {
+  LineVector<float> residual;     ///< e, or where pending is not empty v
+  std::vector<SignPair> pending;  ///< of each bucket of residual; {0, 0} where that is e already
+  std::size_t bucket = 0;         ///< entries of one; no meaning where pending is empty
+  SelectionState selection{};
+
+  /// Forms e: residual holds it to the bit, and nothing is pending.
+  void materialise();
+};
+
+/// Bytes that are not a saved state: cut short, of another version, or with numbers that no state holds.
+class StateError : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+/// A checkpoint of e and selection, little-endian: after restore all goes on to the bit as if it had never
+/// been saved.
+std::vector<std::byte> save(const FeedbackState& state);
+/// Throws StateError. Trusts nothing, and allocates no more than the bytes given.
+FeedbackState restore_feedback(std::span<const std::byte> saved);
 
 /// A codec spec that cannot be used ("qsgd:bits=5"): what was found, what was expected, the nearest right
 /// name.
@@ -96,6 +139,13 @@ struct Traits {
   /// May run under error feedback and in CHOCO-SGD, because with some δ > 0 for every x either E‖C[x]−x‖₂² ≤
   /// (1−δ)‖x‖₂², or surely ‖C[x]−x‖∞ ≤ (1−δ)‖x‖∞ (qsgd with max norm and 4 or 8 bits; see there).
   bool contractive = false;
+  /// Surely |C[x]_i − x_i| stays under a constant for every x (threshold): residuals stay bounded, which is
+  /// enough for error feedback in a full reduce, but nothing contracts.
+  bool bounded = false;
+
+  /// Whether encode_feedback may be used: otherwise residuals can grow without end (for example l2 QSGD with
+  /// few levels, whose relative variance is above 1).
+  constexpr bool feedback() const { return contractive || bounded; }
 };
 
 /// Immutable; all state is the caller's. Thread-safe.
@@ -115,9 +165,11 @@ class Codec {
   /// The same, with what selection remembers of this layer (topk:select=reuse); other codecs leave it alone.
   virtual std::size_t encode_selecting(std::span<const float> x, SelectionState& selection, RandomKey key,
                                        Workspace& workspace, std::span<std::byte> out) const;
-  /// Encodes v = g + e and leaves e = fl(v − decode(payload)) in state, to the bit. On a throw the state
-  /// stands; where a sparse codec meets NaN or Inf in a vector of more than kSlice entries, up to the
-  /// rounding of v, which it formed in place.
+  /// Encodes v = g + e and leaves e = fl(v − decode(payload)) in state, to the bit. On a throw nothing was
+  /// sent, and nothing is lost: e stands, or, where a codec works in one pass (onebit, onebit_two,
+  /// onebit_scaled) and v is not finite, e has taken in g wherever v is finite and stands in all other
+  /// entries; under qsgd, intq, topk, randk and threshold e stands up to
+  /// rounding.
   virtual std::size_t encode_feedback(std::span<const float> g, FeedbackState& state, RandomKey key,
                                       Workspace& workspace, std::span<std::byte> out) const;
 };

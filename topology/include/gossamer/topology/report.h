@@ -26,6 +26,16 @@ struct SpectralReport {
 /// rounding to float is undone, and a product that averages but for that rounding counts as exact.
 SpectralReport analyse(const Schedule& schedule);
 
+/// ‖M^k off the consensus subspace‖₂ after k = 0 … rounds rounds: the worst start's error, 1 at first. Ends
+/// early where it is under 1e-7.
+std::vector<double> consensus_errors(const Schedule& schedule, std::size_t rounds);
+
+/// A drawing for a browser: peers on a circle, edges as wide as their weight, one circle for each of the
+/// first 16 rounds where the graph varies, and below the curve of `errors` over rounds. peer_names as for
+/// to_dot.
+std::string to_svg(const Schedule& schedule, std::span<const std::string> peer_names,
+                   std::span<const double> errors);
+
 /// Graphviz; peer_names: one for each peer, or none for numbers (else GraphError); edges labelled by weight,
 /// undirected where W is symmetric; one cluster per round where time-varying.
 std::string to_dot(const Schedule& schedule, std::span<const std::string> peer_names);

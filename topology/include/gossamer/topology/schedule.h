@@ -69,15 +69,19 @@ struct GraphSpec {
   std::string kind = "ring";           ///< a name of graph_table()
   std::string weights = "metropolis";  ///< metropolis, uniform or explicit
   std::size_t peers = 0;               ///< P ≥ 1
-  std::size_t degree = 3;              ///< random_regular: neighbours of each peer
-  std::size_t rows = 0;                ///< torus: rows of the grid; 0 = the most square that divides P
-  std::uint64_t seed = 1;              ///< random_regular
-  bool directed = true;                ///< exponential, edges, file: false adds every edge's reverse
+  std::size_t degree = 3;   ///< random_regular: neighbours of each peer; watts_strogatz: before rewiring
+                            ///< (even); tree: children; base: the most neighbours in a round
+  std::size_t rows = 0;     ///< torus: rows of the grid; 0 = the most square that divides P
+  std::size_t groups = 0;   ///< hierarchical: how many; 0 = about √P
+  double probability = 0;   ///< erdos_renyi, watts_strogatz; 0 = 2 ln P / P and 0.1
+  std::size_t period = 64;  ///< matching, equi_dyn: random rounds before they repeat
+  std::uint64_t seed = 1;   ///< of the random kinds
+  bool directed = true;     ///< exponential, edges, file: false adds every edge's reverse
   struct EdgeSpec {
     PeerId from, to;
     std::optional<float> weight;  ///< explicit weights: W_{to,from}
   };
-  std::vector<EdgeSpec> edges;  ///< edges: the list; file: filled by read_edge_list
+  std::vector<EdgeSpec> edges;  ///< edges: the list; file: filled by read_graph
 };
 
 struct GraphKind {
@@ -89,12 +93,5 @@ std::span<const GraphKind> graph_table();
 
 /// Builds and validates: non-negative, rows sum to 1, connected over one period. Throws GraphError.
 Schedule make_schedule(const GraphSpec& spec);
-
-/// Reads an edge list as networkx's write_edgelist / write_weighted_edgelist writes it: one edge per line,
-/// "from to", "from to weight" or "from to {'weight': w}"; # starts a comment. Nodes are names, which come
-/// first, or 0 … peers−1, where peers is the number of names; other attributes than weight are skipped.
-/// Throws GraphError with file:line:column.
-std::vector<GraphSpec::EdgeSpec> read_edge_list(const std::string& path,
-                                                std::span<const std::string> peer_names);
 
 }  // namespace gossamer::topology

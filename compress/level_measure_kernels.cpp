@@ -1,0 +1,225 @@
+// Compiled once for each instruction set that Highway knows, and chosen when first called.
+#include "level_kernels.h"
+
+#include <algorithm>
+
+#include "level_kernels_inline.h"
+
+// Vectors of unknown size cannot be kept in arrays; those machines use their fixed-size sets.
+#define HWY_DISABLED_TARGETS (HWY_SVE | HWY_SVE2 | HWY_SVE_256 | HWY_SVE2_128 | HWY_RVV)
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "level_measure_kernels.cpp"
+#include <hwy/foreach_target.h>
+// After foreach_target.
+#include <hwy/cache_control.h>
+#include <hwy/highway.h>
+
+HWY_BEFORE_NAMESPACE();
+namespace gossamer::compress {
+namespace HWY_NAMESPACE {
+namespace {
+
+#if HWY_TARGET == HWY_SCALAR
+void MeasureAny(Measure what, const float* x, const float* e, float* v, std::size_t n, Measured* measured) {
+  *measured = plain::measure(what, x, e, v, n);
+}
+void DrawPhilox(const EntryBits& random, std::size_t group, Draws* draws) {
+  random.words(group, draws->words);
+}
+#else
+
+namespace hn = hwy::HWY_NAMESPACE;
+using Tag = hn::CappedTag<float, 16>;
+using IntTag = hn::RebindToSigned<Tag>;
+using WordTag = hn::RebindToUnsigned<Tag>;
+using DoubleTag = hn::Repartition<double, Tag>;
+using LongTag = hn::Repartition<std::uint64_t, Tag>;
+using Vector = hn::Vec<Tag>;
+constexpr std::size_t kWidth = hn::MaxLanes(Tag());
+
+HWY_INLINE hn::Vec<IntTag> Magnitude(Vector v) {
+  return hn::And(hn::BitCast(IntTag(), v), hn::Set(IntTag(), 0x7fffffff));
+}
+
+/// Sums of squares in double, 32 lanes.
+class Squares {
+ public:
+  HWY_INLINE Squares() {
+    for (auto& lane : lane_) lane = hn::Zero(DoubleTag());
+  }
+  /// Entries k·kWidth … of a row of 32.
+  HWY_INLINE void Add(std::size_t k, Vector v) {
+    const hn::Half<Tag> half;
+    AddTo(lane_[2 * k], hn::PromoteTo(DoubleTag(), hn::LowerHalf(half, v)));
+    AddTo(lane_[2 * k + 1], hn::PromoteTo(DoubleTag(), hn::UpperHalf(half, v)));
+  }
+  HWY_INLINE double Total() {
+    for (std::size_t width = kVectors / 2; width > 0; width /= 2) {
+      for (std::size_t k = 0; k < width; ++k) lane_[k] = hn::Add(lane_[k], lane_[k + width]);
+    }
+    std::array<double, kLanes> rest;
+    hn::StoreU(lane_[0], DoubleTag(), rest.data());
+    return plain::combine_lanes(rest);
+  }
+
+ private:
+  static HWY_INLINE void AddTo(hn::Vec<DoubleTag>& lane, hn::Vec<DoubleTag> v) {
+    lane = hn::Add(lane, hn::Mul(v, v));
+  }
+  static constexpr std::size_t kLanes = hn::MaxLanes(DoubleTag());
+  static constexpr std::size_t kVectors = plain::kSumLanes / kLanes;
+  hn::Vec<DoubleTag> lane_[kVectors];
+};
+
+/// What is measured of whole rows of 32 entries, in two chains.
+template <Measure kWhat>
+struct Measuring {
+  explicit HWY_INLINE Measuring(float first) {
+    largest[0] = largest[1] = hn::Zero(IntTag());
+    low[0] = low[1] = high[0] = high[1] = hn::Set(Tag(), first);
+  }
+  HWY_INLINE void Add(std::size_t k, Vector v) {
+    largest[k % 2] = hn::Max(largest[k % 2], Magnitude(v));
+    if constexpr (kWhat == Measure::range) {
+      low[k % 2] = hn::Min(low[k % 2], v);
+      high[k % 2] = hn::Max(high[k % 2], v);
+    }
+    if constexpr (kWhat == Measure::squares) squares.Add(k, v);
+  }
+  hn::Vec<IntTag> largest[2];
+  Vector low[2], high[2];
+  Squares squares;
+};
+
+template <Measure kWhat, bool kAdd>
+void MeasureAs(const float* x, const float* e, float* v, std::size_t n, Measured* measured) {
+  const Tag tag;
+  constexpr std::size_t kRow = plain::kSumLanes;
+  Measuring<kWhat> measuring(measured->low);
+  std::size_t i = 0;
+  for (; i + kRow <= n; i += kRow) {
+    hwy::Prefetch(plain::ahead(x, i));
+    hwy::Prefetch(plain::ahead(x, i + 16));
+    if constexpr (kAdd) {
+      hwy::Prefetch(plain::ahead(e, i));
+      hwy::Prefetch(plain::ahead(e, i + 16));
+    }
+    for (std::size_t k = 0; k < kRow / kWidth; ++k) {
+      Vector entries = hn::LoadU(tag, x + i + k * kWidth);
+      if constexpr (kAdd) {
+        entries = hn::Add(entries, hn::LoadU(tag, e + i + k * kWidth));
+        hn::StoreU(entries, tag, v + i + k * kWidth);
+      }
+      measuring.Add(k, entries);
+    }
+  }
+  measured->largest = std::bit_cast<float>(
+      hn::GetLane(hn::MaxOfLanes(IntTag(), hn::Max(measuring.largest[0], measuring.largest[1]))));
+  if constexpr (kWhat == Measure::range) {
+    measured->low = hn::GetLane(hn::MinOfLanes(tag, hn::Min(measuring.low[0], measuring.low[1])));
+    measured->high = hn::GetLane(hn::MaxOfLanes(tag, hn::Max(measuring.high[0], measuring.high[1])));
+  }
+  if (i < n) {
+    float row[kRow] = {};
+    for (std::size_t j = 0; i + j < n; ++j) row[j] = kAdd ? (v[i + j] = x[i + j] + e[i + j]) : x[i + j];
+    plain::measure_entries(row, n - i, *measured);
+    if constexpr (kWhat == Measure::squares) {
+      for (std::size_t k = 0; k < kRow / kWidth; ++k)
+        measuring.squares.Add(k, hn::LoadU(tag, row + k * kWidth));
+    }
+  }
+  if constexpr (kWhat == Measure::squares) measured->squares = measuring.squares.Total();
+}
+
+template <bool kAdd>
+void MeasureWhat(Measure what, const float* x, const float* e, float* v, std::size_t n, Measured* measured) {
+  if (what == Measure::largest) return MeasureAs<Measure::largest, kAdd>(x, e, v, n, measured);
+  if (what == Measure::range) return MeasureAs<Measure::range, kAdd>(x, e, v, n, measured);
+  return MeasureAs<Measure::squares, kAdd>(x, e, v, n, measured);
+}
+
+void MeasureAny(Measure what, const float* x, const float* e, float* v, std::size_t n, Measured* measured) {
+  if (e != nullptr) return MeasureWhat<true>(what, x, e, v, n, measured);
+  return MeasureWhat<false>(what, x, nullptr, nullptr, n, measured);
+}
+
+/// Philox on counters in 64-bit lanes: a product's low half is the next counter word as it stands, and what
+/// is in the high halves of counter words is never looked at. Even and odd blocks apart, so that their words
+/// then interleave.
+void DrawPhilox(const EntryBits& random, std::size_t group, Draws* draws) {
+  const LongTag tag;
+  const WordTag word_tag;
+  using Long = hn::Vec<LongTag>;
+  constexpr std::size_t kSets = kWidth == 16 ? 4 : 2, kLanes = kWidth / 2;
+  const Long multiplier0 = hn::Set(tag, EntryBits::kMultiplier0);
+  const Long multiplier1 = hn::Set(tag, EntryBits::kMultiplier1);
+  const auto product = [&](Long a, Long b) {
+    return hn::MulEven(hn::BitCast(word_tag, a), hn::BitCast(word_tag, b));
+  };
+  const Long twice = hn::Iota(tag, 0);
+  for (std::size_t b = 0; b < EntryBits::kBlocks; b += kSets * kLanes) {
+    Long c0[kSets], c1[kSets], c2[kSets], c3[kSets];
+    for (std::size_t s = 0; s < kSets; ++s) {
+      const std::size_t first = group * EntryBits::kBlocks + b + s / 2 * kWidth + s % 2;
+      c0[s] = hn::Add(hn::Set(tag, first), hn::Add(twice, twice));
+      c1[s] = hn::Set(tag, random.counter()[0]);
+      c2[s] = hn::Set(tag, random.counter()[1]);
+      c3[s] = hn::Set(tag, random.counter()[2]);
+    }
+    std::uint32_t k0 = random.key()[0], k1 = random.key()[1];
+    for (int round = 0; round < EntryBits::kRounds; ++round) {
+      const Long key0 = hn::Set(tag, k0), key1 = hn::Set(tag, k1);
+      for (std::size_t s = 0; s < kSets; ++s) {
+        const Long p0 = product(multiplier0, c0[s]), p1 = product(multiplier1, c2[s]);
+        c0[s] = hn::Xor3(hn::ShiftRight<32>(p1), c1[s], key0);
+        c2[s] = hn::Xor3(hn::ShiftRight<32>(p0), c3[s], key1);
+        c1[s] = p1;
+        c3[s] = p0;
+      }
+      k0 += EntryBits::kWeyl0;
+      k1 += EntryBits::kWeyl1;
+    }
+    const auto store = [&](Long even, Long odd, std::uint32_t* to) {
+      hn::StoreU(hn::OddEven(hn::BitCast(word_tag, hn::ShiftLeft<32>(odd)), hn::BitCast(word_tag, even)),
+                 word_tag, to);
+    };
+    for (std::size_t s = 0; s < kSets; s += 2) {
+      std::uint32_t* const to = draws->words + b + s / 2 * kWidth;
+      store(c0[s], c0[s + 1], to);
+      store(c1[s], c1[s + 1], to + Draws::kRow);
+      store(c2[s], c2[s + 1], to + 2 * Draws::kRow);
+      store(c3[s], c3[s + 1], to + 3 * Draws::kRow);
+    }
+  }
+}
+#endif
+
+}  // namespace
+}  // namespace HWY_NAMESPACE
+}  // namespace gossamer::compress
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace gossamer::compress {
+namespace {
+
+HWY_EXPORT(MeasureAny);
+HWY_EXPORT(DrawPhilox);
+
+}  // namespace
+
+Measured measure(Measure what, const float* x, const float* e, float* v, std::size_t n) {
+  Measured measured;
+  if (n > 0) measured.low = measured.high = e == nullptr ? x[0] : x[0] + e[0];
+  HWY_DYNAMIC_DISPATCH(MeasureAny)(what, x, e, v, n, &measured);
+  measured.low += 0.0f;
+  measured.high += 0.0f;
+  return measured;
+}
+
+void draw(const EntryBits& random, std::size_t group, Draws& draws) {
+  HWY_DYNAMIC_DISPATCH(DrawPhilox)(random, group, &draws);
+}
+
+}  // namespace gossamer::compress
+#endif  // HWY_ONCE

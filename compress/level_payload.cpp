@@ -1,0 +1,292 @@
+#include "level_payload.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <numeric>
+
+#include "feedback_state.h"
+#include "fields.h"
+
+namespace gossamer::compress {
+namespace {
+
+constexpr std::size_t kGroup = EntryBits::kGroup;
+
+/// Rounded up, so that no entry exceeds it; Inf where it is beyond float's range.
+float l2_norm(double squares) {
+  const double norm = std::sqrt(squares);
+  if (norm > static_cast<double>(std::numeric_limits<float>::max()))
+    return std::numeric_limits<float>::infinity();
+  const auto rounded = static_cast<float>(norm);
+  return rounded < norm ? std::nextafter(rounded, std::numeric_limits<float>::infinity()) : rounded;
+}
+
+/// The part of a payload behind its header, for n entries: where what stands.
+struct Layout {
+  unsigned bits;
+  std::size_t bucket, n;
+  bool range;
+
+  std::size_t scales() const { return range ? 2 : 1; }
+  std::size_t buckets() const { return wire::ceil_div(n, bucket); }
+  std::size_t scale_bytes() const { return buckets() * scales() * sizeof(float); }
+  std::size_t field_bytes() const { return wire::ceil_div(n, 8 / bits); }
+  /// Of entries `first` …, a multiple of kGroup.
+  std::size_t field_at(std::size_t first) const { return first / 8 * bits; }
+  /// Of the entries first … last calls work(bucket, from, to), which all lie in one bucket.
+  template <class Work>
+  void for_each_bucket(std::size_t first, std::size_t last, const Work& work) const {
+    for (std::size_t i = first; i < last;) {
+      const std::size_t b = i / bucket, end = std::min(last, (b + 1) * bucket);
+      work(b, i, end);
+      i = end;
+    }
+  }
+};
+
+/// acc += weight · level of the entries first … last, acc being that of entry `first`, a multiple of kGroup.
+class LevelDecoder {
+ public:
+  LevelDecoder(const Layout& layout, const std::byte* scales, const std::byte* fields)
+      : layout_(layout), scales_(scales), fields_(fields) {}
+
+  void add(std::size_t first, std::size_t last, float weight, float* acc) const {
+    Fields fields;
+    Levels levels;
+    std::size_t of_bucket = layout_.buckets();
+    for (std::size_t i = first; i < last; i += kGroup) {
+      const std::size_t count = std::min(kGroup, last - i);
+      unpack_fields(layout_.bits, fields_ + layout_.field_at(i), count, fields);
+      check(fields, std::min(kGroup, layout_.n - i));
+      layout_.for_each_bucket(i, i + count, [&](std::size_t b, std::size_t from, std::size_t to) {
+        if (b != of_bucket) levels = read_levels(b);
+        of_bucket = b;
+        add_levels(levels, fields.data() + (from - i), weight, acc + (from - first), to - from);
+      });
+    }
+  }
+
+ private:
+  Levels read_levels(std::size_t b) const {
+    wire::Reader in(
+        std::span(scales_ + b * layout_.scales() * sizeof(float), layout_.scales() * sizeof(float)));
+    const float first = in.f32();
+    if (!layout_.range) {
+      if (std::signbit(first)) throw PayloadError("payload holds a negative norm");
+      return levels_around_zero(layout_.bits, levels_a_side(layout_.bits), first);
+    }
+    const float high = in.f32();
+    if (first > high) throw PayloadError("payload holds a range whose least entry is above its greatest");
+    return levels_of_range(layout_.bits, first, high, false);
+  }
+
+  void check(const Fields& fields, std::size_t count) const {
+    const unsigned top = (1u << layout_.bits) - (layout_.range ? 1 : 2);
+    const auto past = fields.begin() + static_cast<std::ptrdiff_t>(count);
+    if (all_within(fields.data(), kGroup, top) &&
+        std::all_of(past, fields.end(), [](std::uint8_t field) { return field == 0; }))
+      return;
+    throw PayloadError("payload holds a level beyond the highest, or bits set past its last entry");
+  }
+
+  Layout layout_;
+  const std::byte *scales_, *fields_;
+};
+
+class LevelEncoder {
+ public:
+  LevelEncoder(const LevelRule& rule, std::span<const float> x, float* residual, const EntryBits& random,
+               Workspace& workspace)
+      : rule_(rule),
+        layout_{rule.bits, rule.bucket, x.size(), rule.measure == Measure::range},
+        x_(x),
+        residual_(residual),
+        random_(random),
+        workspace_(workspace) {}
+
+  void write(std::byte* scales, std::byte* fields) {
+    scales_ = scales;
+    fields_ = fields;
+    const std::size_t unit = std::lcm(rule_.bucket, kGroup);
+    if (unit > kSlice) return write_in_two_passes();
+    const std::size_t piece = kSlice / unit * unit, pieces = wire::ceil_div(x_.size(), piece);
+    const std::span<std::uint32_t> done = workspace_.words(residual_ == nullptr ? 0 : pieces);
+    std::fill(done.begin(), done.end(), 0u);
+    try {
+      for_each_piece(workspace_.threads(), pieces, [&](std::size_t p, std::size_t thread) {
+        const std::size_t end = std::min((p + 1) * piece, x_.size());
+        for (std::size_t i = p * piece; i < end; i += unit) {
+          const std::size_t to = std::min(i + unit, end);
+          const float* const v = measure_buckets(i, to, thread);
+          round(i, to, v);
+          if (residual_ != nullptr) done[p] = static_cast<std::uint32_t>(to - p * piece);
+        }
+      });
+    } catch (...) {
+      for (std::size_t p = 0; p < done.size(); ++p) undo(p * piece, p * piece + done[p]);
+      throw;
+    }
+  }
+
+ private:
+  /// Buckets that no slice holds whole: first all scales, then the fields.
+  void write_in_two_passes() {
+    const std::size_t n = x_.size();
+    for_each_piece(workspace_.threads(), layout_.buckets(), [&](std::size_t b, std::size_t thread) {
+      (void)measure_buckets(b * rule_.bucket, std::min((b + 1) * rule_.bucket, n), thread);
+    });
+    for_each_piece(workspace_.threads(), wire::ceil_div(n, kSlice), [&](std::size_t p, std::size_t thread) {
+      const std::size_t end = std::min((p + 1) * kSlice, n);
+      for (std::size_t i = p * kSlice; i < end; i += kGroup) {
+        const std::size_t to = std::min(i + kGroup, end);
+        round(i, to, entries(Measure::largest, i, to, scratch(thread, kGroup), nullptr));
+      }
+    });
+  }
+
+  float* scratch(std::size_t thread, std::size_t count) {
+    return residual_ == nullptr ? nullptr : workspace_.of(thread).floats(count).data();
+  }
+
+  /// v of the entries first … last, with feedback in `room`.
+  const float* entries(Measure what, std::size_t first, std::size_t last, float* room, Measured* measured) {
+    const float* const e = residual_ == nullptr ? nullptr : residual_ + first;
+    const Measured found = measure(what, x_.data() + first, e, room, last - first);
+    if (measured != nullptr) *measured = found;
+    return residual_ == nullptr ? x_.data() + first : room;
+  }
+
+  /// Writes the scales of the whole buckets first … last; returns v of entry `first`.
+  const float* measure_buckets(std::size_t first, std::size_t last, std::size_t thread) {
+    float* const room = scratch(thread, last - first);
+    layout_.for_each_bucket(first, last, [&](std::size_t b, std::size_t from, std::size_t to) {
+      Measured found;
+      const float* const v =
+          entries(rule_.measure, from, to, room == nullptr ? nullptr : room + (from - first), &found);
+      if (!std::isfinite(found.largest)) {
+        const std::size_t bad = wire::first_not_finite(std::span(v, to - from));
+        wire::refuse_entry(from + bad, x_.size(), v[bad]);
+      }
+      write_scales(b, from, to, found);
+    });
+    return residual_ == nullptr ? x_.data() + first : room;
+  }
+
+  void write_scales(std::size_t b, std::size_t from, std::size_t to, const Measured& found) {
+    float scale[2] = {found.largest, found.high};
+    if (rule_.measure == Measure::range) scale[0] = found.low;
+    if (rule_.measure == Measure::squares) scale[0] = l2_norm(found.squares);
+    if (!std::isfinite(scale[0])) {
+      throw EncodeError("cannot encode: the l2 norm of entries " + std::to_string(from) + " to " +
+                        std::to_string(to - 1) + " is beyond float's range; use norm=max or clip");
+    }
+    const std::size_t bytes = layout_.scales() * sizeof(float);
+    std::memcpy(scales_ + b * bytes, scale, bytes);
+  }
+
+  Levels levels_of(std::size_t b) const {
+    float scale[2];
+    const std::size_t bytes = layout_.scales() * sizeof(float);
+    std::memcpy(scale, scales_ + b * bytes, bytes);
+    if (layout_.range) return levels_of_range(rule_.bits, scale[0], scale[1], rule_.stochastic);
+    return levels_around_zero(rule_.bits, levels_a_side(rule_.bits), scale[0]);
+  }
+
+  /// Fields of the entries first … last, whose scales are known; v is that of `first`, a multiple of kGroup.
+  void round(std::size_t first, std::size_t last, const float* v) {
+    Draws draws;
+    Fields fields;
+    Levels levels;
+    std::size_t of_bucket = layout_.buckets();
+    for (std::size_t i = first; i < last; i += kGroup) {
+      if (rule_.stochastic) draw(random_, i / kGroup, draws);
+      const std::size_t count = std::min(kGroup, last - i);
+      layout_.for_each_bucket(i, i + count, [&](std::size_t b, std::size_t from, std::size_t to) {
+        if (b != of_bucket) levels = levels_of(b);
+        of_bucket = b;
+        quantise(levels, v + (from - first), to - from, draws, from - i, fields.data() + (from - i),
+                 residual_ == nullptr ? nullptr : residual_ + from);
+      });
+      pack_fields(rule_.bits, fields, count, fields_ + layout_.field_at(i));
+    }
+  }
+
+  /// e ← (e + level) − x: what it was, up to rounding.
+  void undo(std::size_t first, std::size_t last) {
+    LevelDecoder(layout_, scales_, fields_).add(first, last, 1, residual_ + first);
+    for (std::size_t i = first; i < last; ++i) residual_[i] -= x_[i];
+  }
+
+  const LevelRule& rule_;
+  const Layout layout_;
+  const std::span<const float> x_;
+  float* const residual_;
+  const EntryBits random_;
+  Workspace& workspace_;
+  std::byte *scales_ = nullptr, *fields_ = nullptr;
+};
+
+}  // namespace
+
+void read_level_coding(wire::Reader& in) {
+  const unsigned coding = in.u8();
+  if (coding == static_cast<unsigned>(LevelCoding::packed)) return;
+  throw PayloadError("payload claims coding " + std::to_string(coding) +
+                     " of its levels, which is not known; the sender may run a newer version");
+}
+
+Residual::Residual(FeedbackState* state, std::size_t n) : state_(state) {
+  if (state == nullptr) return;
+  require_size(*state, n);
+  state->materialise();
+  fresh_ = state->residual.empty();
+  // g + −0 is g to the bit.
+  if (fresh_) state->residual.assign(n, -0.0f);
+}
+
+Residual::~Residual() {
+  if (fresh_) state_->residual.clear();
+}
+
+std::size_t level_max_bytes(const LevelRule& rule, std::size_t n) {
+  const Layout layout{rule.bits, rule.bucket, n, rule.measure == Measure::range};
+  return wire::kHeaderMax + 2 + wire::kVarintMax + layout.scale_bytes() + layout.field_bytes();
+}
+
+std::size_t encode_levels(const LevelRule& rule, std::span<const float> x, FeedbackState* state,
+                          RandomKey key, Workspace& workspace, std::span<std::byte> out) {
+  wire::require_room(out, level_max_bytes(rule, x.size()));
+  Residual residual(state, x.size());
+  const Layout layout{rule.bits, rule.bucket, x.size(), rule.measure == Measure::range};
+  wire::Writer writer(out);
+  writer.header(rule.id, x.size());
+  writer.u8(static_cast<std::uint8_t>(rule.bits));
+  writer.u8(static_cast<std::uint8_t>(LevelCoding::packed));
+  writer.varint(rule.bucket);
+  std::byte* const scales = writer.skip(layout.scale_bytes());
+  std::byte* const fields = writer.skip(layout.field_bytes());
+  LevelEncoder(rule, x, residual.data(), EntryBits(key), workspace).write(scales, fields);
+  residual.keep();
+  return writer.size();
+}
+
+void decode_levels(bool range, wire::Reader& in, float weight, std::span<float> acc, Threads* threads) {
+  const unsigned bits = in.u8();
+  if (bits != 2 && bits != 4 && bits != 8) {
+    throw PayloadError("payload claims " + std::to_string(bits) + " bits per entry, expected 2, 4 or 8");
+  }
+  read_level_coding(in);
+  const std::size_t bucket = wire::read_bucket(in);
+  const Layout layout{bits, bucket, acc.size(), range};
+  in.expect_left(layout.scale_bytes() + layout.field_bytes());
+  const std::byte* const scales = in.take(layout.scale_bytes()).data();
+  const LevelDecoder decoder(layout, scales, in.take(layout.field_bytes()).data());
+  for_each_piece(threads, wire::ceil_div(acc.size(), kSlice), [&](std::size_t p, std::size_t) {
+    const std::size_t first = p * kSlice, last = std::min(first + kSlice, acc.size());
+    decoder.add(first, last, weight, acc.data() + first);
+  });
+}
+
+}  // namespace gossamer::compress

@@ -1,0 +1,53 @@
+#pragma once
+// Vectors of buckets with even levels, from entries to payload and back: qsgd and intq.
+#include <span>
+
+#include "codecs.h"
+#include "level_kernels.h"
+
+namespace gossamer::compress {
+
+/// How the fields of a payload are coded.
+enum class LevelCoding : std::uint8_t { packed = 0 };
+/// Throws PayloadError for any other.
+void read_level_coding(wire::Reader& in);
+
+/// What tells one codec's buckets from another's. A bucket is described by its norm (largest, squares: fields
+/// are levels around zero) or by its two ends (range).
+struct LevelRule {
+  wire::CodecId id;
+  Measure measure;
+  unsigned bits;
+  std::size_t bucket;
+  bool stochastic = true;
+};
+/// Levels on each side of zero.
+constexpr unsigned levels_a_side(unsigned bits) { return (1u << (bits - 1)) - 1; }
+
+/// Payload: header, u8 bits, u8 coding, varint bucket, per bucket one or two fp32, ceil(n·bits/8) bytes of
+/// fields. A negative or falling scale, and a field that no encoder writes, are refused.
+std::size_t level_max_bytes(const LevelRule& rule, std::size_t n);
+/// Each bucket is measured, rounded, packed and, where state is given, its residual written while it is in
+/// the cache. Then what is encoded is v = x + e; on a throw e stands, up to rounding.
+std::size_t encode_levels(const LevelRule& rule, std::span<const float> x, FeedbackState* state,
+                          RandomKey key, Workspace& workspace, std::span<std::byte> out);
+/// Reads what follows the header; range tells which of the two kinds of bucket.
+void decode_levels(bool range, wire::Reader& in, float weight, std::span<float> acc, Threads* threads);
+
+/// e of a layer of n entries, zeros at first; e was empty before where it is so again after a throw. Throws
+/// EncodeError where the state is another layer's.
+class Residual {
+ public:
+  Residual(FeedbackState* state, std::size_t n);
+  ~Residual();
+  Residual(const Residual&) = delete;
+  Residual& operator=(const Residual&) = delete;
+  float* data() { return state_ == nullptr ? nullptr : state_->residual.data(); }
+  void keep() { fresh_ = false; }
+
+ private:
+  FeedbackState* state_;
+  bool fresh_ = false;
+};
+
+}  // namespace gossamer::compress

@@ -1,0 +1,274 @@
+// Compiled once for each instruction set that Highway knows, as kernels.cpp is.
+#include "sign_kernels.h"
+
+#include <algorithm>
+
+#include "sign_kernels_inline.h"
+
+#define HWY_DISABLED_TARGETS (HWY_SVE | HWY_SVE2 | HWY_SVE_256 | HWY_SVE2_128 | HWY_RVV)
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "sign_kernels.cpp"
+#include <hwy/foreach_target.h>
+// After foreach_target.
+#include <hwy/cache_control.h>
+#include <hwy/highway.h>
+
+HWY_BEFORE_NAMESPACE();
+namespace gossamer::compress {
+namespace HWY_NAMESPACE {
+namespace {
+
+namespace hn = hwy::HWY_NAMESPACE;
+using Tag = hn::CappedTag<float, plain::kLanes>;
+using Vector = hn::Vec<Tag>;
+using Mask = hn::Mask<Tag>;
+constexpr std::size_t kWidth = hn::MaxLanes(Tag());
+static_assert(plain::kLanes % kWidth == 0);
+
+constexpr std::size_t kWord = 32;     ///< entries that are worked on together
+constexpr std::size_t kAhead = 1024;  ///< entries from those worked on to those fetched
+constexpr std::size_t kLine = 16;     ///< entries of a cache line
+
+HWY_INLINE void FetchAhead(const float* x) {
+  hwy::Prefetch(x + kAhead);
+  hwy::Prefetch(x + kAhead + kLine);
+}
+
+#if HWY_TARGET != HWY_SCALAR
+constexpr std::size_t kParts = kWord / kWidth;
+
+constexpr std::size_t kVectors = plain::kLanes / kWidth;
+
+/// plain::combine_lanes of a vector that holds lanes 0 to its width.
+template <class D>
+HWY_INLINE float CombineVector(D d, hn::Vec<D> v) {
+  if constexpr (hn::MaxLanes(d) > 4) {
+    const hn::Half<D> half;
+    return CombineVector(half, hn::Add(hn::LowerHalf(half, v), hn::UpperHalf(half, v)));
+  } else {
+    v = hn::Add(v, hn::Shuffle1032(v));
+    return hn::GetLane(hn::Add(v, hn::Shuffle2301(v)));
+  }
+}
+
+HWY_INLINE float CombineLanes(const Vector* lanes) {
+  Vector sum[kVectors];
+  for (std::size_t k = 0; k < kVectors; ++k) sum[k] = lanes[k];
+  for (std::size_t width = kVectors / 2; width > 0; width /= 2) {
+    for (std::size_t k = 0; k < width; ++k) sum[k] = hn::Add(sum[k], sum[k + width]);
+  }
+  return CombineVector(Tag(), sum[0]);
+}
+
+/// The two sums of a block, still in lanes.
+template <Sums kKind>
+class Lanes {
+ public:
+  HWY_INLINE Lanes() {
+    for (std::size_t k = 0; k < kVectors; ++k) first_[k] = second_[k] = hn::Zero(Tag());
+  }
+  HWY_INLINE void Add(std::size_t part, Vector v, Mask positive) {
+    Vector& first = first_[part % kVectors];
+    Vector& second = second_[part % kVectors];
+    if constexpr (kKind == Sums::sides) {
+      first = hn::Add(first, hn::IfThenElseZero(positive, v));
+      second = hn::Add(second, hn::IfThenZeroElse(positive, v));
+    } else {
+      first = hn::Add(first, hn::Abs(v));
+      if constexpr (kKind == Sums::norms) second = hn::Add(second, hn::Mul(v, v));
+    }
+  }
+  /// False where an entry was NaN or Inf, or a sum left float's range.
+  HWY_INLINE bool Finite() const {
+    const Tag tag;
+    Mask finite = hn::Lt(Size(0), hn::Inf(tag));
+    for (std::size_t k = 1; k < kVectors; ++k) finite = hn::And(finite, hn::Lt(Size(k), hn::Inf(tag)));
+    return hn::AllTrue(tag, finite);
+  }
+  HWY_INLINE BucketSums Combine() const {
+    return {CombineLanes(first_), kKind == Sums::l1 ? 0 : CombineLanes(second_)};
+  }
+  HWY_INLINE plain::BlockSums Store() const {
+    plain::BlockSums sums;
+    for (std::size_t k = 0; k < kVectors; ++k) {
+      hn::StoreU(first_[k], Tag(), sums.l1.data() + k * kWidth);
+      hn::StoreU(second_[k], Tag(), sums.l2_squared.data() + k * kWidth);
+    }
+    return sums;
+  }
+
+ private:
+  HWY_INLINE Vector Size(std::size_t k) const {
+    return kKind == Sums::sides ? hn::Sub(first_[k], second_[k]) : first_[k];
+  }
+  Vector first_[kVectors], second_[kVectors];
+};
+
+HWY_INLINE std::uint32_t Bits(const Mask* positive) {
+  std::uint32_t word = 0;
+  for (std::size_t k = 0; k < kParts; ++k) {
+    std::uint8_t bytes[8] = {};
+    hn::StoreMaskBits(Tag(), positive[k], bytes);
+    std::uint16_t bits = bytes[0];
+    if constexpr (kWidth > 8) std::memcpy(&bits, bytes, sizeof bits);
+    word |= static_cast<std::uint32_t>(bits) << (k * kWidth);
+  }
+  return word;
+}
+
+/// The whole words of a block; n is a multiple of 32. Returns the first entry that is not finite, or n.
+template <Sums kKind, bool kFeedback>
+HWY_INLINE std::size_t ScanWords(const float* HWY_RESTRICT g, float* HWY_RESTRICT p, SignPair pending,
+                                 std::size_t n, std::byte* HWY_RESTRICT signs, Lanes<kKind>& lanes) {
+  const Tag tag;
+  const Vector plus = hn::Set(tag, pending.plus), minus = hn::Set(tag, pending.minus);
+  std::size_t bad = n;
+  for (std::size_t i = 0; i < n; i += kWord) {
+    FetchAhead(g + i);
+    if constexpr (kFeedback) FetchAhead(p + i);
+    Vector v[kParts], e[kParts];
+    Mask positive[kParts];
+    for (std::size_t k = 0; k < kParts; ++k) {
+      v[k] = hn::LoadU(tag, g + i + k * kWidth);
+      if constexpr (kFeedback) {
+        const Vector q = hn::LoadU(tag, p + i + k * kWidth);
+        e[k] = hn::Sub(q, hn::IfThenElse(hn::Ge(q, hn::Zero(tag)), plus, minus));
+        v[k] = hn::Add(v[k], e[k]);
+      }
+      positive[k] = hn::Ge(v[k], hn::Zero(tag));
+      lanes.Add(k, v[k], positive[k]);
+    }
+    if constexpr (kFeedback) {
+      if (HWY_LIKELY(lanes.Finite())) {
+        for (std::size_t k = 0; k < kParts; ++k) hn::StoreU(v[k], tag, p + i + k * kWidth);
+      } else {
+        for (std::size_t k = 0; k < kParts; ++k) hn::StoreU(e[k], tag, p + i + k * kWidth);
+        const std::size_t at = plain::take_in(g + i, p + i, kWord);
+        if (at != kWord) bad = std::min(bad, i + at);
+      }
+    }
+    const std::uint32_t word = Bits(positive);
+    std::memcpy(signs + i / 8, &word, sizeof word);
+  }
+  return bad;
+}
+#endif
+
+/// A block of at most 4096 entries; p is null unless kFeedback.
+template <Sums kKind, bool kFeedback>
+HWY_INLINE std::size_t ScanBlock(const float* g, float* p, SignPair pending, std::size_t n, std::byte* signs,
+                                 BucketSums* result) {
+  std::size_t i = 0, bad = n;
+  plain::BlockSums sums;
+#if HWY_TARGET != HWY_SCALAR
+  i = n / kWord * kWord;
+  Lanes<kKind> lanes;
+  const std::size_t found = ScanWords<kKind, kFeedback>(g, p, pending, i, signs, lanes);
+  if (HWY_UNLIKELY(found != i)) bad = found;
+  if (HWY_LIKELY(i == n)) {
+    *result = lanes.Combine();
+    return bad;
+  }
+  sums = lanes.Store();
+#endif
+  for (; i < n; i += kWord) {
+    const std::size_t d = std::min(kWord, n - i);
+    const std::size_t at =
+        plain::scan_word<kKind>(g + i, kFeedback ? p + i : nullptr, pending, d, sums, signs + i / 8);
+    if (at != d) bad = std::min(bad, i + at);
+  }
+  *result = {plain::combine_lanes(sums.l1), plain::combine_lanes(sums.l2_squared)};
+  return bad;
+}
+
+template <Sums kKind, bool kFeedback>
+HWY_INLINE std::size_t ScanBuckets(const SignScan& scan, float* p, const SignPair* pending) {
+  std::size_t bad = scan.n;
+  for (std::size_t start = 0, b = 0; start < scan.n; start += scan.bucket, ++b) {
+    const std::size_t d = std::min(scan.bucket, scan.n - start);
+    plain::BlockTree tree;
+    for (std::size_t i = 0; i < d; i += plain::kBlock) {
+      const std::size_t at = start + i, count = std::min(plain::kBlock, d - i);
+      const std::size_t found = ScanBlock<kKind, kFeedback>(
+          scan.g + at, kFeedback ? p + at : nullptr, kFeedback ? pending[b] : SignPair{}, count,
+          scan.signs + b * scan.stride + i / 8, &scan.sums[b]);
+      if (HWY_UNLIKELY(found != count)) bad = std::min(bad, at + found);
+      if (d > plain::kBlock) tree.add(scan.sums[b].first, scan.sums[b].second);
+    }
+    if (d > plain::kBlock) scan.sums[b] = {tree.l1(), tree.l2_squared()};
+  }
+  return bad;
+}
+
+template <bool kFeedback>
+HWY_INLINE std::size_t ScanKind(Sums kind, const SignScan& scan, float* p, const SignPair* pending) {
+  switch (kind) {
+    case Sums::l1:
+      return ScanBuckets<Sums::l1, kFeedback>(scan, p, pending);
+    case Sums::norms:
+      return ScanBuckets<Sums::norms, kFeedback>(scan, p, pending);
+    case Sums::sides:
+      return ScanBuckets<Sums::sides, kFeedback>(scan, p, pending);
+  }
+  return scan.n;
+}
+
+std::size_t Scan(Sums kind, const SignScan& scan, float* p, const SignPair* pending) {
+  return p == nullptr ? ScanKind<false>(kind, scan, p, pending) : ScanKind<true>(kind, scan, p, pending);
+}
+
+#if HWY_TARGET != HWY_SCALAR
+/// Lanes of the entries whose signs begin at `first` of the bytes at signs.
+HWY_INLINE Mask SignMask(const std::byte* signs, std::size_t first) {
+  std::uint8_t bits[8] = {};
+  std::memcpy(bits, signs + first / 8, kWidth >= 8 ? kWidth / 8 : 1);
+  if constexpr (kWidth < 8) bits[0] = static_cast<std::uint8_t>(bits[0] >> (first % 8)) & 0xfu;
+  return hn::LoadMaskBits(Tag(), bits);
+}
+#endif
+
+void AddLeaves(const SignLeaf* HWY_RESTRICT leaves, std::size_t count, float* HWY_RESTRICT acc) {
+  for (const SignLeaf* leaf = leaves; leaf != leaves + count; ++leaf) {
+    std::size_t i = 0;
+#if HWY_TARGET != HWY_SCALAR
+    const Tag tag;
+    const Vector plus = hn::Set(tag, leaf->pair.plus), minus = hn::Set(tag, leaf->pair.minus);
+    for (; i + kWord <= leaf->n; i += kWord) {
+      FetchAhead(acc + i);
+      for (std::size_t j = i; j < i + kWord; j += kWidth) {
+        const Vector step = hn::IfThenElse(SignMask(leaf->signs, j), plus, minus);
+        hn::StoreU(hn::Add(hn::LoadU(tag, acc + j), step), tag, acc + j);
+      }
+    }
+#endif
+    plain::add_leaf_tail(leaf->signs + i / 8, leaf->pair, acc + i, leaf->n - i);
+    acc += leaf->n;
+  }
+}
+
+}  // namespace
+}  // namespace HWY_NAMESPACE
+}  // namespace gossamer::compress
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace gossamer::compress {
+namespace {
+
+HWY_EXPORT(Scan);
+HWY_EXPORT(AddLeaves);
+
+}  // namespace
+
+void scan_signs(Sums kind, const SignScan& scan) { HWY_DYNAMIC_DISPATCH(Scan)(kind, scan, nullptr, nullptr); }
+
+std::size_t scan_signs(Sums kind, const SignScan& scan, float* p, const SignPair* pending) {
+  return HWY_DYNAMIC_DISPATCH(Scan)(kind, scan, p, pending);
+}
+
+void add_leaves(std::span<const SignLeaf> leaves, float* acc) {
+  HWY_DYNAMIC_DISPATCH(AddLeaves)(leaves.data(), leaves.size(), acc);
+}
+
+}  // namespace gossamer::compress
+#endif  // HWY_ONCE

@@ -1,0 +1,125 @@
+// Random kinds but random_regular: static ones, and cycles of rounds drawn from one seed.
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+#include <string>
+
+#include "connectivity.h"
+#include "graph.h"
+#include "random.h"
+
+namespace gossamer::topology {
+namespace {
+
+constexpr int kAttempts = 1000;
+
+PeerId peer(std::size_t i) { return static_cast<PeerId>(i); }
+
+bool chance(SplitMix64& random, double probability) {
+  return static_cast<double>(random.next() >> 11) * 0x1p-53 < probability;
+}
+
+bool connected(const Graph& graph) {
+  std::vector<std::vector<PeerId>> joined(graph.peers());
+  for (std::size_t i = 0; i < graph.peers(); ++i)
+    for (const Edge& e : graph.in()[i]) joined[i].push_back(e.peer);
+  return strong_components(joined).size() == 1;
+}
+
+void check_probability(const GraphSpec& spec) {
+  if (spec.probability >= 0 && spec.probability <= 1) return;
+  throw GraphError(spec.kind + ": probability " + std::to_string(spec.probability) +
+                   "; expected a number from 0 to 1");
+}
+
+/// The first connected one of many draws.
+template <class Draw>
+std::vector<Graph> connected_draw(const GraphSpec& spec, double probability, const Draw& draw) {
+  SplitMix64 random(spec.seed);
+  for (int attempt = 0; attempt < kAttempts; ++attempt) {
+    Graph graph = draw(random);
+    if (connected(graph)) return {std::move(graph)};
+  }
+  throw GraphError(spec.kind + ": no connected graph of " + std::to_string(spec.peers) +
+                   " peers was found in " + std::to_string(kAttempts) + " draws with probability " +
+                   std::to_string(probability) + "; use a larger one");
+}
+
+std::size_t rounds_of(const GraphSpec& spec) {
+  if (spec.period == 0) throw GraphError(spec.kind + ": period 0 has no round; expected at least 1");
+  return spec.peers == 1 ? 1 : spec.period;
+}
+
+}  // namespace
+
+/// Erdős & Rényi (1959): every pair is joined with the same probability. Above ln P / P such graphs are
+/// mostly connected; the default is twice that.
+std::vector<Graph> erdos_renyi(const GraphSpec& spec) {
+  check_probability(spec);
+  if (spec.peers == 1) return {Graph(1)};
+  const auto n = static_cast<double>(spec.peers);
+  const double probability = spec.probability > 0 ? spec.probability : std::min(1.0, 2 * std::log(n) / n);
+  return connected_draw(spec, probability, [&](SplitMix64& random) {
+    Graph graph(spec.peers);
+    for (std::size_t i = 0; i < spec.peers; ++i)
+      for (std::size_t j = 0; j < i; ++j)
+        if (chance(random, probability)) graph.edge(peer(i), peer(j));
+    return graph;
+  });
+}
+
+/// Watts & Strogatz (1998, "Collective dynamics of small-world networks"): a ring in which every peer has
+/// `degree` nearest neighbours, whose edges' far ends are moved to random peers with some probability
+/// (default 0.1).
+std::vector<Graph> watts_strogatz(const GraphSpec& spec) {
+  check_probability(spec);
+  if (spec.peers == 1) return {Graph(1)};
+  const std::size_t side = std::max<std::size_t>(1, spec.degree / 2);
+  const double probability = spec.probability > 0 ? spec.probability : 0.1;
+  return connected_draw(spec, probability, [&](SplitMix64& random) {
+    Graph graph(spec.peers);
+    for (std::size_t distance = 1; distance <= side; ++distance)
+      for (std::size_t i = 0; i < spec.peers; ++i) {
+        std::size_t to = (i + distance) % spec.peers;
+        if (chance(random, probability)) {
+          const auto other = static_cast<std::size_t>(random.below(spec.peers));
+          if (other != i && !graph.has(peer(other), peer(i))) to = other;
+        }
+        graph.edge(peer(i), peer(to));
+      }
+    return graph;
+  });
+}
+
+/// A random perfect matching each round (Boyd et al. 2006, "Randomized gossip algorithms", in its synchronous
+/// form); of an odd number one peer rests.
+std::vector<Graph> matching(const GraphSpec& spec) {
+  SplitMix64 random(spec.seed);
+  std::vector<PeerId> order(spec.peers);
+  std::iota(order.begin(), order.end(), PeerId{0});
+  std::vector<Graph> cycle(rounds_of(spec), Graph(spec.peers));
+  for (Graph& graph : cycle) {
+    shuffle(std::span(order), random);
+    for (std::size_t i = 0; i + 1 < spec.peers; i += 2) graph.edge(order[i], order[i + 1]);
+  }
+  return cycle;
+}
+
+/// OD-EquiDyn (Song et al. 2022, "Communication-efficient topologies for decentralized learning with O(1)
+/// consensus rate", algorithm 3): each round every peer receives from the peer at one random distance u ≠ 0,
+/// at η(P−1)/P, with η = ½. The error shrinks in expectation by the same factor for every P.
+std::vector<Graph> equi_dyn(const GraphSpec& spec) {
+  SplitMix64 random(spec.seed);
+  std::vector<Graph> cycle(rounds_of(spec), Graph(spec.peers));
+  if (spec.peers == 1) return cycle;
+  const auto n = static_cast<double>(spec.peers);
+  const auto weight = static_cast<float>(0.5 * (n - 1) / n);
+  for (Graph& graph : cycle) {
+    const auto distance = static_cast<std::size_t>(1 + random.below(spec.peers - 1));
+    for (std::size_t i = 0; i < spec.peers; ++i)
+      graph.arc(peer((i + distance) % spec.peers), peer(i), weight);
+  }
+  return cycle;
+}
+
+}  // namespace gossamer::topology
