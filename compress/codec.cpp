@@ -38,7 +38,9 @@ constexpr std::array kRows = {
         CodecId::onebit_scaled,
         make_onebit_scaled,
         decode_onebit_scaled},
-    Row{{"qsgd", "bits=4 (2, 4, 8), bucket=512 (a multiple of 32), norm=max (max, l2)",
+    Row{{"qsgd",
+         "bits=4 (2, 4, 8), bucket=512 (a multiple of 32), norm=max (max, l2), coding=packed (packed, elias, "
+         "elias_dense, rice, rans, auto)",
          "stochastic rounding to 2^(bits-1)-1 levels a side in each bucket; unbiased"},
         CodecId::qsgd,
         make_qsgd,
@@ -46,7 +48,7 @@ constexpr std::array kRows = {
     Row{{"topk",
          "density=0.01 (0 < density <= 1), values=fp32 (fp32, fp16, int8, sign), select=exact (exact, "
          "sampled, "
-         "trimmed, bisect, ldte_bs, reuse)",
+         "trimmed, bisect, ldte_bs, reuse), coding=auto (auto, rice, fixed, packed, elias, runs, bitmap)",
          "the ceil(density * n) entries of largest magnitude, to 1.5 times as many by threshold; "
          "contractive"},
         CodecId::topk,
@@ -61,7 +63,7 @@ constexpr std::array kRows = {
         CodecId::onebit_two,
         make_onebit_two,
         decode_onebit_two},
-    Row{{"terngrad", "clip=2.5 (> 0, none)",
+    Row{{"terngrad", "clip=2.5 (> 0, none), coding=packed (as qsgd)",
          "0 or +-max by chance, after clipping at clip * root mean square; unbiased on the clipped vector"},
         CodecId::terngrad,
         make_terngrad,
@@ -76,7 +78,8 @@ constexpr std::array kRows = {
         CodecId::randk,
         make_randk,
         decode_randk},
-    Row{{"threshold", "tau=0.01 (> 0)", "the entries with |v| >= tau, exact; error < tau per entry"},
+    Row{{"threshold", "tau=0.01 (> 0), coding=auto (as topk)",
+         "the entries with |v| >= tau, exact; error < tau per entry"},
         CodecId::threshold,
         make_threshold,
         decode_threshold},
@@ -109,6 +112,7 @@ std::size_t Codec::encode_selecting(std::span<const float> x, SelectionState&, R
 
 std::size_t Codec::encode_feedback(std::span<const float> g, FeedbackState& state, RandomKey key,
                                    Workspace& workspace, std::span<std::byte> out) const {
+  require_feedback(*this);
   const std::size_t n = g.size();
   require_size(state, n);
   state.materialise();

@@ -13,13 +13,13 @@
 namespace gossamer::compress {
 namespace {
 
-// A saved state: "gfs", version, u64 entries, u64 bucket, u64 pending pairs, f32 threshold of the selection;
-// then the pairs, then residual. That of momentum: "gms", version, u64 velocities, u64 unsent, 0, f32
-// threshold; then both.
+// A saved state: "gfs", version, u64 entries, u64 bucket, u64 pending pairs; the pairs; residual; f32
+// threshold of the selection. That of momentum: "gms", version, u64 velocities, u64 unsent, u64 0; both; f32
+// threshold.
 using Mark = std::array<char, 4>;
 constexpr Mark kFeedback = {'g', 'f', 's', 1}, kMomentum = {'g', 'm', 's', 1};
 using Sizes = std::array<std::uint64_t, 3>;
-constexpr std::size_t kFront = sizeof(Mark) + sizeof(Sizes) + sizeof(float);
+constexpr std::size_t kFront = sizeof(Mark) + sizeof(Sizes), kEnd = sizeof(float);
 
 void require_state(bool holds, const char* found) {
   if (!holds) throw StateError(std::string("not a saved state: ") + found);
@@ -32,27 +32,27 @@ struct Part {
 std::vector<std::byte> written(const Mark& mark, const Sizes& sizes, const SelectionState& selection,
                                Part first, Part second) {
   std::vector<std::byte> out;
-  out.reserve(kFront + first.bytes + second.bytes);
+  out.reserve(kFront + first.bytes + second.bytes + kEnd);
   const auto put = [&](const void* from, std::size_t bytes) {
     const auto* const begin = static_cast<const std::byte*>(from);
     out.insert(out.end(), begin, begin + bytes);
   };
   put(mark.data(), sizeof mark);
   put(sizes.data(), sizeof sizes);
-  put(&selection.threshold, sizeof(float));
   put(first.from, first.bytes);
   put(second.from, second.bytes);
+  put(&selection.threshold, kEnd);
   return out;
 }
 
-/// Checks and reads what stands in front.
-Sizes read_front(std::span<const std::byte> saved, const Mark& mark, SelectionState& selection) {
-  require_state(saved.size() >= kFront, "it is cut short");
+/// Checks and reads what stands in front and at the end.
+Sizes read_frame(std::span<const std::byte> saved, const Mark& mark, SelectionState& selection) {
+  require_state(saved.size() >= kFront + kEnd, "it is cut short");
   require_state(std::memcmp(saved.data(), mark.data(), 3) == 0, "it is of another kind");
   require_state(saved[3] == static_cast<std::byte>(mark[3]), "it is of another version");
   Sizes sizes;
   std::memcpy(sizes.data(), saved.data() + sizeof mark, sizeof sizes);
-  std::memcpy(&selection.threshold, saved.data() + sizeof mark + sizeof sizes, sizeof(float));
+  std::memcpy(&selection.threshold, saved.last(kEnd).data(), kEnd);
   require_state(std::isfinite(selection.threshold) && !std::signbit(selection.threshold),
                 "its threshold is not a magnitude");
   return sizes;
@@ -76,6 +76,14 @@ void FeedbackState::materialise() {
     for (std::size_t i = b * bucket; i < end; ++i) residual[i] = plain::left_of(residual[i], sent);
   }
   pending.clear();
+}
+
+void require_feedback(const Codec& codec) {
+  if (codec.traits().feedback()) return;
+  throw CodecError("codec \"" + codec.spec() +
+                   "\" must not run under error feedback: what it leaves out can be larger than what it is "
+                   "given, and the residual would grow without end; without feedback, or another codec "
+                   "(qsgd with 4 bits and norm=max, randk with scale=0, onebit_scaled, topk)");
 }
 
 void require_size(const FeedbackState& state, std::size_t n) {
@@ -102,8 +110,8 @@ std::vector<std::byte> save(const FeedbackState& state) {
 
 FeedbackState restore_feedback(std::span<const std::byte> saved) {
   FeedbackState state;
-  const auto [entries, bucket, pairs] = read_front(saved, kFeedback, state.selection);
-  const std::size_t rest = saved.size() - kFront;
+  const auto [entries, bucket, pairs] = read_frame(saved, kFeedback, state.selection);
+  const std::size_t rest = saved.size() - kFront - kEnd;
   require_state(entries <= rest / sizeof(float) && pairs <= rest / sizeof(SignPair) &&
                     rest == entries * sizeof(float) + pairs * sizeof(SignPair),
                 "its size is not what it claims");
@@ -132,8 +140,8 @@ std::vector<std::byte> save(const MomentumState& state) {
 
 MomentumState restore_momentum(std::span<const std::byte> saved) {
   MomentumState state;
-  const auto [velocities, unsent, zero] = read_front(saved, kMomentum, state.selection);
-  const std::size_t rest = saved.size() - kFront;
+  const auto [velocities, unsent, zero] = read_frame(saved, kMomentum, state.selection);
+  const std::size_t rest = saved.size() - kFront - kEnd;
   require_state(zero == 0 && velocities == unsent && velocities <= rest / (2 * sizeof(float)) &&
                     rest == velocities * 2 * sizeof(float),
                 "its size is not what it claims");

@@ -3,25 +3,16 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
-#include <limits>
 #include <numeric>
 
 #include "feedback_state.h"
 #include "fields.h"
+#include "level_formulas.h"
 
 namespace gossamer::compress {
 namespace {
 
 constexpr std::size_t kGroup = EntryBits::kGroup;
-
-/// Rounded up, so that no entry exceeds it; Inf where it is beyond float's range.
-float l2_norm(double squares) {
-  const double norm = std::sqrt(squares);
-  if (norm > static_cast<double>(std::numeric_limits<float>::max()))
-    return std::numeric_limits<float>::infinity();
-  const auto rounded = static_cast<float>(norm);
-  return rounded < norm ? std::nextafter(rounded, std::numeric_limits<float>::infinity()) : rounded;
-}
 
 /// The part of a payload behind its header, for n entries: where what stands.
 struct Layout {
@@ -66,6 +57,14 @@ class LevelDecoder {
         add_levels(levels, fields.data() + (from - i), weight, acc + (from - first), to - from);
       });
     }
+  }
+
+  /// The same of fields that are at hand, one per byte and none above the highest.
+  void add_fields(std::size_t first, std::span<const std::uint8_t> fields, float weight, float* acc) const {
+    layout_.for_each_bucket(
+        first, first + fields.size(), [&](std::size_t b, std::size_t from, std::size_t to) {
+          add_levels(read_levels(b), fields.data() + (from - first), weight, acc + (from - first), to - from);
+        });
   }
 
  private:
@@ -177,7 +176,7 @@ class LevelEncoder {
   void write_scales(std::size_t b, std::size_t from, std::size_t to, const Measured& found) {
     float scale[2] = {found.largest, found.high};
     if (rule_.measure == Measure::range) scale[0] = found.low;
-    if (rule_.measure == Measure::squares) scale[0] = l2_norm(found.squares);
+    if (rule_.measure == Measure::squares) scale[0] = plain::rounded_up(std::sqrt(found.squares));
     if (!std::isfinite(scale[0])) {
       throw EncodeError("cannot encode: the l2 norm of entries " + std::to_string(from) + " to " +
                         std::to_string(to - 1) + " is beyond float's range; use norm=max or clip");
@@ -228,12 +227,26 @@ class LevelEncoder {
   std::byte *scales_ = nullptr, *fields_ = nullptr;
 };
 
+/// Codes packed fields.
+std::size_t write_coded_fields(const LevelRule& rule, const Layout& layout, const std::byte* packed,
+                               Threads* threads, std::span<std::byte> out) {
+  const auto fetch = [&](std::size_t first, std::span<std::uint8_t> to, std::size_t) {
+    Fields fields;
+    for (std::size_t i = 0; i < to.size(); i += kGroup) {
+      const std::size_t count = std::min(kGroup, to.size() - i);
+      unpack_fields(layout.bits, packed + layout.field_at(first + i), count, fields);
+      std::copy_n(fields.data(), count, to.data() + i);
+    }
+  };
+  return write_coded(rule.coding, layout.n, levels_a_side(rule.bits), threads, out, fetch);
+}
+
 }  // namespace
 
-void read_level_coding(wire::Reader& in) {
-  const unsigned coding = in.u8();
-  if (coding == static_cast<unsigned>(LevelCoding::packed)) return;
-  throw PayloadError("payload claims coding " + std::to_string(coding) +
+FieldLayout read_field_layout(wire::Reader& in) {
+  const unsigned layout = in.u8();
+  if (layout <= static_cast<unsigned>(FieldLayout::coded)) return static_cast<FieldLayout>(layout);
+  throw PayloadError("payload claims layout " + std::to_string(layout) +
                      " of its levels, which is not known; the sender may run a newer version");
 }
 
@@ -252,7 +265,9 @@ Residual::~Residual() {
 
 std::size_t level_max_bytes(const LevelRule& rule, std::size_t n) {
   const Layout layout{rule.bits, rule.bucket, n, rule.measure == Measure::range};
-  return wire::kHeaderMax + 2 + wire::kVarintMax + layout.scale_bytes() + layout.field_bytes();
+  const bool packed = layout_of(rule.coding) == FieldLayout::packed;
+  return wire::kHeaderMax + 2 + wire::kVarintMax + layout.scale_bytes() +
+         (packed ? layout.field_bytes() : coded_max_bytes(rule.coding, n, levels_a_side(rule.bits)));
 }
 
 std::size_t encode_levels(const LevelRule& rule, std::span<const float> x, FeedbackState* state,
@@ -263,13 +278,21 @@ std::size_t encode_levels(const LevelRule& rule, std::span<const float> x, Feedb
   wire::Writer writer(out);
   writer.header(rule.id, x.size());
   writer.u8(static_cast<std::uint8_t>(rule.bits));
-  writer.u8(static_cast<std::uint8_t>(LevelCoding::packed));
+  writer.u8(static_cast<std::uint8_t>(layout_of(rule.coding)));
   writer.varint(rule.bucket);
   std::byte* const scales = writer.skip(layout.scale_bytes());
-  std::byte* const fields = writer.skip(layout.field_bytes());
-  LevelEncoder(rule, x, residual.data(), EntryBits(key), workspace).write(scales, fields);
+  LevelEncoder encoder(rule, x, residual.data(), EntryBits(key), workspace);
+  std::size_t coded = 0;
+  if (layout_of(rule.coding) == FieldLayout::packed) {
+    encoder.write(scales, writer.skip(layout.field_bytes()));
+  } else {
+    const auto words = workspace.more_floats(wire::ceil_div(layout.field_bytes(), sizeof(float)));
+    std::byte* const fields = std::as_writable_bytes(words).data();
+    encoder.write(scales, fields);
+    coded = write_coded_fields(rule, layout, fields, workspace.threads(), out.subspan(writer.size()));
+  }
   residual.keep();
-  return writer.size();
+  return writer.size() + coded;
 }
 
 void decode_levels(bool range, wire::Reader& in, float weight, std::span<float> acc, Threads* threads) {
@@ -277,11 +300,19 @@ void decode_levels(bool range, wire::Reader& in, float weight, std::span<float> 
   if (bits != 2 && bits != 4 && bits != 8) {
     throw PayloadError("payload claims " + std::to_string(bits) + " bits per entry, expected 2, 4 or 8");
   }
-  read_level_coding(in);
+  const FieldLayout fields = read_field_layout(in);
   const std::size_t bucket = wire::read_bucket(in);
   const Layout layout{bits, bucket, acc.size(), range};
-  in.expect_left(layout.scale_bytes() + layout.field_bytes());
+  if (fields == FieldLayout::packed) in.expect_left(layout.scale_bytes() + layout.field_bytes());
   const std::byte* const scales = in.take(layout.scale_bytes()).data();
+  if (fields == FieldLayout::coded) {
+    if (range) throw PayloadError("payload claims coded levels where none are about zero");
+    const LevelDecoder decoder(layout, scales, nullptr);
+    return read_coded(in.take(in.left()), acc.size(), levels_a_side(bits), threads,
+                      [&](std::size_t first, std::span<const std::uint8_t> slice) {
+                        decoder.add_fields(first, slice, weight, acc.data() + first);
+                      });
+  }
   const LevelDecoder decoder(layout, scales, in.take(layout.field_bytes()).data());
   for_each_piece(threads, wire::ceil_div(acc.size(), kSlice), [&](std::size_t p, std::size_t) {
     const std::size_t first = p * kSlice, last = std::min(first + kSlice, acc.size());

@@ -3,14 +3,21 @@
 #include <span>
 
 #include "codecs.h"
+#include "level_coding.h"
 #include "level_kernels.h"
 
 namespace gossamer::compress {
 
-/// How the fields of a payload are coded.
-enum class LevelCoding : std::uint8_t { packed = 0 };
+/// How the fields of a payload are laid out.
+enum class FieldLayout : std::uint8_t {
+  packed = 0,  ///< where each stands follows from its index
+  coded = 1,   ///< slices as level_coding.h has them
+};
+constexpr FieldLayout layout_of(FieldCoding coding) {
+  return coding == LevelForm::packed ? FieldLayout::packed : FieldLayout::coded;
+}
 /// Throws PayloadError for any other.
-void read_level_coding(wire::Reader& in);
+FieldLayout read_field_layout(wire::Reader& in);
 
 /// What tells one codec's buckets from another's. A bucket is described by its norm (largest, squares: fields
 /// are levels around zero) or by its two ends (range).
@@ -20,12 +27,14 @@ struct LevelRule {
   unsigned bits;
   std::size_t bucket;
   bool stochastic = true;
+  FieldCoding coding = LevelForm::packed;  ///< packed where measure is range
 };
 /// Levels on each side of zero.
 constexpr unsigned levels_a_side(unsigned bits) { return (1u << (bits - 1)) - 1; }
 
-/// Payload: header, u8 bits, u8 coding, varint bucket, per bucket one or two fp32, ceil(n·bits/8) bytes of
-/// fields. A negative or falling scale, and a field that no encoder writes, are refused.
+/// Payload: header, u8 bits, u8 layout, varint bucket, per bucket one or two fp32, the fields: packed in
+/// ceil(n·bits/8) bytes, or coded. A negative or falling scale, and a field that no encoder writes, are
+/// refused.
 std::size_t level_max_bytes(const LevelRule& rule, std::size_t n);
 /// Each bucket is measured, rounded, packed and, where state is given, its residual written while it is in
 /// the cache. Then what is encoded is v = x + e; on a throw e stands, up to rounding.

@@ -3,6 +3,7 @@
 #include <cmath>
 #include <string>
 
+#include "feedback_state.h"
 #include "level_payload.h"
 
 namespace gossamer::compress {
@@ -28,15 +29,17 @@ namespace {
 /// Level l of −s … s is the field l + s; field 2s + 1 is never written. Payload: see level_payload.h.
 class Qsgd final : public Codec {
  public:
-  Qsgd(std::size_t bits, std::size_t bucket, Measure norm)
+  Qsgd(std::size_t bits, std::size_t bucket, Measure norm, FieldCoding coding)
       : rule_{.id = wire::CodecId::qsgd,
               .measure = norm,
               .bits = static_cast<unsigned>(bits),
-              .bucket = bucket} {}
+              .bucket = bucket,
+              .coding = coding} {}
 
   std::string spec() const override {
     return "qsgd:bits=" + std::to_string(rule_.bits) + ",bucket=" + std::to_string(rule_.bucket) +
-           ",norm=" + (rule_.measure == Measure::largest ? "max" : "l2");
+           ",norm=" + (rule_.measure == Measure::largest ? "max" : "l2") +
+           ",coding=" + std::string(field_coding_name(rule_.coding));
   }
   std::string_view name() const override { return "qsgd"; }
 
@@ -54,6 +57,7 @@ class Qsgd final : public Codec {
   }
   std::size_t encode_feedback(std::span<const float> g, FeedbackState& state, RandomKey key,
                               Workspace& workspace, std::span<std::byte> out) const override {
+    require_feedback(*this);
     return encode_levels(rule_, g, &state, key, workspace, out);
   }
 
@@ -69,7 +73,7 @@ std::unique_ptr<const Codec> make_qsgd(Parameters& parameters) {
   const std::size_t bucket = bucket_parameter(parameters);
   constexpr std::array<std::string_view, 2> kNorms = {"max", "l2"};
   const auto norm = parameters.choice("norm", kNorms) == 0 ? Measure::largest : Measure::squares;
-  return std::make_unique<Qsgd>(bits, bucket, norm);
+  return std::make_unique<Qsgd>(bits, bucket, norm, field_coding_parameter(parameters));
 }
 
 void decode_qsgd(wire::Reader& in, float weight, std::span<float> acc, Threads* threads) {

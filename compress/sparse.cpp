@@ -48,6 +48,7 @@ std::size_t SparseCodec::encode_selecting(std::span<const float> x, SelectionSta
 
 std::size_t SparseCodec::encode_feedback(std::span<const float> g, FeedbackState& state, RandomKey key,
                                          Workspace& workspace, std::span<std::byte> out) const {
+  require_feedback(*this);
   require_size(state, g.size());
   state.materialise();
   // g + −0 is g to the bit, which g + 0 is not.

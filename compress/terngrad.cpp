@@ -4,6 +4,7 @@
 #include <cstring>
 #include <string>
 
+#include "feedback_state.h"
 #include "level_payload.h"
 
 namespace gossamer::compress {
@@ -52,19 +53,24 @@ bool unpack_digits(const std::byte* in, std::size_t row, Digits& digits) {
 /// Unbiased on the clipped vector, so as a whole only for clip=none. The relative variance S‖v‖₁/‖v‖₂² − 1
 /// reaches (√n − 1)/2 and for c = 2.5 is about 1 on Gaussian entries: not contractive.
 ///
-/// Payload: header, u8 coding, fp32 S, then pieces of 2560 entries (the last as many as are left), m =
-/// ceil(entries/5) bytes each, 1.6 bits per entry: digit k of byte b, lowest first, is that of entry k·m + b,
-/// and stands for digit − 1.
+/// Payload: header, u8 layout, fp32 S, then the digits: coded (level_coding.h, s = 1), or packed in pieces of
+/// 2560 entries (the last as many as are left), m = ceil(entries/5) bytes each, 1.6 bits per entry: digit k
+/// of byte b, lowest first, is that of entry k·m + b, and stands for digit − 1.
 class TernGrad final : public Codec {
  public:
   /// clip 0 = none.
-  explicit TernGrad(double clip) : clip_(clip) {}
+  TernGrad(double clip, FieldCoding coding) : clip_(clip), coding_(coding) {}
 
-  std::string spec() const override { return "terngrad:clip=" + (clip_ > 0 ? to_text(clip_) : "none"); }
+  std::string spec() const override {
+    return "terngrad:clip=" + (clip_ > 0 ? to_text(clip_) : "none") +
+           ",coding=" + std::string(field_coding_name(coding_));
+  }
   std::string_view name() const override { return "terngrad"; }
   Traits traits() const override { return {.unbiased = clip_ == 0}; }
   std::size_t max_bytes(std::size_t n) const override {
-    return wire::kHeaderMax + 1 + sizeof(float) + wire::ceil_div(n, kPerByte);
+    const bool packed = layout_of(coding_) == FieldLayout::packed;
+    return wire::kHeaderMax + 1 + sizeof(float) +
+           (packed ? wire::ceil_div(n, kPerByte) : coded_max_bytes(coding_, n, 1));
   }
 
   std::size_t encode(std::span<const float> x, RandomKey key, Workspace& workspace,
@@ -73,6 +79,7 @@ class TernGrad final : public Codec {
   }
   std::size_t encode_feedback(std::span<const float> g, FeedbackState& state, RandomKey key,
                               Workspace& workspace, std::span<std::byte> out) const override {
+    require_feedback(*this);
     return encode(g, &state, key, workspace, out);
   }
 
@@ -84,13 +91,22 @@ class TernGrad final : public Codec {
     Residual residual(state, x.size());
     wire::Writer writer(out);
     writer.header(wire::CodecId::terngrad, x.size());
-    writer.u8(static_cast<std::uint8_t>(LevelCoding::packed));
+    writer.u8(static_cast<std::uint8_t>(layout_of(coding_)));
     const float scale = scale_of(x, residual.data(), workspace);
     writer.f32(scale);
-    std::byte* const bytes = writer.skip(wire::ceil_div(x.size(), kPerByte));
     Levels levels = levels_around_zero(2, 1, scale);
     levels.clips = clip_ != 0;
     const EntryBits random(key);
+    if (layout_of(coding_) == FieldLayout::coded) {
+      const std::size_t bytes =
+          write_coded(coding_, x.size(), 1, workspace.threads(), out.subspan(writer.size()),
+                      [&](std::size_t first, std::span<std::uint8_t> digits, std::size_t) {
+                        round(levels, random, x, residual.data(), first, digits);
+                      });
+      residual.keep();
+      return writer.size() + bytes;
+    }
+    std::byte* const bytes = writer.skip(wire::ceil_div(x.size(), kPerByte));
     for_each_piece(workspace.threads(), wire::ceil_div(x.size(), kTernarySlice),
                    [&](std::size_t p, std::size_t) {
                      const std::size_t end = std::min((p + 1) * kTernarySlice, x.size());
@@ -145,14 +161,13 @@ class TernGrad final : public Codec {
     return sum;
   }
 
-  /// `count` entries from i on, a multiple of kPiece.
-  static void write_piece(const Levels& levels, const EntryBits& random, std::span<const float> x,
-                          float* residual, std::size_t i, std::size_t count, std::byte* out) {
-    Digits digits;
+  /// Digits of the entries from i on, a multiple of kGroup.
+  static void round(const Levels& levels, const EntryBits& random, std::span<const float> x, float* residual,
+                    std::size_t i, std::span<std::uint8_t> digits) {
     Draws draws;
     std::array<float, kGroup> room;
-    for (std::size_t g = 0; g < count; g += kGroup) {
-      const std::size_t part = std::min(kGroup, count - g);
+    for (std::size_t g = 0; g < digits.size(); g += kGroup) {
+      const std::size_t part = std::min(kGroup, digits.size() - g);
       const float* v = x.data() + i + g;
       float* const e = residual == nullptr ? nullptr : residual + i + g;
       if (e != nullptr) {
@@ -162,6 +177,13 @@ class TernGrad final : public Codec {
       draw(random, (i + g) / kGroup, draws);
       quantise(levels, v, part, draws, 0, digits.data() + g, e);
     }
+  }
+
+  /// `count` entries from i on, a multiple of kPiece.
+  static void write_piece(const Levels& levels, const EntryBits& random, std::span<const float> x,
+                          float* residual, std::size_t i, std::size_t count, std::byte* out) {
+    Digits digits;
+    round(levels, random, x, residual, i, std::span(digits).first(count));
     const std::size_t row = wire::ceil_div(count, kPerByte);
     std::fill(digits.begin() + static_cast<std::ptrdiff_t>(count),
               digits.begin() + static_cast<std::ptrdiff_t>(kPerByte * row), std::uint8_t{0});
@@ -169,6 +191,7 @@ class TernGrad final : public Codec {
   }
 
   double clip_;
+  FieldCoding coding_;
 };
 
 }  // namespace
@@ -179,14 +202,21 @@ std::unique_ptr<const Codec> make_terngrad(Parameters& parameters) {
     clip = parameters.real("clip", 2.5, "a number above 0, or none",
                            [](double c) { return c > 0 && std::isfinite(c); });
   }
-  return std::make_unique<TernGrad>(clip);
+  return std::make_unique<TernGrad>(clip, field_coding_parameter(parameters));
 }
 
 void decode_terngrad(wire::Reader& in, float weight, std::span<float> acc, Threads* threads) {
-  read_level_coding(in);
+  const FieldLayout layout = read_field_layout(in);
   const float scale = in.f32();
   if (std::signbit(scale)) throw PayloadError("payload holds a negative scale");
   const std::size_t n = acc.size();
+  if (layout == FieldLayout::coded) {
+    const Levels levels = levels_around_zero(2, 1, scale);
+    return read_coded(in.take(in.left()), n, 1, threads,
+                      [&](std::size_t first, std::span<const std::uint8_t> digits) {
+                        add_levels(levels, digits.data(), weight, acc.data() + first, digits.size());
+                      });
+  }
   const auto packed = in.take(wire::ceil_div(n, kPerByte));
   in.expect_left(0);
   const Levels levels = levels_around_zero(2, 1, scale);

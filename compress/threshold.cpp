@@ -1,9 +1,10 @@
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <limits>
 
 #include "codecs.h"
-#include "gaps.h"
+#include "index_coding.h"
 #include "sparse.h"
 
 namespace gossamer::compress {
@@ -13,17 +14,19 @@ namespace {
 /// commodity GPU cloud computing", whose ±tau are here the values themselves). Biased. Surely ‖C[v]−v‖∞ <
 /// tau, an absolute bound: under error feedback the residual never exceeds tau (Sahu et al. 2021, "Rethinking
 /// gradient sparsification as total error minimization"). Not contractive in the sense of Traits: a vector
-/// below tau is lost whole. Payload: header, varint count, and where that is not 0: u8 Rice parameter, the
-/// gaps between indices in Rice code, padded to a byte, count × fp32. Vectors under 2³² entries.
+/// below tau is lost whole. Payload: header, varint count, and where that is not 0: u8 index form, the
+/// indices (index_coding.h), count × fp32. Vectors under 2³² entries.
 class Threshold final : public SparseCodec {
  public:
-  explicit Threshold(double tau) : tau_(tau), cut_(least_float(tau)) {}
+  Threshold(double tau, IndexCoding coding) : tau_(tau), cut_(least_float(tau)), coding_(coding) {}
 
-  std::string spec() const override { return "threshold:tau=" + to_text(tau_); }
+  std::string spec() const override {
+    return "threshold:tau=" + to_text(tau_) + ",coding=" + std::string(index_coding_name(coding_));
+  }
   std::string_view name() const override { return "threshold"; }
   Traits traits() const override { return {.bounded = true}; }
   std::size_t max_bytes(std::size_t n) const override {
-    return wire::kHeaderMax + wire::kVarintMax + 1 + gaps_max_bytes(n, n) + n * sizeof(float);
+    return wire::kHeaderMax + wire::kVarintMax + 1 + indices_max_bytes(coding_, n, n) + n * sizeof(float);
   }
 
  private:
@@ -38,9 +41,9 @@ class Threshold final : public SparseCodec {
     writer.header(wire::CodecId::threshold, n);
     writer.varint(selected.indices.size());
     if (selected.indices.empty()) return {.bytes = writer.size()};
-    const unsigned rice = best_rice(selected.indices, n);
-    writer.u8(static_cast<std::uint8_t>(rice));
-    write_gaps(writer, selected.indices, rice);
+    const IndexPlan plan = plan_indices(coding_, selected.indices, n);
+    writer.u8(static_cast<std::uint8_t>(plan.form));
+    write_indices(writer, plan, selected.indices, n);
     const std::size_t front = writer.size();
     write_values(writer, ValueForm::fp32, selected.values);
     return {writer.size(), selected.indices, ValueForm::fp32, out.first(writer.size()).subspan(front)};
@@ -53,14 +56,16 @@ class Threshold final : public SparseCodec {
 
   double tau_;
   float cut_;
+  IndexCoding coding_;
 };
 
 }  // namespace
 
 std::unique_ptr<const Codec> make_threshold(Parameters& parameters) {
-  return std::make_unique<Threshold>(parameters.real(
-      "tau", 0.01, "a number above 0 within float's range",
-      [](double t) { return t > 0 && t <= static_cast<double>(std::numeric_limits<float>::max()); }));
+  const double tau = parameters.real("tau", 0.01, "a number above 0 within float's range", [](double t) {
+    return t > 0 && t <= static_cast<double>(std::numeric_limits<float>::max());
+  });
+  return std::make_unique<Threshold>(tau, index_coding_parameter(parameters));
 }
 
 void decode_threshold(wire::Reader& in, float weight, std::span<float> acc, Threads*) {
@@ -70,12 +75,17 @@ void decode_threshold(wire::Reader& in, float weight, std::span<float> acc, Thre
     throw PayloadError("payload claims " + std::to_string(count) + " of " + std::to_string(acc.size()) +
                        " entries");
   }
-  const unsigned rice = in.u8();
-  if (rice > kRiceMax) throw PayloadError("payload claims a Rice parameter of " + std::to_string(rice));
+  const unsigned form = in.u8();
   if (count > in.left() / sizeof(float)) throw PayloadError("payload truncated: fewer values than it claims");
-  GapReader gaps(in.take(in.left() - static_cast<std::size_t>(count) * sizeof(float)), rice, acc.size());
-  for (std::uint64_t j = 0; j < count; ++j) acc[gaps.next()] += weight * in.f32();
-  gaps.finish();
+  const auto k = static_cast<std::size_t>(count);
+  IndexReader indices(in.take(in.left() - k * sizeof(float)), form, k, acc.size());
+  std::array<std::uint32_t, IndexReader::kBlock> block;
+  for (std::size_t j = 0; j < k; j += block.size()) {
+    const auto part = std::span(block).first(std::min(block.size(), k - j));
+    indices.read(part);
+    for (const std::uint32_t i : part) acc[i] += weight * in.f32();
+  }
+  indices.finish();
 }
 
 }  // namespace gossamer::compress

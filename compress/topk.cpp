@@ -1,15 +1,16 @@
 #include <algorithm>
+#include <array>
 #include <cmath>
 
 #include "codecs.h"
-#include "gaps.h"
+#include "index_coding.h"
 #include "select_from.h"
 #include "sparse.h"
 
 namespace gossamer::compress {
 namespace {
 
-/// The value form stands in the two high bits of the Rice parameter's byte.
+/// The value form stands in the two high bits of the index form's byte.
 constexpr unsigned kFormShift = 6;
 
 /// The k = max(1, ⌈density·n⌉) entries of largest magnitude; ties go to the lowest index (Aji & Heafield
@@ -21,24 +22,26 @@ constexpr unsigned kFormShift = 6;
 /// itself and that of the largest next to nothing; with sign those sent lose no more than they hold but for
 /// ‖·‖₁²/k of them. So δ is at least about 1/n, and in practice near k/n times what the form keeps.
 ///
-/// Payload: header, varint k, u8 Rice parameter r + 64·form, the gaps between indices in Rice code, padded to
-/// a byte, the values. Vectors under 2³² entries.
+/// Payload: header, varint k, u8 index form + 64·value form, the indices (index_coding.h), the values.
+/// Vectors under 2³² entries.
 class TopK final : public SparseCodec {
  public:
-  TopK(double density, ValueForm form, Selection selection)
-      : density_(density), form_(form), selection_(selection) {}
+  TopK(double density, ValueForm form, Selection selection, IndexCoding coding)
+      : density_(density), form_(form), selection_(selection), coding_(coding) {}
 
   std::string spec() const override {
     return "topk:density=" + to_text(density_) +
            ",values=" + std::string(value_form_names()[static_cast<std::size_t>(form_)]) +
-           ",select=" + std::string(selection_names()[static_cast<std::size_t>(selection_)]);
+           ",select=" + std::string(selection_names()[static_cast<std::size_t>(selection_)]) +
+           ",coding=" + std::string(index_coding_name(coding_));
   }
   std::string_view name() const override { return "topk"; }
   Traits traits() const override { return {.contractive = true}; }
 
   std::size_t max_bytes(std::size_t n) const override {
     const std::size_t most = selection_max(selection_, kept(n), n);
-    return wire::kHeaderMax + wire::kVarintMax + 1 + gaps_max_bytes(most, n) + value_bytes(form_, most);
+    return wire::kHeaderMax + wire::kVarintMax + 1 + indices_max_bytes(coding_, most, n) +
+           value_bytes(form_, most);
   }
 
  private:
@@ -53,9 +56,10 @@ class TopK final : public SparseCodec {
     const Selected selected = select_from(selection_, v, kept(n), key, selection, workspace);
     writer.varint(selected.indices.size());
     if (n == 0) return {.bytes = writer.size()};
-    const unsigned rice = best_rice(selected.indices, n);
-    writer.u8(static_cast<std::uint8_t>(rice | static_cast<unsigned>(form_) << kFormShift));
-    write_gaps(writer, selected.indices, rice);
+    const IndexPlan plan = plan_indices(coding_, selected.indices, n);
+    writer.u8(static_cast<std::uint8_t>(static_cast<unsigned>(plan.form) | static_cast<unsigned>(form_)
+                                                                               << kFormShift));
+    write_indices(writer, plan, selected.indices, n);
     const std::size_t front = writer.size();
     write_values(writer, form_, selected.values);
     return {writer.size(), selected.indices, form_, out.first(writer.size()).subspan(front)};
@@ -70,6 +74,7 @@ class TopK final : public SparseCodec {
   double density_;
   ValueForm form_;
   Selection selection_;
+  IndexCoding coding_;
 };
 
 }  // namespace
@@ -79,7 +84,7 @@ std::unique_ptr<const Codec> make_topk(Parameters& parameters) {
                                          [](double d) { return d > 0 && d <= 1; });
   const auto form = static_cast<ValueForm>(parameters.choice("values", value_form_names()));
   const auto selection = static_cast<Selection>(parameters.choice("select", selection_names()));
-  return std::make_unique<TopK>(density, form, selection);
+  return std::make_unique<TopK>(density, form, selection, index_coding_parameter(parameters));
 }
 
 void decode_topk(wire::Reader& in, float weight, std::span<float> acc, Threads*) {
@@ -92,15 +97,18 @@ void decode_topk(wire::Reader& in, float weight, std::span<float> acc, Threads*)
   const auto k = static_cast<std::size_t>(claimed);
   const unsigned front = in.u8();
   const auto form = static_cast<ValueForm>(front >> kFormShift);
-  const unsigned rice = front & ((1u << kFormShift) - 1);
-  if (rice > kRiceMax) throw PayloadError("payload claims a Rice parameter of " + std::to_string(rice));
   // A claimed k beyond what is there ends here, before any loop.
   const std::size_t bytes = value_bytes(form, k);
   if (bytes > in.left()) throw PayloadError("payload truncated: fewer values than it claims");
-  GapReader gaps(in.take(in.left() - bytes), rice, n);
+  IndexReader indices(in.take(in.left() - bytes), front & ((1u << kFormShift) - 1), k, n);
   ValueReader values(in.take(bytes), form, k);
-  for (std::size_t j = 0; j < k; ++j) acc[gaps.next()] += weight * values.next();
-  gaps.finish();
+  std::array<std::uint32_t, IndexReader::kBlock> block;
+  for (std::size_t j = 0; j < k; j += block.size()) {
+    const auto part = std::span(block).first(std::min(block.size(), k - j));
+    indices.read(part);
+    for (const std::uint32_t i : part) acc[i] += weight * values.next();
+  }
+  indices.finish();
   values.finish();
 }
 

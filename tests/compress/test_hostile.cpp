@@ -136,14 +136,14 @@ TEST_CASE("crafted faults of each codec are refused") {
   REQUIRE(outcome(bytes({'g', 1, 5, 1, 4, 0, 32, 0, 0, 0, 0x40, 30}), 1) == Outcome::refused);
   REQUIRE(outcome(bytes({'g', 1, 5, 1, 3, 0, 32, 0, 0, 0, 0x40, 14}), 1) == Outcome::refused);
   REQUIRE(outcome(bytes({'g', 1, 5, 1, 4, 1, 32, 0, 0, 0, 0x40, 14}), 1) == Outcome::refused);
-  // topk: k of 0, an index of 1 among 1 entries, a Rice parameter of 33, endless ones.
-  const Bytes topk = encode(*make_codec("topk"), Vector{2.0f});
-  REQUIRE(topk == bytes({'g', 1, 6, 1, 1, 0, 0, 0, 0, 0, 0x40}));
+  // topk: k of 0, an index of 1 among 1 entries, a Rice parameter of 32, endless zeros, an index form of 6.
+  const Bytes topk = encode(*make_codec("topk:coding=rice"), Vector{2.0f});
+  REQUIRE(topk == bytes({'g', 1, 6, 1, 1, 0, 0, 1, 0, 0, 0, 0x40}));
   REQUIRE(outcome(bytes({'g', 1, 6, 1, 0}), 1) == Outcome::refused);
-  REQUIRE(outcome(bytes({'g', 1, 6, 1, 1, 0, 1, 0, 0, 0, 0x40}), 1) == Outcome::refused);
-  REQUIRE(outcome(bytes({'g', 1, 6, 1, 1, 33, 0, 0, 0, 0, 0x40}), 1) == Outcome::refused);
-  REQUIRE(outcome(bytes({'g', 1, 6, 1, 1, 0, 255, 255, 255, 255, 255, 255, 255, 255, 255, 0, 0, 0, 0x40}),
-                  1) == Outcome::refused);
+  REQUIRE(outcome(bytes({'g', 1, 6, 1, 1, 0, 0, 2, 0, 0, 0, 0x40}), 1) == Outcome::refused);
+  REQUIRE(outcome(bytes({'g', 1, 6, 1, 1, 0, 32, 1, 0, 0, 0, 0x40}), 1) == Outcome::refused);
+  REQUIRE(outcome(bytes({'g', 1, 6, 1, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0x40}), 1) == Outcome::refused);
+  REQUIRE(outcome(bytes({'g', 1, 6, 1, 1, 6, 0, 1, 0, 0, 0, 0x40}), 1) == Outcome::refused);
   // fp16: Inf, and a shared exponent that takes a finite half beyond float.
   REQUIRE(outcome(bytes({'g', 1, 2, 1, 0, 0, 0, 0x7c}), 1) == Outcome::refused);
   REQUIRE(outcome(bytes({'g', 1, 2, 1, 113, 0, 0, 0x78}), 1) == Outcome::refused);
@@ -186,18 +186,18 @@ TEST_CASE("crafted faults of terngrad, randk, threshold and sign_vote are refuse
           Outcome::refused);
   REQUIRE(outcome(bytes({'g', 1, 11, 2, 1, 255, 255, 255, 255, 255, 255, 255, 255, 0, 0, 0, 0x40}), 2) ==
           Outcome::decoded);
-  // threshold: a count above n, a Rice parameter of 33.
-  REQUIRE(encode(*make_codec("threshold"), Vector{2.0f}) == bytes({'g', 1, 12, 1, 1, 0, 0, 0, 0, 0, 0x40}));
-  REQUIRE(outcome(bytes({'g', 1, 12, 1, 2, 0, 0, 0, 0, 0, 0x40, 0, 0, 0, 0x40}), 1) == Outcome::refused);
-  REQUIRE(outcome(bytes({'g', 1, 12, 1, 1, 33, 0, 0, 0, 0, 0x40}), 1) == Outcome::refused);
+  // threshold: a count above n, a width of 33. One index of one entry is a field of no bits.
+  REQUIRE(encode(*make_codec("threshold"), Vector{2.0f}) == bytes({'g', 1, 12, 1, 1, 2, 0, 0, 0, 0, 0x40}));
+  REQUIRE(outcome(bytes({'g', 1, 12, 1, 2, 2, 0, 0, 0, 0, 0x40, 0, 0, 0, 0x40}), 1) == Outcome::refused);
+  REQUIRE(outcome(bytes({'g', 1, 12, 1, 1, 2, 33, 0, 0, 0, 0x40}), 1) == Outcome::refused);
   // topk: int8 of 2 is 127 of 2, −128 is no level; a sign past the end, a negative scale.
   REQUIRE(encode(*make_codec("topk:values=int8"), Vector{2.0f}) ==
-          bytes({'g', 1, 6, 1, 1, 0x80, 0, 0, 0, 0, 0x40, 127}));
-  REQUIRE(outcome(bytes({'g', 1, 6, 1, 1, 0x80, 0, 0, 0, 0, 0x40, 128}), 1) == Outcome::refused);
+          bytes({'g', 1, 6, 1, 1, 0x82, 0, 0, 0, 0, 0x40, 127}));
+  REQUIRE(outcome(bytes({'g', 1, 6, 1, 1, 0x82, 0, 0, 0, 0, 0x40, 128}), 1) == Outcome::refused);
   REQUIRE(encode(*make_codec("topk:values=sign"), Vector{2.0f}) ==
-          bytes({'g', 1, 6, 1, 1, 0xc0, 0, 0, 0, 0, 0x40, 1}));
-  REQUIRE(outcome(bytes({'g', 1, 6, 1, 1, 0xc0, 0, 0, 0, 0, 0x40, 3}), 1) == Outcome::refused);
-  REQUIRE(outcome(bytes({'g', 1, 6, 1, 1, 0xc0, 0, 0, 0, 0, 0xc0, 1}), 1) == Outcome::refused);
+          bytes({'g', 1, 6, 1, 1, 0xc2, 0, 0, 0, 0, 0x40, 1}));
+  REQUIRE(outcome(bytes({'g', 1, 6, 1, 1, 0xc2, 0, 0, 0, 0, 0x40, 3}), 1) == Outcome::refused);
+  REQUIRE(outcome(bytes({'g', 1, 6, 1, 1, 0xc2, 0, 0, 0, 0, 0xc0, 1}), 1) == Outcome::refused);
   // sign_vote: a sign past the end.
   REQUIRE(outcome(bytes({'g', 1, 13, 1, 1}), 1) == Outcome::decoded);
   REQUIRE(outcome(bytes({'g', 1, 13, 1, 2}), 1) == Outcome::refused);

@@ -28,13 +28,13 @@ TEST_CASE("a canonical spec reads back as itself") {
     const Vector v = gaussian(2000, 3);
     REQUIRE(encode(*codec, v) == encode(*make_codec(codec->spec()), v));
   }
-  REQUIRE(make_codec("qsgd")->spec() == "qsgd:bits=4,bucket=512,norm=max");
+  REQUIRE(make_codec("qsgd")->spec() == "qsgd:bits=4,bucket=512,norm=max,coding=packed");
   REQUIRE(make_codec("onebit_scaled")->spec() == "onebit_scaled:lambda=1,bound=0.9,bucket=512");
   REQUIRE(make_codec("onebit_scaled:lambda=auto")->spec() ==
           "onebit_scaled:lambda=auto,bound=0.9,bucket=512");
-  REQUIRE(make_codec("topk")->spec() == "topk:density=0.01,values=fp32,select=exact");
-  REQUIRE(make_codec("terngrad")->spec() == "terngrad:clip=2.5");
-  REQUIRE(make_codec("terngrad:clip=none")->spec() == "terngrad:clip=none");
+  REQUIRE(make_codec("topk")->spec() == "topk:density=0.01,values=fp32,select=exact,coding=auto");
+  REQUIRE(make_codec("terngrad")->spec() == "terngrad:clip=2.5,coding=packed");
+  REQUIRE(make_codec("terngrad:clip=none")->spec() == "terngrad:clip=none,coding=packed");
   REQUIRE(make_codec("intq")->spec() == "intq:bits=8,bucket=512,rounding=nearest");
   REQUIRE(make_codec("randk")->spec() == "randk:density=0.01,scale=0");
   REQUIRE(make_codec("dense")->spec() == "dense");

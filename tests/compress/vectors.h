@@ -138,7 +138,25 @@ inline std::vector<std::string> all_specs() {
                            "topk:select=bisect",
                            "topk:select=ldte_bs,density=0.001",
                            "topk:select=ldte_bs,density=0.6",
-                           "topk:select=reuse,values=sign"}) {
+                           "topk:select=reuse,values=sign",
+                           "qsgd:coding=elias",
+                           "qsgd:coding=elias_dense,norm=l2",
+                           "qsgd:bits=8,coding=rice",
+                           "qsgd:coding=rans,bucket=160",
+                           "qsgd:bits=2,norm=l2,coding=auto",
+                           "qsgd:bits=8,coding=auto",
+                           "terngrad:coding=elias",
+                           "terngrad:coding=rans",
+                           "terngrad:coding=auto,clip=none",
+                           "topk:coding=rice",
+                           "topk:coding=fixed,values=fp16",
+                           "topk:coding=packed,density=0.1",
+                           "topk:coding=elias",
+                           "topk:coding=runs,density=0.001",
+                           "topk:coding=bitmap,values=sign",
+                           "threshold:tau=1,coding=rice",
+                           "threshold:tau=2,coding=elias",
+                           "threshold:tau=1,coding=bitmap"}) {
     specs.emplace_back(more);
   }
   return specs;

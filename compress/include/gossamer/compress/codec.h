@@ -143,8 +143,8 @@ struct Traits {
   /// enough for error feedback in a full reduce, but nothing contracts.
   bool bounded = false;
 
-  /// Whether encode_feedback may be used: otherwise residuals can grow without end (for example l2 QSGD with
-  /// few levels, whose relative variance is above 1).
+  /// Whether encode_feedback may be used, which throws CodecError otherwise: residuals could grow without end
+  /// (for example l2 QSGD with few levels, whose relative variance is above 1).
   constexpr bool feedback() const { return contractive || bounded; }
 };
 
@@ -165,11 +165,11 @@ class Codec {
   /// The same, with what selection remembers of this layer (topk:select=reuse); other codecs leave it alone.
   virtual std::size_t encode_selecting(std::span<const float> x, SelectionState& selection, RandomKey key,
                                        Workspace& workspace, std::span<std::byte> out) const;
-  /// Encodes v = g + e and leaves e = fl(v − decode(payload)) in state, to the bit. On a throw nothing was
-  /// sent, and nothing is lost: e stands, or, where a codec works in one pass (onebit, onebit_two,
-  /// onebit_scaled) and v is not finite, e has taken in g wherever v is finite and stands in all other
-  /// entries; under qsgd, intq, topk, randk and threshold e stands up to
-  /// rounding.
+  /// Encodes v = g + e and leaves e = fl(v − decode(payload)) in state, to the bit (as decode_add of weight
+  /// −1 onto v makes it). On a throw nothing was sent, and nothing is lost: e stands, or, where a codec works
+  /// in one pass (onebit, onebit_two, onebit_scaled) and v is not finite, e has taken in g wherever v is
+  /// finite and stands in all other entries; under qsgd, intq, topk, randk and threshold e stands up
+  /// to rounding.
   virtual std::size_t encode_feedback(std::span<const float> g, FeedbackState& state, RandomKey key,
                                       Workspace& workspace, std::span<std::byte> out) const;
 };

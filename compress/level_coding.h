@@ -1,0 +1,109 @@
+#pragma once
+// Quantised levels as a string of bytes shorter than their packed fields. A vector is cut into slices that
+// are coded each by itself, so that threads can share the work.
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <optional>
+#include <span>
+#include <string_view>
+
+#include "gossamer/compress/threads.h"
+#include "parameters.h"
+#include "prefix_code.h"
+#include "wire.h"
+
+namespace gossamer::compress {
+
+/// Numbers on the wire. Levels are −s … s, and each slice starts with its form.
+enum class LevelForm : std::uint8_t {
+  packed = 0,       ///< fields of the bits that 2s takes; for s = 1 five fields to a byte
+  elias = 1,        ///< QSGD's sparse code: omega of the gap, a sign bit, omega of the level
+  elias_dense = 2,  ///< QSGD's dense code: omega of |level| + 1, a sign bit where it is not 0
+  rice = 3,         ///< u8 r, Rice code of the zigzag-folded level
+  rans = 4,         ///< range asymmetric numeral systems, a model for each slice
+};
+inline constexpr std::size_t kLevelForms = 5;
+
+/// A form, or for each slice the smallest; of equally small forms the first.
+using FieldCoding = std::optional<LevelForm>;
+/// coding=packed (packed, elias, elias_dense, rice, rans, auto).
+FieldCoding field_coding_parameter(Parameters& parameters);
+std::string_view field_coding_name(FieldCoding coding);
+
+std::size_t slice_max_bytes(FieldCoding coding, std::size_t count, unsigned s);
+/// Codes 1 … kSlice fields of 0 … 2s to the front of out, which holds slice_max_bytes; returns the bytes
+/// written.
+std::size_t write_slice(FieldCoding coding, std::span<const std::uint8_t> fields, unsigned s,
+                        std::span<std::byte> out);
+/// Reads what write_slice wrote, all of `in`; throws PayloadError for all else.
+void read_slice(std::span<const std::byte> in, unsigned s, std::span<std::uint8_t> fields);
+
+std::size_t coded_max_bytes(FieldCoding coding, std::size_t n, unsigned s);
+
+/// Codes n fields to the front of out, which holds coded_max_bytes: for each slice but the last a u32 of its
+/// bytes, then the slices. fetch(first, fields, thread) gives those of a slice; returns the bytes written,
+/// which do not depend on the number of threads.
+template <class Fetch>
+std::size_t write_coded(FieldCoding coding, std::size_t n, unsigned s, Threads* threads,
+                        std::span<std::byte> out, const Fetch& fetch) {
+  if (n == 0) return 0;
+  const std::size_t slices = wire::ceil_div(n, kSlice), front = (slices - 1) * sizeof(std::uint32_t);
+  // Beside each other where several threads write, then moved together.
+  const std::size_t room = slice_max_bytes(coding, kSlice, s);
+  const bool apart = threads != nullptr && threads->count() > 1;
+  std::size_t at = front, last = 0;
+  for_each_piece(threads, slices, [&](std::size_t p, std::size_t thread) {
+    std::array<std::uint8_t, kSlice> all;
+    const auto fields = std::span(all).first(std::min(kSlice, n - p * kSlice));
+    fetch(p * kSlice, fields, thread);
+    const std::size_t start = apart ? front + p * room : at;
+    const auto bytes = static_cast<std::uint32_t>(
+        write_slice(coding, fields, s, out.subspan(start, std::min(room, out.size() - start))));
+    if (!apart) at += bytes;
+    if (p + 1 == slices) last = bytes;
+    if (p + 1 < slices) std::memcpy(out.data() + p * sizeof bytes, &bytes, sizeof bytes);
+  });
+  if (!apart) return at;
+  for (std::size_t p = 0; p < slices; ++p) {
+    auto length = static_cast<std::uint32_t>(last);
+    if (p + 1 < slices) std::memcpy(&length, out.data() + p * sizeof length, sizeof length);
+    std::memmove(out.data() + at, out.data() + front + p * room, length);
+    at += length;
+  }
+  return at;
+}
+
+/// Reads all of `in`, which holds n fields: work(first, fields) for each slice, from several threads. Throws
+/// PayloadError, some of the work done, where it does not.
+template <class Work>
+void read_coded(std::span<const std::byte> in, std::size_t n, unsigned s, Threads* threads,
+                const Work& work) {
+  const std::size_t slices = wire::ceil_div(n, kSlice);
+  if (n == 0 && !in.empty()) throw PayloadError("payload holds bytes after its last level");
+  if (n == 0) return;
+  wire::Reader reader(in);
+  const auto lengths = reader.take((slices - 1) * sizeof(std::uint32_t));
+  const auto length_of = [&](std::size_t p) {
+    std::uint32_t length;
+    std::memcpy(&length, lengths.data() + p * sizeof length, sizeof length);
+    return std::size_t{length};
+  };
+  // In groups, so that where each slice starts is known without memory for all of them.
+  constexpr std::size_t kGroup = 256;
+  std::array<std::span<const std::byte>, kGroup> part;
+  for (std::size_t base = 0; base < slices; base += kGroup) {
+    const std::size_t count = std::min(kGroup, slices - base);
+    for (std::size_t j = 0; j < count; ++j)
+      part[j] = reader.take(base + j + 1 < slices ? length_of(base + j) : reader.left());
+    for_each_piece(threads, count, [&](std::size_t j, std::size_t) {
+      std::array<std::uint8_t, kSlice> all;
+      const std::size_t first = (base + j) * kSlice;
+      const auto fields = std::span(all).first(std::min(kSlice, n - first));
+      read_slice(part[j], s, fields);
+      work(first, std::span<const std::uint8_t>(fields));
+    });
+  }
+}
+
+}  // namespace gossamer::compress

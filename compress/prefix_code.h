@@ -1,0 +1,67 @@
+#pragma once
+// Quantised levels as a string of prefix codes, written by tables of codes and read several levels at a time.
+// A field l + s stands for level l of −s … s, s ≤ 127, one field per byte.
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "elias.h"
+
+namespace gossamer::compress {
+
+inline constexpr unsigned kLevelsMax = 127;
+
+/// QSGD's dense code (Alistarh et al. 2017, section 3.2 and appendix A.3): omega of |level| + 1, and a sign
+/// bit (1 = negative) where the level is not 0.
+constexpr BitCode dense_code(int level) {
+  const unsigned size = static_cast<unsigned>(level < 0 ? -level : level);
+  BitCode code = omega(size + 1);
+  if (level != 0) code.bits |= static_cast<std::uint64_t>(level < 0) << code.length++;
+  return code;
+}
+/// What stands behind the gap in QSGD's sparse code: a sign bit, then omega of |level|. level ≠ 0.
+constexpr BitCode sparse_code(int level) {
+  const unsigned size = static_cast<unsigned>(level < 0 ? -level : level);
+  const BitCode code = omega(size);
+  return {code.bits << 1 | static_cast<std::uint64_t>(level < 0), code.length + 1};
+}
+/// 0, −1, 1, −2, 2 … as 0, 1, 2, 3, 4 …: q zeros, a one, r low bits (Golomb 1966; Rice 1979).
+constexpr unsigned zigzag(int level) { return static_cast<unsigned>(level < 0 ? -2 * level - 1 : 2 * level); }
+constexpr BitCode rice_code(int level, unsigned r) {
+  const unsigned folded = zigzag(level), high = folded >> r;
+  return {(std::uint64_t{1} | (folded & low_bits(r)) << 1) << high, high + 1 + r};
+}
+/// The largest r that is of use, and the least that keeps every code of these levels within 56 bits.
+inline constexpr unsigned kLevelRiceMax = 7;
+constexpr unsigned least_level_rice(unsigned s) {
+  unsigned r = 0;
+  while (((2 * s) >> r) + 1 + r > 56) ++r;
+  return r;
+}
+
+/// How many there are of each field; fields past 2s are 0.
+using FieldCounts = std::array<std::uint32_t, 256>;
+FieldCounts count_fields(std::span<const std::uint8_t> fields);
+
+/// Bits of each form. Levels are −s … s.
+std::uint64_t dense_bits(const FieldCounts& counts, unsigned s);
+std::uint64_t rice_bits(const FieldCounts& counts, unsigned s, unsigned r);
+/// Without the gaps, of which each takes at least a bit.
+std::uint64_t sparse_bits_but_gaps(const FieldCounts& counts, unsigned s);
+std::uint64_t gap_bits(std::span<const std::uint8_t> fields, unsigned s);
+
+/// Each writes all fields; the caller finishes the string.
+void write_dense(BitWriter& out, std::span<const std::uint8_t> fields, unsigned s);
+void write_rice(BitWriter& out, std::span<const std::uint8_t> fields, unsigned s, unsigned r);
+/// For each level that is not 0: omega of its distance to the one before, then sparse_code. Zeros at the end
+/// are the distance to one more level that is not sent.
+void write_sparse(BitWriter& out, std::span<const std::uint8_t> fields, unsigned s);
+
+/// Each reads all fields; throws PayloadError for a level beyond s, and where the string does not end with
+/// the last one.
+void read_dense(std::span<const std::byte> in, unsigned s, std::span<std::uint8_t> fields);
+void read_rice(std::span<const std::byte> in, unsigned s, unsigned r, std::span<std::uint8_t> fields);
+void read_sparse(std::span<const std::byte> in, unsigned s, std::span<std::uint8_t> fields);
+
+}  // namespace gossamer::compress
