@@ -6,6 +6,7 @@
 #include <cassert>
 #include <cmath>
 
+#include "gossamer/compress/feedback.h"
 #include "gossamer/compress/kernels.h"
 
 namespace gossamer::node {
@@ -38,6 +39,10 @@ Replica::Replica(ReplicaParts parts, std::span<const float> x0, std::size_t slot
   parcels_of_layer_.resize(parts_.objective->layers().size());
   for (ParcelId p = 0; p < parts_.parcels.size(); ++p)
     parcels_of_layer_[parts_.parcels[p].layer].push_back(p);
+  for (const Parcel& p : parts_.parcels)
+    dense_parcels_.push_back(
+        parts_.codec &&
+        compress::stays_dense(*parts_.codec, parts_.objective->layers()[p.layer].size, parts_.dense_below));
 }
 
 void Replica::run(const Op& op, const Post& post) {
@@ -92,7 +97,8 @@ void Replica::run_one(const op::Encode& o, const Post& post) {
     for (std::size_t i = 0; i < o.range.size; ++i) difference_[i] = v[i] - m[i];
     v = {difference_.data(), o.range.size};
   }
-  const compress::Codec& codec = o.exact ? *dense_ : *parts_.codec;
+  assert(o.parcel < dense_parcels_.size());
+  const compress::Codec& codec = o.exact || dense_parcels_[o.parcel] ? *dense_ : *parts_.codec;
   const std::size_t most = codec.max_bytes(o.range.size);
   if (encoded_.size() < most) encoded_.resize(most);
   const compress::RandomKey key{parts_.seed, parts_.peer, static_cast<std::uint32_t>(o.range.begin / 16),

@@ -26,6 +26,7 @@ struct ReplicaParts {
   std::vector<Parcel> parcels;
   std::uint64_t seed = 0;
   std::uint32_t peer = 0;
+  std::size_t dense_below = 0;  ///< parcels of smaller layers go dense, where the codec gains nothing there
   std::size_t threads =
       1;  ///< that share the encoding and decoding of a large parcel; the bytes are the same
 };
@@ -56,6 +57,7 @@ class Replica {
   std::shared_ptr<const compress::Codec> dense_;
   std::vector<AlignedFloats> slots_;
   std::vector<std::vector<ParcelId>> parcels_of_layer_;
+  std::vector<bool> dense_parcels_;                                          ///< those of small layers
   std::map<std::pair<int, std::size_t>, compress::FeedbackState> feedback_;  ///< by number and range begin
   std::unique_ptr<compress::Threads> team_;                                  ///< null: one thread
   compress::Workspace workspace_;

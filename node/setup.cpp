@@ -125,6 +125,7 @@ Replica make_replica(const Prepared& prepared, PeerId self, std::shared_ptr<opti
   parts.seed = job.run.seed;
   parts.peer = self;
   parts.threads = threads;
+  parts.dense_below = job.exchange.dense_below;
   return Replica(std::move(parts), prepared.initial, slots);
 }
 

@@ -44,6 +44,7 @@ batch = 8
 [exchange]
 method = "choco"
 codec = "onebit_scaled"
+dense_below = 0
 [run]
 rounds = 20
 evaluate_every = 0

@@ -94,10 +94,10 @@ TEST_CASE("encode answers with its tag and decode adds with a weight") {
   CHECK(f.at(kA, 32) == 0);
 
   f.run(op::Encode{
-      .range = {16, 16}, .src = kParameters, .minus = {}, .apply_to = {}, .round = 7, .parcel = 3, .tag = 9});
+      .range = {16, 16}, .src = kParameters, .minus = {}, .apply_to = {}, .round = 7, .parcel = 0, .tag = 9});
   const auto& e = std::get<Encoded>(f.posted.back());
   CHECK(e.round == 7);
-  CHECK(e.parcel == 3);
+  CHECK(e.parcel == 0);
   CHECK(e.tag == 9);
   CHECK(e.entries == 16);
   CHECK(compress::inspect(*e.payload).codec == "onebit_scaled");
