@@ -126,7 +126,7 @@ TEST_CASE("auto takes the smallest form of a slice") {
         const Bytes chosen = coded(std::nullopt, fields, s);
         INFO("s " << s << ", " << n << " fields");
         REQUIRE(chosen.size() == least);
-        REQUIRE(static_cast<std::size_t>(chosen[0]) == form);
+        REQUIRE((static_cast<std::size_t>(chosen[0]) & 0x7f) == form);
         ++wins[form];
       }
     }
