@@ -161,8 +161,7 @@ StringsPlan plan_form(LevelForm form, std::span<const std::uint8_t> fields, unsi
   StringsPlan plan{.form = form};
   if (fields.size() >= kStringsFrom) plan.strings = kStrings;
   if (form == LevelForm::elias) {
-    const auto zeros = std::count(fields.begin(), fields.end(), static_cast<std::uint8_t>(s));
-    plan.strings = sparse_strings(fields.size(), fields.size() - static_cast<std::size_t>(zeros));
+    plan.strings = sparse_strings(fields.size(), shape_of(fields, s).levels);
   }
   if (form == LevelForm::rice) {
     const SliceCounts counts = count_slice(fields);

@@ -54,6 +54,11 @@ std::span<T> part_of(std::span<T> fields, std::size_t strings, std::size_t k) {
 /// How many there are of each field; fields past 2s are 0.
 using FieldCounts = std::array<std::uint32_t, 256>;
 FieldCounts count_fields(std::span<const std::uint8_t> fields);
+struct LevelShape {
+  std::size_t levels = 0;  ///< that are not 0
+  bool small = false;      ///< all of at most 7
+};
+LevelShape shape_of(std::span<const std::uint8_t> fields, unsigned s);
 
 /// Bits of each form as one string. Levels are −s … s.
 std::uint64_t dense_bits(const FieldCounts& counts, unsigned s);

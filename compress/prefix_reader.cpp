@@ -129,37 +129,50 @@ class StringsReader {
   }
 
   void read_in_turn(Cursors& cursors) {
-    const ReadTable& table = *table_;
-    const std::byte* const in = in_.in.data();
-    std::uint8_t* const levels = levels_.data();
-    while (std::size_t rounds = safe_rounds(cursors)) {
-      Cursors c = cursors;
-      std::uint64_t stuck = 0;
-      for (; rounds > 0 && stuck == 0; --rounds) {
-        std::array<std::uint64_t, kStrings> word;
-        for (std::size_t k = 0; k < kStrings; ++k) {
-          std::memcpy(&word[k], in + (c[k].bit >> 3), 8);
-          word[k] >>= c[k].bit & 7;
-        }
-        for (std::size_t k = 0; k < kStrings; ++k) {
-          std::uint64_t entry = 0;
-          for (unsigned look = 0; look < kLooks; ++look) {
-            entry = table[word[k] & (table.size() - 1)];
-            const std::uint64_t said = entry >> 16;
-            std::memcpy(levels + c[k].at, &said, 8);
-            c[k].at += (entry >> 8) & 0xff;
-            c[k].bit += entry & 0xff;
-            word[k] >>= entry & 63;
-          }
-          // A look that says nothing stays where it is, so that the last one tells.
-          stuck |= static_cast<std::uint64_t>((entry & 0xff) == 0) << k;
-        }
-      }
-      cursors = c;
+    while (const std::size_t rounds = safe_rounds(cursors)) {
+      const unsigned stuck = read_rounds(cursors, rounds);
       for (std::size_t k = 0; k < kStrings; ++k) {
         if ((stuck >> k & 1) != 0) read_one(cursors[k]);
       }
     }
+  }
+
+  /// Until a table knows no more; returns a bit for each string that is to be read by other means.
+  unsigned read_rounds(Cursors& cursors, std::size_t rounds) {
+    const std::byte* const in = in_.in.data();
+    std::uint8_t* const levels = levels_.data();
+    const std::uint64_t* const table = table_->data();
+    const auto look = [table, levels](Cursor& c, std::uint64_t& word) {
+      const std::uint64_t entry = table[word & ((1u << kTableBits) - 1)];
+      const std::uint64_t said = entry >> 16;
+      std::memcpy(levels + c.at, &said, 8);
+      c.at += (entry >> 8) & 0xff;
+      c.bit += entry & 0xff;
+      word >>= entry & 63;
+      return entry & 0xff;
+    };
+    // A look that says nothing stays where it is, so that the last one tells.
+    const auto read_two = [in, &look](Cursor& a, Cursor& b) {
+      std::uint64_t of_a, of_b, used_a = 0, used_b = 0;
+      std::memcpy(&of_a, in + (a.bit >> 3), 8);
+      std::memcpy(&of_b, in + (b.bit >> 3), 8);
+      of_a >>= a.bit & 7;
+      of_b >>= b.bit & 7;
+      for (unsigned i = 0; i < kLooks; ++i) {
+        used_a = look(a, of_a);
+        used_b = look(b, of_b);
+      }
+      return (used_a == 0 ? 1u : 0u) | (used_b == 0 ? 2u : 0u);
+    };
+    static_assert(kStrings == 4);
+    Cursor a = cursors[0], b = cursors[1], c = cursors[2], d = cursors[3];
+    unsigned stuck = 0;
+    for (; rounds > 0 && stuck == 0; --rounds) {
+      stuck = read_two(a, b);
+      stuck |= read_two(c, d) << 2;
+    }
+    cursors = {a, b, c, d};
+    return stuck;
   }
 
   void read_rest(Cursor& c) {
@@ -205,10 +218,11 @@ class StringsReader {
 
 /// Levels become fields; throws for those beyond s.
 void to_fields(std::span<std::uint8_t> levels, unsigned s) {
-  unsigned bad = 0;
+  const auto shift = static_cast<std::uint8_t>(s), top = static_cast<std::uint8_t>(2 * s);
+  std::uint8_t bad = 0;
   for (std::uint8_t& level : levels) {
-    level = static_cast<std::uint8_t>(level + s);
-    bad |= level > 2 * s ? 1u : 0u;
+    level = static_cast<std::uint8_t>(level + shift);
+    bad = static_cast<std::uint8_t>(bad | (level > top));
   }
   if (bad != 0) refuse_level();
 }

@@ -6,6 +6,9 @@
 namespace gossamer::compress {
 namespace {
 
+/// Levels up to this go two at a time.
+constexpr unsigned kPairedLevels = 7;
+
 using CodeTable = std::array<BitCode, 256>;
 
 /// Codes of the fields 0 … 2s.
@@ -142,8 +145,6 @@ constexpr auto kGapCodes = [] {
   return all;
 }();
 
-/// Up to which levels two fields make one code of the sparse form.
-constexpr unsigned kPairedLevels = 7;
 /// Gaps longer than the rows of the table know.
 constexpr std::size_t kLongRun = 15;
 
@@ -189,17 +190,16 @@ class SparsePairs {
   std::array<std::uint64_t, (kLongRun + 2) << 8> entries_;
 };
 
-/// One string of the sparse form, written two fields at a time.
+/// One string of the sparse form, written two fields at a time. Fields are l + 7.
 class SparseString {
  public:
-  SparseString(const SparsePairs& table, std::byte* out) : table_(table), out_(out) {}
+  SparseString(const SparsePairs& table, std::byte* out) : table_(&table), out_(out) {}
 
-  /// Eight fields l + 7.
   void put_eight(std::uint64_t pairs) {
     put_four(pairs & 0xffff'ffff);
     put_four(pairs >> 32);
   }
-  void put_field(std::uint8_t field) {
+  void put_field(unsigned field) {
     const std::size_t run = run_now();
     set_run(run + 1);
     if (field == kPairedLevels) return;
@@ -215,18 +215,22 @@ class SparseString {
  private:
   void put(const BitCode& code) { out_.put(code.bits, code.length); }
   void put_four(std::uint64_t pairs) {
-    const std::uint64_t first = table_(row_, pairs & 0xff), row = SparsePairs::next_row(first);
-    const std::uint64_t second = table_(row, (pairs >> 16) & 0xff);
-    if (((first | second) & SparsePairs::kSlow) != 0) [[unlikely]]
-      return put_four_slowly(pairs);
+    const std::uint64_t first = (*table_)(row_, pairs & 0xff), row = SparsePairs::next_row(first);
+    const std::uint64_t second = (*table_)(row, (pairs >> 16) & 0xff);
+    // By value, so that what is written otherwise may stay in registers.
+    if (((first | second) & SparsePairs::kSlow) != 0) [[unlikely]] {
+      *this = with_four(*this, pairs);
+      return;
+    }
     put(join(SparsePairs::code(first), SparsePairs::code(second)));
     row_ = SparsePairs::next_row(second);
   }
-  [[gnu::noinline]] void put_four_slowly(std::uint64_t pairs) {
+  [[gnu::noinline]] static SparseString with_four(SparseString string, std::uint64_t pairs) {
     for (const std::uint64_t pair : {pairs & 0xff, (pairs >> 16) & 0xff}) {
-      put_field(static_cast<std::uint8_t>(pair & 15));
-      put_field(static_cast<std::uint8_t>(pair >> 4));
+      string.put_field(pair & 15);
+      string.put_field(static_cast<unsigned>(pair >> 4));
     }
+    return string;
   }
   std::size_t run_now() const { return row_ == kLongRun << 8 ? long_run_ : row_ >> 8; }
   void set_run(std::size_t run) {
@@ -234,22 +238,26 @@ class SparseString {
     row_ = std::min(run, kLongRun) << 8;
   }
 
-  const SparsePairs& table_;
+  const SparsePairs* table_;
   OpenBitWriter out_;
   std::uint64_t row_ = 0;
   std::size_t long_run_ = 0;  ///< where row_ is that of kLongRun
 };
 
+std::size_t finish_sparse(SparseString string, std::span<const std::uint8_t> rest, std::uint8_t shift) {
+  for (const std::uint8_t field : rest) string.put_field(static_cast<std::uint8_t>(field + shift));
+  return string.finish();
+}
+
+/// For levels of at most kPairedLevels.
 void write_sparse_pairs(StringPlaces& places, std::span<const std::uint8_t> fields, unsigned s) {
   static const SparsePairs table;
   const auto shift = static_cast<std::uint8_t>(kPairedLevels - s);
-  const std::uint64_t shifts = shift * 0x0101'0101'0101'0101u;
   const std::size_t part = fields.size() / kStrings, whole = part / 8 * 8;
-  const auto eight = [&](std::size_t at) {
-    std::uint64_t word;
-    std::memcpy(&word, fields.data() + at, 8);
-    word += shifts;
-    return word | word >> 4;
+  const auto eight = [from = fields.data(), shift](std::size_t at) {
+    std::array<std::uint8_t, 8> shifted;
+    for (std::size_t j = 0; j < 8; ++j) shifted[j] = static_cast<std::uint8_t>(from[at + j] + shift);
+    return pairs_at(shifted.data());
   };
   for (std::size_t k = 0; k < kStrings; k += 2) {
     SparseString a(table, places.at[k]), b(table, places.at[k + 1]);
@@ -257,13 +265,8 @@ void write_sparse_pairs(StringPlaces& places, std::span<const std::uint8_t> fiel
       a.put_eight(eight(i));
       b.put_eight(eight(i + part));
     }
-    const auto finish = [&](SparseString& string, std::size_t of) {
-      for (const std::uint8_t field : part_of(fields, kStrings, of).subspan(whole))
-        string.put_field(static_cast<std::uint8_t>(field + shift));
-      places.bytes[of] = string.finish();
-    };
-    finish(a, k);
-    finish(b, k + 1);
+    places.bytes[k] = finish_sparse(a, part_of(fields, kStrings, k).subspan(whole), shift);
+    places.bytes[k + 1] = finish_sparse(b, part_of(fields, kStrings, k + 1).subspan(whole), shift);
   }
 }
 
@@ -312,6 +315,24 @@ std::uint64_t bits_of(const FieldCounts& counts, unsigned s, const Code& code) {
 
 }  // namespace
 
+LevelShape shape_of(std::span<const std::uint8_t> fields, unsigned s) {
+  // In bytes, a block of which overflows none, so that vectors hold many.
+  constexpr std::size_t kBlock = 128;
+  const auto zero = static_cast<std::uint8_t>(s), shift = static_cast<std::uint8_t>(kPairedLevels - s);
+  LevelShape shape;
+  std::uint8_t wide = 0;
+  for (std::size_t start = 0; start < fields.size(); start += kBlock) {
+    std::uint8_t levels = 0;
+    for (const std::uint8_t field : fields.subspan(start, std::min(kBlock, fields.size() - start))) {
+      levels = static_cast<std::uint8_t>(levels + (field != zero));
+      wide = static_cast<std::uint8_t>(wide | (static_cast<std::uint8_t>(field + shift) > 2 * kPairedLevels));
+    }
+    shape.levels += levels;
+  }
+  shape.small = wide == 0;
+  return shape;
+}
+
 FieldCounts count_fields(std::span<const std::uint8_t> fields) {
   // Four tables, as equal neighbours would wait for each other in one.
   std::array<FieldCounts, 4> part{};
@@ -356,7 +377,7 @@ void write_rice(StringPlaces& out, std::span<const std::uint8_t> fields, unsigne
 }
 
 void write_sparse(StringPlaces& out, std::span<const std::uint8_t> fields, unsigned s) {
-  if (out.strings > 1 && s <= kPairedLevels) return write_sparse_pairs(out, fields, s);
+  if (out.strings > 1 && shape_of(fields, s).small) return write_sparse_pairs(out, fields, s);
   for (std::size_t k = 0; k < out.strings; ++k)
     out.bytes[k] = write_sparse_string(out.at[k], part_of(fields, out.strings, k), s);
 }
