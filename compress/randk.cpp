@@ -4,6 +4,7 @@
 
 #include "codecs.h"
 #include "permutation.h"
+#include "sparse.h"
 
 namespace gossamer::compress {
 namespace {
@@ -18,7 +19,7 @@ namespace {
 /// density above ½. A value that leaves float's range is refused.
 ///
 /// Payload: header, varint k, u64 seed, k × fp32. Vectors under 2³² entries.
-class RandK final : public Codec {
+class RandK final : public SparseCodec {
  public:
   RandK(double density, bool scaled) : density_(density), scaled_(scaled) {}
 
@@ -31,35 +32,41 @@ class RandK final : public Codec {
     return wire::kHeaderMax + wire::kVarintMax + sizeof(std::uint64_t) + kept(n) * sizeof(float);
   }
 
-  std::size_t encode(std::span<const float> x, RandomKey key, Workspace&,
+ private:
+  Sent encode_sparse(const Source& v, SelectionState&, RandomKey key, Workspace& workspace,
                      std::span<std::byte> out) const override {
-    const std::size_t n = x.size(), k = kept(n);
+    const std::size_t n = v.g.size(), k = kept(n);
     wire::require_room(out, max_bytes(n));
+    if (n == 0) return {.bytes = write_front(out, 0, 0).size()};
     if (n > 0xffffffffu)
       throw EncodeError("cannot encode: randk takes vectors under 2^32 entries; slice the layer");
-    wire::require_finite(x);
-    wire::Writer writer(out);
-    writer.header(wire::CodecId::randk, n);
-    writer.varint(k);
-    if (k == 0) return writer.size();
-    const std::uint64_t seed = seed_of(key);
-    writer.bytes(&seed, sizeof seed);
-    const Permutation index = Permutation::of(seed, static_cast<std::uint32_t>(n));
     const float factor = scaled_ ? static_cast<float>(static_cast<double>(n) / static_cast<double>(k)) : 1.0f;
-    for (std::size_t j = 0; j < k; ++j) {
-      const std::uint32_t i = index(static_cast<std::uint32_t>(j));
-      const float value = x[i] * factor;
-      if (!std::isfinite(value)) refuse(i, x[i], factor);
-      writer.f32(value);
+    const std::uint64_t seed = seed_of(key);
+    const Permutation index = Permutation::of(seed, static_cast<std::uint32_t>(n));
+    // Before anything is formed.
+    for (std::uint32_t j = 0; scaled_ && j < k; ++j) {
+      const float value = v.at(index(j));
+      if (std::isfinite(value) && !std::isfinite(value * factor)) refuse(index(j), value, factor);
     }
-    return writer.size();
+    const std::span<const float> x = form(v, workspace);
+    const auto indices = workspace.words(k);
+    for (std::uint32_t j = 0; j < k; ++j) indices[j] = index(j);
+    wire::Writer writer = write_front(out, n, k);
+    writer.bytes(&seed, sizeof seed);
+    const std::size_t front = writer.size();
+    for (const std::uint32_t i : indices) writer.f32(x[i] * factor);
+    return {writer.size(), indices, ValueForm::fp32, out.first(writer.size()).subspan(front)};
   }
-
- private:
   std::size_t kept(std::size_t n) const {
     if (n == 0) return 0;
     const double k = std::ceil(density_ * static_cast<double>(n));
     return std::clamp<std::size_t>(static_cast<std::size_t>(k), 1, n);
+  }
+  static wire::Writer write_front(std::span<std::byte> out, std::size_t n, std::size_t k) {
+    wire::Writer writer(out);
+    writer.header(wire::CodecId::randk, n);
+    writer.varint(k);
+    return writer;
   }
   static std::uint64_t seed_of(const RandomKey& key) {
     EntryBits::Group bits;

@@ -7,6 +7,7 @@
 
 #include "call.h"
 #include "device.cuh"
+#include "feedback_state.h"
 #include "parameters.h"
 
 namespace gossamer::compress::cuda {
@@ -24,6 +25,7 @@ class BesideHost : public DeviceCodec {
   }
   void encode_feedback(const float* g_dev, const float* residual_dev, float* next_dev, std::size_t n,
                        const EncodeCall& call) const final {
+    require_feedback(*host_);
     start_encode({.g = g_dev, .residual = residual_dev, .next = next_dev}, n, call);
     require_started("encoding with feedback");
   }

@@ -178,7 +178,8 @@ TEST_CASE("the device's payloads, sums and residuals are the CPU's") {
       for (const Named& family : vectors(n)) {
         INFO(spec << ", " << n << " entries, " << family.name);
         check_vector(*host, *device, encoder, family.v);
-        if (n < 600 || family.name == "gaussian") check_feedback(*host, encoder, family.v);
+        if (host->traits().feedback() && (n < 600 || family.name == "gaussian"))
+          check_feedback(*host, encoder, family.v);
       }
     }
   }

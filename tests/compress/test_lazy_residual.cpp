@@ -81,7 +81,7 @@ TEST_CASE("lazy feedback is eager feedback to the bit") {
 TEST_CASE("long vectors give the same bytes and residual for any number of threads") {
   const std::size_t n = (std::size_t{1} << 20) + 7;
   for (const char* spec : {"onebit", "onebit_two:bucket=96", "onebit_scaled", "onebit_scaled:bucket=96",
-                           "onebit_scaled:bound=0.5", "sign_vote", "qsgd", "dense"}) {
+                           "onebit_scaled:bound=0.5", "qsgd", "dense"}) {
     const auto codec = make_codec(spec);
     // Some slices hold split buckets, some none.
     Vector g = gaussian(n, 1);

@@ -69,7 +69,8 @@ class DeviceCodec {
   virtual void encode(const float* x_dev, std::size_t n, const EncodeCall& call) const = 0;
   /// Codec::encode_feedback with the residual as it is (not lazy): encodes v = g + residual and writes fl(v −
   /// decode(payload)) to next_dev, which may be residual_dev; where the two differ the old state stands on a
-  /// failure, otherwise it is lost. residual_dev null: zero (−0 in every entry, to the bit).
+  /// failure, otherwise it is lost. residual_dev null: zero (−0 in every entry, to the bit). Throws
+  /// CodecError where the codec may not run under feedback.
   virtual void encode_feedback(const float* g_dev, const float* residual_dev, float* next_dev, std::size_t n,
                                const EncodeCall& call) const = 0;
   /// MomentumCorrection::encode, 0 ≤ momentum < 1.
