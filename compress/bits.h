@@ -75,6 +75,32 @@ class BitWriter {
   unsigned used_ = 0;  ///< bits in pending_, under 8 between calls
 };
 
+/// Appends where there is room for what is put and 8 bytes more, which nothing checks.
+class OpenBitWriter {
+ public:
+  explicit OpenBitWriter(std::byte* out = nullptr) : begin_(out), at_(out) {}
+
+  /// value < 2^count, count ≤ 56.
+  void put(std::uint64_t value, unsigned count) {
+    pending_ |= value << used_;
+    used_ += count;
+    std::memcpy(at_, &pending_, 8);
+    at_ += used_ >> 3;
+    pending_ >>= used_ & ~7u;
+    used_ &= 7;
+  }
+  /// Pads with zeros to a byte; returns the bytes written.
+  std::size_t finish() {
+    put(0, (8 - used_) & 7);
+    return static_cast<std::size_t>(at_ - begin_);
+  }
+
+ private:
+  std::byte *begin_, *at_;
+  std::uint64_t pending_ = 0;
+  unsigned used_ = 0;  ///< bits in pending_, under 8 between calls
+};
+
 /// Reads from the front. Past the end it finds zeros, and past_end() tells.
 class BitReader {
  public:

@@ -57,83 +57,90 @@ void read_packed(std::span<const std::byte> in, unsigned s, std::span<std::uint8
   if (bad != 0) throw PayloadError("payload holds a level beyond the highest");
 }
 
-struct Rice {
-  unsigned r;
-  std::uint64_t bits;
+/// The form's byte has this bit too where its codes stand in kStrings strings: u32 bytes of all but the last,
+/// then the strings.
+constexpr unsigned kInStrings = 0x80;
+constexpr std::size_t kStringsFront = (kStrings - 1) * sizeof(std::uint32_t);
+constexpr std::size_t kStringRoom = 8;  ///< behind each string while it is written
+
+/// How many there are of each field in each part of a slice and in all.
+struct SliceCounts {
+  std::size_t strings = 1;
+  std::array<FieldCounts, kStrings> part{};
+  FieldCounts all{};
 };
 
-Rice best_rice(const FieldCounts& counts, unsigned s) {
-  Rice best{least_level_rice(s), 0};
-  best.bits = rice_bits(counts, s, best.r);
-  for (unsigned r = best.r + 1; r <= kLevelRiceMax; ++r) {
+SliceCounts count_slice(std::span<const std::uint8_t> fields) {
+  SliceCounts counts;
+  if (fields.size() >= kStringsFrom) counts.strings = kStrings;
+  for (std::size_t k = 0; k < counts.strings; ++k) {
+    counts.part[k] = count_fields(part_of(fields, counts.strings, k));
+    for (std::size_t field = 0; field < 256; ++field) counts.all[field] += counts.part[k][field];
+  }
+  return counts;
+}
+
+/// Where levels are few their gaps are long and found one by one, in one string.
+std::size_t sparse_strings(std::size_t count, std::size_t levels) {
+  return count >= kStringsFrom && levels >= count / 8 ? kStrings : 1;
+}
+
+unsigned best_rice(const FieldCounts& counts, unsigned s) {
+  unsigned best = least_level_rice(s);
+  std::uint64_t least = rice_bits(counts, s, best);
+  for (unsigned r = best + 1; r <= kLevelRiceMax; ++r) {
     const std::uint64_t bits = rice_bits(counts, s, r);
-    if (bits < best.bits) best = {r, bits};
+    if (bits < least) best = r;
+    least = std::min(least, bits);
   }
   return best;
 }
 
-/// The form's bytes behind the byte that names it.
-std::size_t write_form(LevelForm form, std::span<const std::uint8_t> fields, unsigned s,
-                       const FieldCounts& counts, std::span<std::byte> out) {
-  BitWriter bits(out);
-  switch (form) {
-    case LevelForm::packed:
-      write_packed(fields, s, out);
-      return packed_bytes(fields.size(), s);
-    case LevelForm::elias:
-      write_sparse(bits, fields, s);
-      break;
-    case LevelForm::elias_dense:
-      write_dense(bits, fields, s);
-      break;
-    case LevelForm::rice: {
-      const unsigned r = best_rice(counts, s).r;
-      bits.put(r, 8);
-      write_rice(bits, fields, s, r);
-      break;
-    }
-    case LevelForm::rans:
-      return write_rans(fields, s, rans_model(counts, s), out);
-  }
-  return bits.finish();
-}
-
-struct Choice {
+/// A form in strings, and the most bytes that each of these may take.
+struct StringsPlan {
   LevelForm form = LevelForm::packed;
-  std::size_t bytes = 0;
-  void offer(LevelForm other, std::size_t needs) {
-    if (needs < bytes) *this = {other, needs};
+  unsigned r = 0;
+  std::size_t strings = 1;
+  std::array<std::size_t, kStrings> most{};
+
+  std::size_t front() const { return (form == LevelForm::rice ? 1 : 0) + (strings > 1 ? kStringsFront : 0); }
+  std::size_t bytes() const {
+    std::size_t sum = front();
+    for (const std::size_t part : most) sum += part;
+    return sum;
   }
 };
 
-/// The smallest but for rans. Gaps are counted only where they may matter.
-Choice best_prefix(std::span<const std::uint8_t> fields, unsigned s, const FieldCounts& counts) {
-  Choice best{LevelForm::packed, packed_bytes(fields.size(), s)};
-  const std::size_t dense = bytes_of(dense_bits(counts, s));
-  const std::size_t rice = 1 + bytes_of(best_rice(counts, s).bits);
-  const std::uint64_t levels = fields.size() - counts[s];
-  const std::uint64_t but_gaps = sparse_bits_but_gaps(counts, s);
-  if (bytes_of(but_gaps + levels) < std::min({best.bytes, dense + 1, rice + 1}))
-    best.offer(LevelForm::elias, bytes_of(but_gaps + gap_bits(fields, s)));
-  best.offer(LevelForm::elias_dense, dense);
-  best.offer(LevelForm::rice, rice);
-  return best;
+/// Writes them behind the byte that names the form; out has kStringRoom more for each string.
+std::size_t write_strings(const StringsPlan& plan, std::span<const std::uint8_t> fields, unsigned s,
+                          std::span<std::byte> out) {
+  StringPlaces places{.strings = plan.strings, .at = {}, .bytes = {}};
+  std::size_t at = plan.front();
+  for (std::size_t k = 0; k < plan.strings; ++k) {
+    places.at[k] = out.data() + at;
+    at += plan.most[k] + kStringRoom;
+  }
+  assert(at <= out.size());
+  if (plan.form == LevelForm::elias) write_sparse(places, fields, s);
+  if (plan.form == LevelForm::elias_dense) write_dense(places, fields, s);
+  if (plan.form == LevelForm::rice) {
+    write_rice(places, fields, s, plan.r);
+    out[0] = static_cast<std::byte>(plan.r);
+  }
+  at = plan.front();
+  std::byte* const lengths = out.data() + (plan.form == LevelForm::rice ? 1 : 0);
+  for (std::size_t k = 0; k < plan.strings; ++k) {
+    assert(places.bytes[k] <= plan.most[k]);
+    std::memmove(out.data() + at, places.at[k], places.bytes[k]);
+    at += places.bytes[k];
+    const auto bytes = static_cast<std::uint32_t>(places.bytes[k]);
+    if (k + 1 < plan.strings) std::memcpy(lengths + k * sizeof bytes, &bytes, sizeof bytes);
+  }
+  return at;
 }
 
-std::size_t write_smallest(std::span<const std::uint8_t> fields, unsigned s, const FieldCounts& counts,
-                           std::span<std::byte> out) {
-  const Choice best = best_prefix(fields, s, counts);
-  const RansModel model = rans_model(counts, s);
-  if (rans_bytes_least(model, counts, s) < best.bytes) {
-    // Its exact size is known only when it is written.
-    const std::size_t bytes = write_rans(fields, s, model, out.subspan(1, best.bytes + kRansRoom));
-    if (bytes > 0 && bytes < best.bytes) {
-      out[0] = static_cast<std::byte>(LevelForm::rans);
-      return 1 + bytes;
-    }
-  }
-  out[0] = static_cast<std::byte>(best.form);
-  return 1 + write_form(best.form, fields, s, counts, out.subspan(1));
+std::byte form_byte(const StringsPlan& plan) {
+  return static_cast<std::byte>(static_cast<unsigned>(plan.form) | (plan.strings > 1 ? kInStrings : 0));
 }
 
 unsigned longest_code(LevelForm form, unsigned s) {
@@ -142,6 +149,89 @@ unsigned longest_code(LevelForm form, unsigned s) {
   // Gaps of a level each take at most 1.5 bits for each entry they cover, and one at the end a few more.
   if (form == LevelForm::elias) return 2 + sparse_code(top).length;
   return std::max(rice_code(-top, kLevelRiceMax).length, rice_code(top, kLevelRiceMax).length);
+}
+
+/// Of a form that is not counted.
+std::size_t string_max_bytes(LevelForm form, std::size_t count, unsigned s) {
+  return 8 + bytes_of(std::uint64_t{count} * longest_code(form, s));
+}
+
+/// For a form that is asked for, whatever it takes.
+StringsPlan plan_form(LevelForm form, std::span<const std::uint8_t> fields, unsigned s) {
+  StringsPlan plan{.form = form};
+  if (fields.size() >= kStringsFrom) plan.strings = kStrings;
+  if (form == LevelForm::elias) {
+    plan.strings = sparse_strings(fields.size(), shape_of(fields, s).levels);
+  }
+  if (form == LevelForm::rice) {
+    const SliceCounts counts = count_slice(fields);
+    plan.r = best_rice(counts.all, s);
+    for (std::size_t k = 0; k < plan.strings; ++k)
+      plan.most[k] = bytes_of(rice_bits(counts.part[k], s, plan.r));
+    return plan;
+  }
+  for (std::size_t k = 0; k < plan.strings; ++k)
+    plan.most[k] = string_max_bytes(form, part_of(fields, plan.strings, k).size(), s);
+  return plan;
+}
+
+/// The smallest but for rans; of equally small ones the first. Gaps are counted only where they may matter.
+StringsPlan best_prefix(std::span<const std::uint8_t> fields, unsigned s, const SliceCounts& counts) {
+  const std::size_t strings = counts.strings;
+  StringsPlan dense{.form = LevelForm::elias_dense, .strings = strings};
+  StringsPlan rice{.form = LevelForm::rice, .r = best_rice(counts.all, s), .strings = strings};
+  for (std::size_t k = 0; k < strings; ++k) {
+    dense.most[k] = bytes_of(dense_bits(counts.part[k], s));
+    rice.most[k] = bytes_of(rice_bits(counts.part[k], s, rice.r));
+  }
+  StringsPlan best{.form = LevelForm::packed, .most = {packed_bytes(fields.size(), s)}};
+  const std::size_t levels = fields.size() - counts.all[s];
+  const std::uint64_t but_gaps = sparse_bits_but_gaps(counts.all, s);
+  if (bytes_of(but_gaps + levels) < std::min({best.bytes(), dense.bytes() + 1, rice.bytes() + 1})) {
+    StringsPlan sparse{.form = LevelForm::elias, .strings = sparse_strings(fields.size(), levels)};
+    for (std::size_t k = 0; k < sparse.strings; ++k) {
+      const std::uint64_t here = sparse.strings == 1 ? but_gaps : sparse_bits_but_gaps(counts.part[k], s);
+      sparse.most[k] = bytes_of(here + gap_bits(part_of(fields, sparse.strings, k), s));
+    }
+    if (sparse.bytes() < best.bytes()) best = sparse;
+  }
+  if (dense.bytes() < best.bytes()) best = dense;
+  if (rice.bytes() < best.bytes()) best = rice;
+  return best;
+}
+
+std::size_t write_smallest(std::span<const std::uint8_t> fields, unsigned s, std::span<std::byte> out) {
+  const SliceCounts counts = count_slice(fields);
+  const StringsPlan best = best_prefix(fields, s, counts);
+  const RansModel model = rans_model(counts.all, s);
+  if (rans_bytes_least(model, counts.all, s) < best.bytes()) {
+    // Its exact size is known only when it is written.
+    const std::size_t bytes = write_rans(fields, s, model, out.subspan(1, best.bytes() + kRansRoom));
+    if (bytes > 0 && bytes < best.bytes()) {
+      out[0] = static_cast<std::byte>(LevelForm::rans);
+      return 1 + bytes;
+    }
+  }
+  out[0] = form_byte(best);
+  if (best.form != LevelForm::packed) return 1 + write_strings(best, fields, s, out.subspan(1));
+  write_packed(fields, s, out.subspan(1));
+  return 1 + best.bytes();
+}
+
+/// Where the strings end that `in` holds, their lengths in front.
+StringEnds string_ends(std::span<const std::byte> in, std::size_t strings) {
+  StringEnds ends{.in = {}, .strings = strings, .end = {}};
+  wire::Reader reader(in);
+  std::array<std::uint32_t, kStrings> length{};
+  const std::size_t front = (strings - 1) * sizeof length[0];
+  std::memcpy(length.data(), reader.take(front).data(), front);
+  ends.in = in.subspan(front);
+  for (std::size_t k = 0; k + 1 < strings; ++k) {
+    (void)reader.take(length[k]);
+    ends.end[k] = (k == 0 ? 0 : ends.end[k - 1]) + length[k];
+  }
+  ends.end[strings - 1] = ends.in.size();
+  return ends;
 }
 
 }  // namespace
@@ -158,34 +248,48 @@ std::string_view field_coding_name(FieldCoding coding) {
 
 std::size_t slice_max_bytes(FieldCoding coding, std::size_t count, unsigned s) {
   const LevelForm form = coding.value_or(LevelForm::packed);
-  if (form == LevelForm::packed) return 1 + packed_bytes(count, s) + (coding ? 0 : kRansRoom);
+  static_assert(kRansRoom <= kStrings * kStringRoom);
+  if (form == LevelForm::packed) return 1 + packed_bytes(count, s) + (coding ? 0 : kStrings * kStringRoom);
   if (form == LevelForm::rans) return 1 + rans_bytes_most(count, s);
-  return 16 + bytes_of(std::uint64_t{count} * longest_code(form, s));
+  const std::size_t strings = count >= kStringsFrom ? kStrings : 1;
+  // A byte's rest for each string; see string_max_bytes for the other 8.
+  return 2 + kStringsFront + strings * (9 + kStringRoom) +
+         bytes_of(std::uint64_t{count} * longest_code(form, s));
 }
 
 std::size_t write_slice(FieldCoding coding, std::span<const std::uint8_t> fields, unsigned s,
                         std::span<std::byte> out) {
   assert(!fields.empty() && fields.size() <= kSlice && s >= 1 && s <= kLevelsMax);
-  const bool counted = !coding || *coding == LevelForm::rice || *coding == LevelForm::rans;
-  const FieldCounts counts = counted ? count_fields(fields) : FieldCounts{};
-  if (!coding) return write_smallest(fields, s, counts, out);
+  if (!coding) return write_smallest(fields, s, out);
   out[0] = static_cast<std::byte>(*coding);
-  return 1 + write_form(*coding, fields, s, counts, out.subspan(1));
+  if (*coding == LevelForm::packed) {
+    write_packed(fields, s, out.subspan(1));
+    return 1 + packed_bytes(fields.size(), s);
+  }
+  if (*coding == LevelForm::rans)
+    return 1 + write_rans(fields, s, rans_model(count_fields(fields), s), out.subspan(1));
+  const StringsPlan plan = plan_form(*coding, fields, s);
+  out[0] = form_byte(plan);
+  return 1 + write_strings(plan, fields, s, out.subspan(1));
 }
 
 void read_slice(std::span<const std::byte> in, unsigned s, std::span<std::uint8_t> fields) {
   if (in.empty()) throw PayloadError("payload truncated: no levels where some are expected");
-  const auto form = static_cast<unsigned>(in[0]);
+  const auto byte = static_cast<unsigned>(in[0]);
   in = in.subspan(1);
-  if (form == static_cast<unsigned>(LevelForm::packed)) return read_packed(in, s, fields);
-  if (form == static_cast<unsigned>(LevelForm::elias)) return read_sparse(in, s, fields);
-  if (form == static_cast<unsigned>(LevelForm::elias_dense)) return read_dense(in, s, fields);
-  if (form == static_cast<unsigned>(LevelForm::rans)) return read_rans(in, s, fields);
+  if (byte == static_cast<unsigned>(LevelForm::packed)) return read_packed(in, s, fields);
+  if (byte == static_cast<unsigned>(LevelForm::rans)) return read_rans(in, s, fields);
+  const std::size_t strings = (byte & kInStrings) != 0 ? kStrings : 1;
+  const unsigned form = byte & ~kInStrings;
+  if (form == static_cast<unsigned>(LevelForm::elias))
+    return read_sparse(string_ends(in, strings), s, fields);
+  if (form == static_cast<unsigned>(LevelForm::elias_dense))
+    return read_dense(string_ends(in, strings), s, fields);
   if (form != static_cast<unsigned>(LevelForm::rice) || in.empty()) {
-    throw PayloadError("payload claims level form " + std::to_string(form) + ", expected one of 0 to " +
+    throw PayloadError("payload claims level form " + std::to_string(byte) + ", expected one of 0 to " +
                        std::to_string(kLevelForms - 1));
   }
-  read_rice(in.subspan(1), s, static_cast<unsigned>(in[0]), fields);
+  read_rice(string_ends(in.subspan(1), strings), s, static_cast<unsigned>(in[0]), fields);
 }
 
 std::size_t coded_max_bytes(FieldCoding coding, std::size_t n, unsigned s) {

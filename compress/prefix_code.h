@@ -40,28 +40,56 @@ constexpr unsigned least_level_rice(unsigned s) {
   return r;
 }
 
+/// A long slice is cut into kStrings parts of equally many fields, the last with what is left over, each
+/// coded as a string of its own. These are written and read in turn, so that none waits for itself.
+inline constexpr std::size_t kStrings = 4;
+inline constexpr std::size_t kStringsFrom = 4096;
+/// Part k; strings is 1 or kStrings.
+template <class T>
+std::span<T> part_of(std::span<T> fields, std::size_t strings, std::size_t k) {
+  const std::size_t part = fields.size() / strings;
+  return fields.subspan(k * part, k + 1 < strings ? part : fields.size() - k * part);
+}
+
 /// How many there are of each field; fields past 2s are 0.
 using FieldCounts = std::array<std::uint32_t, 256>;
 FieldCounts count_fields(std::span<const std::uint8_t> fields);
+struct LevelShape {
+  std::size_t levels = 0;  ///< that are not 0
+  bool small = false;      ///< all of at most 7
+};
+LevelShape shape_of(std::span<const std::uint8_t> fields, unsigned s);
 
-/// Bits of each form. Levels are −s … s.
+/// Bits of each form as one string. Levels are −s … s.
 std::uint64_t dense_bits(const FieldCounts& counts, unsigned s);
 std::uint64_t rice_bits(const FieldCounts& counts, unsigned s, unsigned r);
 /// Without the gaps, of which each takes at least a bit.
 std::uint64_t sparse_bits_but_gaps(const FieldCounts& counts, unsigned s);
 std::uint64_t gap_bits(std::span<const std::uint8_t> fields, unsigned s);
 
-/// Each writes all fields; the caller finishes the string.
-void write_dense(BitWriter& out, std::span<const std::uint8_t> fields, unsigned s);
-void write_rice(BitWriter& out, std::span<const std::uint8_t> fields, unsigned s, unsigned r);
+/// For each string where it may be written: spans apart from each other, with room for 8 bytes behind what it
+/// takes. After that, the bytes that it took.
+struct StringPlaces {
+  std::size_t strings = 1;
+  std::array<std::byte*, kStrings> at{};
+  std::array<std::size_t, kStrings> bytes{};
+};
+void write_dense(StringPlaces& out, std::span<const std::uint8_t> fields, unsigned s);
+void write_rice(StringPlaces& out, std::span<const std::uint8_t> fields, unsigned s, unsigned r);
 /// For each level that is not 0: omega of its distance to the one before, then sparse_code. Zeros at the end
 /// are the distance to one more level that is not sent.
-void write_sparse(BitWriter& out, std::span<const std::uint8_t> fields, unsigned s);
+void write_sparse(StringPlaces& out, std::span<const std::uint8_t> fields, unsigned s);
 
-/// Each reads all fields; throws PayloadError for a level beyond s, and where the string does not end with
-/// the last one.
-void read_dense(std::span<const std::byte> in, unsigned s, std::span<std::uint8_t> fields);
-void read_rice(std::span<const std::byte> in, unsigned s, unsigned r, std::span<std::uint8_t> fields);
-void read_sparse(std::span<const std::byte> in, unsigned s, std::span<std::uint8_t> fields);
+/// Strings behind each other: string k ends where the next begins.
+struct StringEnds {
+  std::span<const std::byte> in;
+  std::size_t strings = 1;
+  std::array<std::size_t, kStrings> end{};
+};
+/// Each reads all fields; throws PayloadError for a level beyond s, and where a string does not end with its
+/// last one.
+void read_dense(const StringEnds& in, unsigned s, std::span<std::uint8_t> fields);
+void read_rice(const StringEnds& in, unsigned s, unsigned r, std::span<std::uint8_t> fields);
+void read_sparse(const StringEnds& in, unsigned s, std::span<std::uint8_t> fields);
 
 }  // namespace gossamer::compress
