@@ -1,6 +1,5 @@
-#include <cstring>
-
 #include "codecs.h"
+#include "floats.h"
 
 namespace gossamer::compress {
 namespace {
@@ -11,16 +10,15 @@ class Dense final : public Codec {
   std::string spec() const override { return "dense"; }
   std::string_view name() const override { return "dense"; }
   Traits traits() const override { return {.exact = true, .unbiased = true, .contractive = true}; }
-  std::size_t max_bytes(std::size_t n) const override { return wire::kHeaderMax + n * sizeof(float); }
+  std::size_t max_bytes(std::size_t n) const override { return float_bytes(FloatFormat::fp32, n); }
 
-  std::size_t encode(std::span<const float> x, RandomKey, Workspace&,
+  std::size_t encode(std::span<const float> x, RandomKey, Workspace& workspace,
                      std::span<std::byte> out) const override {
-    wire::require_room(out, max_bytes(x.size()));
-    wire::require_finite(x);
-    wire::Writer writer(out);
-    writer.header(wire::CodecId::dense, x.size());
-    writer.bytes(x.data(), x.size_bytes());
-    return writer.size();
+    return encode_floats(FloatFormat::fp32, wire::CodecId::dense, x, nullptr, workspace, out);
+  }
+  std::size_t encode_feedback(std::span<const float> g, FeedbackState& state, RandomKey, Workspace& workspace,
+                              std::span<std::byte> out) const override {
+    return encode_floats(FloatFormat::fp32, wire::CodecId::dense, g, &state, workspace, out);
   }
 };
 
@@ -28,9 +26,8 @@ class Dense final : public Codec {
 
 std::unique_ptr<const Codec> make_dense(Parameters&) { return std::make_unique<Dense>(); }
 
-void decode_dense(wire::Reader& in, float weight, std::span<float> acc, Threads*) {
-  in.expect_left(acc.size_bytes());
-  wire::add_f32(in.take(acc.size_bytes()), weight, acc);
+void decode_dense(wire::Reader& in, float weight, std::span<float> acc, Threads* threads) {
+  decode_floats(FloatFormat::fp32, in, weight, acc, threads);
 }
 
 }  // namespace gossamer::compress

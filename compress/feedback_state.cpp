@@ -93,9 +93,14 @@ void require_size(const FeedbackState& state, std::size_t n) {
                     "; each layer needs a feedback state of its own");
 }
 
+void make_eager(FeedbackState& state, std::size_t n) {
+  require_size(state, n);
+  state.materialise();
+  if (state.residual.empty()) state.residual.assign(n, -0.0f);
+}
+
 void make_lazy(FeedbackState& state, std::size_t n, std::size_t bucket) {
   require_size(state, n);
-  // g + −0 is g to the bit, which g + 0 is not.
   if (state.residual.empty()) state.residual.assign(n, -0.0f);
   if (state.bucket != bucket) state.materialise();
   state.bucket = bucket;

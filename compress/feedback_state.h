@@ -11,6 +11,9 @@ namespace gossamer::compress {
 void require_feedback(const Codec& codec);
 /// Throws EncodeError where the state is that of a vector of another size.
 void require_size(const FeedbackState& state, std::size_t n);
+/// Makes the state one of n entries that holds e; where it is empty e = −0, which leaves g + e = g to the
+/// bit.
+void make_eager(FeedbackState& state, std::size_t n);
 /// Makes the state one of n entries whose e is pending in buckets of the given size.
 void make_lazy(FeedbackState& state, std::size_t n, std::size_t bucket);
 

@@ -1,9 +1,5 @@
-#include <algorithm>
-#include <array>
-
 #include "codecs.h"
-#include "gossamer/compress/kernels.h"
-#include "half.h"
+#include "floats.h"
 
 namespace gossamer::compress {
 namespace {
@@ -18,16 +14,15 @@ class Fp16 final : public Codec {
   std::string spec() const override { return "fp16"; }
   std::string_view name() const override { return "fp16"; }
   Traits traits() const override { return {.contractive = true}; }
-  std::size_t max_bytes(std::size_t n) const override { return wire::kHeaderMax + 2 + 2 * n; }
+  std::size_t max_bytes(std::size_t n) const override { return float_bytes(FloatFormat::fp16, n); }
 
-  std::size_t encode(std::span<const float> x, RandomKey, Workspace&,
+  std::size_t encode(std::span<const float> x, RandomKey, Workspace& workspace,
                      std::span<std::byte> out) const override {
-    wire::require_room(out, max_bytes(x.size()));
-    wire::require_finite(x);
-    wire::Writer writer(out);
-    writer.header(wire::CodecId::fp16, x.size());
-    write_halves(writer, x);
-    return writer.size();
+    return encode_floats(FloatFormat::fp16, wire::CodecId::fp16, x, nullptr, workspace, out);
+  }
+  std::size_t encode_feedback(std::span<const float> g, FeedbackState& state, RandomKey, Workspace& workspace,
+                              std::span<std::byte> out) const override {
+    return encode_floats(FloatFormat::fp16, wire::CodecId::fp16, g, &state, workspace, out);
   }
 };
 
@@ -35,17 +30,8 @@ class Fp16 final : public Codec {
 
 std::unique_ptr<const Codec> make_fp16(Parameters&) { return std::make_unique<Fp16>(); }
 
-void decode_fp16(wire::Reader& in, float weight, std::span<float> acc, Threads*) {
-  in.expect_left(2 + 2 * acc.size());
-  HalfReader halves(in, acc.size());
-  std::array<float, 1024> values;
-  while (!acc.empty()) {
-    const auto part = acc.first(std::min(values.size(), acc.size()));
-    const auto decoded = std::span(values).first(part.size());
-    halves.next(decoded);
-    axpy(weight, decoded, part);
-    acc = acc.subspan(part.size());
-  }
+void decode_fp16(wire::Reader& in, float weight, std::span<float> acc, Threads* threads) {
+  decode_floats(FloatFormat::fp16, in, weight, acc, threads);
 }
 
 }  // namespace gossamer::compress

@@ -4,12 +4,20 @@
 #include <cstdint>
 #include <span>
 
+#include "float_kernels.h"
 #include "wire.h"
 
 namespace gossamer::compress {
 
-/// Writes 2 + 2n bytes. k is 0 where the largest magnitude lies in the normal range of a half; else it brings
-/// it into [2¹⁴, 2¹⁵). Entries are finite.
+/// k of a vector: 0 where its largest magnitude is 0 or lies in the normal range of a half; else what brings
+/// it into [2¹⁴, 2¹⁵).
+int half_exponent(float largest);
+/// Takes the 2 bytes; throws PayloadError for an exponent that half_exponent never gives.
+FloatScale read_half_scale(wire::Reader& in);
+/// Throws the PayloadError of values that are not finite.
+[[noreturn]] void refuse_values();
+
+/// Writes 2 + 2n bytes. Entries are finite.
 void write_halves(wire::Writer& out, std::span<const float> x);
 
 /// Reads what write_halves wrote; throws PayloadError for an exponent that is none, NaN, Inf, and numbers
@@ -18,11 +26,11 @@ class HalfReader {
  public:
   /// Takes the exponent and all n halves from the front of in.
   HalfReader(wire::Reader& in, std::size_t n);
-  /// The next values.size() numbers, at most 1024.
+  /// The next values.size() numbers.
   void next(std::span<float> values);
 
  private:
-  float first_, second_;  ///< 2^k in two factors, since it may lie outside float's range
+  FloatScale scale_;
   wire::Reader halves_;
 };
 

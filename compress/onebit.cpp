@@ -53,7 +53,7 @@ class OneBit final : public Codec {
     writer.varint(bucket_);
     std::byte* const scales = writer.skip(wire::ceil_div(n, bucket_) * sizeof(float));
     std::byte* const signs = writer.skip(wire::ceil_div(n, 8));
-    const auto value = [&](std::size_t b, BucketSums sums, std::span<const float> v, auto) {
+    const auto value = [&](std::size_t b, BucketSums sums, std::span<const float> v) {
       if (!std::isfinite(sums.first)) input.require_finite(b * bucket_, v.size());
       const float scale = mean_magnitude(sums.first, v);
       std::memcpy(scales + b * sizeof scale, &scale, sizeof scale);

@@ -33,6 +33,8 @@ class SliceEncoder {
       : input_(input),
         rule_(rule),
         bound_squared_(rule.bound * rule.bound),
+        never_scaled_(never_scaled(rule)),
+        never_mean_(std::max(0.0, 1 - bound_squared_ - kRough)),
         near_(near),
         far_(far),
         out_(near),
@@ -55,11 +57,19 @@ class SliceEncoder {
     Mode mode;
     float scale;  ///< 0: these entries are no leaf
   };
-  /// Float sums over one bucket are wrong by less than a hundredth of this.
-  static constexpr double kRough = 1e-3;
+  /// More than float sums over one bucket can be wrong: 256 additions in a lane and at most 12 in the trees
+  /// are right to 2e-5, and of the error there are three terms.
+  static constexpr double kRough = 1e-4;
   /// Entries that are scanned before their buckets are looked at: they stay in the cache, as they may be
   /// needed again.
   static constexpr std::size_t kScanned = 4096;
+
+  static double never_scaled(const Rule& rule) {
+    if (rule.lambda == 0) return 0;
+    const double least =
+        (1 + rule.lambda * rule.lambda - rule.bound * rule.bound - kRough) / (2 * rule.lambda);
+    return least > 0 ? least * least : 0;
+  }
 
   void scan(std::size_t start, std::size_t n) {
     std::array<BucketSums, kScanned / 32> sums;
@@ -71,19 +81,18 @@ class SliceEncoder {
     for (std::size_t i = 0; i < n; i += bucket) {
       const std::size_t d = std::min(bucket, n - i), b = (start + i) / bucket;
       const std::span<const float> v = input_.v(start + i, d);
-      const auto [l1, l2_squared] = sums[i / bucket];
-      if (!std::isfinite(l1) || !std::isfinite(l2_squared)) input_.require_finite(start + i, d);
-      const Sums measured = measure(v, {l1, l2_squared});
+      const Norms fast{sums[i / bucket].first, sums[i / bucket].second};
+      if (!std::isfinite(fast.l1) || !std::isfinite(fast.l2_squared)) input_.require_finite(start + i, d);
+      const Sums measured = measure(v, fast);
       const Leaf leaf = leaf_of(v, measured);
       input_.sent(b, {leaf.scale, -leaf.scale});
       if (leaf.scale > 0 && laid) {
-        modes_.put(leaf.mode, d);
-        out_.f32(leaf.scale);
-        (void)out_.skip(wire::ceil_div(d, 8));
+        put(leaf, d);
         continue;
       }
       laid = false;
       if (!is_far_) go_far();
+      if (leaf.scale > 0) (void)lay_signs(v);
       segment(v, measured, leaf);
     }
   }
@@ -95,13 +104,23 @@ class SliceEncoder {
     out_ = out;
   }
 
+  /// The signs of v where they belong if it is a leaf, and its sums from the same pass.
+  Norms lay_signs(std::span<const float> v) {
+    BucketSums sums;
+    const std::size_t bucket = wire::ceil_div(v.size(), 32) * 32;
+    std::byte* const signs = far_.data() + out_.size() + sizeof(float);
+    scan_signs(compress::Sums::norms, {v.data(), v.size(), bucket, &sums, signs, 0});
+    return {sums.first, sums.second};
+  }
+
+  /// A leaf's signs are laid already.
   void segment(std::span<const float> v, const Sums& sums, Leaf leaf) {
     if (sums.l1 == 0) return modes_.put(Mode::zero, v.size());
-    if (leaf.scale > 0) return signs(leaf, v);
+    if (leaf.scale > 0) return put(leaf, v.size());
     if (v.size() <= kLeaf) return values(v);
     modes_.put(Mode::split, v.size());
     for (const auto half : {v.first(first_half(v.size())), v.subspan(first_half(v.size()))}) {
-      const Sums measured = measure(half, norms(half));
+      const Sums measured = measure(half, lay_signs(half));
       segment(half, measured, leaf_of(half, measured));
     }
   }
@@ -122,10 +141,12 @@ class SliceEncoder {
   Leaf leaf_of(std::span<const float> v, const Sums& sums) const {
     if (sums.l1 == 0) return {Mode::zero, 0};
     const auto d = static_cast<double>(v.size());
-    if (rule_.lambda > 0) {
+    const double full = d * sums.l2_squared, l1_squared = sums.l1 * sums.l1;
+    if (rule_.lambda > 0 && !(sums.rough && l1_squared < never_scaled_ * full)) {
       const auto scale = static_cast<float>(rule_.lambda * std::sqrt(sums.l2_squared / d));
       if (holds(v, sums, scale)) return {Mode::scaled, scale};
     }
+    if (sums.rough && l1_squared < never_mean_ * full) return {Mode::split, 0};
     const auto mean = static_cast<float>(sums.l1 / d);
     if (holds(v, sums, mean)) return {rule_.lambda > 0 ? Mode::mean : Mode::scaled, mean};
     return {Mode::split, 0};
@@ -148,10 +169,10 @@ class SliceEncoder {
     return exact_error <= bound_squared_ * (1 - 1e-12) * exact_norm;
   }
 
-  void signs(Leaf leaf, std::span<const float> v) {
-    modes_.put(leaf.mode, v.size());
+  void put(Leaf leaf, std::size_t d) {
+    modes_.put(leaf.mode, d);
     out_.f32(leaf.scale);
-    wire::write_signs(out_, v);
+    (void)out_.skip(wire::ceil_div(d, 8));
   }
 
   void values(std::span<const float> v) {
@@ -174,6 +195,7 @@ class SliceEncoder {
   SignInput& input_;
   const Rule& rule_;
   double bound_squared_;
+  double never_scaled_, never_mean_;  ///< r² below which λ, or λ = r, surely breaks the bound
   std::span<std::byte> near_, far_;
   wire::Writer out_;
   ModeWriter modes_;

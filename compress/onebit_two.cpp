@@ -1,4 +1,3 @@
-#include <bit>
 #include <cmath>
 #include <cstring>
 
@@ -10,23 +9,16 @@ namespace {
 
 /// The mean of the entries ≥ 0 (0 where there are none), and of those < 0, from their sums in float, or where
 /// one overflows in double.
-SignPair two_means(BucketSums sums, std::span<const float> v, std::span<const std::byte> signs) {
+SignPair two_means(BucketSums sums, std::span<const float> v) {
   double above = sums.first, below = sums.second;
   if (!std::isfinite(sums.first) || !std::isfinite(sums.second)) {
     above = below = 0;
     for (const float x : v) (x >= 0 ? above : below) += x;
   }
-  std::size_t count = 0, byte = 0;
-  for (std::uint64_t word; byte + sizeof word <= signs.size(); byte += sizeof word) {
-    std::memcpy(&word, signs.data() + byte, sizeof word);
-    count += static_cast<std::size_t>(std::popcount(word));
-  }
-  for (; byte < signs.size(); ++byte)
-    count += static_cast<std::size_t>(std::popcount(static_cast<std::uint8_t>(signs[byte])));
   const auto mean = [](double sum, std::size_t entries) {
     return entries == 0 ? 0.0f : static_cast<float>(sum / static_cast<double>(entries));
   };
-  return {mean(above, count), mean(below, v.size() - count)};
+  return {mean(above, sums.positive), mean(below, v.size() - sums.positive)};
 }
 
 /// Per bucket two reconstruction values: the mean of the entries ≥ 0 and the mean of those < 0 (CNTK's 1-bit
@@ -66,11 +58,10 @@ class OneBitTwo final : public Codec {
     writer.varint(bucket_);
     std::byte* const pairs = writer.skip(wire::ceil_div(n, bucket_) * sizeof(SignPair));
     std::byte* const signs = writer.skip(wire::ceil_div(n, 8));
-    const auto value = [&](std::size_t b, BucketSums sums, std::span<const float> v,
-                           std::span<const std::byte> bits) {
+    const auto value = [&](std::size_t b, BucketSums sums, std::span<const float> v) {
       if (!std::isfinite(sums.first) || !std::isfinite(sums.second))
         input.require_finite(b * bucket_, v.size());
-      const SignPair pair = two_means(sums, v, bits);
+      const SignPair pair = two_means(sums, v);
       std::memcpy(pairs + b * sizeof pair, &pair, sizeof pair);
       return pair;
     };

@@ -21,6 +21,7 @@
 #include <cstdint>
 #include <span>
 
+#include "float_kernels.h"
 #include "sign_kernels.h"
 #include "wire.h"
 
@@ -166,7 +167,10 @@ class SegmentDecoder {
         return segment(acc.subspan(first_half(acc.size())));
       case Mode::dense:
         flush();
-        return wire::add_f32(in_.take(acc.size_bytes()), weight_, acc);
+        if (!add_floats(FloatFormat::fp32, FloatScale(), in_.take(acc.size_bytes()).data(), weight_,
+                        acc.data(), acc.size()))
+          throw PayloadError("payload holds NaN or Inf");
+        return;
       case Mode::sparse:
         flush();
         return sparse(acc);

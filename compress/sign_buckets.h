@@ -52,7 +52,7 @@ class SignInput {
 inline constexpr std::size_t kRun = 64;
 
 /// Scans all of v on the threads; signs holds the buckets' signs without a gap. Calls
-/// value(b, sums, v of the bucket, its signs) → SignPair for each bucket b, from any thread.
+/// value(b, sums, v of the bucket) → SignPair for each bucket b, from any thread.
 template <class Value>
 void scan_buckets(Sums kind, SignInput& input, std::size_t bucket, Threads* threads, std::byte* signs,
                   const Value& value) {
@@ -65,8 +65,7 @@ void scan_buckets(Sums kind, SignInput& input, std::size_t bucket, Threads* thre
       input.scan(kind, start, {nullptr, count, bucket, sums.data(), signs + start / 8, bucket / 8});
       for (std::size_t i = 0; i < count; i += bucket) {
         const std::size_t at = start + i, d = std::min(bucket, count - i);
-        const std::span<const std::byte> bits(signs + at / 8, wire::ceil_div(d, 8));
-        input.sent(at / bucket, value(at / bucket, sums[i / bucket], input.v(at, d), bits));
+        input.sent(at / bucket, value(at / bucket, sums[i / bucket], input.v(at, d)));
       }
     }
   });

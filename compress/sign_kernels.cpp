@@ -25,7 +25,8 @@ using Mask = hn::Mask<Tag>;
 constexpr std::size_t kWidth = hn::MaxLanes(Tag());
 static_assert(plain::kLanes % kWidth == 0);
 
-constexpr std::size_t kWord = 32;     ///< entries that are worked on together
+constexpr std::size_t kWord = 32;  ///< entries that are worked on together
+constexpr std::size_t kHalfWord = 16;
 constexpr std::size_t kAhead = 1024;  ///< entries from those worked on to those fetched
 constexpr std::size_t kLine = 16;     ///< entries of a cache line
 
@@ -35,8 +36,6 @@ HWY_INLINE void FetchAhead(const float* x) {
 }
 
 #if HWY_TARGET != HWY_SCALAR
-constexpr std::size_t kParts = kWord / kWidth;
-
 constexpr std::size_t kVectors = plain::kLanes / kWidth;
 
 /// plain::combine_lanes of a vector that holds lanes 0 to its width.
@@ -78,6 +77,9 @@ class Lanes {
       if constexpr (kKind == Sums::norms) second = hn::Add(second, hn::Mul(v, v));
     }
   }
+  HWY_INLINE void Count(std::uint32_t word) {
+    if constexpr (kKind == Sums::sides) positive_ += static_cast<std::uint32_t>(hwy::PopCount(word));
+  }
   /// False where an entry was NaN or Inf, or a sum left float's range.
   HWY_INLINE bool Finite() const {
     const Tag tag;
@@ -86,10 +88,11 @@ class Lanes {
     return hn::AllTrue(tag, finite);
   }
   HWY_INLINE BucketSums Combine() const {
-    return {CombineLanes(first_), kKind == Sums::l1 ? 0 : CombineLanes(second_)};
+    return {CombineLanes(first_), kKind == Sums::l1 ? 0 : CombineLanes(second_), positive_};
   }
-  HWY_INLINE plain::BlockSums Store() const {
-    plain::BlockSums sums;
+  HWY_INLINE plain::SignSums Store() const {
+    plain::SignSums sums;
+    sums.positive = positive_;
     for (std::size_t k = 0; k < kVectors; ++k) {
       hn::StoreU(first_[k], Tag(), sums.l1.data() + k * kWidth);
       hn::StoreU(second_[k], Tag(), sums.l2_squared.data() + k * kWidth);
@@ -102,11 +105,13 @@ class Lanes {
     return kKind == Sums::sides ? hn::Sub(first_[k], second_[k]) : first_[k];
   }
   Vector first_[kVectors], second_[kVectors];
+  std::uint32_t positive_ = 0;
 };
 
+template <std::size_t kEntries>
 HWY_INLINE std::uint32_t Bits(const Mask* positive) {
   std::uint32_t word = 0;
-  for (std::size_t k = 0; k < kParts; ++k) {
+  for (std::size_t k = 0; k < kEntries / kWidth; ++k) {
     std::uint8_t bytes[8] = {};
     hn::StoreMaskBits(Tag(), positive[k], bytes);
     std::uint16_t bits = bytes[0];
@@ -116,14 +121,16 @@ HWY_INLINE std::uint32_t Bits(const Mask* positive) {
   return word;
 }
 
-/// The whole words of a block; n is a multiple of 32. Returns the first entry that is not finite, or n.
-template <Sums kKind, bool kFeedback>
+/// kWord or kHalfWord entries at a time, of which n is a multiple. Returns the first entry that is not
+/// finite, or n.
+template <Sums kKind, bool kFeedback, std::size_t kEntries>
 HWY_INLINE std::size_t ScanWords(const float* HWY_RESTRICT g, float* HWY_RESTRICT p, SignPair pending,
                                  std::size_t n, std::byte* HWY_RESTRICT signs, Lanes<kKind>& lanes) {
   const Tag tag;
+  constexpr std::size_t kParts = kEntries / kWidth;
   const Vector plus = hn::Set(tag, pending.plus), minus = hn::Set(tag, pending.minus);
   std::size_t bad = n;
-  for (std::size_t i = 0; i < n; i += kWord) {
+  for (std::size_t i = 0; i < n; i += kEntries) {
     FetchAhead(g + i);
     if constexpr (kFeedback) FetchAhead(p + i);
     Vector v[kParts], e[kParts];
@@ -143,12 +150,13 @@ HWY_INLINE std::size_t ScanWords(const float* HWY_RESTRICT g, float* HWY_RESTRIC
         for (std::size_t k = 0; k < kParts; ++k) hn::StoreU(v[k], tag, p + i + k * kWidth);
       } else {
         for (std::size_t k = 0; k < kParts; ++k) hn::StoreU(e[k], tag, p + i + k * kWidth);
-        const std::size_t at = plain::take_in(g + i, p + i, kWord);
-        if (at != kWord) bad = std::min(bad, i + at);
+        const std::size_t at = plain::take_in(g + i, p + i, kEntries);
+        if (at != kEntries) bad = std::min(bad, i + at);
       }
     }
-    const std::uint32_t word = Bits(positive);
-    std::memcpy(signs + i / 8, &word, sizeof word);
+    const std::uint32_t word = Bits<kEntries>(positive);
+    lanes.Count(word);
+    std::memcpy(signs + i / 8, &word, kEntries / 8);
   }
   return bad;
 }
@@ -159,12 +167,19 @@ template <Sums kKind, bool kFeedback>
 HWY_INLINE std::size_t ScanBlock(const float* g, float* p, SignPair pending, std::size_t n, std::byte* signs,
                                  BucketSums* result) {
   std::size_t i = 0, bad = n;
-  plain::BlockSums sums;
+  plain::SignSums sums;
 #if HWY_TARGET != HWY_SCALAR
   i = n / kWord * kWord;
   Lanes<kKind> lanes;
-  const std::size_t found = ScanWords<kKind, kFeedback>(g, p, pending, i, signs, lanes);
+  const std::size_t found = ScanWords<kKind, kFeedback, kWord>(g, p, pending, i, signs, lanes);
   if (HWY_UNLIKELY(found != i)) bad = found;
+  // Halves of a bucket that is split are often of 16 entries.
+  if (n - i >= kHalfWord) {
+    const std::size_t more = ScanWords<kKind, kFeedback, kHalfWord>(g + i, kFeedback ? p + i : nullptr,
+                                                                    pending, kHalfWord, signs + i / 8, lanes);
+    if (HWY_UNLIKELY(more != kHalfWord)) bad = std::min(bad, i + more);
+    i += kHalfWord;
+  }
   if (HWY_LIKELY(i == n)) {
     *result = lanes.Combine();
     return bad;
@@ -177,7 +192,7 @@ HWY_INLINE std::size_t ScanBlock(const float* g, float* p, SignPair pending, std
         plain::scan_word<kKind>(g + i, kFeedback ? p + i : nullptr, pending, d, sums, signs + i / 8);
     if (at != d) bad = std::min(bad, i + at);
   }
-  *result = {plain::combine_lanes(sums.l1), plain::combine_lanes(sums.l2_squared)};
+  *result = sums.combine();
   return bad;
 }
 
@@ -187,15 +202,18 @@ HWY_INLINE std::size_t ScanBuckets(const SignScan& scan, float* p, const SignPai
   for (std::size_t start = 0, b = 0; start < scan.n; start += scan.bucket, ++b) {
     const std::size_t d = std::min(scan.bucket, scan.n - start);
     plain::BlockTree tree;
+    std::uint32_t positive = 0;
     for (std::size_t i = 0; i < d; i += plain::kBlock) {
       const std::size_t at = start + i, count = std::min(plain::kBlock, d - i);
       const std::size_t found = ScanBlock<kKind, kFeedback>(
           scan.g + at, kFeedback ? p + at : nullptr, kFeedback ? pending[b] : SignPair{}, count,
           scan.signs + b * scan.stride + i / 8, &scan.sums[b]);
       if (HWY_UNLIKELY(found != count)) bad = std::min(bad, at + found);
-      if (d > plain::kBlock) tree.add(scan.sums[b].first, scan.sums[b].second);
+      if (d <= plain::kBlock) break;
+      tree.add(scan.sums[b].first, scan.sums[b].second);
+      positive += scan.sums[b].positive;
     }
-    if (d > plain::kBlock) scan.sums[b] = {tree.l1(), tree.l2_squared()};
+    if (d > plain::kBlock) scan.sums[b] = {tree.l1(), tree.l2_squared(), positive};
   }
   return bad;
 }
@@ -236,6 +254,12 @@ void AddLeaves(const SignLeaf* HWY_RESTRICT leaves, std::size_t count, float* HW
     for (; i + kWord <= leaf->n; i += kWord) {
       FetchAhead(acc + i);
       for (std::size_t j = i; j < i + kWord; j += kWidth) {
+        const Vector step = hn::IfThenElse(SignMask(leaf->signs, j), plus, minus);
+        hn::StoreU(hn::Add(hn::LoadU(tag, acc + j), step), tag, acc + j);
+      }
+    }
+    for (; i + kHalfWord <= leaf->n; i += kHalfWord) {
+      for (std::size_t j = i; j < i + kHalfWord; j += kWidth) {
         const Vector step = hn::IfThenElse(SignMask(leaf->signs, j), plus, minus);
         hn::StoreU(hn::Add(hn::LoadU(tag, acc + j), step), tag, acc + j);
       }

@@ -19,6 +19,8 @@ enum class Sums {
 /// then blocks combined pairwise. Where an entry is NaN or Inf, so is a sum; the reverse does not hold.
 struct BucketSums {
   float first = 0, second = 0;
+  std::uint32_t positive =
+      0;  ///< Sums::sides: how many entries are ≥ 0; those that are NaN count as anything
 };
 
 /// A run of buckets to be scanned, all of `bucket` entries but the last, which may be shorter.

@@ -25,9 +25,14 @@ inline std::size_t take_in(const float* g, float* p, std::size_t n) {
   return bad;
 }
 
-/// Lanes of both sums of a block.
+/// What is summed of a block, in lanes.
+struct SignSums : BlockSums {
+  std::uint32_t positive = 0;
+  BucketSums combine() const { return {combine_lanes(l1), combine_lanes(l2_squared), positive}; }
+};
+
 template <Sums kKind>
-void add_entry(float v, std::size_t lane, BlockSums& sums) {
+void add_entry(float v, std::size_t lane, SignSums& sums) {
   if constexpr (kKind == Sums::sides) {
     sums.l1[lane] += v >= 0 ? v : 0.0f;
     sums.l2_squared[lane] += v >= 0 ? 0.0f : v;
@@ -40,7 +45,7 @@ void add_entry(float v, std::size_t lane, BlockSums& sums) {
 /// At most 32 entries, the first of which belongs to lane 0; p is null where v = g. Returns the first entry
 /// that is not finite where p is given, else n.
 template <Sums kKind>
-std::size_t scan_word(const float* g, float* p, SignPair pending, std::size_t n, BlockSums& sums,
+std::size_t scan_word(const float* g, float* p, SignPair pending, std::size_t n, SignSums& sums,
                       std::byte* signs) {
   std::size_t bad = n;
   std::uint32_t word = 0;
@@ -55,6 +60,7 @@ std::size_t scan_word(const float* g, float* p, SignPair pending, std::size_t n,
     add_entry<kKind>(v, i % kLanes, sums);
     word |= (v >= 0 ? 1u : 0u) << i;
   }
+  if constexpr (kKind == Sums::sides) sums.positive += static_cast<std::uint32_t>(std::popcount(word));
   std::memcpy(signs, &word, (n + 7) / 8);
   return bad;
 }

@@ -11,8 +11,9 @@ std::size_t scan_buckets(const SignScan& scan, float* p, const SignPair* pending
     const std::size_t end = std::min(start + scan.bucket, scan.n);
     std::byte* const signs = scan.signs + b * scan.stride;
     plain::BlockTree tree;
+    std::uint32_t positive = 0;
     for (std::size_t block = start; block < end; block += plain::kBlock) {
-      plain::BlockSums sums;
+      plain::SignSums sums;
       for (std::size_t i = block; i < std::min(block + plain::kBlock, end); i += 32) {
         const std::size_t d = std::min<std::size_t>(32, end - i);
         const std::size_t at =
@@ -20,9 +21,11 @@ std::size_t scan_buckets(const SignScan& scan, float* p, const SignPair* pending
                                     p == nullptr ? SignPair{} : pending[b], d, sums, signs + (i - start) / 8);
         if (at != d) bad = std::min(bad, i + at);
       }
-      tree.add(plain::combine_lanes(sums.l1), plain::combine_lanes(sums.l2_squared));
+      const BucketSums combined = sums.combine();
+      tree.add(combined.first, combined.second);
+      positive += combined.positive;
     }
-    scan.sums[b] = {tree.l1(), tree.l2_squared()};
+    scan.sums[b] = {tree.l1(), tree.l2_squared(), positive};
   }
   return bad;
 }

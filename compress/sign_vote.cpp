@@ -26,7 +26,7 @@ class SignVote final : public Codec {
     wire::Writer writer(out);
     writer.header(wire::CodecId::sign_vote, x.size());
     SignInput input(x, nullptr, kBlock);
-    const auto check = [&](std::size_t b, BucketSums sums, std::span<const float> v, auto) {
+    const auto check = [&](std::size_t b, BucketSums sums, std::span<const float> v) {
       if (!std::isfinite(sums.first)) input.require_finite(b * kBlock, v.size());
       return SignPair{};
     };

@@ -20,7 +20,7 @@ bool spin_until(const Done& done) {
 
 }  // namespace
 
-Threads::Threads(std::size_t count) {
+Threads::Threads(std::size_t count) : shares_(count) {
   if (count == 0) throw std::invalid_argument("a team of 0 threads; expected at least 1, the caller");
   for (std::size_t thread = 1; thread < count; ++thread)
     helpers_.emplace_back([this, thread] { help(thread); });
@@ -36,7 +36,13 @@ Threads::~Threads() {
 void Threads::run(const Job& job) {
   job_ = job;
   failed_ = nullptr;
-  next_.store(0, std::memory_order_relaxed);
+  failed_piece_.store(job.pieces, std::memory_order_relaxed);
+  std::size_t start = 0;
+  for (std::size_t thread = 0; thread < shares_.size(); ++thread) {
+    shares_[thread].next.store(start, std::memory_order_relaxed);
+    start += job.pieces / shares_.size() + (thread < job.pieces % shares_.size() ? 1 : 0);
+    shares_[thread].end = start;
+  }
   busy_.store(helpers_.size(), std::memory_order_relaxed);
   jobs_.fetch_add(1, std::memory_order_release);
   jobs_.notify_all();
@@ -59,16 +65,18 @@ void Threads::help(std::size_t thread) {
 }
 
 void Threads::take_pieces(std::size_t thread) {
-  for (std::size_t piece; (piece = next_.fetch_add(1, std::memory_order_relaxed)) < job_.pieces;) {
-    try {
-      job_.call(job_.work, piece, thread);
-    } catch (...) {
-      const std::lock_guard lock(failure_);
-      if (!failed_ || piece < failed_piece_) {
+  for (std::size_t i = 0; i < shares_.size(); ++i) {
+    Share& share = shares_[(thread + i) % shares_.size()];
+    for (std::size_t piece; (piece = share.next.fetch_add(1, std::memory_order_relaxed)) < share.end;) {
+      if (piece > failed_piece_.load(std::memory_order_relaxed)) break;
+      try {
+        job_.call(job_.work, piece, thread);
+      } catch (...) {
+        const std::lock_guard lock(failure_);
+        if (piece >= failed_piece_.load(std::memory_order_relaxed)) continue;
         failed_ = std::current_exception();
-        failed_piece_ = piece;
+        failed_piece_.store(piece, std::memory_order_relaxed);
       }
-      next_.store(job_.pieces, std::memory_order_relaxed);
     }
   }
 }

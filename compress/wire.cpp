@@ -147,31 +147,4 @@ void require_no_signs_past(std::span<const std::byte> signs, std::size_t n) {
   }
 }
 
-void add_packed_signs(std::span<const std::byte> signs, float magnitude, std::span<float> acc) {
-  assert(signs.size() == ceil_div(acc.size(), 8));
-  require_no_signs_past(signs, acc.size());
-  PieceWords words;
-  while (!acc.empty()) {
-    const std::size_t count = std::min(kPiece, acc.size());
-    std::memcpy(words.data(), signs.data(), ceil_div(count, 8));
-    add_signs(words, magnitude, acc.first(count));
-    acc = acc.subspan(count);
-    signs = signs.subspan(ceil_div(count, 8));
-  }
-}
-
-void add_f32(std::span<const std::byte> values, float weight, std::span<float> acc) {
-  assert(values.size() == acc.size() * sizeof(float));
-  std::array<float, 1024> piece;
-  while (!acc.empty()) {
-    const std::size_t count = std::min(piece.size(), acc.size());
-    std::memcpy(piece.data(), values.data(), count * sizeof(float));
-    const std::span<const float> x(piece.data(), count);
-    if (first_not_finite(x) != count) throw PayloadError("payload holds NaN or Inf");
-    axpy(weight, x, acc.first(count));
-    acc = acc.subspan(count);
-    values = values.subspan(count * sizeof(float));
-  }
-}
-
 }  // namespace gossamer::compress::wire

@@ -118,9 +118,5 @@ using PieceWords = std::array<std::uint32_t, kPiece / 32>;
 void write_signs(Writer& out, std::span<const float> x);
 /// Throws where bits past the last of n signs are set.
 void require_no_signs_past(std::span<const std::byte> signs, std::size_t n);
-/// acc[i] += ±magnitude by the ceil(n/8) bytes at `signs`; throws where unused bits are set.
-void add_packed_signs(std::span<const std::byte> signs, float magnitude, std::span<float> acc);
-/// acc[i] += weight · value[i] for fp32 values as they stand on the wire; throws for NaN and Inf.
-void add_f32(std::span<const std::byte> values, float weight, std::span<float> acc);
 
 }  // namespace gossamer::compress::wire

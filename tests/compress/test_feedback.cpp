@@ -128,7 +128,8 @@ TEST_CASE("a refused vector loses nothing") {
       REQUIRE(squared_error(after, before) <= 1e-12 * 700);
       continue;
     }
-    const bool one_pass = codec->name().starts_with("onebit");
+    const bool one_pass = codec->name().starts_with("onebit") || codec->name() == "dense" ||
+                          codec->name() == "fp16" || codec->name() == "bf16";
     REQUIRE(same_bits(after, one_pass ? added : before));
     FeedbackState fresh;
     REQUIRE_THROWS_AS(codec->encode_feedback(g, fresh, {}, workspace, out), EncodeError);

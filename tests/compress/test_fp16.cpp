@@ -1,6 +1,8 @@
 #include <limits>
 
+#include "float_kernels_inline.h"
 #include "gossamer_test/catch.h"
+#include "targets.h"
 #include "vectors.h"
 
 using namespace gossamer::compress;
@@ -18,7 +20,98 @@ double nearest_half(double x) {
 
 Vector through(const Vector& v) { return decode(encode(*make_codec("fp16"), v), v.size()); }
 
+/// Everything that the kernels write, of one call each.
+struct Written {
+  FloatsSent sent;
+  Bytes bytes;
+  Vector e, acc;
+  bool finite;
+  bool operator==(const Written& other) const {
+    return sent.n == other.sent.n && sent.magnitude == other.sent.magnitude && bytes == other.bytes &&
+           same_bits(e, other.e) && finite == other.finite && (!finite || same_bits(acc, other.acc));
+  }
+};
+
+template <class Send, class Add>
+Written write(FloatFormat format, int k, std::span<const float> g, const Vector& e, const Send& send,
+              const Add& add) {
+  Written w{{}, Bytes(bytes_of(format) * g.size() + 1), e, Vector(g.size(), 0.75f), true};
+  // One byte further on, as payloads are not aligned.
+  std::byte* const out = w.bytes.data() + 1;
+  w.sent = send(format, FloatScale(k), {g.data(), e.empty() ? nullptr : w.e.data(), g.size()}, out);
+  w.finite = add(format, FloatScale(k), out, -0.3f, w.acc.data(), w.sent.n);
+  return w;
+}
+
 }  // namespace
+
+TEST_CASE("every instruction set writes and reads floats as the plain kernels do") {
+  const auto compare = [](FloatFormat format, int k, std::span<const float> g, const Vector& e) {
+    const Written expected = write(format, k, g, e, plain::send_floats, plain::add_floats);
+    for_each_target([&](const std::string& target) {
+      INFO(target << ", format " << static_cast<int>(format) << ", k = " << k << ", " << g.size());
+      REQUIRE(write(format, k, g, e, send_floats, add_floats) == expected);
+    });
+  };
+  for (const std::size_t n : {0u, 1u, 31u, 32u, 33u, 511u, 512u, 513u, 5000u}) {
+    for (const auto& [name, v] : families(std::max<std::size_t>(n, 1), n)) {
+      const auto g = std::span(v).first(n);
+      for (const FloatFormat format : {FloatFormat::fp32, FloatFormat::fp16, FloatFormat::bf16}) {
+        for (const int k : {0, -40, 113}) {
+          if (k != 0 && format != FloatFormat::fp16) continue;
+          compare(format, k, g, {});
+          compare(format, k, g, laplacian(n, 3));
+        }
+      }
+    }
+  }
+}
+
+TEST_CASE("halves are read by every instruction set as by definition") {
+  Bytes all(2 * 65536);
+  for (std::uint32_t h = 0; h < 65536; ++h) std::memcpy(all.data() + 2 * h, &h, 2);
+  for_each_target([&](const std::string& target) {
+    INFO(target);
+    for (std::size_t h = 0; h < 65536; h += 32) {
+      Vector acc(32, -0.0f), expected = acc;
+      const bool finite =
+          add_floats(FloatFormat::fp16, FloatScale(), all.data() + 2 * h, 1, acc.data(), acc.size());
+      REQUIRE(finite == ((h & 0x7c00u) != 0x7c00u));
+      if (!finite) continue;
+      for (std::size_t i = 0; i < 32; ++i) {
+        const auto half = static_cast<int>(h + i);
+        const int exponent = (half >> 10) & 31, fraction = half & 1023;
+        const double size =
+            exponent == 0 ? std::ldexp(fraction, -24) : std::ldexp(1024 + fraction, exponent - 25);
+        expected[i] = static_cast<float>(half >= 32768 ? -size : size);
+      }
+      REQUIRE(same_bits(acc, expected));
+    }
+  });
+}
+
+TEST_CASE("a residual is put back where halves need a shared exponent") {
+  for (const float size : {1e-7f, 1e6f, 1e38f}) {
+    Vector g = laplacian(70000, 5);
+    for (float& x : g) x *= size / 16;
+    g[3] = -0.0f;
+    g[69000] = size;
+    FeedbackState state;
+    Workspace workspace;
+    const auto codec = make_codec("fp16");
+    Vector e(g.size(), 0.0f);
+    for (int round = 0; round < 3; ++round) {
+      Bytes out(codec->max_bytes(g.size()));
+      out.resize(codec->encode_feedback(g, state, {}, workspace, out));
+      Vector v = g;
+      for (std::size_t i = 0; i < v.size() && round > 0; ++i) v[i] = g[i] + e[i];
+      REQUIRE(out == encode(*codec, v));
+      decode_add(out, -1, v);
+      e = v;
+      REQUIRE(same_bits(state.residual, e));
+    }
+  }
+}
 
 TEST_CASE("fp16 rounds to the nearest half and ties to even") {
   Vector v = wide(200000, -26, 15.9, 4);

@@ -46,6 +46,20 @@ TEST_CASE("of pieces that throw the lowest is reported, and the team goes on") {
   REQUIRE(worked == 10);
 }
 
+TEST_CASE("pieces in front of one that throws are all worked on") {
+  Threads threads(4);
+  for (int call = 0; call < 200; ++call) {
+    std::vector<std::atomic<int>> seen(64);
+    REQUIRE_THROWS_AS(threads.for_each(64,
+                                       [&](std::size_t piece, std::size_t) {
+                                         ++seen[piece];
+                                         if (piece % 16 == 9) throw std::runtime_error("no");
+                                       }),
+                      std::runtime_error);
+    for (std::size_t piece = 0; piece <= 9; ++piece) REQUIRE(seen[piece] == 1);
+  }
+}
+
 TEST_CASE("without a team pieces run here, in order") {
   std::vector<std::size_t> order;
   for_each_piece(nullptr, 4, [&](std::size_t piece, std::size_t thread) {

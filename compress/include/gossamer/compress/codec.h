@@ -167,9 +167,9 @@ class Codec {
                                        Workspace& workspace, std::span<std::byte> out) const;
   /// Encodes v = g + e and leaves e = fl(v − decode(payload)) in state, to the bit (as decode_add of weight
   /// −1 onto v makes it). On a throw nothing was sent, and nothing is lost: e stands, or, where a codec works
-  /// in one pass (onebit, onebit_two, onebit_scaled) and v is not finite, e has taken in g wherever v is
-  /// finite and stands in all other entries; under qsgd, intq, topk, randk and threshold e stands up
-  /// to rounding.
+  /// in one pass (dense, fp16, bf16, onebit, onebit_two, onebit_scaled) and v is not finite, e has taken in g
+  /// wherever v is finite and stands in all other entries; under qsgd, intq, topk, randk and threshold e
+  /// stands up to rounding.
   virtual std::size_t encode_feedback(std::span<const float> g, FeedbackState& state, RandomKey key,
                                       Workspace& workspace, std::span<std::byte> out) const;
 };

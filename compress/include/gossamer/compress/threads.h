@@ -21,9 +21,11 @@ class Threads {
   Threads& operator=(const Threads&) = delete;
   std::size_t count() const { return helpers_.size() + 1; }
 
-  /// Calls work(piece, thread) once for each piece < pieces, with thread < count(), pieces in ascending order
-  /// of start; returns when all have ended. Where pieces throw, no further ones start and the exception of
-  /// the lowest piece is thrown: the same one for any number of threads. Allocates nothing.
+  /// Calls work(piece, thread) once for each piece < pieces, with thread < count(), and returns when all have
+  /// ended. Each thread begins with a share of its own, in ascending order and the same in every call with as
+  /// many pieces, so that it finds its part of a vector in its cache; then it helps the others. Where pieces
+  /// throw, none behind the lowest of them starts any more, and its exception is thrown: the same one for any
+  /// number of threads. Allocates nothing.
   template <class Work>
   void for_each(std::size_t pieces, const Work& work) {
     run({[](const void* w, std::size_t piece, std::size_t thread) {
@@ -38,18 +40,23 @@ class Threads {
     const void* work = nullptr;
     std::size_t pieces = 0;
   };
+  /// Pieces that belong to one thread.
+  struct alignas(64) Share {
+    std::atomic<std::size_t> next{0};  ///< the first that nobody has taken
+    std::size_t end = 0;
+  };
   void run(const Job& job);
   void help(std::size_t thread);
   void take_pieces(std::size_t thread);
 
   std::vector<std::thread> helpers_;
   Job job_;
-  std::atomic<std::size_t> next_{0};    ///< the next piece that nobody has taken
+  std::vector<Share> shares_;
   std::atomic<std::size_t> busy_{0};    ///< helpers that have not ended this job
   std::atomic<std::uint32_t> jobs_{0};  ///< counts jobs; helpers wait for it to change
   std::atomic<bool> stop_{false};
   std::mutex failure_;
-  std::size_t failed_piece_ = 0;
+  std::atomic<std::size_t> failed_piece_{0};  ///< the lowest that has thrown, else above all
   std::exception_ptr failed_;
 };
 
