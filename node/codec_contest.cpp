@@ -63,6 +63,24 @@ class Arena {
          [&] { reference::qsgd4_decode_add(levels, 0.25f, y); });
   }
 
+  void elias() {
+    if (!wanted_("qsgd")) return;
+    AlignedFloats y(entries_, 0.0f);
+    reference::BitString sparse, dense;
+    {
+      Player player("qsgd:coding=elias", gradient_);
+      hold("Elias sparse encode", player, "bit at a time", &Player::encode,
+           [&] { reference::elias_sparse_encode(gradient_, 1, sparse); });
+      hold("Elias sparse decode", player, "bit at a time", &Player::decode_add,
+           [&] { reference::elias_sparse_decode(sparse, y); });
+    }
+    Player player("qsgd:coding=elias_dense", gradient_);
+    hold("Elias dense encode", player, "bit at a time", &Player::encode,
+         [&] { reference::elias_dense_encode(gradient_, 1, dense); });
+    hold("Elias dense decode", player, "bit at a time", &Player::decode_add,
+         [&] { reference::elias_dense_decode(dense, y); });
+  }
+
   void largest() {
     if (!wanted_("topk")) return;
     const auto k = static_cast<std::size_t>(std::ceil(kDensity * static_cast<double>(entries_)));
@@ -123,6 +141,7 @@ std::vector<Contest> hold_contests(std::size_t entries, const Wanted& wanted, co
   Arena arena(entries, wanted, announce);
   arena.one_bit();
   arena.qsgd();
+  arena.elias();
   arena.largest();
   return arena.take();
 }
