@@ -30,7 +30,7 @@ class Grown {
 template <class What>
 void for_each_sent(const Sent& sent, const What& what) {
   ValueReader values(sent.values, sent.form, sent.indices.size());
-  for (const std::uint32_t i : sent.indices) what(i, 0.0f + values.next());
+  for (const std::uint32_t i : sent.indices) what(i, values.next());
 }
 
 }  // namespace
