@@ -1,6 +1,7 @@
 // What of a bucket's levels is worked out once, in scalars.
 #include <bit>
 #include <cmath>
+#include <limits>
 
 #include "level_kernels_inline.h"
 
@@ -30,7 +31,29 @@ void draw_between(Levels& levels, unsigned bits) {
   levels.start = base | (bits == 8 ? 1u : 1u << (plain::draw_shift(bits) - 1));
 }
 
+/// Rounded up, so that no entry exceeds it; Inf where it is beyond float's range.
+float l2_norm(double squares) {
+  const double norm = std::sqrt(squares);
+  if (norm > static_cast<double>(std::numeric_limits<float>::max()))
+    return std::numeric_limits<float>::infinity();
+  const auto rounded = static_cast<float>(norm);
+  return rounded < norm ? std::nextafter(rounded, std::numeric_limits<float>::infinity()) : rounded;
+}
+
 }  // namespace
+
+bool scales_of(Measure what, const Measured& found, float* scale) {
+  scale[0] = what == Measure::range ? found.low : found.largest;
+  if (what == Measure::range) scale[1] = found.high;
+  if (!std::isfinite(found.largest)) return false;
+  if (what == Measure::squares) scale[0] = l2_norm(found.squares);
+  return std::isfinite(scale[0]);
+}
+
+Levels levels_of(const BucketRule& rule, const float* scale) {
+  if (rule.measure == Measure::range) return levels_of_range(rule.bits, scale[0], scale[1], rule.stochastic);
+  return levels_around_zero(rule.bits, levels_a_side(rule.bits), scale[0]);
+}
 
 Levels levels_around_zero(unsigned bits, unsigned s, float norm) {
   Levels levels;
