@@ -268,17 +268,15 @@ std::size_t EncodeGroups(const BucketRule& rule, const float* x, float* e, std::
   alignas(64) float room[kGroup];
   alignas(64) Fields unpacked;
   Draws draws;
-  std::array<Levels, kGroup / kLeastBucket> levels;
+  float scale[kGroup / kLeastBucket][2];
   const std::size_t scale_bytes = rule.scales() * sizeof(float);
   for (std::size_t g = 0; g < groups; ++g, x += kGroup) {
     const Ahead ahead(x, e);
     for (std::size_t i = 0, b = 0; i < kGroup; i += rule.bucket, ++b, scales += scale_bytes) {
-      float scale[2];
       const Measured found =
           MeasureFrom<false>(rule.measure, x + i, e == nullptr ? nullptr : e + i, room + i, rule.bucket);
-      if (!scales_of(rule.measure, found, scale)) return g;
-      std::memcpy(scales, scale, scale_bytes);
-      levels[b] = levels_of(rule, scale);
+      if (!scales_of(rule.measure, found, scale[b])) return g;
+      std::memcpy(scales, scale[b], scale_bytes);
     }
     if (rule.stochastic) {
       DrawWith(random, first + g, &draws,
@@ -288,12 +286,14 @@ std::size_t EncodeGroups(const BucketRule& rule, const float* x, float* e, std::
     }
     const float* const v = e == nullptr ? x : room;
     std::uint8_t* const to = rule.bits == 8 ? fields : unpacked.data();
-    constexpr std::size_t kPart = 256;
-    for (std::size_t i = 0; i < kGroup;) {
-      const std::size_t n = std::min(rule.bucket, kPart);
-      QuantiseAny(levels[i / rule.bucket], v + i, n, draws, i, to + i, e == nullptr ? nullptr : e + i);
-      ahead.Fetch(16 + i / 32, n / 32);
-      i += n;
+    for (std::size_t i = 0, b = 0; i < kGroup; i += rule.bucket, ++b) {
+      const Levels levels = levels_of(rule, scale[b]);
+      constexpr std::size_t kPart = 256;
+      for (std::size_t j = i; j < i + rule.bucket; j += kPart) {
+        const std::size_t n = std::min(rule.bucket, kPart);
+        QuantiseAny(levels, v + j, n, draws, j, to + j, e == nullptr ? nullptr : e + j);
+        ahead.Fetch(16 + j / 32, n / 32);
+      }
     }
     if (rule.bits != 8) PackGroup(rule.bits, unpacked, fields);
     fields += kGroup / 8 * rule.bits;

@@ -15,11 +15,14 @@ float shift_of(float width, float largest) {
   return largest > 0x1p70f ? 0x1p-80f : width < 0x1p-70f ? 0x1p80f : 1.0f;
 }
 
+/// The next float above a finite one that is not negative.
+float next_above(float x) { return std::bit_cast<float>(std::bit_cast<std::uint32_t>(x) + 1); }
+
 /// steps/width, but never so small that the whole width falls short of all steps. 0 for no width.
 float inverse_of(float steps, float width) {
   if (width <= 0) return 0;
   const float inverse = steps / width;
-  return width * inverse < steps ? std::nextafter(inverse, 0x1p127f) : inverse;
+  return width * inverse < steps ? next_above(inverse) : inverse;
 }
 
 /// Draws fill the fraction below a float in [2^bits, 2^(bits+1)) down to half of the last bit drawn: 16 bits,
@@ -37,7 +40,7 @@ float l2_norm(double squares) {
   if (norm > static_cast<double>(std::numeric_limits<float>::max()))
     return std::numeric_limits<float>::infinity();
   const auto rounded = static_cast<float>(norm);
-  return rounded < norm ? std::nextafter(rounded, std::numeric_limits<float>::infinity()) : rounded;
+  return rounded < norm ? next_above(rounded) : rounded;
 }
 
 }  // namespace
