@@ -107,8 +107,14 @@ const Row& row_of(const wire::Header& header) {
 
 }  // namespace
 
+std::size_t Codec::encode_selecting(std::span<const float> x, SelectionState&, RandomKey key,
+                                    Workspace& workspace, std::span<std::byte> out) const {
+  return encode(x, key, workspace, out);
+}
+
 std::size_t Codec::encode_feedback(std::span<const float> g, FeedbackState& state, RandomKey key,
                                    Workspace& workspace, std::span<std::byte> out) const {
+  require_feedback(*this);
   const std::size_t n = g.size();
   require_size(state, n);
   state.materialise();

@@ -1,21 +1,17 @@
 #include "gossamer/compress/feedback.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <string>
 
+#include "sparse.h"
 #include "sums.h"
 
 namespace gossamer::compress {
 namespace {
 
-void require_size(const std::vector<float>& state, std::size_t n) {
-  if (state.empty() || state.size() == n) return;
-  throw EncodeError("cannot encode: the momentum state has " + std::to_string(state.size()) +
-                    " entries, the vector " + std::to_string(n) + "; each layer needs a state of its own");
-}
-
-float at(const std::vector<float>& state, std::size_t i) { return state.empty() ? 0.0f : state[i]; }
+float at(const LineVector<float>& state, std::size_t i) { return state.empty() ? 0.0f : state[i]; }
 
 }  // namespace
 
@@ -26,15 +22,17 @@ MomentumCorrection::MomentumCorrection(float momentum) : momentum_(momentum) {
 
 std::size_t MomentumCorrection::encode(const Codec& codec, std::span<const float> g, MomentumState& state,
                                        RandomKey key, Workspace& workspace, std::span<std::byte> out) const {
+  if (const auto* sparse = dynamic_cast<const SparseCodec*>(&codec); sparse != nullptr)
+    return sparse->encode_momentum(g, momentum_, state, key, workspace, out);
   const std::size_t n = g.size();
-  require_size(state.velocity, n);
-  require_size(state.unsent, n);
+  require_size(state.velocity, n, "velocity");
+  require_size(state.unsent, n, "unsent part");
   // encode may use every scratch array but floats(), which holds v until the state may change.
   const std::span<float> v = workspace.floats(n);
   for (std::size_t i = 0; i < n; ++i) {
     v[i] = at(state.unsent, i) + (momentum_ * at(state.velocity, i) + g[i]);
   }
-  const std::size_t bytes = codec.encode(v, key, workspace, out);
+  const std::size_t bytes = codec.encode_selecting(v, state.selection, key, workspace, out);
   const std::span<float> decoded = workspace.more_floats(n);
   std::fill(decoded.begin(), decoded.end(), 0.0f);
   decode_add(out.first(bytes), 1.0f, decoded);
@@ -77,6 +75,24 @@ double warm_up_density(std::size_t epoch, double final_density) {
   double density = 0.25;
   for (; epoch > 0 && density > final_density; --epoch) density /= 4;
   return std::max(density, final_density);
+}
+
+double density_of_layer(std::span<const LayerDensity> rules, std::string_view layer, std::size_t entries,
+                        double shared) {
+  const auto fits = [&](const LayerDensity& rule) {
+    const std::string_view name = rule.layer;
+    const bool front = name.ends_with('*');
+    return entries >= rule.at_least &&
+           (front ? layer.starts_with(name.substr(0, name.size() - 1)) : layer == name);
+  };
+  const auto rule = std::find_if(rules.begin(), rules.end(), fits);
+  return rule == rules.end() ? shared : rule->density;
+}
+
+bool stays_dense(const Codec& codec, std::size_t entries, std::size_t least) {
+  constexpr std::array<std::string_view, 6> kNames = {"intq",  "qsgd",      "terngrad",
+                                                      "randk", "threshold", "topk"};
+  return entries < least && std::find(kNames.begin(), kNames.end(), codec.name()) != kNames.end();
 }
 
 }  // namespace gossamer::compress

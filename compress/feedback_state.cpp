@@ -4,23 +4,58 @@
 #include <array>
 #include <cmath>
 #include <cstring>
+#include <string>
 
+#include "gossamer/compress/feedback.h"
 #include "sign_kernels_inline.h"
 #include "wire.h"
 
 namespace gossamer::compress {
 namespace {
 
-// A saved state: "gfs", version, u64 entries, u64 bucket, u64 pending pairs; then the pairs, then residual.
-constexpr std::array<char, 4> kMark = {'g', 'f', 's', 1};
-constexpr std::size_t kFront = kMark.size() + 3 * sizeof(std::uint64_t);
-
-[[noreturn]] void refuse(const std::string& found) {
-  throw StateError("not a saved feedback state: " + found);
-}
+// A saved state: "gfs", version, u64 entries, u64 bucket, u64 pending pairs; the pairs; residual; f32
+// threshold of the selection. That of momentum: "gms", version, u64 velocities, u64 unsent, u64 0; both; f32
+// threshold.
+using Mark = std::array<char, 4>;
+constexpr Mark kFeedback = {'g', 'f', 's', 1}, kMomentum = {'g', 'm', 's', 1};
+using Sizes = std::array<std::uint64_t, 3>;
+constexpr std::size_t kFront = sizeof(Mark) + sizeof(Sizes), kEnd = sizeof(float);
 
 void require_state(bool holds, const char* found) {
-  if (!holds) refuse(found);
+  if (!holds) throw StateError(std::string("not a saved state: ") + found);
+}
+
+struct Part {
+  const void* from;
+  std::size_t bytes;
+};
+std::vector<std::byte> written(const Mark& mark, const Sizes& sizes, const SelectionState& selection,
+                               Part first, Part second) {
+  std::vector<std::byte> out;
+  out.reserve(kFront + first.bytes + second.bytes + kEnd);
+  const auto put = [&](const void* from, std::size_t bytes) {
+    const auto* const begin = static_cast<const std::byte*>(from);
+    out.insert(out.end(), begin, begin + bytes);
+  };
+  put(mark.data(), sizeof mark);
+  put(sizes.data(), sizeof sizes);
+  put(first.from, first.bytes);
+  put(second.from, second.bytes);
+  put(&selection.threshold, kEnd);
+  return out;
+}
+
+/// Checks and reads what stands in front and at the end.
+Sizes read_frame(std::span<const std::byte> saved, const Mark& mark, SelectionState& selection) {
+  require_state(saved.size() >= kFront + kEnd, "it is cut short");
+  require_state(std::memcmp(saved.data(), mark.data(), 3) == 0, "it is of another kind");
+  require_state(saved[3] == static_cast<std::byte>(mark[3]), "it is of another version");
+  Sizes sizes;
+  std::memcpy(sizes.data(), saved.data() + sizeof mark, sizeof sizes);
+  std::memcpy(&selection.threshold, saved.last(kEnd).data(), kEnd);
+  require_state(std::isfinite(selection.threshold) && !std::signbit(selection.threshold),
+                "its threshold is not a magnitude");
+  return sizes;
 }
 
 /// As save wrote them; count numbers are there.
@@ -43,6 +78,14 @@ void FeedbackState::materialise() {
   pending.clear();
 }
 
+void require_feedback(const Codec& codec) {
+  if (codec.traits().feedback()) return;
+  throw CodecError("codec \"" + codec.spec() +
+                   "\" must not run under error feedback: what it leaves out can be larger than what it is "
+                   "given, and the residual would grow without end; without feedback, or another codec "
+                   "(qsgd with 4 bits and norm=max, randk with scale=0, onebit_scaled, topk)");
+}
+
 void require_size(const FeedbackState& state, std::size_t n) {
   if (state.residual.empty() || state.residual.size() == n) return;
   throw EncodeError("cannot encode: the residual has " + std::to_string(state.residual.size()) +
@@ -60,30 +103,15 @@ void make_lazy(FeedbackState& state, std::size_t n, std::size_t bucket) {
 }
 
 std::vector<std::byte> save(const FeedbackState& state) {
-  const std::array<std::uint64_t, 3> sizes = {state.residual.size(), state.bucket, state.pending.size()};
-  const std::size_t pairs = state.pending.size() * sizeof(SignPair);
-  const std::size_t entries = state.residual.size() * sizeof(float);
-  std::vector<std::byte> out(kFront + pairs + entries);
-  std::byte* at = out.data();
-  const auto put = [&](const void* from, std::size_t bytes) {
-    if (bytes > 0) std::memcpy(at, from, bytes);
-    at += bytes;
-  };
-  put(kMark.data(), kMark.size());
-  put(sizes.data(), sizeof sizes);
-  put(state.pending.data(), pairs);
-  put(state.residual.data(), entries);
-  return out;
+  return written(kFeedback, {state.residual.size(), state.bucket, state.pending.size()}, state.selection,
+                 {state.pending.data(), state.pending.size() * sizeof(SignPair)},
+                 {state.residual.data(), state.residual.size() * sizeof(float)});
 }
 
 FeedbackState restore_feedback(std::span<const std::byte> saved) {
-  require_state(saved.size() >= kFront, "it is cut short");
-  require_state(std::memcmp(saved.data(), kMark.data(), 3) == 0, "its first bytes are not \"gfs\"");
-  require_state(saved[3] == static_cast<std::byte>(kMark[3]), "it is of another version");
-  std::array<std::uint64_t, 3> sizes;
-  std::memcpy(sizes.data(), saved.data() + kMark.size(), sizeof sizes);
-  const auto [entries, bucket, pairs] = sizes;
-  const std::size_t rest = saved.size() - kFront;
+  FeedbackState state;
+  const auto [entries, bucket, pairs] = read_frame(saved, kFeedback, state.selection);
+  const std::size_t rest = saved.size() - kFront - kEnd;
   require_state(entries <= rest / sizeof(float) && pairs <= rest / sizeof(SignPair) &&
                     rest == entries * sizeof(float) + pairs * sizeof(SignPair),
                 "its size is not what it claims");
@@ -93,7 +121,6 @@ FeedbackState restore_feedback(std::span<const std::byte> saved) {
                   "its buckets do not cover its entries");
   }
   const std::byte* from = saved.data() + kFront;
-  FeedbackState state;
   take(from, pairs, state.pending);
   take(from, entries, state.residual);
   state.bucket = bucket;
@@ -102,6 +129,28 @@ FeedbackState restore_feedback(std::span<const std::byte> saved) {
                   "it has a pending value that is not finite or of the wrong sign");
   }
   require_state(wire::first_not_finite(state.residual) == entries, "it holds NaN or Inf");
+  return state;
+}
+
+std::vector<std::byte> save(const MomentumState& state) {
+  return written(kMomentum, {state.velocity.size(), state.unsent.size(), 0}, state.selection,
+                 {state.velocity.data(), state.velocity.size() * sizeof(float)},
+                 {state.unsent.data(), state.unsent.size() * sizeof(float)});
+}
+
+MomentumState restore_momentum(std::span<const std::byte> saved) {
+  MomentumState state;
+  const auto [velocities, unsent, zero] = read_frame(saved, kMomentum, state.selection);
+  const std::size_t rest = saved.size() - kFront - kEnd;
+  require_state(zero == 0 && velocities == unsent && velocities <= rest / (2 * sizeof(float)) &&
+                    rest == velocities * 2 * sizeof(float),
+                "its size is not what it claims");
+  const std::byte* from = saved.data() + kFront;
+  take(from, velocities, state.velocity);
+  take(from, unsent, state.unsent);
+  require_state(
+      wire::first_not_finite(state.velocity) == velocities && wire::first_not_finite(state.unsent) == unsent,
+      "it holds NaN or Inf");
   return state;
 }
 

@@ -1,6 +1,6 @@
 // Device twins of the CPU kernels. One thread per entry; a warp's ballot puts lane i into bit i of its word,
 // the order in which the CPU packs. Compiled without fused multiply-add, as the CPU twins are.
-#include <cuda_runtime.h>
+#include <launch.cuh>
 
 #include <cassert>
 #include <stdexcept>
@@ -20,9 +20,9 @@ void check(cudaError_t error, const char* doing) {
 }
 
 /// Enough blocks for n threads; past kMaxBlocks each thread strides.
-unsigned blocks(std::size_t n) {
+std::size_t blocks(std::size_t n) {
   const std::size_t needed = (n + kThreads - 1) / kThreads;
-  return static_cast<unsigned>(needed < kMaxBlocks ? needed : kMaxBlocks);
+  return needed < kMaxBlocks ? needed : kMaxBlocks;
 }
 
 __device__ std::size_t first_entry() { return std::size_t{blockIdx.x} * blockDim.x + threadIdx.x; }
@@ -67,20 +67,19 @@ bool available(std::string& why) {
 
 void axpy(float a, const float* x_dev, float* y_dev, std::size_t n, void* stream) {
   if (n == 0) return;
-  axpy_kernel<<<blocks(n), kThreads, 0, static_cast<cudaStream_t>(stream)>>>(a, x_dev, y_dev, n);
+  launch(axpy_kernel, blocks(n), kThreads, stream, a, x_dev, y_dev, n);
   check(cudaGetLastError(), "axpy");
 }
 
 void pack_signs(const float* x_dev, std::uint32_t* words_dev, std::size_t n, void* stream) {
   if (n == 0) return;
-  pack_signs_kernel<<<blocks(n), kThreads, 0, static_cast<cudaStream_t>(stream)>>>(x_dev, words_dev, n);
+  launch(pack_signs_kernel, blocks(n), kThreads, stream, x_dev, words_dev, n);
   check(cudaGetLastError(), "pack_signs");
 }
 
 void add_signs(const std::uint32_t* words_dev, float magnitude, float* y_dev, std::size_t n, void* stream) {
   if (n == 0) return;
-  add_signs_kernel<<<blocks(n), kThreads, 0, static_cast<cudaStream_t>(stream)>>>(words_dev, magnitude, y_dev,
-                                                                                  n);
+  launch(add_signs_kernel, blocks(n), kThreads, stream, words_dev, magnitude, y_dev, n);
   check(cudaGetLastError(), "add_signs");
 }
 

@@ -95,9 +95,10 @@ struct Rounding {
   Vector table;  ///< of the lowest fields
 };
 
-/// Fields of a register of entries whose draws are the low (kHigh: high) halves of the words.
+/// Sums p + 2^bits + zero + u, of which the fields are the upper bits of the fraction, of a register of
+/// entries whose draws are the low (kHigh: high) halves of the words.
 template <unsigned kBits, bool kHigh, bool kRange, Position kPosition>
-HWY_INLINE Words Round(const Rounding<kRange, kPosition>& rounding, Vector entries, Words word) {
+HWY_INLINE Words Sums(const Rounding<kRange, kPosition>& rounding, Vector entries, Words word) {
   constexpr int kShift = plain::draw_shift(kBits);
   Vector p = entries;
   if constexpr (kPosition == Position::all) p = hn::Sub(hn::Mul(p, rounding.shift), rounding.origin);
@@ -112,18 +113,26 @@ HWY_INLINE Words Round(const Rounding<kRange, kPosition>& rounding, Vector entri
     placed = hn::ShiftLeft<(kShift < 0 ? 0 : kShift)>(word);
   }
   const Vector drawn = hn::BitCast(Tag(), hn::OrAnd(rounding.start, placed, rounding.mask));
-  return hn::And(hn::ShiftRight<23 - static_cast<int>(kBits)>(hn::BitCast(WordTag(), hn::Add(p, drawn))),
-                 hn::Set(WordTag(), (1u << kBits) - 1));
+  return hn::BitCast(WordTag(), hn::Add(p, drawn));
 }
 
-/// Fields of one register of entries, and its residual.
+/// Moves the fields of sums to byte kByte of each word; what stands around them stays.
+template <unsigned kBits, int kByte>
+HWY_INLINE Words Placed(Words sums) {
+  constexpr int kRight = 23 - static_cast<int>(kBits) - 8 * kByte;
+  if constexpr (kRight >= 0) return hn::ShiftRight<(kRight < 0 ? 0 : kRight)>(sums);
+  return hn::ShiftLeft<(kRight < 0 ? -kRight : 0)>(sums);
+}
+
+/// Sums of one register of entries, and its residual.
 template <unsigned kBits, bool kHigh, bool kFeedback, bool kRange, Position kPosition>
 HWY_INLINE Words QuantisePart(const Rounding<kRange, kPosition>& rounding, const float* v,
                               const std::uint32_t* words, float* residual, std::size_t i) {
   const Tag tag;
   const Vector entries = hn::LoadU(tag, v + i);
-  const Words field = Round<kBits, kHigh>(rounding, entries, hn::LoadU(WordTag(), words + i));
+  const Words sums = Sums<kBits, kHigh>(rounding, entries, hn::LoadU(WordTag(), words + i));
   if constexpr (kFeedback) {
+    const Words field = hn::And(Placed<kBits, 0>(sums), hn::Set(WordTag(), (1u << kBits) - 1));
     const auto index = hn::BitCast(IntTag(), field);
     Vector level;
     if constexpr (kWidth == 16 && kBits <= 4) {
@@ -133,7 +142,7 @@ HWY_INLINE Words QuantisePart(const Rounding<kRange, kPosition>& rounding, const
     }
     hn::StoreU(hn::Sub(entries, level), tag, residual + i);
   }
-  return field;
+  return sums;
 }
 
 /// One block of kBytes entries.
@@ -141,12 +150,15 @@ template <unsigned kBits, bool kHigh, bool kFeedback, bool kRange, Position kPos
 HWY_INLINE void QuantiseBlock(const Rounding<kRange, kPosition>& rounding, const float* v,
                               const std::uint32_t* words, std::uint8_t* fields, float* residual) {
   constexpr auto kPart = QuantisePart<kBits, kHigh, kFeedback, kRange, kPosition>;
-  const Words field0 = kPart(rounding, v, words, residual, 0);
-  const Words field1 = kPart(rounding, v, words, residual, kWidth);
-  const Words field2 = kPart(rounding, v, words, residual, 2 * kWidth);
-  const Words field3 = kPart(rounding, v, words, residual, 3 * kWidth);
-  const Words packed = hn::Or(hn::Or(field0, hn::ShiftLeft<8>(field1)),
-                              hn::Or(hn::ShiftLeft<16>(field2), hn::ShiftLeft<24>(field3)));
+  const Words sums0 = kPart(rounding, v, words, residual, 0);
+  const Words sums1 = kPart(rounding, v, words, residual, kWidth);
+  const Words sums2 = kPart(rounding, v, words, residual, 2 * kWidth);
+  const Words sums3 = kPart(rounding, v, words, residual, 3 * kWidth);
+  const auto mask = [](unsigned byte) { return hn::Set(WordTag(), ((1u << kBits) - 1) << (8 * byte)); };
+  Words packed = hn::And(Placed<kBits, 0>(sums0), mask(0));
+  packed = hn::OrAnd(packed, Placed<kBits, 1>(sums1), mask(1));
+  packed = hn::OrAnd(packed, Placed<kBits, 2>(sums2), mask(2));
+  packed = hn::OrAnd(packed, Placed<kBits, 3>(sums3), mask(3));
   hn::StoreU(InOrder(packed), AllBytesTag(), fields);
 }
 
@@ -288,12 +300,8 @@ std::size_t EncodeGroups(const BucketRule& rule, const float* x, float* e, std::
     std::uint8_t* const to = rule.bits == 8 ? fields : unpacked.data();
     for (std::size_t i = 0, b = 0; i < kGroup; i += rule.bucket, ++b) {
       const Levels levels = levels_of(rule, scale[b]);
-      constexpr std::size_t kPart = 256;
-      for (std::size_t j = i; j < i + rule.bucket; j += kPart) {
-        const std::size_t n = std::min(rule.bucket, kPart);
-        QuantiseAny(levels, v + j, n, draws, j, to + j, e == nullptr ? nullptr : e + j);
-        ahead.Fetch(16 + j / 32, n / 32);
-      }
+      ahead.Fetch(16 + i / 32, rule.bucket / 32);
+      QuantiseAny(levels, v + i, rule.bucket, draws, i, to + i, e == nullptr ? nullptr : e + i);
     }
     if (rule.bits != 8) PackGroup(rule.bits, unpacked, fields);
     fields += kGroup / 8 * rule.bits;

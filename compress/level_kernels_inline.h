@@ -6,6 +6,7 @@
 #include <cmath>
 #include <cstring>
 
+#include "level_formulas.h"
 #include "level_kernels.h"
 
 namespace gossamer::compress::plain {
@@ -39,32 +40,12 @@ inline void measure_entries(const float* v, std::size_t n, Measured& measured) {
   measured.largest = std::bit_cast<float>(largest);
 }
 
-/// Shift of a draw to its place in the fraction of a float in [2^bits, 2^(bits+1)), less 16.
-constexpr int draw_shift(unsigned bits) { return bits == 8 ? -1 : 7 - static_cast<int>(bits); }
-
 /// 2^bits + zero + u of entry j of the group.
 inline float with_draw(const Levels& levels, const Draws& draws, std::size_t j) {
   const std::size_t half = j / Draws::kRow;
   const std::uint64_t word = draws.words[half / 2 * Draws::kRow + j % Draws::kRow];
   const std::uint64_t draw = half % 2 == 0 ? word << 16 : word;
-  const auto placed = static_cast<std::uint32_t>(draw >> (16 - draw_shift(levels.bits)));
-  return std::bit_cast<float>(levels.start | (placed & levels.draw_mask));
-}
-
-inline unsigned field_of(const Levels& levels, float v, float with_draw) {
-  float p = (v * levels.shift - levels.origin) * levels.inverse;
-  p = p < levels.least ? levels.least : p;
-  p = p > levels.most ? levels.most : p;
-  const auto sum = std::bit_cast<std::uint32_t>(p + with_draw);
-  return (sum >> (23 - levels.bits)) & ((1u << levels.bits) - 1);
-}
-
-inline float value(const Levels& levels, unsigned field) {
-  const auto q = static_cast<float>(field);
-  if (!levels.range) return ((q - levels.zero) * levels.step) * levels.unit;
-  const bool upper = 2 * field > levels.top;
-  const float steps = q - (upper ? static_cast<float>(levels.top) : 0.0f);
-  return (upper ? levels.high : levels.low) + (steps * levels.step) * levels.unit;
+  return place_draw(levels, static_cast<std::uint32_t>(draw >> 16));
 }
 
 inline void add_levels(const Levels& levels, const std::uint8_t* fields, float weight, float* acc,

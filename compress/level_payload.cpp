@@ -3,11 +3,11 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
-#include <limits>
 #include <numeric>
 
 #include "feedback_state.h"
 #include "fields.h"
+#include "level_formulas.h"
 
 namespace gossamer::compress {
 namespace {

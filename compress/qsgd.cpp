@@ -3,6 +3,7 @@
 #include <cmath>
 #include <string>
 
+#include "feedback_state.h"
 #include "level_payload.h"
 
 namespace gossamer::compress {
@@ -53,6 +54,7 @@ class Qsgd final : public Codec {
   }
   std::size_t encode_feedback(std::span<const float> g, FeedbackState& state, RandomKey key,
                               Workspace& workspace, std::span<std::byte> out) const override {
+    require_feedback(*this);
     return encode_levels(rule_, g, &state, key, workspace, out);
   }
 

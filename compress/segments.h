@@ -32,25 +32,35 @@ enum class Mode { scaled, mean, split, dense, sparse, zero };
 
 constexpr std::size_t first_half(std::size_t d) { return wire::ceil_div(d, 2 * kLeaf) * kLeaf; }
 
+/// The code of a mode of a segment of d entries, its first bit lowest.
+struct ModeBits {
+  std::uint32_t value, count;
+};
+constexpr ModeBits mode_bits(Mode mode, std::size_t d) {
+  switch (mode) {
+    case Mode::scaled:
+      return {0b0, 1};
+    case Mode::mean:
+      return {0b01, 2};
+    case Mode::split:
+    case Mode::dense:
+      return {0b011, 3};
+    case Mode::sparse:
+      return {0b0111, 4};
+    case Mode::zero:
+      break;
+  }
+  return d > kLeaf ? ModeBits{0b111, 3} : ModeBits{0b1111, 4};
+}
+
 /// Packs modes into scratch words as bytes, lowest bit first.
 class ModeWriter {
  public:
   /// Goes on behind the first `used` bits.
   explicit ModeWriter(std::span<std::uint32_t> words, std::size_t used = 0) : words_(words), used_(used) {}
   void put(Mode mode, std::size_t d) {
-    switch (mode) {
-      case Mode::scaled:
-        return bits(0b0, 1);
-      case Mode::mean:
-        return bits(0b01, 2);
-      case Mode::split:
-      case Mode::dense:
-        return bits(0b011, 3);
-      case Mode::sparse:
-        return bits(0b0111, 4);
-      case Mode::zero:
-        return d > kLeaf ? bits(0b111, 3) : bits(0b1111, 4);
-    }
+    const ModeBits code = mode_bits(mode, d);
+    bits(code.value, code.count);
   }
   /// All that another one has.
   void append(const ModeWriter& other) {

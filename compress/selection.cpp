@@ -5,129 +5,22 @@
 #include <bit>
 #include <cassert>
 #include <cmath>
-#include <functional>
 
-#include "gossamer/compress/kernels.h"
-#include "philox.h"
-#include "sums.h"
-#include "wire.h"
+#include "select_from.h"
+#include "select_scan.h"
 
-// A threshold is the bits of a magnitude, which as integers keep the order of the numbers. Every method but
-// exact proposes one and looks at how many entries reach it; what none of its proposals settles, exact does.
+// A threshold is the bits of a magnitude. Every method proposes some and is told how many entries reach them
+// (Scan), until the entries that are wanted stand in the scan's list.
 namespace gossamer::compress {
 namespace {
 
-using Bits = std::uint32_t;
-constexpr Bits kInfinity = 0x7f800000u;  ///< bits of +Inf: nothing finite reaches it
+using Bits = MagnitudeBits;
 
-Bits magnitude_bits(float x) { return std::bit_cast<Bits>(x) & 0x7fffffffu; }
-
-/// Bits of the least float that is not below t ≥ 0; kInfinity where there is none.
+/// Bits of the least float that is not below t ≥ 0; kInfinityBits where there is none.
 Bits bits_of(double t) {
-  if (!(t <= static_cast<double>(std::bit_cast<float>(kInfinity - 1)))) return kInfinity;
+  if (!(t <= static_cast<double>(std::bit_cast<float>(kInfinityBits - 1)))) return kInfinityBits;
   const auto near = static_cast<float>(t);
   return std::bit_cast<Bits>(near) + (static_cast<double>(near) < t ? 1u : 0u);
-}
-
-std::size_t count_reaching(std::span<const float> x, Bits threshold) {
-  std::size_t count = 0;
-  constexpr std::size_t kBlock = 1u << 20;
-  for (std::size_t start = 0; start < x.size(); start += kBlock) {
-    // 32-bit signed counts and comparisons are what compilers turn into vector code.
-    std::int32_t in_block = 0;
-    const auto least = static_cast<std::int32_t>(threshold);
-    for (const float v : x.subspan(start, std::min(kBlock, x.size() - start)))
-      in_block += static_cast<std::int32_t>(magnitude_bits(v)) >= least ? 1 : 0;
-    count += static_cast<std::size_t>(in_block);
-  }
-  return count;
-}
-
-/// What to keep: every magnitude above `threshold`, and the first `ties` that equal it.
-struct Cut {
-  Bits threshold;
-  std::size_t ties;
-};
-
-/// The cut at the rank-th largest of candidates, rank ≥ 1.
-Cut nth_of(std::span<Bits> candidates, std::size_t rank) {
-  const auto nth = candidates.begin() + static_cast<std::ptrdiff_t>(rank - 1);
-  std::nth_element(candidates.begin(), nth, candidates.end(), std::greater<>());
-  const auto larger = std::count_if(candidates.begin(), nth, [&](Bits m) { return m > *nth; });
-  return {*nth, rank - static_cast<std::size_t>(larger)};
-}
-
-/// The k-th largest magnitude, exactly: a histogram of the leading 11 bits finds its bin, selection within
-/// the bin the rest. scratch ≥ x.size() + 1.
-Cut find_cut(std::span<const float> x, std::size_t k, std::span<std::uint32_t> scratch) {
-  // Four histograms in turn, for neighbours often fall into the same bin.
-  std::array<std::array<std::uint64_t, 2048>, 4> histogram{};
-  for (std::size_t i = 0; i < x.size(); ++i) ++histogram[i % 4][magnitude_bits(x[i]) >> 20];
-  std::size_t above = 0, bin = 2048;
-  for (std::size_t in_bin = 0; above + in_bin < k;) {
-    above += in_bin;
-    --bin;
-    in_bin = histogram[0][bin] + histogram[1][bin] + histogram[2][bin] + histogram[3][bin];
-  }
-  std::size_t count = 0;
-  for (const float v : x) {
-    scratch[count] = magnitude_bits(v);
-    count += (scratch[count] >> 20) == bin ? 1 : 0;
-  }
-  return nth_of(scratch.first(count), k - above);
-}
-
-/// The same where at least k entries are known to reach `enough`: selection among those.
-Cut find_cut_above(std::span<const float> x, std::size_t k, Bits enough, std::span<std::uint32_t> scratch) {
-  if (enough == 0) return find_cut(x, k, scratch);
-  std::size_t count = 0;
-  for (const float v : x) {
-    scratch[count] = magnitude_bits(v);
-    count += scratch[count] >= enough ? 1 : 0;
-  }
-  return nth_of(scratch.first(count), k);
-}
-
-/// Ascending indices of the entries that cut keeps, into scratch; returns those used.
-std::span<std::uint32_t> take_cut(std::span<const float> x, Cut cut, std::span<std::uint32_t> scratch) {
-  std::size_t count = 0;
-  for (std::size_t i = 0; i < x.size(); ++i) {
-    const Bits m = magnitude_bits(x[i]);
-    if (m < cut.threshold) continue;
-    if (m == cut.threshold) {
-      if (cut.ties == 0) continue;
-      --cut.ties;
-    }
-    scratch[count++] = static_cast<std::uint32_t>(i);
-  }
-  return scratch.first(count);
-}
-
-/// Ascending indices of all that reach threshold, at most scratch.size() − 1, without a branch per entry.
-std::span<std::uint32_t> take_reaching(std::span<const float> x, Bits threshold,
-                                       std::span<std::uint32_t> scratch) {
-  std::size_t count = 0;
-  for (std::size_t i = 0; i < x.size(); ++i) {
-    scratch[count] = static_cast<std::uint32_t>(i);
-    count += magnitude_bits(x[i]) >= threshold ? 1 : 0;
-  }
-  return scratch.first(count);
-}
-
-struct Moments {
-  double mean, mean_magnitude, mean_square;
-  Bits largest;
-};
-
-Moments moments_of(std::span<const float> x) {
-  const auto n = static_cast<double>(x.size());
-  const double mean = sum_in_lanes(x, [](double v) { return v; }) / n;
-  const Bits largest = magnitude_bits(wire::largest_magnitude(x));
-  const Norms fast = norms(x);
-  // Within these limits no square overflows, and what underflows is nothing beside the sum.
-  if (fast.l2_squared > 1e-25f && fast.l2_squared < 1e35f)
-    return {mean, fast.l1 / n, fast.l2_squared / n, largest};
-  return {mean, sum_in_lanes(x, [](double v) { return std::fabs(v); }) / n, sum_of_squares(x) / n, largest};
 }
 
 constexpr double kLn2 = 0.69314718055994531;
@@ -153,47 +46,75 @@ double log_cosh(double a) {
   return natural_log(cosh);
 }
 
-/// One search for one vector.
+/// One search for one vector. Between low_, which at least k entries reach, and high_, which fewer do, lies
+/// the k-th largest magnitude.
 class Search {
  public:
-  Search(std::span<const float> x, std::size_t k) : x_(x), k_(k), most_(std::min(x.size(), k + k / 2)) {}
+  Search(Scan& scan, std::size_t k, std::uint64_t draw)
+      : scan_(scan), k_(k), most_(std::min(scan.size(), k + k / 2)), draw_(draw) {}
 
-  /// Each gives a threshold above 0 that between k and 1.5k entries reach, or 0 where it found none; it is
-  /// then exact's turn, among those that reach enough().
-  Bits sampled(RandomKey key, std::span<std::uint32_t> scratch);
-  Bits trimmed();
-  Bits bisect();
-  Bits ldte_bs();
-  Bits reuse(float last);
-  /// The highest threshold seen that at least k entries reach.
-  Bits enough() const { return enough_; }
+  /// Each leaves, if it can, a threshold that between k and 1.5k entries reach.
+  void sampled();
+  void trimmed();
+  void bisect();
+  void ldte_bs();
+  void reuse(float last);
+  /// Keeps the k largest, ties to the lowest index, unless a threshold fits. Puts what every one reached into
+  /// threshold.
+  Selected finish(bool exactly, float& threshold);
 
  private:
   enum class Verdict { few, fits, many };
-  Verdict judge(Bits t) {
-    const std::size_t count = count_reaching(x_, t);
-    if (count < k_) return Verdict::few;
-    if (t > enough_) enough_ = t;
-    return count <= most_ ? Verdict::fits : Verdict::many;
-  }
+  /// Counts what reaches t, unless low_ or high_ tell.
+  Verdict judge(Bits t);
+  /// Takes the moments, and lists somewhat more than 1.5k entries on the way, so that most thresholds can be
+  /// judged without another pass.
+  Moments survey();
   /// Binary search by value between low, which at least k reach, and high, which fewer than k do.
-  Bits halve(double low, double high);
+  void halve(double low, double high);
+  /// Lists what is largest, at least k entries, or leaves low_ next to high_: then those that equal low_ are
+  /// too many to list.
+  void narrow();
 
-  static constexpr int kSteps = 20;
-  std::span<const float> x_;
+  /// A search that goes on for longer is not worth it: narrow() takes about two passes.
+  static constexpr int kSteps = 24, kPasses = 4;
+  Scan& scan_;
   std::size_t k_, most_;
-  Bits enough_ = 0;
+  std::uint64_t draw_;
+  Bits low_ = 0, high_ = kInfinityBits;
+  bool fits_ = false;  ///< low_ is the answer
 };
 
-Bits Search::halve(double low, double high) {
-  for (int step = 0; step < kSteps; ++step) {
+Search::Verdict Search::judge(Bits t) {
+  if (t >= high_) return Verdict::few;
+  if (t <= low_) return Verdict::many;
+  const std::size_t count = scan_.count(t);
+  if (count < k_) {
+    high_ = t;
+    return Verdict::few;
+  }
+  low_ = t;
+  fits_ = count <= most_ && scan_.lists(t);
+  return fits_ ? Verdict::fits : Verdict::many;
+}
+
+Moments Search::survey() {
+  const Bits guess = scan_.sampled_threshold(1.9 * static_cast<double>(k_), false, 2, draw_);
+  const Bits t = std::clamp(guess, Bits{1}, kInfinityBits - 1);
+  const Moments m = scan_.moments(t);
+  if (scan_.lists(t)) (scan_.count(t) < k_ ? high_ : low_) = t;
+  return m;
+}
+
+void Search::halve(double low, double high) {
+  for (int step = 0; step < kSteps && scan_.passes() < kPasses; ++step) {
     const double middle = low + (high - low) / 2;
     const Bits t = bits_of(middle);
     // Between neighbouring floats there is nothing left to try: entries are equal.
-    if (t == 0 || t <= bits_of(low) || t >= bits_of(high)) return 0;
+    if (t == 0 || t <= bits_of(low) || t >= bits_of(high)) return;
     switch (judge(t)) {
       case Verdict::fits:
-        return t;
+        return;
       case Verdict::few:
         high = middle;
         break;
@@ -202,110 +123,98 @@ Bits Search::halve(double low, double high) {
         break;
     }
   }
-  return 0;
 }
 
-Bits Search::sampled(RandomKey key, std::span<std::uint32_t> scratch) {
-  const std::size_t n = x_.size(), size = std::min(n, std::max<std::size_t>(512, n / 100));
-  const EntryBits random(key);
-  EntryBits::Group draws;
-  constexpr std::size_t kPerGroup = EntryBits::kGroup / 2;
-  for (std::size_t j = 0; j < size; ++j) {
-    if (j % kPerGroup == 0) random.group(j / kPerGroup, draws);
-    const std::size_t at = j % kPerGroup;
-    const std::uint64_t draw = draws[at] | static_cast<std::uint64_t>(draws[at + kPerGroup]) << 16;
-    scratch[j] = magnitude_bits(x_[static_cast<std::size_t>((draw * n) >> 32)]);
-  }
-  const auto sample = scratch.first(size);
-  std::sort(sample.begin(), sample.end(), std::greater<>());
-  // The aim lies between k and 1.5k; while too few pass, the threshold sinks.
-  double rank = 1.25 * static_cast<double>(k_) * static_cast<double>(size) / static_cast<double>(n);
-  for (;; rank = 1.5 * rank + 1) {
-    if (rank >= static_cast<double>(size)) return 0;
-    const Bits t = sample[static_cast<std::size_t>(rank)];
-    if (t == 0) return 0;
-    const Verdict verdict = judge(t);
-    if (verdict == Verdict::fits) return t;
-    if (verdict == Verdict::many) return 0;
-  }
+void Search::sampled() {
+  const Bits t = scan_.sampled_threshold(1.22 * static_cast<double>(k_), false, 4, draw_);
+  if (t == 0 || judge(t) != Verdict::many || !scan_.lists(low_)) return;
+  (void)judge(scan_.cut_in_list(k_ + k_ / 4).threshold);
 }
 
-Bits Search::trimmed() {
-  const Moments m = moments_of(x_);
-  const double span = static_cast<double>(std::bit_cast<float>(m.largest)) - m.mean_magnitude;
+void Search::trimmed() {
+  const Moments m = survey();
+  const double mean = m.mean_magnitude, span = m.largest - mean;
   for (double r = 0.5; r > 0.01; r /= 2) {
-    if (judge(bits_of(m.mean_magnitude + r * span)) != Verdict::few) return 0;
+    if (judge(bits_of(mean + r * span)) != Verdict::few) return;
   }
-  (void)judge(bits_of(m.mean_magnitude));
-  return 0;
+  (void)judge(bits_of(mean));
 }
 
-Bits Search::bisect() {
-  const Moments m = moments_of(x_);
+void Search::bisect() {
+  const Moments m = survey();
   switch (judge(bits_of(m.mean_magnitude))) {
     case Verdict::fits:
-      return bits_of(m.mean_magnitude);
+      return;
     case Verdict::few:
       return halve(0, m.mean_magnitude);
     case Verdict::many:
-      break;
+      return halve(m.mean_magnitude, m.largest);
   }
-  switch (judge(m.largest)) {
-    case Verdict::fits:
-      return m.largest;
-    case Verdict::few:
-      return halve(m.mean_magnitude, std::bit_cast<float>(m.largest));
-    case Verdict::many:
-      break;
-  }
-  return 0;
 }
 
-Bits Search::ldte_bs() {
-  const Moments m = moments_of(x_);
+void Search::ldte_bs() {
+  const Moments m = survey();
   const double variance = std::max(0.0, m.mean_square - m.mean * m.mean);
-  const double b = std::sqrt(variance / 2), largest = std::bit_cast<float>(m.largest);
-  if (!(b > 0)) return 0;  // all entries equal
-  const double density = static_cast<double>(k_) / static_cast<double>(x_.size());
+  const double b = std::sqrt(variance / 2);
+  if (!(b > 0)) return;  // all entries equal
+  // Aimed at the middle of what fits.
+  const double density = 1.22 * static_cast<double>(k_) / static_cast<double>(scan_.size());
   // Both tails beyond ±p hold e^(−p/b)·cosh(μ/b) of the entries.
   const double p = b * (log_cosh(std::fabs(m.mean) / b) - natural_log(density));
-  if (p >= largest || bits_of(p) == 0) return halve(0, largest);
   switch (judge(bits_of(p))) {
     case Verdict::fits:
-      return bits_of(p);
+      return;
     case Verdict::few:
-      return halve(0, p);
+      return halve(0, std::min<double>(p, m.largest));
     case Verdict::many:
-      return halve(p, largest);
+      return halve(std::max(p, 0.0), m.largest);
   }
-  return 0;
 }
 
-Bits Search::reuse(float last) {
-  if (last > 0 && std::isfinite(last)) {
-    const Bits t = std::bit_cast<Bits>(last);
-    if (judge(t) == Verdict::fits) return t;
+void Search::reuse(float last) {
+  if (!(last > 0) || !std::isfinite(last)) return sampled();
+  switch (judge(std::bit_cast<Bits>(last))) {
+    case Verdict::fits:
+      return;
+    case Verdict::few:
+      return sampled();
+    case Verdict::many:
+      if (!scan_.lists(low_)) return sampled();
+      (void)judge(scan_.cut_in_list(k_ + k_ / 4).threshold);
   }
-  return ldte_bs();
 }
 
-Bits propose(Search& search, Selection method, RandomKey key, const SelectionState& state,
-             std::span<std::uint32_t> scratch) {
-  switch (method) {
-    case Selection::exact:
-      return 0;
-    case Selection::sampled:
-      return search.sampled(key, scratch);
-    case Selection::trimmed:
-      return search.trimmed();
-    case Selection::bisect:
-      return search.bisect();
-    case Selection::ldte_bs:
-      return search.ldte_bs();
-    case Selection::reuse:
-      return search.reuse(state.threshold);
+void Search::narrow() {
+  constexpr int kDraws = 3;
+  double weight = 1;
+  for (int attempt = 0; !scan_.lists(low_) && high_ - low_ > 1; ++attempt, weight *= 3) {
+    const Bits t = attempt < kDraws ? scan_.sampled_threshold(static_cast<double>(k_), true, weight,
+                                                              draw_ + (std::uint64_t{1} << (40 + attempt)))
+                                    : low_ + (high_ - low_) / 2;
+    const bool many = judge(std::clamp(t, low_ + 1, high_ - 1)) == Verdict::many && !scan_.lists(low_);
+    // What was drawn may be a magnitude that many share.
+    if (many && high_ - low_ > 1) (void)judge(low_ + 1);
   }
-  return 0;
+}
+
+Selected Search::finish(bool exactly, float& threshold) {
+  Cut cut{low_, scan_.size()};
+  if (exactly || !fits_) {
+    narrow();
+    cut = scan_.lists(low_) ? scan_.cut_in_list(k_) : Cut{low_, k_ - scan_.count(high_)};
+  }
+  threshold = std::bit_cast<float>(cut.threshold);
+  return scan_.lists(cut.threshold) ? scan_.take(cut) : scan_.take_with_ties(cut);
+}
+
+bool is_exact(Selection method) { return method == Selection::exact || method == Selection::trimmed; }
+
+/// Where the sample's lines are taken.
+std::uint64_t draw_of(const RandomKey& key) {
+  std::uint64_t draw = key.seed;
+  for (const std::uint64_t part : {std::uint64_t{key.peer}, std::uint64_t{key.layer}, key.round})
+    draw = draw * 0xd1342543de82ef95u + part + 1;
+  return draw << 20;
 }
 
 }  // namespace
@@ -317,24 +226,45 @@ std::span<const std::string_view> selection_names() {
 }
 
 std::size_t selection_max(Selection method, std::size_t k, std::size_t n) {
-  const bool exactly = method == Selection::exact || method == Selection::trimmed;
-  return std::min(n, exactly ? k : k + k / 2);
+  return std::min(n, is_exact(method) ? k : k + k / 2);
+}
+
+Selected select_from(Selection method, const Source& source, std::size_t k, RandomKey key,
+                     SelectionState& state, Workspace& workspace) {
+  const std::size_t n = source.g.size();
+  assert(k <= n && (k > 0 || n == 0) && n <= 0xffffffffu);
+  if (k == 0) return {};
+  // A threshold is rarely so far off that more than this reach it.
+  constexpr std::size_t kSpare = 1024;
+  Scan scan(source, k < n / 4 ? 3 * k + kSpare : n, workspace);
+  Search search(scan, k, draw_of(key));
+  switch (method) {
+    case Selection::exact:
+      break;
+    case Selection::sampled:
+      search.sampled();
+      break;
+    case Selection::trimmed:
+      search.trimmed();
+      break;
+    case Selection::bisect:
+      search.bisect();
+      break;
+    case Selection::ldte_bs:
+      search.ldte_bs();
+      break;
+    case Selection::reuse:
+      search.reuse(state.threshold);
+      break;
+  }
+  const Selected selected = search.finish(is_exact(method), state.threshold);
+  assert(selected.indices.size() >= k && selected.indices.size() <= selection_max(method, k, n));
+  return selected;
 }
 
 Selected select_largest(Selection method, std::span<const float> x, std::size_t k, RandomKey key,
                         SelectionState& state, Workspace& workspace) {
-  assert(k <= x.size() && (k > 0 || x.empty()) && x.size() <= 0xffffffffu);
-  if (k == 0) return {};
-  const auto scratch = workspace.words(x.size() + 1);
-  Search search(x, k);
-  const Bits threshold = propose(search, method, key, state, scratch);
-  const Cut cut = threshold > 0 ? Cut{threshold, 0} : find_cut_above(x, k, search.enough(), scratch);
-  const auto indices = threshold > 0 ? take_reaching(x, threshold, scratch) : take_cut(x, cut, scratch);
-  assert(indices.size() >= k && indices.size() <= selection_max(method, k, x.size()));
-  const auto values = workspace.more_floats(indices.size());
-  for (std::size_t j = 0; j < indices.size(); ++j) values[j] = x[indices[j]];
-  state.threshold = std::bit_cast<float>(cut.threshold);
-  return {indices, values};
+  return select_from(method, {.g = x}, k, key, state, workspace);
 }
 
 }  // namespace gossamer::compress

@@ -4,6 +4,7 @@
 #include <cstring>
 #include <string>
 
+#include "feedback_state.h"
 #include "level_payload.h"
 
 namespace gossamer::compress {
@@ -52,6 +53,7 @@ class TernGrad final : public Codec {
   }
   std::size_t encode_feedback(std::span<const float> g, FeedbackState& state, RandomKey key,
                               Workspace& workspace, std::span<std::byte> out) const override {
+    require_feedback(*this);
     return encode(g, &state, key, workspace, out);
   }
 

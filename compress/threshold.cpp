@@ -5,6 +5,7 @@
 
 #include "codecs.h"
 #include "index_coding.h"
+#include "sparse.h"
 
 namespace gossamer::compress {
 namespace {
@@ -15,7 +16,7 @@ namespace {
 /// gradient sparsification as total error minimization"). Not contractive in the sense of Traits: a vector
 /// below tau is lost whole. Payload: header, varint count, and where that is not 0: u8 index form, the
 /// indices (index_coding.h), count × fp32. Vectors under 2³² entries.
-class Threshold final : public Codec {
+class Threshold final : public SparseCodec {
  public:
   Threshold(double tau, IndexCoding coding) : tau_(tau), cut_(least_float(tau)), coding_(coding) {}
 
@@ -28,31 +29,25 @@ class Threshold final : public Codec {
     return wire::kHeaderMax + wire::kVarintMax + 1 + indices_max_bytes(coding_, n, n) + n * sizeof(float);
   }
 
-  std::size_t encode(std::span<const float> x, RandomKey, Workspace& workspace,
-                     std::span<std::byte> out) const override {
-    wire::require_room(out, max_bytes(x.size()));
-    if (x.size() > 0xffffffffu)
-      throw EncodeError("cannot encode: threshold takes vectors under 2^32 entries; slice the layer");
-    wire::require_finite(x);
-    const auto scratch = workspace.words(x.size() + 1);
-    std::size_t count = 0;
-    for (std::size_t i = 0; i < x.size(); ++i) {
-      scratch[count] = static_cast<std::uint32_t>(i);
-      count += std::fabs(x[i]) >= cut_ ? 1u : 0u;
-    }
-    const std::span<const std::uint32_t> indices = scratch.first(count);
-    wire::Writer writer(out);
-    writer.header(wire::CodecId::threshold, x.size());
-    writer.varint(count);
-    if (count == 0) return writer.size();
-    const IndexPlan plan = plan_indices(coding_, indices, x.size());
-    writer.u8(static_cast<std::uint8_t>(plan.form));
-    write_indices(writer, plan, indices, x.size());
-    for (const std::uint32_t i : indices) writer.f32(x[i]);
-    return writer.size();
-  }
-
  private:
+  Sent encode_sparse(const Source& v, SelectionState&, RandomKey, Workspace& workspace,
+                     std::span<std::byte> out) const override {
+    const std::size_t n = v.g.size();
+    wire::require_room(out, max_bytes(n));
+    if (n > 0xffffffffu)
+      throw EncodeError("cannot encode: threshold takes vectors under 2^32 entries; slice the layer");
+    const Selected selected = select_reaching(v, magnitude_bits(cut_), workspace);
+    wire::Writer writer(out);
+    writer.header(wire::CodecId::threshold, n);
+    writer.varint(selected.indices.size());
+    if (selected.indices.empty()) return {.bytes = writer.size()};
+    const IndexPlan plan = plan_indices(coding_, selected.indices, n);
+    writer.u8(static_cast<std::uint8_t>(plan.form));
+    write_indices(writer, plan, selected.indices, n);
+    const std::size_t front = writer.size();
+    write_values(writer, ValueForm::fp32, selected.values);
+    return {writer.size(), selected.indices, ValueForm::fp32, out.first(writer.size()).subspan(front)};
+  }
   /// The least float that is not below tau.
   static float least_float(double tau) {
     const auto near = static_cast<float>(tau);

@@ -3,9 +3,9 @@
 #include <cmath>
 
 #include "codecs.h"
-#include "gossamer/compress/selection.h"
 #include "index_coding.h"
-#include "sparse_values.h"
+#include "select_from.h"
+#include "sparse.h"
 
 namespace gossamer::compress {
 namespace {
@@ -24,7 +24,7 @@ constexpr unsigned kFormShift = 6;
 ///
 /// Payload: header, varint k, u8 index form + 64·value form, the indices (index_coding.h), the values.
 /// Vectors under 2³² entries.
-class TopK final : public Codec {
+class TopK final : public SparseCodec {
  public:
   TopK(double density, ValueForm form, Selection selection, IndexCoding coding)
       : density_(density), form_(form), selection_(selection), coding_(coding) {}
@@ -44,28 +44,27 @@ class TopK final : public Codec {
            value_bytes(form_, most);
   }
 
-  std::size_t encode(std::span<const float> x, RandomKey key, Workspace& workspace,
+ private:
+  Sent encode_sparse(const Source& v, SelectionState& selection, RandomKey key, Workspace& workspace,
                      std::span<std::byte> out) const override {
-    const std::size_t n = x.size();
+    const std::size_t n = v.g.size();
     wire::require_room(out, max_bytes(n));
     if (n > 0xffffffffu)
       throw EncodeError("cannot encode: topk takes vectors under 2^32 entries; slice the layer");
-    wire::require_finite(x);
     wire::Writer writer(out);
     writer.header(wire::CodecId::topk, n);
-    SelectionState fresh;
-    const Selected selected = select_largest(selection_, x, kept(n), key, fresh, workspace);
+    const Selected selected = select_from(selection_, v, kept(n), key, selection, workspace);
     writer.varint(selected.indices.size());
-    if (n == 0) return writer.size();
+    if (n == 0) return {.bytes = writer.size()};
     const IndexPlan plan = plan_indices(coding_, selected.indices, n);
     writer.u8(static_cast<std::uint8_t>(static_cast<unsigned>(plan.form) | static_cast<unsigned>(form_)
                                                                                << kFormShift));
     write_indices(writer, plan, selected.indices, n);
+    const std::size_t front = writer.size();
     write_values(writer, form_, selected.values);
-    return writer.size();
+    return {writer.size(), selected.indices, form_, out.first(writer.size()).subspan(front)};
   }
 
- private:
   std::size_t kept(std::size_t n) const {
     if (n == 0) return 0;
     const double k = std::ceil(density_ * static_cast<double>(n));

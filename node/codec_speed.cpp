@@ -10,35 +10,42 @@ namespace {
 
 constexpr std::size_t kLine = 16;  // floats of a 64-byte line
 
-/// What one thread works on.
-struct Part {
-  std::span<const float> x;
-  std::vector<std::byte> payload;
-  std::size_t used = 0;
-  AlignedFloats y;
-  compress::Workspace workspace;
-  compress::FeedbackState state;
-};
+/// One message, there and back.
+class Message {
+ public:
+  Message(const compress::Codec& codec, std::span<const float> x, compress::Threads* threads)
+      : codec_(codec),
+        x_(x),
+        threads_(threads),
+        payload_(codec.max_bytes(x.size())),
+        y_(x.size()),
+        workspace_(threads) {}
 
-std::vector<Part> parts_of(const compress::Codec& codec, std::span<const float> x, std::size_t threads) {
-  const std::size_t share = std::max<std::size_t>(x.size() / threads, 1);
-  std::vector<Part> parts(threads);
-  for (std::size_t t = 0; t < threads; ++t) {
-    parts[t].x = x.subspan(std::min(t * share, x.size() - share), share);
-    parts[t].payload.resize(codec.max_bytes(share));
-    parts[t].y.resize(share);
+  void encode() { used_ = codec_.encode(x_, {.seed = 1}, workspace_, payload_); }
+  void encode_feedback() { used_ = codec_.encode_feedback(x_, state_, {.seed = 1}, workspace_, payload_); }
+  void decode_add() { compress::decode_add(std::span(payload_).first(used_), 0.25f, y_, threads_); }
+  void decode_into_zeros() {
+    const std::size_t pieces = (y_.size() + compress::kSlice - 1) / compress::kSlice;
+    compress::for_each_piece(threads_, pieces, [&](std::size_t piece, std::size_t) {
+      const std::size_t start = piece * compress::kSlice;
+      const auto slice = std::span(y_).subspan(start, std::min(compress::kSlice, y_.size() - start));
+      std::fill(slice.begin(), slice.end(), 0.0f);
+    });
+    compress::decode_add(std::span(payload_).first(used_), 1.0f, y_, threads_);
   }
-  return parts;
-}
+  std::span<const float> y() const { return y_; }
+  double bytes_per_entry() const { return static_cast<double>(used_) / static_cast<double>(x_.size()); }
 
-void encode(const compress::Codec& codec, Part& part) {
-  part.used = codec.encode(part.x, {.seed = 1}, part.workspace, part.payload);
-}
-
-void decode_into_zeros(Part& part) {
-  std::fill(part.y.begin(), part.y.end(), 0.0f);
-  compress::decode_add(std::span(part.payload).first(part.used), 1.0f, part.y);
-}
+ private:
+  const compress::Codec& codec_;
+  std::span<const float> x_;
+  compress::Threads* threads_;
+  std::vector<std::byte> payload_;
+  std::size_t used_ = 0;
+  AlignedFloats y_;
+  compress::Workspace workspace_;
+  compress::FeedbackState state_;
+};
 
 double written_lines(std::span<const float> y) {
   std::size_t lines = 0;
@@ -62,41 +69,38 @@ AlignedFloats laplacian(std::size_t entries) {
   return x;
 }
 
-CodecSpeed measure_codec(const compress::Codec& codec, std::span<const float> x, std::size_t threads) {
-  std::vector<Part> parts = parts_of(codec, x, threads);
-  const double gigabytes = 4e-9 * static_cast<double>(parts[0].x.size() * threads);
-  const auto speed = [&](const auto& work) {
-    return gigabytes / median_seconds(threads, [&](std::size_t t) { work(parts[t]); });
+CodecSpeed measure_codec(const compress::Codec& codec, std::span<const float> x, compress::Threads* threads) {
+  Message message(codec, x, threads);
+  const double gigabytes = 4e-9 * static_cast<double>(x.size());
+  const auto speed = [&](void (Message::*work)()) {
+    return gigabytes / median_seconds(1, [&](std::size_t) { (message.*work)(); });
   };
   CodecSpeed result{};
-  result.encode = speed([&](Part& part) { encode(codec, part); });
-  result.decode = speed(decode_into_zeros);
-  result.bytes_per_entry = static_cast<double>(parts[0].used) / static_cast<double>(parts[0].x.size());
-  result.written_lines = written_lines(parts[0].y);
-  result.decode_add = speed(
-      [](Part& part) { compress::decode_add(std::span(part.payload).first(part.used), 0.25f, part.y); });
+  result.encode = speed(&Message::encode);
+  result.decode = speed(&Message::decode_into_zeros);
+  result.bytes_per_entry = message.bytes_per_entry();
+  result.written_lines = written_lines(message.y());
+  result.decode_add = speed(&Message::decode_add);
   result.feedback = std::numeric_limits<double>::quiet_NaN();
-  if (codec.traits().contractive)
-    result.feedback = speed([&](Part& part) {
-      part.used = codec.encode_feedback(part.x, part.state, {.seed = 1}, part.workspace, part.payload);
-    });
+  if (codec.traits().feedback()) result.feedback = speed(&Message::encode_feedback);
   return result;
 }
 
 MessageSpeed measure_message(const compress::Codec& codec, std::span<const float> x) {
-  std::vector<Part> parts = parts_of(codec, x, 1);
-  Part& part = parts[0];
+  Message message(codec, x, nullptr);
   constexpr Effort kEffort{.runs = 5};
   const double gigabytes = 4e-9 * static_cast<double>(x.size());
+  const auto speed = [&](void (Message::*work)()) {
+    return gigabytes / median_seconds(
+                           1, [&](std::size_t) { (message.*work)(); }, kEffort);
+  };
   MessageSpeed result{};
-  result.encode = gigabytes / median_seconds(
-                                  1, [&](std::size_t) { encode(codec, part); }, kEffort);
-  result.decode = gigabytes / median_seconds(
-                                  1, [&](std::size_t) { decode_into_zeros(part); }, kEffort);
-  result.bytes_per_entry = static_cast<double>(part.used) / static_cast<double>(x.size());
+  result.encode = speed(&Message::encode);
+  result.decode = speed(&Message::decode_into_zeros);
+  result.bytes_per_entry = message.bytes_per_entry();
   double error = 0, norm = 0;
   for (std::size_t i = 0; i < x.size(); ++i) {
-    const double v = x[i], d = static_cast<double>(part.y[i]) - v;
+    const double v = x[i], d = static_cast<double>(message.y()[i]) - v;
     error += d * d;
     norm += v * v;
   }

@@ -22,10 +22,9 @@ struct CodecSpeed {
   double written_lines;  ///< share of the 64-byte lines of a vector in which anything decodes to non-zero
 };
 
-/// Encodes x in as many equal parts as there are threads, all at once, and decodes them; decode is into
-/// zeros, which are filled in within the time. Feedback is measured of contractive codecs alone: the residual
-/// of others grows without bound.
-CodecSpeed measure_codec(const compress::Codec& codec, std::span<const float> x, std::size_t threads);
+/// All of x is one message, on which the team works, or this thread alone where it is null. decode is into
+/// zeros, which are filled in within the time. Feedback is measured where a codec may run under it.
+CodecSpeed measure_codec(const compress::Codec& codec, std::span<const float> x, compress::Threads* threads);
 
 /// encode, decode and relative error ‖y − x‖/‖x‖ alone, on one thread; for who wants no more.
 struct MessageSpeed {

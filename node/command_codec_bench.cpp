@@ -1,144 +1,145 @@
-#include <array>
-#include <cmath>
-#include <iomanip>
+#include <algorithm>
 #include <iostream>
 #include <new>
 
-#include "codec_speed.h"
+#include "codec_bench.h"
 #include "command_codec.h"
 #include "commands.h"
+#include "gossamer/compress/instruction_sets.h"
 #include "gossamer/node/job.h"
 #include "text.h"
 
 namespace gossamer::node {
 namespace {
 
+constexpr const char* kNone = "none";
+
 struct Options {
   std::vector<std::string> codecs;
   std::string sizes = "64Ki,1Mi,16Mi";
+  std::string reference_sizes = "1Mi,16Mi";
+  std::vector<std::string> instruction_sets;
   std::size_t threads = 1;
   bool json = false;
 };
 
 using Codecs = std::vector<std::unique_ptr<const compress::Codec>>;
 
-struct Row {
-  std::string codec;
-  CodecSpeed speed;
-  CodecFloor floor;
-};
-
-/// One size.
-struct Table {
-  std::size_t entries;
-  MemoryLimits limits;
-  std::vector<Row> rows;
-};
-
-std::vector<std::size_t> sizes_of(const Options& options) {
+std::vector<std::size_t> sizes_of(const char* flag, const std::string& text, std::size_t least) {
   std::vector<std::size_t> sizes;
-  std::string_view rest = options.sizes;
+  std::string_view rest = text;
   while (true) {
     const std::size_t comma = rest.find(',');
-    sizes.push_back(count_of("--size", std::string(rest.substr(0, comma))));
-    if (sizes.back() < options.threads)
-      throw ConfigError("--size " + std::string(rest.substr(0, comma)) + ": fewer entries than --threads " +
-                        std::to_string(options.threads));
+    const std::string word(rest.substr(0, comma));
+    sizes.push_back(count_of(flag, word));
+    if (sizes.back() < least)
+      throw ConfigError(std::string(flag) + " " + word + ": fewer entries than --threads " +
+                        std::to_string(least));
     if (comma == std::string_view::npos) return sizes;
     rest.remove_prefix(comma + 1);
   }
 }
 
+/// One thread and the first instruction set; then many threads; then the other sets.
+std::vector<Setting> settings_of(const Options& options) {
+  const auto known = compress::instruction_sets();
+  for (const std::string& name : options.instruction_sets) {
+    if (std::find(known.begin(), known.end(), name) == known.end())
+      throw ConfigError("--isa " + name + ": the kernels have " + join(known, ", ") + " on this machine" +
+                        did_you_mean(name, known));
+  }
+  const std::string first = options.instruction_sets.empty() ? "" : options.instruction_sets.front();
+  std::vector<Setting> settings{{1, first}};
+  if (options.threads > 1) settings.push_back({options.threads, first});
+  for (std::size_t i = 1; i < options.instruction_sets.size(); ++i)
+    settings.push_back({1, options.instruction_sets[i]});
+  return settings;
+}
+
+void announce(std::size_t entries, const std::string& what) {
+  std::cerr << entries << " entries: " << what << std::endl;
+}
+
+/// Uses no better instructions while it lives.
+struct Limit {
+  explicit Limit(const std::string& name) { compress::limit_instruction_set(name); }
+  ~Limit() { compress::limit_instruction_set(""); }
+  Limit(const Limit&) = delete;
+  Limit& operator=(const Limit&) = delete;
+};
+
 /// Memory is measured before and after the codecs, as other work on the machine comes and goes.
-Table measure(const Codecs& codecs, std::size_t entries, std::size_t threads) {
+BenchTable measure(const Codecs& codecs, std::size_t entries, const std::vector<Setting>& settings,
+                   compress::Threads& team) {
+  BenchTable table{entries, {}, {}};
   const auto memory = [&] {
-    std::cerr << entries << " entries: memory" << std::endl;
-    return measure_memory(entries, threads);
+    announce(entries, "memory");
+    std::vector<MemoryLimits> limits;
+    for (const Setting& setting : settings)
+      limits.push_back(setting.threads == 1 && !limits.empty() ? limits[0]
+                                                               : measure_memory(entries, setting.threads));
+    return limits;
   };
-  Table table{entries, memory(), {}};
+  table.limits = memory();
   const AlignedFloats x = laplacian(entries);
   for (const auto& codec : codecs) {
-    std::cerr << entries << " entries: " << codec->spec() << std::endl;
-    table.rows.push_back({codec->spec(), measure_codec(*codec, x, threads), {}});
+    announce(entries, codec->spec());
+    BenchRow row{codec->spec(), {}};
+    for (const Setting& setting : settings) {
+      const Limit limit(setting.instruction_set);
+      row.runs.push_back({measure_codec(*codec, x, setting.threads > 1 ? &team : nullptr), {}});
+    }
+    table.rows.push_back(std::move(row));
   }
-  table.limits = larger(table.limits, memory());
-  for (Row& row : table.rows) row.floor = codec_floor(row.speed, table.limits);
+  const auto again = memory();
+  for (std::size_t i = 0; i < settings.size(); ++i) table.limits[i] = larger(table.limits[i], again[i]);
+  for (BenchRow& row : table.rows) {
+    for (std::size_t i = 0; i < settings.size(); ++i)
+      row.runs[i].floor = codec_floor(row.runs[i].speed, table.limits[i]);
+  }
   return table;
 }
 
-nlohmann::ordered_json speed_json(double speed, double floor) {
-  return {{"gb_per_s", number_or_null(speed)},
-          {"floor_gb_per_s", number_or_null(floor)},
-          {"percent_of_floor", number_or_null(100 * speed / floor)}};
-}
-
-nlohmann::ordered_json table_json(const Table& table) {
-  auto rows = nlohmann::ordered_json::array();
-  for (const auto& [codec, speed, floor] : table.rows)
-    rows.push_back({{"codec", codec},
-                    {"bits_per_entry", 8 * speed.bytes_per_entry},
-                    {"encode", speed_json(speed.encode, floor.encode)},
-                    {"encode_feedback", speed_json(speed.feedback, floor.feedback)},
-                    {"decode", speed_json(speed.decode, floor.decode)},
-                    {"decode_add", speed_json(speed.decode_add, floor.decode_add)}});
-  return {{"entries", table.entries},
-          {"memory_gb_per_s",
-           {{"read", table.limits.read},
-            {"write", table.limits.write},
-            {"read_modify_write", table.limits.modify},
-            {"feedback", table.limits.feedback}}},
-          {"codecs", rows}};
-}
-
-std::string with_percent(double speed, double floor) {
-  if (std::isnan(speed)) return "-";
-  return figure_text(std::round(speed * 100) / 100) + " (" + figure_text(std::round(100 * speed / floor)) +
-         "%)";
-}
-
-void print_text(const Table& table) {
-  std::size_t width = 24;
-  for (const Row& row : table.rows) width = std::max(width, row.codec.size());
-  const auto line = [&](const std::string& first, const std::array<std::string, 5>& columns) {
-    std::cout << std::left << std::setw(static_cast<int>(width) + 2) << first << std::right << std::setw(7)
-              << columns[0];
-    for (std::size_t i = 1; i < columns.size(); ++i) std::cout << std::setw(16) << columns[i];
-    std::cout << '\n';
+ContestTable contests(std::size_t entries, const Codecs& codecs, const std::string& instruction_set) {
+  const Limit limit(instruction_set);
+  const Wanted wanted = [&](std::string_view name) {
+    return std::any_of(codecs.begin(), codecs.end(),
+                       [&](const auto& codec) { return codec->name() == name; });
   };
-  const auto rounded = [](double speed) { return figure_text(std::round(speed * 10) / 10); };
-  const MemoryLimits& limits = table.limits;
-  std::cout << '\n' << table.entries << " entries\n";
-  line("", {"BITS", "ENCODE", "WITH FEEDBACK", "DECODE", "DECODE-ADD"});
-  line("this machine's memory",
-       {"", rounded(limits.read), rounded(limits.feedback), rounded(limits.write), rounded(limits.modify)});
-  for (const auto& [codec, speed, floor] : table.rows)
-    line(codec, {figure_text(8 * speed.bytes_per_entry), with_percent(speed.encode, floor.encode),
-                 with_percent(speed.feedback, floor.feedback), with_percent(speed.decode, floor.decode),
-                 with_percent(speed.decode_add, floor.decode_add)});
-}
-
-void print_notes(std::size_t threads) {
-  std::cout
-      << "\nGB/s of fp32 input, medians, " << threads << (threads == 1 ? " thread" : " threads")
-      << ", Laplacian entries. Memory: x read; g read, e read and written; y written; y read and written."
-         "\nIn brackets: per cent of what a codec would reach that touched each byte it must once.\n";
+  const Announce say = [&](const std::string& what) { announce(entries, what); };
+  return {entries, hold_contests(entries, wanted, say), try_awkward_inputs(entries, wanted, say)};
 }
 
 void bench(const Options& options) {
   const Codecs codecs = codecs_of(options.codecs);
-  const std::vector<std::size_t> sizes = sizes_of(options);
-  auto tables = nlohmann::ordered_json::array();
-  for (const std::size_t entries : sizes) {
-    try {
-      const Table table = measure(codecs, entries, options.threads);
-      options.json ? tables.push_back(table_json(table)) : print_text(table);
-    } catch (const std::bad_alloc&) {
-      throw ConfigError("--size: no memory for " + std::to_string(entries) + " entries");
+  const std::vector<Setting> settings = settings_of(options);
+  const auto sizes = sizes_of("--size", options.sizes, options.threads);
+  const auto reference_sizes = options.reference_sizes == kNone
+                                   ? std::vector<std::size_t>()
+                                   : sizes_of("--reference-size", options.reference_sizes, 1);
+  compress::Threads team(options.threads);
+  auto tables = nlohmann::ordered_json::array(), references = nlohmann::ordered_json::array();
+  std::size_t entries = 0;
+  try {
+    for (const std::size_t size : sizes) {
+      const BenchTable table = measure(codecs, entries = size, settings, team);
+      options.json ? tables.push_back(to_json(table, settings)) : print_text(table, settings);
+      std::cout.flush();
     }
-    std::cout.flush();
+    for (const std::size_t size : reference_sizes) {
+      const ContestTable table = contests(entries = size, codecs, settings[0].instruction_set);
+      options.json ? references.push_back(to_json(table)) : print_text(table);
+      std::cout.flush();
+    }
+  } catch (const std::bad_alloc&) {
+    throw ConfigError("--size: no memory for " + std::to_string(entries) + " entries");
   }
-  if (!options.json) return print_notes(options.threads);
-  const nlohmann::ordered_json out{{"threads", options.threads}, {"data", "laplacian"}, {"sizes", tables}};
+  if (!options.json) return print_bench_notes(settings.size() > 1);
+  const nlohmann::ordered_json out{{"threads", options.threads},
+                                   {"instruction_sets", compress::instruction_sets()},
+                                   {"data", "laplacian"},
+                                   {"sizes", tables},
+                                   {"references", references}};
   std::cout << out.dump(2) << '\n';
 }
 
@@ -147,9 +148,10 @@ void bench(const Options& options) {
 void add_codec_bench(CLI::App& codec, int& status) {
   CLI::App* command = codec.add_subcommand(
       "bench",
-      "Speed of codecs beside what this machine's memory allows.\n\n"
-      "Feedback is measured of contractive codecs alone; decode is into zeros and fills them in; "
-      "decode-add adds to a vector.");
+      "Speed of codecs beside what this machine's memory allows, and against plain loops.\n\n"
+      "Feedback is measured of codecs that may run under it; decode is into zeros and fills them in; "
+      "decode-add adds to a vector. The plain references (scalar loops, nth_element, 8-bit radix select) run "
+      "in turn with the codecs, on the same vectors.");
   const auto options = std::make_shared<Options>();
   command->add_option("--codec", options->codecs, "Codec to measure; repeatable; default: every codec")
       ->allow_extra_args(false);
@@ -158,10 +160,20 @@ void add_codec_bench(CLI::App& codec, int& status) {
                    "Entries of the vector, several with commas (k, M, G; Ki, Mi, Gi)")
       ->capture_default_str();
   command
+      ->add_option("--reference-size", options->reference_sizes,
+                   "Entries of the vectors on which codecs meet plain references and awkward inputs, or none")
+      ->capture_default_str();
+  command
       ->add_option("--threads", options->threads,
-                   "Threads that work at once, each on its share of the vector as a message of its own")
+                   "Also measure this many threads that share the work on one vector")
       ->check(CLI::Range(1, 1024))
       ->capture_default_str();
+  command
+      ->add_option(
+          "--isa", options->instruction_sets,
+          "Instruction set, such as avx2; repeatable, the first is compared with the others; default: "
+          "the best that this machine has")
+      ->allow_extra_args(false);
   command->add_flag("--json", options->json, "Print one JSON object");
   command->callback([options, &status] {
     bench(*options);

@@ -6,6 +6,7 @@
 
 #include "commands.h"
 #include "gossamer/node/job.h"
+#include "methods.h"
 #include "text.h"
 
 namespace gossamer::node {
@@ -47,13 +48,23 @@ void print_topology_help() {
 }
 
 std::vector<std::string> topics(CLI::App& app) {
-  std::vector<std::string> names{"job"};
+  std::vector<std::string> names{"job", "method"};
   for (const CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; }))
     names.push_back(command->get_name());
   return names;
 }
 
-void print_help(CLI::App& app, const std::string& topic) {
+void print_method_help(const std::string& name) {
+  if (!name.empty()) {
+    std::cout << method_text(find_method(name));
+    return;
+  }
+  std::cout << "Exchange methods (exchange.method); what each is sound with: gossamer help method NAME\n\n";
+  for (const Method& m : methods())
+    std::cout << std::left << std::setw(20) << m.row.name << m.row.help << '\n';
+}
+
+void print_help(CLI::App& app, const std::string& topic, const std::string& name) {
   if (topic.empty()) {
     // App::help would print the help of this very command, which is the one that was parsed.
     std::cout << app.get_formatter()->make_help(&app, app.get_name(), CLI::AppFormatMode::Normal)
@@ -62,6 +73,8 @@ void print_help(CLI::App& app, const std::string& topic) {
     print_job_help();
   } else if (topic == "topology") {
     print_topology_help();
+  } else if (topic == "method") {
+    print_method_help(name);
   } else {
     const auto names = topics(app);
     if (std::find(names.begin(), names.end(), topic) != names.end()) {
@@ -77,10 +90,11 @@ void print_help(CLI::App& app, const std::string& topic) {
 
 void add_help_command(CLI::App& app, int& status) {
   CLI::App* help = app.add_subcommand("help", "Explains the keys of the files, or a command");
-  const auto topic = std::make_shared<std::string>();
-  help->add_option("TOPIC", *topic, "job, topology, or a command");
-  help->callback([topic, &app, &status] {
-    print_help(app, *topic);
+  const auto topic = std::make_shared<std::string>(), name = std::make_shared<std::string>();
+  help->add_option("TOPIC", *topic, "job, topology, method, or a command");
+  help->add_option("NAME", *name, "of the method");
+  help->callback([topic, name, &app, &status] {
+    print_help(app, *topic, *name);
     status = kExitOk;
   });
 }

@@ -60,7 +60,6 @@ class Exchange {
   virtual bool waits_for(PeerId) const { return true; }
 };
 
-/// none, allreduce, dpsgd, choco.
 std::span<const optim::NamedHelp> method_table();
 std::unique_ptr<Exchange> make_exchange(ExchangeHost& host);
 
@@ -79,5 +78,11 @@ std::unique_ptr<Exchange> make_none(ExchangeHost& host);
 std::unique_ptr<Exchange> make_allreduce(ExchangeHost& host);
 std::unique_ptr<Exchange> make_dpsgd(ExchangeHost& host);
 std::unique_ptr<Exchange> make_choco(ExchangeHost& host);
+std::unique_ptr<Exchange> make_broadcast(ExchangeHost& host);
+std::unique_ptr<Exchange> make_topk_allgather(ExchangeHost& host);
+std::unique_ptr<Exchange> make_deep_squeeze(ExchangeHost& host);
+std::unique_ptr<Exchange> make_exact_diffusion(ExchangeHost& host);
+std::unique_ptr<Exchange> make_gradient_tracking(ExchangeHost& host);
+std::unique_ptr<Exchange> make_relay_sum(ExchangeHost& host);
 
 }  // namespace gossamer::node

@@ -17,102 +17,14 @@
 // codec that is not goes without (QSGD), so does terngrad, whose clipping is its one bias (Wen et al. 2017),
 // and sign_vote, where the owner's signs of the sum of signs are the majority vote (Bernstein et al. 2018).
 // With one shared sum nothing is left of who rounded what, hence the identical bits.
-#include <algorithm>
-#include <map>
-
-#include "exchange.h"
+#include "full_reduce.h"
 
 namespace gossamer::node {
 namespace {
 
-/// Shared by both forms: messages wait until the parcel's gradient is there, then the step is taken by all
-/// alike.
-class Allreduce : public Exchange {
+class RingAllreduce final : public FullReduce {
  public:
-  explicit Allreduce(ExchangeHost& host)
-      : host_(host),
-        peers_(static_cast<PeerId>(host.plan().schedule.peers())),
-        self_(host.plan().self),
-        ready_(host.plan().parcels.size(), false) {}
-
-  void begin_round(Round round) final {
-    round_ = round;
-    std::fill(ready_.begin(), ready_.end(), false);
-  }
-
-  void on_parcel_ready(Round round, ParcelId parcel) final {
-    ready_[parcel] = true;
-    if (peers_ == 1) return finish(round, parcel);
-    start(round, parcel);
-    advance(parcel);
-  }
-
-  void on_message(PeerId from, Message message) final {
-    const ParcelId parcel = message.parcel;
-    const Key key{message.round, parcel, message.tag, from};
-    waiting_.emplace(key, std::move(message));
-    advance(parcel);
-  }
-
- protected:
-  virtual void start(Round round, ParcelId parcel) = 0;
-  /// Uses what has come, as far as it goes.
-  virtual void progress(Round round, ParcelId parcel) = 0;
-
-  void advance(ParcelId parcel) {
-    if (ready_[parcel]) progress(round_, parcel);
-  }
-
-  std::optional<Message> take(Round round, ParcelId parcel, std::uint32_t tag, PeerId from) {
-    const auto at = waiting_.find(Key{round, parcel, tag, from});
-    if (at == waiting_.end()) return std::nullopt;
-    Message m = std::move(at->second);
-    waiting_.erase(at);
-    host_.consumed(from, m);
-    return m;
-  }
-  bool has(Round round, ParcelId parcel, std::uint32_t tag, PeerId from) const {
-    return waiting_.contains(Key{round, parcel, tag, from});
-  }
-
-  void finish(Round round, ParcelId parcel) {
-    const Range r = host_.plan().parcels[parcel].range;
-    ready_[parcel] = false;
-    host_.submit(op::Update{r, round});
-    host_.submit(op::Combine{r, kParameters, 1, {{-1.0f, kGradient}}});
-    host_.saw_staleness(0);
-    host_.mixed(parcel);
-  }
-
-  float share(PeerId peer) const { return static_cast<float>(host_.plan().sample_share[peer]); }
-  Range slice(ParcelId parcel, PeerId owner) const {
-    return slice_of(host_.plan().parcels[parcel].range, owner, peers_);
-  }
-  /// slot's slice ← decoded payload
-  void overwrite(Range r, Slot slot, const Payload& payload) {
-    host_.submit(op::Combine{r, slot, 0, {}});
-    host_.submit(op::DecodeAdd{r, slot, 1.0f, payload});
-  }
-
-  ExchangeHost& host_;
-  const PeerId peers_, self_;
-
- private:
-  struct Key {
-    Round round;
-    ParcelId parcel;
-    std::uint32_t tag;
-    PeerId from;
-    auto operator<=>(const Key&) const = default;
-  };
-  Round round_ = 0;
-  std::vector<bool> ready_;
-  std::map<Key, Message> waiting_;
-};
-
-class RingAllreduce final : public Allreduce {
- public:
-  explicit RingAllreduce(ExchangeHost& host) : Allreduce(host), step_(host.plan().parcels.size(), 0) {}
+  explicit RingAllreduce(ExchangeHost& host) : FullReduce(host), step_(host.plan().parcels.size(), 0) {}
 
   std::vector<Op> on_ready(Round, ParcelId parcel) override {
     return {op::Combine{host_.plan().parcels[parcel].range, kGradient, share(self_), {}}};
@@ -164,9 +76,9 @@ class RingAllreduce final : public Allreduce {
   std::vector<std::uint32_t> step_;  ///< per parcel: messages used in this round
 };
 
-class CodedAllreduce final : public Allreduce {
+class CodedAllreduce final : public FullReduce {
  public:
-  explicit CodedAllreduce(ExchangeHost& host) : Allreduce(host), state_(host.plan().parcels.size()) {}
+  explicit CodedAllreduce(ExchangeHost& host) : FullReduce(host), state_(host.plan().parcels.size()) {}
 
   std::size_t slots() const override { return 1; }  // the sum of the slices that this peer owns
 

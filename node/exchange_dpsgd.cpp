@@ -23,7 +23,7 @@ class Dpsgd final : public Gossip {
 
   void begin_round(Round round) override {
     Gossip::begin_round(round);
-    if (!overlap()) return;
+    if (!overlap() || !sends(round)) return;
     const auto parcels = static_cast<ParcelId>(host_.plan().parcels.size());
     for (ParcelId p = 0; p < parcels; ++p) host_.submit(encode(round, p));
   }
@@ -33,7 +33,7 @@ class Dpsgd final : public Gossip {
     std::vector<Op> ops{op::Update{r, round}};
     if (!overlap()) {
       ops.push_back(op::Combine{r, kParameters, 1, {{-1.0f, kGradient}}});
-      ops.push_back(encode(round, parcel));
+      if (sends(round)) ops.push_back(encode(round, parcel));
     }
     return ops;
   }
@@ -46,6 +46,7 @@ class Dpsgd final : public Gossip {
 
  private:
   bool overlap() const { return host_.plan().exchange.overlap; }
+  bool sends(Round round) const { return !weights(round).out(host_.plan().self).empty(); }
   Op encode(Round round, ParcelId parcel) const {
     op::Encode e{.range = range(parcel),
                  .src = kParameters,

@@ -4,20 +4,19 @@
 
 namespace gossamer::node {
 
-Gossip::Gossip(ExchangeHost& host) : host_(host) {
+Gossip::Gossip(ExchangeHost& host, std::uint32_t vectors) : host_(host), vectors_(vectors) {
   const Plan& plan = host.plan();
   stepped_.assign(plan.parcels.size(), false);
   inboxes_.resize(plan.schedule.peers());
-  for (const PeerId j : plan.schedule.links(plan.self)) inboxes_[j].resize(plan.parcels.size());
+  for (const PeerId j : plan.schedule.links(plan.self)) inboxes_[j].resize(plan.parcels.size() * vectors);
 }
 
 void Gossip::on_message(PeerId from, Message message) {
   const ParcelId parcel = message.parcel;
-  Inbox& box = inboxes_[from][parcel];
-  if (box.seen && message.round <= *box.seen) {  // rounds of a link ascend; anything else is not of this run
-    host_.consumed(from, message);
-    return;
-  }
+  if (message.tag >= vectors_) return host_.consumed(from, message);  // not of this run
+  Inbox& box = inbox(from, parcel, message.tag);
+  // Rounds of a link ascend; anything else is not of this run.
+  if (box.seen && message.round <= *box.seen) return host_.consumed(from, message);
   box.seen = message.round;
   box.waiting.push_back(std::move(message));
   try_mix(parcel);
@@ -38,10 +37,17 @@ bool Gossip::heard_enough(PeerId from, ParcelId parcel) const {
   for (Round back = 0; back < schedule.period() && back <= latest; ++back) {
     const auto row = schedule.at(latest - back).in(host_.plan().self);
     if (std::none_of(row.begin(), row.end(), [&](const auto& e) { return e.peer == from; })) continue;
-    const auto& seen = inboxes_[from][parcel].seen;
-    return seen && *seen >= latest - back;
+    const auto newest = seen(from, parcel);
+    return newest && *newest >= latest - back;
   }
   return true;
+}
+
+std::optional<Round> Gossip::seen(PeerId from, ParcelId parcel) const {
+  std::optional<Round> all = inboxes_[from][parcel * vectors_].seen;
+  for (std::uint32_t v = 1; v < vectors_; ++v)
+    all = std::min(all, inboxes_[from][parcel * vectors_ + v].seen);  // none is less than any round
+  return all;
 }
 
 bool Gossip::waits_for(PeerId from) const {
@@ -59,8 +65,8 @@ void Gossip::try_mix(ParcelId parcel) {
     return;
   Round oldest = 0;
   for (const auto& e : row) {
-    const auto& seen = inboxes_[e.peer][parcel].seen;
-    oldest = std::max(oldest, !seen ? round_ : *seen < round_ ? round_ - *seen : 0);
+    const auto newest = seen(e.peer, parcel);
+    oldest = std::max(oldest, !newest ? round_ : *newest < round_ ? round_ - *newest : 0);
   }
   host_.saw_staleness(oldest);
   stepped_[parcel] = false;

@@ -11,14 +11,15 @@ namespace gossamer::node {
 
 class Gossip : public Exchange {
  public:
-  explicit Gossip(ExchangeHost& host);
+  /// vectors: that a neighbour sends of each parcel in a round, told apart by their tags 0 … vectors − 1.
+  explicit Gossip(ExchangeHost& host, std::uint32_t vectors = 1);
   void begin_round(Round round) override { round_ = round; }
   void on_parcel_ready(Round round, ParcelId parcel) final;
   void on_message(PeerId from, Message message) final;
   bool waits_for(PeerId from) const final;
 
  protected:
-  /// A neighbour's messages on one parcel.
+  /// A neighbour's messages on one vector of one parcel.
   struct Inbox {
     std::deque<Message> waiting;  ///< rounds ascending
     std::optional<Round> seen;    ///< newest round that came
@@ -28,7 +29,9 @@ class Gossip : public Exchange {
   /// Submits the ops that mix the parcel; everything that the round needs has come.
   virtual void mix(Round round, ParcelId parcel) = 0;
 
-  Inbox& inbox(PeerId from, ParcelId parcel) { return inboxes_[from][parcel]; }
+  Inbox& inbox(PeerId from, ParcelId parcel, std::uint32_t vector = 0) {
+    return inboxes_[from][parcel * vectors_ + vector];
+  }
   const topology::MixingMatrix& weights(Round round) const { return host_.plan().schedule.at(round); }
   Range range(ParcelId parcel) const { return host_.plan().parcels[parcel].range; }
   bool synchronous() const { return host_.plan().exchange.staleness == 0; }
@@ -39,9 +42,12 @@ class Gossip : public Exchange {
  private:
   void try_mix(ParcelId parcel);
   bool heard_enough(PeerId from, ParcelId parcel) const;
+  /// Newest round of which every vector has come.
+  std::optional<Round> seen(PeerId from, ParcelId parcel) const;
+  std::uint32_t vectors_;
   Round round_ = 0;
   std::vector<bool> stepped_;                ///< per parcel: own step of round_ is done, not mixed yet
-  std::vector<std::vector<Inbox>> inboxes_;  ///< [peer][parcel]
+  std::vector<std::vector<Inbox>> inboxes_;  ///< [peer][parcel · vectors + vector]
 };
 
 }  // namespace gossamer::node

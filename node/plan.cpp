@@ -1,33 +1,13 @@
 #include <fmt/format.h>
 
-#include <array>
 #include <cmath>
 
-#include "exchange.h"
+#include "methods.h"
 
 namespace gossamer::node {
 namespace {
 
-using Factory = std::unique_ptr<Exchange> (*)(ExchangeHost&);
-struct Method {
-  optim::NamedHelp row;
-  Factory make;
-};
-constexpr std::array kMethods{
-    Method{{"none", "no messages: every peer trains alone (the control in every comparison)"}, make_none},
-    Method{{"allreduce",
-            "average gradients over all peers before the step; graph full (any codec) or ring (dense)"},
-           make_allreduce},
-    Method{{"dpsgd",
-            "step, then average dense parameters with neighbours (D-PSGD); any graph with doubly stochastic "
-            "weights"},
-           make_dpsgd},
-    Method{
-        {"choco",
-         "compressed gossip of parameter differences (CHOCO-SGD); static symmetric graph, contractive codec"},
-        make_choco},
-};
-constexpr std::array kRows{kMethods[0].row, kMethods[1].row, kMethods[2].row, kMethods[3].row};
+constexpr double kSqueezeGamma = 0.1;  ///< DeepSqueeze's default, whatever the codec
 
 [[noreturn]] void refuse(const Job& job, const std::string& what) {
   throw ConfigError(fmt::format("{}: {}", job.path, what));
@@ -59,99 +39,27 @@ topology::Schedule by_samples(const topology::Schedule& schedule, const std::vec
   return topology::Schedule(std::move(cycle));
 }
 
-bool every(const topology::Schedule& s, bool (topology::MixingMatrix::*property)() const) {
+bool symmetric(const topology::Schedule& s) {
   for (std::size_t t = 0; t < s.period(); ++t)
-    if (!(s.at(t).*property)()) return false;
+    if (!s.at(t).symmetric()) return false;
   return true;
 }
 
-bool sends(const topology::MixingMatrix& w, PeerId from, PeerId to) {
-  const auto out = w.out(from);
-  return std::find(out.begin(), out.end(), to) != out.end();
-}
-
-bool complete(const topology::Schedule& s) {
-  for (PeerId i = 0; i < s.peers(); ++i)
-    if (s.at(0).out(i).size() + 1 != s.peers()) return false;
-  return !s.time_varying();
-}
-
-bool has_ring(const topology::Schedule& s) {
-  const auto peers = static_cast<PeerId>(s.peers());
-  for (PeerId i = 0; peers > 1 && i < peers; ++i)
-    if (!sends(s.at(0), i, (i + 1) % peers)) return false;
-  return !s.time_varying();
-}
-
-void check_allreduce(const Job& job, const Plan& plan) {
-  if (job.exchange.staleness != std::optional<std::uint64_t>(0))
-    refuse(job,
-           "method 'allreduce' needs exchange.staleness = 0: a sum over all peers is complete only when "
-           "every peer "
-           "has sent, so there is nothing to be late with; use staleness = 0, or method 'dpsgd' or 'choco'");
-  if (plan.codec.exact && !has_ring(plan.schedule))
-    refuse(job,
-           fmt::format(
-               "method 'allreduce' sends along the ring of peers in file order, and graph '{}' lacks one of "
-               "its edges; use graph.kind 'ring' or 'full', or method 'dpsgd'",
-               job.graph.kind));
-  if (!plan.codec.exact && !complete(plan.schedule))
-    refuse(job,
-           fmt::format(
-               "method 'allreduce' with codec '{}' needs an edge between every two peers (slices go straight "
-               "to their owners), and graph '{}' has not; use graph.kind 'full', codec 'dense' on a ring, "
-               "or method 'choco'",
-               job.exchange.codec, job.graph.kind));
-}
-
-void check_dpsgd(const Job& job, const Plan& plan) {
-  if (!plan.codec.exact)
-    refuse(job,
-           fmt::format(
-               "method 'dpsgd' exchanges whole parameters, and those do not converge under a lossy codec "
-               "('{}'); use codec 'dense', or method 'choco' for compressed gossip",
-               job.exchange.codec));
-  if (!every(plan.schedule, &topology::MixingMatrix::doubly_stochastic) &&
-      job.exchange.aggregate != "samples")
-    refuse(job,
-           fmt::format(
-               "method 'dpsgd' needs weights whose columns sum to 1 too, or the mean of the peers drifts to "
-               "those with heavy columns; graph '{}' with weights '{}' has not; use graph.weights = "
-               "'metropolis'",
-               job.graph.kind, job.graph.weights));
-}
-
-void check_choco(const Job& job, const Plan& plan, const topology::Schedule& mixing) {
-  if (mixing.time_varying())
-    refuse(job,
-           fmt::format(
-               "method 'choco' keeps an estimate of every neighbour from all its messages, which a "
-               "time-varying graph ('{}') breaks: a peer that is a neighbour only in some rounds misses the "
-               "others' deltas; use method 'dpsgd', or a static graph such as 'exponential' with "
-               "graph.directed = false",
-               job.graph.kind));
-  if (!mixing.at(0).symmetric())
-    refuse(job,
-           fmt::format(
-               "method 'choco' needs a symmetric mixing matrix (W_ij = W_ji), and graph '{}' with weights "
-               "'{}' has not; use graph.directed = false with weights 'metropolis', or method 'dpsgd'",
-               job.graph.kind, job.graph.weights));
-  if (!plan.codec.contractive)
-    refuse(job,
-           fmt::format(
-               "method 'choco' needs a contractive codec (its error below the size of what it encodes), and "
-               "'{}' is not; use 'qsgd:bits=4,norm=max', 'onebit_scaled' or 'topk'",
-               job.exchange.codec));
+/// The schedule's rounds, each after steps − 1 rounds in which nobody sends.
+topology::Schedule with_local_steps(const topology::Schedule& schedule, std::size_t steps) {
+  std::vector<topology::MixingMatrix> cycle;
+  for (std::size_t t = 0; t < schedule.period(); ++t) {
+    cycle.insert(cycle.end(), steps - 1,
+                 topology::MixingMatrix(std::vector<std::vector<topology::Edge>>(schedule.peers())));
+    cycle.push_back(schedule.at(t));
+  }
+  return topology::Schedule(std::move(cycle));
 }
 
 }  // namespace
 
-std::span<const optim::NamedHelp> method_table() { return kRows; }
-
 std::unique_ptr<Exchange> make_exchange(ExchangeHost& host) {
-  for (const auto& m : kMethods)
-    if (host.plan().exchange.method == m.row.name) return m.make(host);
-  throw ConfigError(fmt::format("unknown exchange.method '{}'", host.plan().exchange.method));
+  return find_method(host.plan().exchange.method).make(host);
 }
 
 double default_gamma(const std::string& codec) {
@@ -166,7 +74,8 @@ Plan make_plan(const Job& job, PeerId self) {
   const auto mixing = topology::make_schedule(job.graph);
   const bool samples = job.exchange.aggregate == "samples";
   Plan plan{job.exchange,
-            job.exchange.gamma.value_or(default_gamma(job.exchange.codec)),
+            job.exchange.gamma.value_or(
+                job.exchange.method == "deep_squeeze" ? kSqueezeGamma : default_gamma(job.exchange.codec)),
             compress::make_codec(job.exchange.codec)->traits(),
             samples ? by_samples(mixing, job.peers) : mixing,
             {},
@@ -179,15 +88,14 @@ Plan make_plan(const Job& job, PeerId self) {
   if (job.exchange.overlap && method != "dpsgd")
     refuse(job, fmt::format("exchange.overlap = true is a form of method 'dpsgd' only; found method '{}'",
                             method));
-  if (samples && !every(mixing, &topology::MixingMatrix::symmetric))
+  if (samples && !symmetric(mixing))
     refuse(job,
            fmt::format(
                "exchange.aggregate = 'samples' needs a symmetric mixing matrix to keep the mean weighted by "
                "samples, and graph '{}' has not; use aggregate = 'weighted', or an undirected graph",
                job.graph.kind));
-  if (method == "allreduce") check_allreduce(job, plan);
-  if (method == "dpsgd") check_dpsgd(job, plan);
-  if (method == "choco") check_choco(job, plan, mixing);
+  check_method(find_method(method), job, plan, mixing);
+  if (method == "local_sgd") plan.schedule = with_local_steps(plan.schedule, job.exchange.local_steps);
   return plan;
 }
 

@@ -1,6 +1,7 @@
 #include "timing.h"
 
 #include <algorithm>
+#include <array>
 #include <barrier>
 #include <cassert>
 #include <chrono>
@@ -67,6 +68,30 @@ class Crew {
 double median_seconds(std::size_t threads, const std::function<void(std::size_t)>& work, Effort effort) {
   assert(threads > 0 && effort.runs > 0);
   return Crew(threads, work, effort).lead();
+}
+
+std::pair<double, double> median_seconds_of_both(const std::function<void()>& a,
+                                                 const std::function<void()>& b, Effort effort) {
+  struct Side {
+    const std::function<void()>& work;
+    std::size_t repeats = 1;
+    std::vector<double> seconds{};
+    double run() const {
+      const auto start = Clock::now();
+      for (std::size_t i = 0; i < repeats; ++i) work();
+      return std::chrono::duration<double>(Clock::now() - start).count() / static_cast<double>(repeats);
+    }
+  };
+  std::array<Side, 2> sides{Side{a}, Side{b}};
+  for (Side& side : sides) {
+    side.run();  // touches all memory for the first time
+    side.repeats =
+        static_cast<std::size_t>(std::clamp(effort.least_seconds / std::max(side.run(), 1e-9), 1.0, 1e6));
+  }
+  for (std::size_t run = 0; run < effort.runs; ++run) {
+    for (Side& side : sides) side.seconds.push_back(side.run());
+  }
+  return {median(sides[0].seconds), median(sides[1].seconds)};
 }
 
 double median(std::span<const double> values) {

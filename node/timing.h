@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <functional>
 #include <span>
+#include <utility>
 
 namespace gossamer::node {
 
@@ -14,6 +15,11 @@ struct Effort {
 /// Median seconds of one call of work. It is called by all threads at once, each with its own number in
 /// [0, threads), and a run ends with the slowest. What a call throws is thrown here.
 double median_seconds(std::size_t threads, const std::function<void(std::size_t)>& work, Effort effort = {});
+
+/// Median seconds of one call of each, run in turn on this thread: what else happens on the machine meets
+/// both.
+std::pair<double, double> median_seconds_of_both(const std::function<void()>& a,
+                                                 const std::function<void()>& b, Effort effort = {});
 
 /// Of the two middle ones the lower; not empty.
 double median(std::span<const double> values);

@@ -10,10 +10,12 @@ namespace gossamer::optim {
 namespace {
 
 using Factory = std::unique_ptr<Optimizer> (*)(const OptimizerSpec&, std::size_t);
-constexpr std::array<Row<Factory>, 4> kOptimizers{{
+constexpr std::array<Row<Factory>, 5> kOptimizers{{
     {{"sgd", "u = rate·g"}, make_sgd},
     {{"momentum", "heavy ball: v = m·v + g, u = rate·v"}, make_momentum},
     {{"nesterov", "v = m·v + g, u = rate·(g + m·v)"}, make_nesterov},
+    {{"quasi_global", "momentum of the direction really taken, mixing included, for unlike data"},
+     make_quasi_global},
     {{"adam", "adaptive moments with decoupled weight decay (AdamW)"}, make_adam},
 }};
 constexpr auto kHelp = help_of(kOptimizers);

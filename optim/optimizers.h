@@ -14,6 +14,7 @@ namespace gossamer::optim {
 std::unique_ptr<Optimizer> make_sgd(const OptimizerSpec& spec, std::size_t buffer_size);
 std::unique_ptr<Optimizer> make_momentum(const OptimizerSpec& spec, std::size_t buffer_size);
 std::unique_ptr<Optimizer> make_nesterov(const OptimizerSpec& spec, std::size_t buffer_size);
+std::unique_ptr<Optimizer> make_quasi_global(const OptimizerSpec& spec, std::size_t buffer_size);
 std::unique_ptr<Optimizer> make_adam(const OptimizerSpec& spec, std::size_t buffer_size);
 
 /// u[i] ← f(i) for all i. u may be an array that f reads at i only: results go through a block of their own,

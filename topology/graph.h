@@ -45,6 +45,7 @@ std::vector<Graph> erdos_renyi(const GraphSpec& spec);
 std::vector<Graph> watts_strogatz(const GraphSpec& spec);
 std::vector<Graph> matching(const GraphSpec& spec);
 std::vector<Graph> equi_dyn(const GraphSpec& spec);
+std::vector<Graph> epidemic(const GraphSpec& spec);
 std::vector<Graph> listed_edges(const GraphSpec& spec);
 
 /// Puts weights (metropolis, uniform or explicit) on a graph. Throws GraphError for an unknown name, and

@@ -12,7 +12,7 @@ namespace {
 struct Kind {
   GraphKind listed;
   std::vector<Graph> (*make)(const GraphSpec&);
-  enum class Weights { by_rule, by_rule_or_explicit, of_its_own } weights = Weights::by_rule;
+  enum class Weights { by_rule, by_rule_or_explicit, by_in_degree, of_its_own } weights = Weights::by_rule;
 };
 
 constexpr std::array kKinds{
@@ -48,6 +48,9 @@ constexpr std::array kKinds{
     Kind{{"equi_dyn", "each round from the peer at one random distance (period, seed)", true},
          equi_dyn,
          Kind::Weights::of_its_own},
+    Kind{{"epidemic", "each round to degree random others; rows sum to 1 only (degree, period, seed)", true},
+         epidemic,
+         Kind::Weights::by_in_degree},
     Kind{{"hierarchical", "groups average inside, then their first peers mix in a ring (groups)", true},
          hierarchical,
          Kind::Weights::of_its_own},
@@ -106,8 +109,11 @@ Schedule make_schedule(const GraphSpec& spec) {
     throw GraphError("weights 'explicit' are for the kinds edges and file, not for '" + spec.kind +
                      "'; use \"metropolis\" or \"uniform\"");
   std::vector<MixingMatrix> cycle;
-  const bool own = kind.weights == Kind::Weights::of_its_own;
-  for (const Graph& graph : kind.make(spec)) cycle.push_back(weigh(graph, own ? "explicit" : spec.weights));
+  const std::string_view rule = kind.weights == Kind::Weights::of_its_own ? "explicit"
+                                : kind.weights == Kind::Weights::by_in_degree
+                                    ? "uniform"
+                                    : std::string_view(spec.weights);
+  for (const Graph& graph : kind.make(spec)) cycle.push_back(weigh(graph, rule));
   Schedule schedule(std::move(cycle));
   check_connected(schedule);
   return schedule;

@@ -122,4 +122,27 @@ std::vector<Graph> equi_dyn(const GraphSpec& spec) {
   return cycle;
 }
 
+/// Epidemic learning (de Vos et al. 2023, "Epidemic learning: boosting decentralized learning with randomized
+/// communication", EL-Local): each round every peer sends to `degree` others drawn at random; each averages
+/// what came with its own. Rows sum to 1, columns in expectation only.
+std::vector<Graph> epidemic(const GraphSpec& spec) {
+  if (spec.peers > 1 && (spec.degree == 0 || spec.degree >= spec.peers))
+    throw GraphError("epidemic: each of " + std::to_string(spec.peers) + " peers sends to " +
+                     std::to_string(spec.degree) + " others; expected a degree from 1 to " +
+                     std::to_string(spec.peers - 1));
+  SplitMix64 random(spec.seed);
+  std::vector<PeerId> others(spec.peers);
+  std::vector<Graph> cycle(rounds_of(spec), Graph(spec.peers));
+  for (Graph& graph : cycle)
+    for (std::size_t from = 0; from < spec.peers && spec.peers > 1; ++from) {
+      std::iota(others.begin(), others.end(), PeerId{0});
+      std::swap(others[from], others.back());
+      for (std::size_t drawn = 0; drawn < spec.degree; ++drawn) {
+        std::swap(others[drawn], others[drawn + random.below(spec.peers - 1 - drawn)]);
+        graph.arc(peer(from), others[drawn]);
+      }
+    }
+  return cycle;
+}
+
 }  // namespace gossamer::topology

@@ -12,6 +12,9 @@ function(gossamer_flags target)
       $<${cxx}:-fsanitize=${GOSSAMER_SANITIZE}> $<${cxx}:-fno-sanitize-recover=all> $<${cxx}:-fno-omit-frame-pointer>)
     target_link_options(${target} PUBLIC -fsanitize=${GOSSAMER_SANITIZE})
   endif()
+  if(GOSSAMER_FUZZ)  # counts which branches an input reaches
+    target_compile_options(${target} PRIVATE $<${cxx}:-fsanitize=fuzzer-no-link>)
+  endif()
 endfunction()
 
 function(gossamer_library name)
@@ -28,7 +31,7 @@ function(gossamer_library name)
   if(ARG_CUDA AND GOSSAMER_HAS_CUDA)
     target_sources(${target} PRIVATE ${ARG_CUDA})
     set_source_files_properties(${ARG_CUDA} PROPERTIES COMPILE_OPTIONS
-      "-fmad=false;-ftz=false;-prec-div=true;-prec-sqrt=true;-Xcompiler=-Wall,-Wextra;-Werror=all-warnings")
+      "-fmad=false;-ftz=false;-prec-div=true;-prec-sqrt=true;--expt-relaxed-constexpr;-Xcompiler=-Wall,-Wextra;-Werror=all-warnings")
     target_link_libraries(${target} PRIVATE CUDA::cudart_static)
   elseif(ARG_NOCUDA)
     target_sources(${target} PRIVATE ${ARG_NOCUDA})

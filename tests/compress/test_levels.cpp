@@ -176,16 +176,20 @@ TEST_CASE("any number of threads gives the bytes and residuals of one") {
   const Vector g = laplacian(n, 11);
   for (const auto& spec : level_specs()) {
     const auto codec = make_codec(spec);
-    const auto expected = two_rounds(*codec, g, nullptr);
+    const bool feedback = codec->traits().feedback();
+    const auto expected =
+        feedback ? two_rounds(*codec, g, nullptr) : decltype(two_rounds(*codec, g, nullptr)){};
     const Bytes payload = encode(*codec, g, {.seed = 3});
     Vector sum(n, 1.0f);
     decode_add(payload, 0.3f, sum);
     for (const std::size_t count : {2u, 5u}) {
       Threads threads(count);
       INFO(spec << " with " << count);
-      const auto got = two_rounds(*codec, g, &threads);
-      REQUIRE((got.first == expected.first));
-      REQUIRE(same_bits(got.second, expected.second));
+      if (feedback) {
+        const auto got = two_rounds(*codec, g, &threads);
+        REQUIRE((got.first == expected.first));
+        REQUIRE(same_bits(got.second, expected.second));
+      }
       Vector shared(n, 1.0f);
       decode_add(payload, 0.3f, shared, &threads);
       REQUIRE(same_bits(shared, sum));
@@ -197,6 +201,7 @@ TEST_CASE("a refused vector leaves the residual of the level codecs, up to round
   const std::size_t n = 200000;
   for (const auto& spec : level_specs()) {
     const auto codec = make_codec(spec);
+    if (!codec->traits().feedback()) continue;
     Threads threads(2);
     Workspace workspace(&threads);
     FeedbackState state;

@@ -97,12 +97,21 @@ TEST_CASE("a saved momentum state goes on where it stopped") {
   MomentumState state;
   for (std::uint64_t round = 0; round < 5; ++round)
     (void)send(correction, *codec, gaussian(400, round), state);
-  MomentumState restored{.velocity = state.velocity, .unsent = state.unsent};
+  const auto saved = save(state);
+  MomentumState restored = restore_momentum(saved);
   for (std::uint64_t round = 5; round < 10; ++round) {
     const Vector g = gaussian(400, round);
     REQUIRE(send(correction, *codec, g, state) == send(correction, *codec, g, restored));
   }
   REQUIRE(same_bits(state.unsent, restored.unsent));
+  REQUIRE(state.selection.threshold == restored.selection.threshold);
+  for (std::size_t size = 0; size < saved.size(); size += size < 64 ? 1 : 97)
+    REQUIRE_THROWS_AS(restore_momentum(std::span(saved).first(size)), StateError);
+  REQUIRE_THROWS_AS(restore_feedback(saved), StateError);
+  auto strange = saved;
+  std::fill(strange.begin() + 4, strange.begin() + 12, std::byte{0xff});
+  REQUIRE_THROWS_AS(restore_momentum(strange), StateError);
+  REQUIRE(restore_momentum(save(MomentumState{})).unsent.empty());
 }
 
 TEST_CASE("a refused vector leaves the momentum state as it was") {
@@ -150,8 +159,43 @@ TEST_CASE("density warms up by quarters to the final one") {
     REQUIRE_THROWS_AS(warm_up_density(0, density), std::invalid_argument);
 }
 
-TEST_CASE("small layers stay dense") {
-  static_assert(stays_dense(0) && stays_dense(9999) && !stays_dense(10000));
-  REQUIRE(stays_dense(10, 11));
-  REQUIRE_FALSE(stays_dense(11, 11));
+TEST_CASE("small layers stay dense under codecs of several bits and sparse ones") {
+  for (const CodecRow& row : codec_table()) {
+    const auto codec = make_codec(row.name);
+    const bool one_bit = std::string(row.name).starts_with("onebit") || codec->name() == "sign_vote";
+    const bool every_number = codec->name() == "dense" || codec->name() == "fp16" || codec->name() == "bf16";
+    INFO(row.name);
+    REQUIRE(stays_dense(*codec, 9999) == !(one_bit || every_number));
+    REQUIRE_FALSE(stays_dense(*codec, 10000));
+    REQUIRE_FALSE(stays_dense(*codec, 11, 11));
+  }
+}
+
+TEST_CASE("the first rule that fits gives a layer its density") {
+  const std::vector<LayerDensity> rules = {{.layer = "conv1.bias", .density = 1},
+                                           {.layer = "conv*", .at_least = 1000, .density = 0.1},
+                                           {.layer = "*", .at_least = 100000, .density = 0.001}};
+  REQUIRE(density_of_layer(rules, "conv1.bias", 5, 0.01) == 1);
+  REQUIRE(density_of_layer(rules, "conv1.weight", 1000, 0.01) == 0.1);
+  REQUIRE(density_of_layer(rules, "conv1.weight", 999, 0.01) == 0.01);
+  REQUIRE(density_of_layer(rules, "fc", 100000, 0.01) == 0.001);
+  REQUIRE(density_of_layer({}, "fc", 100000, 0.01) == 0.01);
+}
+
+TEST_CASE("a long refused vector leaves the momentum state, up to rounding") {
+  const auto codec = make_codec("topk");
+  const MomentumCorrection correction(0.9f);
+  const std::size_t n = 3 * kSlice + 5;
+  MomentumState state;
+  for (std::uint64_t round = 0; round < 3; ++round) (void)send(correction, *codec, gaussian(n, round), state);
+  const MomentumState before = state;
+  Vector g = gaussian(n, 9);
+  g[2 * kSlice + 77] = std::numeric_limits<float>::infinity();
+  REQUIRE_THROWS_AS(send(correction, *codec, g, state), EncodeError);
+  double worst = 0;
+  for (std::size_t i = 0; i < n; ++i) {
+    worst = std::max(worst, std::fabs(static_cast<double>(state.velocity[i]) - before.velocity[i]));
+    worst = std::max(worst, std::fabs(static_cast<double>(state.unsent[i]) - before.unsent[i]));
+  }
+  REQUIRE(worst < 1e-5);
 }

@@ -1,9 +1,11 @@
 // Every selection method: how many it keeps, that none of them is smaller than one left out, ties, memory.
 #include "gossamer/compress/selection.h"
 
+#include <limits>
 #include <numeric>
 
 #include "gossamer_test/catch.h"
+#include "targets.h"
 #include "vectors.h"
 
 using namespace gossamer::compress;
@@ -158,4 +160,99 @@ TEST_CASE("reuse keeps the threshold while it fits and finds another where it do
     REQUIRE(right(Selection::reuse, smaller, k, order_of(smaller),
                   select(Selection::reuse, smaller, k, {.threshold = broken})));
   }
+}
+
+TEST_CASE("every threshold method keeps k to 1.5k whatever the distribution") {
+  for (const std::size_t n : {20000u, 300000u}) {
+    Vector flat(n), cauchy(n), student(n);
+    std::mt19937_64 random(n);
+    for (float& x : flat) x = static_cast<float>(2 * uniform(random) - 1);
+    for (float& x : cauchy) x = static_cast<float>(std::tan(3.1415 * (uniform(random) - 0.5)));
+    for (float& x : student) {
+      const double chi = std::hypot(normal(random), normal(random), normal(random));
+      x = static_cast<float>(normal(random) / chi);
+    }
+    for (const auto& [name, v] :
+         {Named{"laplacian", laplacian(n, 1)}, Named{"gaussian", gaussian(n, 2)}, Named{"uniform", flat},
+          Named{"Cauchy", cauchy}, Named{"Student, 3 degrees", student}}) {
+      const auto order = order_of(v);
+      for (const double density : {0.0005, 0.001, 0.01, 0.05, 0.3}) {
+        const auto k = static_cast<std::size_t>(density * static_cast<double>(n));
+        for (const Selection method : methods()) {
+          INFO(name_of(method) << ": " << k << " of " << n << ", " << name);
+          REQUIRE(right(method, v, k, order, select(method, v, k)));
+        }
+      }
+    }
+  }
+}
+
+TEST_CASE("selection is the same on every instruction set and any number of threads") {
+  const std::size_t n = 5 * kSlice + 7;
+  for (const auto& [name, v] :
+       {Named{"laplacian", laplacian(n, 2)}, Named{"0.1 % dense", sparse(n, 0.001, 3)},
+        Named{"all exponents", wide(n, -149, 127.9, 4)}, Named{"ties", inputs(n)[16].v}}) {
+    for (const std::size_t k : {std::size_t{1}, n / 1000, n / 10, n}) {
+      for (const Selection method : methods()) {
+        const auto expected = select(method, v, k);
+        INFO(name_of(method) << ": " << k << ", " << name);
+        for_each_target([&, &x = v](const std::string& target) {
+          INFO(target);
+          REQUIRE(select(method, x, k) == expected);
+        });
+        for (const std::size_t count : {2u, 5u}) {
+          Threads threads(count);
+          Workspace workspace(&threads);
+          SelectionState state;
+          const Selected found = select_largest(method, v, k, {.seed = 5}, state, workspace);
+          REQUIRE(std::equal(found.indices.begin(), found.indices.end(), expected.begin(), expected.end()));
+        }
+      }
+    }
+  }
+}
+
+TEST_CASE("NaN and Inf are named by their index, also by threads and under feedback") {
+  const std::size_t n = 4 * kSlice + 3;
+  Threads threads(3);
+  for (const char* spec :
+       {"topk:density=0.001", "topk:select=ldte_bs", "topk:select=reuse", "threshold:tau=2", "randk"}) {
+    const auto codec = make_codec(spec);
+    for (Threads* const team : {static_cast<Threads*>(nullptr), &threads}) {
+      Workspace workspace(team);
+      Bytes out(codec->max_bytes(n));
+      FeedbackState state;
+      (void)codec->encode_feedback(gaussian(n, 1), state, {}, workspace, out);
+      const Vector before(state.residual.begin(), state.residual.end());
+      for (const std::size_t at : {std::size_t{0}, std::size_t{63}, 2 * kSlice + 100, n - 1}) {
+        Vector g = gaussian(n, 2);
+        g[at] = -std::numeric_limits<float>::infinity();
+        g[n - 1] = std::nanf("");
+        std::string message;
+        try {
+          (void)codec->encode_feedback(g, state, {}, workspace, out);
+        } catch (const EncodeError& error) {
+          message = error.what();
+        }
+        INFO(spec << ": " << message);
+        REQUIRE(message.find("entry " + std::to_string(at) + " ") != std::string::npos);
+        REQUIRE(std::sqrt(squared_error(state.residual, before)) <= 1e-6 * std::sqrt(squared(before)) + 1e-6);
+      }
+    }
+  }
+}
+
+TEST_CASE("topk:select=reuse keeps its threshold where the caller keeps its state") {
+  const auto codec = make_codec("topk:density=0.01,select=reuse");
+  const std::size_t n = 50000;
+  Workspace workspace;
+  Bytes out(codec->max_bytes(n));
+  SelectionState selection{.threshold = 2.5f};
+  (void)codec->encode_selecting(gaussian(n, 1), selection, {}, workspace, out);
+  REQUIRE(selection.threshold == 2.5f);
+  FeedbackState state;
+  state.selection = selection;
+  (void)codec->encode_feedback(gaussian(n, 2), state, {}, workspace, out);
+  REQUIRE(state.selection.threshold == 2.5f);
+  REQUIRE(restore_feedback(save(state)).selection.threshold == 2.5f);
 }

@@ -187,7 +187,7 @@ TEST_CASE("payload files from strangers are refused at no cost") {
 
 TEST_CASE("bench measures every codec beside the memory of the machine") {
   const Folder folder;
-  const json out = json_of(folder, {"bench", "--size", "1Ki,4000"});
+  const json out = json_of(folder, {"bench", "--size", "1Ki,4000", "--reference-size", "none"});
   REQUIRE(out["sizes"].size() == 2);
   const json list = json_of(folder, {"list"});
   for (const json& table : out["sizes"]) {
@@ -205,6 +205,7 @@ TEST_CASE("bench measures every codec beside the memory of the machine") {
       }
     }
   }
+  CHECK(out["references"].empty());
   CHECK(out["sizes"][0]["entries"] == 1024);
   CHECK(out["sizes"][1]["entries"] == 4000);
 }
@@ -212,15 +213,42 @@ TEST_CASE("bench measures every codec beside the memory of the machine") {
 TEST_CASE("bench shows a table and its progress") {
   const Folder folder;
   const auto ended = gossamer(folder, codec({"bench", "--size", "2Ki", "--threads", "2", "--codec", "onebit",
-                                             "--codec", "qsgd:bits=2,norm=l2"}));
+                                             "--codec", "qsgd:bits=2,norm=l2", "--reference-size", "1Ki"}));
   CHECK(ended.status == 0);
   for (const char* words :
-       {"2048 entries", "this machine's memory", "WITH FEEDBACK", "onebit:bucket=512", "2 threads", "%)"})
+       {"2048 entries", "this machine's memory", "WITH FEEDBACK", "onebit:bucket=512", "2 threads", "%)",
+        "(x", "1024 entries, against plain references", "1-bit decode-add against plain loop", "RATIO"})
     CHECK(says(ended.out, words));
   CHECK(!says(ended.out, "dense"));
+  CHECK(!says(ended.out, "topk"));
   CHECK(says(ended.err, "2048 entries: qsgd:bits=2"));
-  const json l2 = json_of(folder, {"bench", "--size", "1k", "--codec", "qsgd:bits=2,norm=l2"});
+  const json l2 = json_of(
+      folder, {"bench", "--size", "1k", "--codec", "qsgd:bits=2,norm=l2", "--reference-size", "none"});
   CHECK(l2["sizes"][0]["codecs"][0]["encode_feedback"]["gb_per_s"].is_null());  // not contractive
+}
+
+TEST_CASE("bench compares with plain loops, awkward inputs, more threads and lesser instructions") {
+  const Folder folder;
+  const json sets = json_of(
+      folder, {"bench", "--size", "1Ki", "--codec", "dense", "--reference-size", "none"})["instruction_sets"];
+  const std::string least = sets.back();
+  const json out = json_of(folder, {"bench", "--size", "1Ki", "--codec", "topk", "--threads", "2", "--isa",
+                                    sets.front(), "--isa", least, "--reference-size", "4000"});
+  const json& row = out["sizes"][0]["codecs"][0];
+  REQUIRE(row["others"].size() == 2);
+  CHECK(row["others"][0]["threads"] == 2);
+  CHECK(row["others"][1]["instruction_set"] == least);
+  for (const json& other : row["others"])
+    CHECK(other["encode"]["ratio_to_first"].get<double>() ==
+          Approx(other["encode"]["gb_per_s"].get<double>() / row["encode"]["gb_per_s"].get<double>()));
+  const json& table = out["references"][0];
+  CHECK(table["entries"] == 4000);
+  REQUIRE(table["contests"].size() == 3);
+  for (const json& contest : table["contests"])
+    CHECK(contest["ratio"].get<double>() ==
+          Approx(contest["gb_per_s"].get<double>() / contest["reference_gb_per_s"].get<double>()));
+  CHECK(table["awkward_inputs"].size() == 20);
+  for (const json& awkward : table["awkward_inputs"]) CHECK(awkward["time_over_laplacian"].get<double>() > 0);
 }
 
 TEST_CASE("advice follows the bandwidth") {
@@ -257,6 +285,8 @@ TEST_CASE("wrong words to the codec commands are refused") {
   refuses(folder, {"bench", "--size", "1Ki,"}, {"--size : expected"});
   refuses(folder, {"bench", "--size", "2", "--threads", "4"}, {"--size 2: fewer entries than --threads 4"});
   refuses(folder, {"bench", "--threads", "0"}, {"--threads"});
+  refuses(folder, {"bench", "--isa", "avx9"}, {"--isa avx9: the kernels have"});
+  refuses(folder, {"bench", "--reference-size", "no"}, {"--reference-size no: expected"});
   refuses(folder, {"bench", "--codec", "qsgd:bits=5"}, {"qsgd:bits=5"});
   refuses(folder, {"bench", "--sizes", "1Ki"}, {"did you mean '--size'?"});
   refuses(folder, {"recommend", "--bandwidth", "fast", "--size", "1k"},
@@ -277,7 +307,7 @@ TEST_CASE("the codec commands have help") {
   mentions({"--help"}, {"list", "roundtrip", "decode", "bench", "recommend"});
   mentions({"roundtrip", "--help"}, {"--codec", "--in", "--out", "--payload", "--repeat", "bias z"});
   mentions({"decode", "--help"}, {"--payload", "--out", "--max-entries"});
-  mentions({"bench", "--help"}, {"--codec", "--size", "--threads", "--json"});
+  mentions({"bench", "--help"}, {"--codec", "--size", "--threads", "--isa", "--reference-size", "--json"});
   mentions({"recommend", "--help"}, {"--bandwidth", "--size", "pays below"});
 }
 

@@ -109,8 +109,8 @@ TEST_CASE("digests of known jobs") {
   };
   const std::vector<Golden> goldens{
       {"quadratic", 0, 0xd6164fb1e6ee0942}, {"quadratic", 2, 0xc6aa58de0adea084},
-      {"quadratic", 6, 0x4a93a4625eb19da7}, {"softmax", 0, 0xddc3f3a6317caab5},
-      {"softmax", 2, 0xc7572df17618345f},   {"softmax", 6, 0x500fc25478dac98a},
+      {"quadratic", 6, 0x0890369b9f1650d0}, {"softmax", 0, 0xddc3f3a6317caab5},
+      {"softmax", 2, 0xc7572df17618345f},   {"softmax", 6, 0xfdc684b6c04cee18},
   };
   for (const auto& g : goldens) {
     Job job = job_of(methods()[g.method]);

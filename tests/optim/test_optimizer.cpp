@@ -40,6 +40,16 @@ TEST_CASE("optimisers take the steps of their formulas") {
     CHECK(u[0] == Approx(0.1 * (1.5 + 0.5 * 1.5)));
     CHECK(u[1] == Approx(0.1 * (-2.5 + 0.5 * (0.5 * 1.5 - 2.5))));
   }
+  SECTION("quasi-global momentum follows what the parameters did") {
+    spec.kind = "quasi_global";
+    const auto optimizer = make_optimizer(spec, 16);
+    float u = 0, x = 2;
+    optimizer->step(0, 5, {&x, 1}, {&g[0], 1}, {&u, 1});
+    CHECK(u == Approx(0.1 * 1.5));
+    x = 1.5f;  // not x - u: neighbours had their say
+    optimizer->step(1, 5, {&x, 1}, {&g[1], 1}, {&u, 1});
+    CHECK(u == Approx(0.1 * (0.5 * (0.5 * (2 - 1.5) / 0.1) - 3 + 0.25 * 1.5)));
+  }
   SECTION("adam decays weights beside the step") {
     spec.kind = "adam";
     const auto u = steps_of(spec, g);

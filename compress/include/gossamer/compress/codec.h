@@ -8,6 +8,7 @@
 #include <stdexcept>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <vector>
 
 #include "gossamer/compress/threads.h"
@@ -57,6 +58,14 @@ class Workspace {
   std::span<float> floats(std::size_t n) { return grow(floats_, n); }
   std::span<float> more_floats(std::size_t n) { return grow(more_floats_, n); }
   std::span<std::uint32_t> words(std::size_t n) { return grow(words_, n); }
+  /// n values of one plain type, all zero.
+  template <class T>
+  std::span<T> records(std::size_t n) {
+    static_assert(std::is_trivially_copyable_v<T> && alignof(T) <= alignof(std::max_align_t));
+    T* const first = reinterpret_cast<T*>(grow(records_, n * sizeof(T)).data());
+    std::uninitialized_value_construct_n(first, n);
+    return {first, n};
+  }
 
  private:
   template <class T>
@@ -66,8 +75,14 @@ class Workspace {
   }
   LineVector<float> floats_, more_floats_;
   LineVector<std::uint32_t> words_;
+  LineVector<std::byte> records_;
   Threads* threads_;
   std::vector<std::unique_ptr<Workspace>> others_;
+};
+
+/// What the search for the largest entries remembers of one layer from call to call. 0 = nothing.
+struct SelectionState {
+  float threshold = 0;  ///< what every selected entry reached
 };
 
 /// What a bucket's signs stand for, sign(0) = sign(−0) = +1.
@@ -84,6 +99,7 @@ struct FeedbackState {
   LineVector<float> residual;     ///< e, or where pending is not empty v
   std::vector<SignPair> pending;  ///< of each bucket of residual; {0, 0} where that is e already
   std::size_t bucket = 0;         ///< entries of one; no meaning where pending is empty
+  SelectionState selection{};
 
   /// Forms e: residual holds it to the bit, and nothing is pending.
   void materialise();
@@ -94,7 +110,8 @@ class StateError : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
 };
-/// A checkpoint of e, little-endian: after restore all goes on to the bit as if it had never been saved.
+/// A checkpoint of e and selection, little-endian: after restore all goes on to the bit as if it had never
+/// been saved.
 std::vector<std::byte> save(const FeedbackState& state);
 /// Throws StateError. Trusts nothing, and allocates no more than the bytes given.
 FeedbackState restore_feedback(std::span<const std::byte> saved);
@@ -126,8 +143,8 @@ struct Traits {
   /// enough for error feedback in a full reduce, but nothing contracts.
   bool bounded = false;
 
-  /// Whether encode_feedback may be used: otherwise residuals can grow without end (for example l2 QSGD with
-  /// few levels, whose relative variance is above 1).
+  /// Whether encode_feedback may be used, which throws CodecError otherwise: residuals could grow without end
+  /// (for example l2 QSGD with few levels, whose relative variance is above 1).
   constexpr bool feedback() const { return contractive || bounded; }
 };
 
@@ -145,10 +162,14 @@ class Codec {
   /// Throws EncodeError for NaN or Inf, naming the first index.
   virtual std::size_t encode(std::span<const float> x, RandomKey key, Workspace& workspace,
                              std::span<std::byte> out) const = 0;
-  /// Encodes v = g + e and leaves e = fl(v − decode(payload)) in state, to the bit. On a throw nothing was
-  /// sent, and nothing is lost: e stands, or, where a codec works in one pass (onebit, onebit_two,
-  /// onebit_scaled) and v is not finite, e has taken in g wherever v is finite and stands in all other
-  /// entries; under qsgd and intq e stands up to rounding.
+  /// The same, with what selection remembers of this layer (topk:select=reuse); other codecs leave it alone.
+  virtual std::size_t encode_selecting(std::span<const float> x, SelectionState& selection, RandomKey key,
+                                       Workspace& workspace, std::span<std::byte> out) const;
+  /// Encodes v = g + e and leaves e = fl(v − decode(payload)) in state, to the bit (as decode_add of weight
+  /// −1 onto v makes it). On a throw nothing was sent, and nothing is lost: e stands, or, where a codec works
+  /// in one pass (onebit, onebit_two, onebit_scaled) and v is not finite, e has taken in g wherever v is
+  /// finite and stands in all other entries; under qsgd, intq, topk, randk and threshold e stands up
+  /// to rounding.
   virtual std::size_t encode_feedback(std::span<const float> g, FeedbackState& state, RandomKey key,
                                       Workspace& workspace, std::span<std::byte> out) const;
 };

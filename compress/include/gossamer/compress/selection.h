@@ -26,11 +26,6 @@ enum class Selection {
 /// Names of the methods, in the order of the enumeration; the first is the default.
 std::span<const std::string_view> selection_names();
 
-/// What a method remembers of one layer from call to call; only reuse reads it. 0 = nothing.
-struct SelectionState {
-  float threshold = 0;  ///< what every selected entry reached
-};
-
 /// Most entries that a method may select where k are asked for.
 std::size_t selection_max(Selection method, std::size_t k, std::size_t n);
 

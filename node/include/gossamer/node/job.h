@@ -42,6 +42,7 @@ struct ExchangeSection {
   std::optional<std::uint64_t> staleness = 0;  ///< rounds; empty = unbounded
   std::optional<double> gamma;                 ///< consensus step of choco; empty = the codec's default
   std::string aggregate = "weighted";          ///< weighted (mixing matrix) or samples
+  std::size_t local_steps = 16;                ///< local_sgd: rounds from one exchange to the next
   bool overlap = false;                        ///< dpsgd: W X − U, computing while x travels
   std::size_t parcel = 4u << 20;               ///< largest parcel, entries; larger layers are sliced
 };

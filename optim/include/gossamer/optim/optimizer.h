@@ -11,9 +11,9 @@
 namespace gossamer::optim {
 
 struct OptimizerSpec {
-  std::string kind = "sgd";  ///< sgd, momentum, nesterov, adam
+  std::string kind = "sgd";  ///< a name of optimizer_table()
   double learning_rate = 0.05;
-  double momentum = 0.9;                              ///< momentum, nesterov: decay per step
+  double momentum = 0.9;                              ///< momentum, nesterov, quasi_global: decay per step
   double beta1 = 0.9, beta2 = 0.999, epsilon = 1e-8;  ///< adam
   double weight_decay = 0;            ///< adds weight_decay·x to the gradient (adam: decoupled, AdamW)
   std::string schedule = "constant";  ///< constant, step, cosine

@@ -1,0 +1,100 @@
+#pragma once
+// The selection kernels in plain C++: all of them where Highway is absent, the tails where it is there.
+#include <algorithm>
+#include <array>
+#include <cmath>
+
+#include "kernels_inline.h"
+#include "select_kernels.h"
+
+namespace gossamer::compress::plain {
+
+inline void append(EntryList& list, std::uint32_t index, float value) {
+  list.indices[list.size] = index;
+  list.values[list.size++] = value;
+}
+
+inline bool has_room(EntryList& list) {
+  list.full = list.full || list.size + kGroup > list.room;
+  return !list.full;
+}
+
+/// One group of at most kGroup entries; false, with nothing written, where one of them is not finite.
+inline bool emit_group(const Source& source, MagnitudeBits threshold, std::uint32_t first, EntryList& list,
+                       std::size_t& count) {
+  std::array<float, kGroup> v, u;
+  const std::size_t n = source.g.size();
+  bool finite = true;
+  for (std::size_t i = 0; i < n; ++i) {
+    u[i] = source.velocity == nullptr ? source.g[i] : source.momentum * source.velocity[i] + source.g[i];
+    v[i] = source.sum == nullptr ? u[i] : source.sum[i] + u[i];
+    finite = finite && magnitude_bits(v[i]) < kInfinityBits;
+  }
+  if (!finite) return false;
+  const bool stores = has_room(list);
+  for (std::size_t i = 0; i < n; ++i) {
+    if (source.sum != nullptr) source.sum[i] = v[i];
+    if (source.velocity != nullptr) source.velocity[i] = u[i];
+    if (magnitude_bits(v[i]) < threshold) continue;
+    ++count;
+    if (stores) append(list, first + static_cast<std::uint32_t>(i), v[i]);
+  }
+  return true;
+}
+
+/// From entry `start` on, with the count so far.
+inline Emitted emit_reaching_from(const Source& source, std::size_t start, std::size_t count,
+                                  MagnitudeBits threshold, std::uint32_t first, EntryList& list) {
+  const std::size_t n = source.g.size();
+  for (std::size_t i = start; i < n; i += kGroup) {
+    const Source group = source.part(i, std::min(kGroup, n - i));
+    if (!emit_group(group, threshold, first + static_cast<std::uint32_t>(i), list, count)) return {count, i};
+  }
+  return {count, n};
+}
+
+inline std::size_t emit_equal_from(std::span<const float> v, std::size_t start, std::size_t count,
+                                   MagnitudeBits magnitude, std::size_t enough, std::uint32_t first,
+                                   EntryList& list) {
+  for (std::size_t i = start; i < v.size() && count < enough; ++i) {
+    if (magnitude_bits(v[i]) != magnitude) continue;
+    ++count;
+    if (has_room(list)) append(list, first + static_cast<std::uint32_t>(i), v[i]);
+  }
+  return count;
+}
+
+struct MomentLanes {
+  std::array<float, kLanes> sum{}, l1{}, l2_squared{};
+  std::array<MagnitudeBits, kLanes> largest{};
+
+  /// Entries from lane 0 on.
+  void add(const float* x, std::size_t n) {
+    for (std::size_t i = 0; i < n; ++i) {
+      sum[i % kLanes] += x[i];
+      l1[i % kLanes] += std::fabs(x[i]);
+      l2_squared[i % kLanes] += x[i] * x[i];
+      largest[i % kLanes] = std::max(largest[i % kLanes], magnitude_bits(x[i]));
+    }
+  }
+  MomentSums total() const {
+    return {combine_lanes(sum), combine_lanes(l1), combine_lanes(l2_squared),
+            *std::max_element(largest.begin(), largest.end())};
+  }
+};
+
+class MomentTree {
+ public:
+  void add(const MomentSums& sums) {
+    first_.add(sums.sum, sums.l1);
+    second_.add(0, sums.l2_squared);
+    largest_ = std::max(largest_, sums.largest);
+  }
+  MomentSums total() const { return {first_.l1(), first_.l2_squared(), second_.l2_squared(), largest_}; }
+
+ private:
+  BlockTree first_, second_;
+  MagnitudeBits largest_ = 0;
+};
+
+}  // namespace gossamer::compress::plain

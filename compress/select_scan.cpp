@@ -1,0 +1,280 @@
+#include "select_scan.h"
+
+#include <algorithm>
+#include <array>
+#include <cassert>
+#include <cmath>
+#include <functional>
+#include <string>
+
+#include "select_kernels_inline.h"
+#include "sums.h"
+#include "wire.h"
+
+// Scratch of the calling thread: three areas, each with room for a list and one group more. A pass of one
+// thread lists in area 0; lists of several threads stand in area 0 of each and are joined in area 1; area 2
+// is for what is made of a list.
+namespace gossamer::compress {
+namespace {
+
+/// Thrown and caught here.
+struct NotFinite {};
+
+constexpr std::size_t kAreas = 3;
+
+/// The rank-th largest of magnitudes, which it reorders.
+MagnitudeBits nth_largest(std::span<MagnitudeBits> magnitudes, std::size_t rank) {
+  const auto nth = magnitudes.begin() + static_cast<std::ptrdiff_t>(rank - 1);
+  std::nth_element(magnitudes.begin(), nth, magnitudes.end(), std::greater<>());
+  return *nth;
+}
+
+/// Few enough for nth_element.
+constexpr std::size_t kFew = 2048;
+constexpr std::size_t kProbe = 1024;
+
+/// Magnitudes at kProbe equal steps through v.
+std::array<MagnitudeBits, kProbe> probe(std::span<const float> v) {
+  std::array<MagnitudeBits, kProbe> found;
+  for (std::size_t j = 0; j < kProbe; ++j) found[j] = magnitude_bits(v[j * (v.size() / kProbe)]);
+  return found;
+}
+
+/// A rank within the probe that lies above the one that corresponds to `rank` of n, but for an odd chance, if
+/// side is −1, and below it if side is 1. Not clamped.
+double probe_rank(std::size_t rank, std::size_t n, double side) {
+  const double mean = static_cast<double>(rank) * kProbe / static_cast<double>(n);
+  return mean + side * (3 * std::sqrt(mean) + 2);
+}
+
+/// The rank-th largest magnitude of v. list has room for all of v and a group.
+MagnitudeBits nth_magnitude(std::span<const float> v, std::size_t rank, EntryList list) {
+  assert(rank >= 1 && rank <= v.size());
+  // Where few are wanted of many: those that reach one of the probe are few as well.
+  if (v.size() > kFew && rank < v.size() / 8) {
+    const auto at = static_cast<std::size_t>(probe_rank(rank, v.size(), 1));
+    auto probed = probe(v);
+    const MagnitudeBits enough = nth_largest(probed, std::min(at, kProbe - 1) + 1);
+    list.size = 0;
+    if (emit_reaching({.g = v}, enough, 0, list).count >= rank) v = {list.values, list.size};
+  }
+  const std::span<MagnitudeBits> all(list.indices, v.size());
+  const auto fill = [&] { std::transform(v.begin(), v.end(), all.begin(), magnitude_bits); };
+  if (v.size() > kFew) {
+    // The rank lies between two of the probe; only what is between them must be ordered.
+    auto probed = probe(v);
+    const double above = probe_rank(rank, v.size(), -1), below = probe_rank(rank, v.size(), 1);
+    const MagnitudeBits high =
+        above < 0 ? kInfinityBits : nth_largest(probed, static_cast<std::size_t>(above) + 1);
+    const MagnitudeBits low = below < kProbe ? nth_largest(probed, static_cast<std::size_t>(below) + 1) : 0;
+    std::size_t larger = 0, between = 0;
+    for (const float x : v) {
+      const MagnitudeBits m = magnitude_bits(x);
+      all[between] = m;
+      // No branch: which it is cannot be foreseen.
+      larger += static_cast<std::size_t>(m > high);
+      between += static_cast<std::size_t>(m <= high) & static_cast<std::size_t>(m >= low);
+    }
+    if (larger < rank && rank <= larger + between) return nth_largest(all.first(between), rank - larger);
+  }
+  fill();
+  return nth_largest(all, rank);
+}
+
+std::uint64_t mixed(std::uint64_t z) {  // finaliser of SplitMix64 (Steele et al. 2014)
+  z += 0x9e3779b97f4a7c15u;
+  z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
+  z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
+  return z ^ (z >> 31);
+}
+
+}  // namespace
+
+Scan::Scan(const Source& source, std::size_t room, Workspace& workspace)
+    : source_(source),
+      room_(std::min(room, source.g.size())),
+      capacity_(room_ + 2 * kGroup),
+      pieces_(wire::ceil_div(source.g.size(), kSlice)),
+      workspace_(workspace) {
+  reserve(0);
+}
+
+void Scan::reserve(std::size_t sample) {
+  words_ = workspace_.words(std::max(kAreas * capacity_, sample + kGroup));
+  floats_ = workspace_.more_floats(std::max(kAreas * capacity_, 2 * (sample + kGroup)));
+  complete_ = complete_ && sample == 0;
+}
+
+EntryList Scan::area(std::size_t index) const {
+  return {words_.data() + index * capacity_, floats_.data() + index * capacity_, room_ + kGroup, 0, false};
+}
+
+void Scan::work_on(std::size_t index, std::size_t thread, MagnitudeBits threshold, bool sums) {
+  const std::size_t start = index * kSlice, count = std::min(kSlice, size() - start);
+  const Source part = source_.part(start, count);
+  EntryList& list = records_[thread].list;
+  Piece& piece = records_[index].piece;
+  piece.thread = thread;
+  piece.begin = list.size;
+  const Emitted emitted = emit_reaching(part, threshold, static_cast<std::uint32_t>(start), list);
+  piece.end = list.size;
+  piece.count = emitted.count;
+  piece.formed = emitted.formed;
+  if (emitted.formed < count) throw NotFinite{};
+  // From the cache by now.
+  if (sums) piece.sums = moment_sums({part.sum == nullptr ? part.g.data() : part.sum, count});
+}
+
+std::size_t Scan::run(MagnitudeBits threshold, bool sums) {
+  ++passes_;
+  Threads* const team = workspace_.threads();
+  const std::size_t threads = team == nullptr ? 1 : team->count();
+  if (source_.sum != nullptr && pieces_ == 1) refuse_slice();
+  records_ = workspace_.records<Record>(std::max(pieces_, threads));
+  records_[0].list = area(0);
+  for (std::size_t i = 1; i < threads && pieces_ > 1; ++i) {
+    Workspace& own = workspace_.of(i);
+    records_[i].list = {own.words(capacity_).data(), own.more_floats(capacity_).data(), room_ + kGroup, 0,
+                        false};
+  }
+  try {
+    for_each_piece(team, pieces_,
+                   [&](std::size_t index, std::size_t thread) { work_on(index, thread, threshold, sums); });
+  } catch (const NotFinite&) {
+    refuse();
+  }
+  if (source_.sum != nullptr) source_ = {.g = {source_.sum, size()}};
+  std::size_t count = 0;
+  for (const Record& record : records_.first(pieces_)) count += record.piece.count;
+  complete_ = count <= room_;
+  floor_ = threshold;
+  if (complete_) join(count);
+  return count;
+}
+
+void Scan::join(std::size_t count) {
+  list_ = records_[0].list;
+  if (list_.size == count) return;
+  list_ = area(1);
+  for (const Record& record : records_.first(pieces_)) {
+    const EntryList& from = records_[record.piece.thread].list;
+    const std::size_t listed = record.piece.end - record.piece.begin;
+    std::copy_n(from.indices + record.piece.begin, listed, list_.indices + list_.size);
+    std::copy_n(from.values + record.piece.begin, listed, list_.values + list_.size);
+    list_.size += listed;
+  }
+}
+
+void Scan::refuse_slice() const {
+  for (std::size_t i = 0; i < size(); ++i) {
+    if (!std::isfinite(source_.at(i))) wire::refuse_entry(i, size(), source_.at(i));
+  }
+}
+
+void Scan::refuse() {
+  // Pieces start in order, so that the first that stopped short holds the first bad entry.
+  std::size_t i = 0;
+  for (std::size_t p = 0; p < pieces_; ++p) {
+    i = p * kSlice + records_[p].piece.formed;
+    if (records_[p].piece.formed < std::min(kSlice, size() - p * kSlice)) break;
+  }
+  while (std::isfinite(source_.at(i))) ++i;
+  const float found = source_.at(i);
+  if (source_.sum != nullptr) take_back();
+  wire::refuse_entry(i, size(), found);
+}
+
+void Scan::take_back() {
+  for (std::size_t p = 0; p < pieces_; ++p) {
+    const Source part = source_.part(p * kSlice, records_[p].piece.formed);
+    for (std::size_t i = 0; i < part.g.size(); ++i) {
+      part.sum[i] -= part.velocity == nullptr ? part.g[i] : part.velocity[i];
+      if (part.velocity == nullptr) continue;
+      part.velocity[i] = part.momentum == 0 ? 0 : (part.velocity[i] - part.g[i]) / part.momentum;
+    }
+  }
+}
+
+std::size_t Scan::count(MagnitudeBits threshold) {
+  if (!lists(threshold)) return run(threshold, false);
+  return static_cast<std::size_t>(std::count_if(list_.values, list_.values + list_.size,
+                                                [&](float v) { return magnitude_bits(v) >= threshold; }));
+}
+
+Moments Scan::moments(MagnitudeBits threshold) {
+  (void)run(threshold, true);
+  plain::MomentTree tree;
+  for (const Record& record : records_.first(pieces_)) tree.add(record.piece.sums);
+  const MomentSums sums = tree.total();
+  const auto n = static_cast<double>(size());
+  const float largest = std::bit_cast<float>(sums.largest);
+  // Within these limits no square overflows, and what underflows is nothing beside the sum.
+  if (sums.l2_squared > 1e-25f && sums.l2_squared < 1e35f)
+    return {sums.sum / n, sums.l1 / n, sums.l2_squared / n, largest};
+  return {sum_in_lanes(vector(), [](double v) { return v; }) / n,
+          sum_in_lanes(vector(), [](double v) { return std::fabs(v); }) / n, sum_of_squares(vector()) / n,
+          largest};
+}
+
+MagnitudeBits Scan::sampled_threshold(double wanted, bool surely, double weight, std::uint64_t draw) {
+  // Runs of one cache line each, one from every equal part of the vector.
+  constexpr std::size_t kRun = 16;
+  const auto n = static_cast<double>(size());
+  const double entries = std::min(std::max(12 * weight * n / wanted, 2048.0), n / 4);
+  const std::size_t runs = static_cast<std::size_t>(entries) / kRun, lines = size() / kRun;
+  if (runs < 8) return 0;
+  const std::size_t sample = runs * kRun;
+  reserve(sample);
+  for (std::size_t j = 0; j < runs; ++j) {
+    const std::size_t from = lines * j / runs, to = lines * (j + 1) / runs;
+    const std::size_t start =
+        (from + (mixed(draw + j) >> 32) * (to - from) / (std::uint64_t{1} << 32)) * kRun;
+    for (std::size_t i = 0; i < kRun; ++i) floats_[j * kRun + i] = source_.at(start + i);
+  }
+  const double mean = wanted * static_cast<double>(sample) / n;
+  const double rank = surely ? mean + 2.5 * std::sqrt(mean) + 1 : mean;
+  if (rank > static_cast<double>(sample)) return 0;
+  const EntryList scratch{words_.data(), floats_.data() + sample + kGroup, sample + kGroup, 0, false};
+  return nth_magnitude(floats_.first(sample), std::max<std::size_t>(1, static_cast<std::size_t>(rank)),
+                       scratch);
+}
+
+Cut Scan::cut_in_list(std::size_t k) {
+  const std::span<const float> values(list_.values, list_.size);
+  const MagnitudeBits kth = nth_magnitude(values, k, area(2));
+  const auto larger =
+      std::count_if(values.begin(), values.end(), [&](float v) { return magnitude_bits(v) > kth; });
+  return {kth, k - static_cast<std::size_t>(larger)};
+}
+
+Selected Scan::take(Cut cut) {
+  assert(lists(cut.threshold));
+  std::size_t size = 0;
+  for (std::size_t j = 0; j < list_.size; ++j) {
+    const MagnitudeBits m = magnitude_bits(list_.values[j]);
+    list_.indices[size] = list_.indices[j];
+    list_.values[size] = list_.values[j];
+    const bool tie = m == cut.threshold && cut.ties > 0;
+    cut.ties -= tie ? 1 : 0;
+    size += m > cut.threshold || tie ? 1 : 0;
+  }
+  list_.size = size;
+  return {{list_.indices, size}, {list_.values, size}};
+}
+
+Selected Scan::take_with_ties(Cut cut) {
+  assert(lists(cut.threshold + 1));
+  const EntryList above = list_;
+  EntryList ties = area(2), both = area(above.indices == area(0).indices ? 1 : 0);
+  (void)emit_equal(vector(), cut.threshold, cut.ties, 0, ties);
+  ties.size = std::min(ties.size, cut.ties);
+  for (std::size_t a = 0, t = 0; a < above.size || t < ties.size;) {
+    const bool from_ties = t < ties.size && (a == above.size || ties.indices[t] < above.indices[a]);
+    plain::append(both, from_ties ? ties.indices[t] : above.indices[a],
+                  from_ties ? ties.values[t] : above.values[a]);
+    ++(from_ties ? t : a);
+  }
+  return {{both.indices, both.size}, {both.values, both.size}};
+}
+
+}  // namespace gossamer::compress

@@ -1,0 +1,90 @@
+#pragma once
+// Passes over one vector that list its large entries, and what can be asked of such a list.
+#include <cstddef>
+#include <span>
+
+#include "gossamer/compress/selection.h"
+#include "select_kernels.h"
+
+namespace gossamer::compress {
+
+/// What to keep: every magnitude above `threshold`, and of those that equal it the first `ties`.
+struct Cut {
+  MagnitudeBits threshold;
+  std::size_t ties;
+};
+
+struct Moments {
+  double mean, mean_magnitude, mean_square;
+  float largest;  ///< magnitude
+};
+
+/// One vector under selection. The first pass forms it (Source); each pass lists the entries that reach some
+/// threshold, as long as there are no more than `room`. Memory grows with room and the sample, not with the
+/// vector. Pieces of kSlice entries are shared by the workspace's threads and joined in order.
+///
+/// A pass that meets NaN or Inf throws EncodeError naming the first, and takes back what it formed: to the
+/// bit in vectors of up to kSlice entries, up to the rounding of what it had added in longer ones.
+class Scan {
+ public:
+  /// room ≥ 1. Memory in workspace: words() and more_floats(), also of its threads.
+  Scan(const Source& source, std::size_t room, Workspace& workspace);
+
+  std::size_t size() const { return source_.g.size(); }
+  /// v, once it is formed.
+  std::span<const float> vector() const { return source_.g; }
+  /// How many entries reach threshold; reads the vector again only where the list does not tell.
+  std::size_t count(MagnitudeBits threshold);
+  /// How often the vector was read.
+  int passes() const { return passes_; }
+  /// True where the list holds every entry that reaches threshold.
+  bool lists(MagnitudeBits threshold) const { return complete_ && threshold >= floor_; }
+  /// Means of v, in floats by 16 lanes where no square leaves their range, otherwise in double; in the same
+  /// pass lists what reaches threshold.
+  Moments moments(MagnitudeBits threshold);
+
+  /// A threshold that about `wanted` ≥ 1 entries reach, and with `surely` at least about as many; from about
+  /// 12·weight entries of that size in a sample that `draw` places. 0 where the sample is too small.
+  MagnitudeBits sampled_threshold(double wanted, bool surely, double weight, std::uint64_t draw);
+  /// The cut that keeps the k largest of those listed, which are at least k.
+  Cut cut_in_list(std::size_t k);
+
+  /// The entries that cut keeps; lists(cut.threshold).
+  Selected take(Cut cut);
+  /// The entries that cut keeps, where only those above its threshold are listed.
+  Selected take_with_ties(Cut cut);
+
+ private:
+  /// What came of one piece.
+  struct Piece {
+    std::size_t thread, begin, end;  ///< where its entries stand
+    std::size_t count;               ///< entries that reach the threshold
+    std::size_t formed;              ///< entries formed; 0 where it was not worked on
+    MomentSums sums;
+  };
+  struct Record {
+    Piece piece;     ///< of the piece with this number
+    EntryList list;  ///< of the thread with this number
+  };
+  void reserve(std::size_t sample);
+  EntryList area(std::size_t index) const;
+  std::size_t run(MagnitudeBits threshold, bool sums);
+  void work_on(std::size_t index, std::size_t thread, MagnitudeBits threshold, bool sums);
+  void join(std::size_t count);
+  void refuse_slice() const;
+  [[noreturn]] void refuse();
+  void take_back();
+
+  Source source_;
+  std::size_t room_, capacity_, pieces_;
+  Workspace& workspace_;
+  std::span<std::uint32_t> words_;
+  std::span<float> floats_;
+  std::span<Record> records_;
+  EntryList list_;
+  MagnitudeBits floor_ = 0;
+  bool complete_ = false;
+  int passes_ = 0;
+};
+
+}  // namespace gossamer::compress

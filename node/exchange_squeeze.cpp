@@ -1,0 +1,61 @@
+// DeepSqueeze (Tang et al. 2019, "DeepSqueeze: decentralization meets error-compensated compression",
+// algorithm 1): gossip of compressed parameters, whose errors are fed back at the sender. No estimate of a
+// neighbour is kept, so that the graph may vary in time.
+//
+//   x½ = x − u;   v = x½ + e;   send C[v];   e ← v − C[v];   x ← x½ + γ Σ_j W_ij (C[v_j] − C[v_i])
+//
+// Slot 2 holds C[v_i] ("sent"). γ is exchange.gamma: 0.1 where the job leaves it open; at 1 and one bit the
+// error of the codes is as large as the differences between peers. Synchronous; W symmetric or at least
+// doubly stochastic.
+#include "gossip.h"
+
+namespace gossamer::node {
+namespace {
+
+constexpr Slot kSent = 2;
+
+class DeepSqueeze final : public Gossip {
+ public:
+  explicit DeepSqueeze(ExchangeHost& host) : Gossip(host) {}
+
+  std::size_t slots() const override { return 1; }
+
+  std::vector<Op> on_ready(Round round, ParcelId parcel) override {
+    const Range r = range(parcel);
+    return {op::Update{r, round}, op::Combine{r, kParameters, 1, {{-1.0f, kGradient}}},
+            op::Combine{r, kSent, 0, {}},
+            op::Encode{.range = r,
+                       .src = kParameters,
+                       .minus = {},
+                       .apply_to = kSent,
+                       .feedback = 0,
+                       .round = round,
+                       .parcel = parcel}};
+  }
+
+  void on_encoded(const Encoded& e) override {
+    for (const PeerId to : weights(e.round).out(host_.plan().self))
+      host_.send(to, {e.round, e.parcel, e.tag, e.entries, e.payload});
+  }
+
+ private:
+  void mix(Round round, ParcelId parcel) override {
+    const auto gamma = static_cast<float>(host_.plan().gamma);
+    const Range r = range(parcel);
+    float sum = 0;
+    for (const auto& e : weights(round).in(host_.plan().self)) {
+      Inbox& box = inbox(e.peer, parcel);
+      host_.submit(op::DecodeAdd{r, kParameters, gamma * e.weight, take(e.peer, box).payload});
+      sum += gamma * e.weight;
+    }
+    host_.submit(op::Combine{r, kParameters, 1, {{-sum, kSent}}});
+  }
+};
+
+}  // namespace
+
+std::unique_ptr<Exchange> make_deep_squeeze(ExchangeHost& host) {
+  return std::make_unique<DeepSqueeze>(host);
+}
+
+}  // namespace gossamer::node

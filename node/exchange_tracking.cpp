@@ -1,0 +1,75 @@
+// Gradient tracking (Di Lorenzo & Scutari 2016, "NEXT"; Nedić, Olshevsky & Shi 2017, "DIGing"): y_i tracks
+// the mean of all peers' gradients, so that unlike data leave no bias.
+//
+//   y⁰ = g⁰;   y = ŷ + g − g_before;   x ← Σ_j W_ij x_j − u(y);   ŷ ← Σ_j W_ij y_j
+//
+// u(y) is the optimiser's step for y in the gradient's place: η·y with plain SGD. Two dense vectors travel
+// per round: x (tag 0) and y (tag 1). Slots: 2 holds y and then ŷ, 3 the gradient of the last round. W is
+// doubly stochastic, and may vary in time; rounds synchronous.
+#include "gossip.h"
+
+namespace gossamer::node {
+namespace {
+
+constexpr Slot kTracker = 2, kBefore = 3;
+
+class GradientTracking final : public Gossip {
+ public:
+  explicit GradientTracking(ExchangeHost& host) : Gossip(host, 2) {}
+
+  std::size_t slots() const override { return 2; }
+
+  std::vector<Op> on_ready(Round round, ParcelId parcel) override {
+    const Range r = range(parcel);
+    std::vector<Op> ops;
+    if (round == 0)
+      ops.push_back(op::Combine{r, kTracker, 0, {{1.0f, kGradient}}});
+    else
+      ops.push_back(op::Combine{r, kTracker, 1, {{1.0f, kGradient}, {-1.0f, kBefore}}});
+    ops.push_back(op::Combine{r, kBefore, 0, {{1.0f, kGradient}}});
+    ops.push_back(op::Combine{r, kGradient, 0, {{1.0f, kTracker}}});
+    ops.push_back(op::Update{r, round});
+    ops.push_back(encode(round, parcel, kParameters, 0));
+    ops.push_back(encode(round, parcel, kTracker, 1));
+    return ops;
+  }
+
+  void on_encoded(const Encoded& e) override {
+    for (const PeerId to : weights(e.round).out(host_.plan().self))
+      host_.send(to, {e.round, e.parcel, e.tag, e.entries, e.payload});
+  }
+
+ private:
+  Op encode(Round round, ParcelId parcel, Slot src, std::uint32_t tag) const {
+    return op::Encode{.range = range(parcel),
+                      .src = src,
+                      .minus = {},
+                      .apply_to = {},
+                      .exact = true,
+                      .round = round,
+                      .parcel = parcel,
+                      .tag = tag};
+  }
+
+  void mix(Round round, ParcelId parcel) override {
+    average(round, parcel, kParameters, 0);
+    host_.submit(op::Combine{range(parcel), kParameters, 1, {{-1.0f, kGradient}}});
+    average(round, parcel, kTracker, 1);
+  }
+
+  void average(Round round, ParcelId parcel, Slot slot, std::uint32_t vector) {
+    const PeerId self = host_.plan().self;
+    const Range r = range(parcel);
+    host_.submit(op::Combine{r, slot, weights(round).self_weight(self), {}});
+    for (const auto& e : weights(round).in(self))
+      host_.submit(op::DecodeAdd{r, slot, e.weight, take(e.peer, inbox(e.peer, parcel, vector)).payload});
+  }
+};
+
+}  // namespace
+
+std::unique_ptr<Exchange> make_gradient_tracking(ExchangeHost& host) {
+  return std::make_unique<GradientTracking>(host);
+}
+
+}  // namespace gossamer::node

@@ -1,0 +1,94 @@
+#pragma once
+// What the methods that average gradients over all peers share: messages wait until the parcel's own gradient
+// is there, then the step is taken by all alike.
+#include <algorithm>
+#include <map>
+
+#include "exchange.h"
+
+namespace gossamer::node {
+
+class FullReduce : public Exchange {
+ public:
+  explicit FullReduce(ExchangeHost& host)
+      : host_(host),
+        peers_(static_cast<PeerId>(host.plan().schedule.peers())),
+        self_(host.plan().self),
+        ready_(host.plan().parcels.size(), false) {}
+
+  void begin_round(Round round) final {
+    round_ = round;
+    std::fill(ready_.begin(), ready_.end(), false);
+  }
+
+  void on_parcel_ready(Round round, ParcelId parcel) final {
+    ready_[parcel] = true;
+    if (peers_ == 1) return finish(round, parcel);
+    start(round, parcel);
+    advance(parcel);
+  }
+
+  void on_message(PeerId from, Message message) final {
+    const ParcelId parcel = message.parcel;
+    const Key key{message.round, parcel, message.tag, from};
+    waiting_.emplace(key, std::move(message));
+    advance(parcel);
+  }
+
+ protected:
+  virtual void start(Round round, ParcelId parcel) = 0;
+  /// Uses what has come, as far as it goes.
+  virtual void progress(Round round, ParcelId parcel) = 0;
+
+  void advance(ParcelId parcel) {
+    if (ready_[parcel]) progress(round_, parcel);
+  }
+
+  std::optional<Message> take(Round round, ParcelId parcel, std::uint32_t tag, PeerId from) {
+    const auto at = waiting_.find(Key{round, parcel, tag, from});
+    if (at == waiting_.end()) return std::nullopt;
+    Message m = std::move(at->second);
+    waiting_.erase(at);
+    host_.consumed(from, m);
+    return m;
+  }
+  bool has(Round round, ParcelId parcel, std::uint32_t tag, PeerId from) const {
+    return waiting_.contains(Key{round, parcel, tag, from});
+  }
+
+  void finish(Round round, ParcelId parcel) {
+    const Range r = host_.plan().parcels[parcel].range;
+    ready_[parcel] = false;
+    host_.submit(op::Update{r, round});
+    host_.submit(op::Combine{r, kParameters, 1, {{-1.0f, kGradient}}});
+    host_.saw_staleness(0);
+    host_.mixed(parcel);
+  }
+
+  float share(PeerId peer) const { return static_cast<float>(host_.plan().sample_share[peer]); }
+  Range slice(ParcelId parcel, PeerId owner) const {
+    return slice_of(host_.plan().parcels[parcel].range, owner, peers_);
+  }
+  /// slot's slice ← decoded payload
+  void overwrite(Range r, Slot slot, const Payload& payload) {
+    host_.submit(op::Combine{r, slot, 0, {}});
+    host_.submit(op::DecodeAdd{r, slot, 1.0f, payload});
+  }
+
+  ExchangeHost& host_;
+  const PeerId peers_, self_;
+
+ private:
+  struct Key {
+    Round round;
+    ParcelId parcel;
+    std::uint32_t tag;
+    PeerId from;
+    auto operator<=>(const Key&) const = default;
+  };
+  Round round_ = 0;
+  std::vector<bool> ready_;
+  std::map<Key, Message> waiting_;
+};
+
+}  // namespace gossamer::node

@@ -1,0 +1,40 @@
+#pragma once
+// The table of exchange methods: what each is, needs, and why.
+#include <memory>
+#include <span>
+#include <string_view>
+
+#include "exchange.h"
+
+namespace gossamer::node {
+
+/// What a method is sound with. The texts are reasons, and what to use instead; they end sentences that name
+/// the method and what was found.
+struct Needs {
+  enum class Graph { any, complete, ring, tree } graph = Graph::any;
+  enum class Weights { any, row_stochastic, doubly_stochastic, symmetric } weights = Weights::any;
+  enum class Code { any, exact, unbiased, contractive, feedback } code = Code::any;
+  bool may_vary = true;  ///< the graph in time
+  bool may_be_stale = true;
+  bool plain_sgd = false;  ///< the optimiser keeps no state of its own
+  const char *why_graph = "", *why_weights = "", *why_static = "", *why_code = "", *why_synchronous = "";
+};
+
+struct Method {
+  optim::NamedHelp row;
+  Needs needs;
+  std::unique_ptr<Exchange> (*make)(ExchangeHost&);
+};
+
+std::span<const Method> methods();
+/// Throws ConfigError for an unknown name.
+const Method& find_method(std::string_view name);
+
+/// Throws ConfigError, beginning with the job's path, where the plan is not what the method needs. schedule:
+/// before weights by samples and local steps.
+void check_method(const Method& method, const Job& job, const Plan& plan, const topology::Schedule& schedule);
+
+/// The table of `gossamer help method NAME`.
+std::string method_text(const Method& method);
+
+}  // namespace gossamer::node

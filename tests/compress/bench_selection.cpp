@@ -1,0 +1,83 @@
+// By hand: bench_selection [entries [threads [random]]]. Finds 0.1 % of the entries; medians, GB/s of fp32
+// input. With a third argument on random entries alone.
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+
+#include "gossamer/compress/feedback.h"
+#include "gossamer/compress/selection.h"
+#include "vectors.h"
+
+using namespace gossamer::compress;
+using namespace gossamer::compress::test;
+
+namespace {
+
+/// Each run takes at least some milliseconds.
+template <class Work>
+double gigabytes_per_second(std::size_t n, Work work) {
+  constexpr int kRuns = 9;
+  const int repeats = static_cast<int>(1 + 4000000 / n);
+  std::vector<double> seconds;
+  for (int run = 0; run < kRuns; ++run) {
+    const auto start = std::chrono::steady_clock::now();
+    for (int i = 0; i < repeats; ++i) work();
+    const std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;
+    seconds.push_back(took.count() / repeats);
+  }
+  std::nth_element(seconds.begin(), seconds.begin() + kRuns / 2, seconds.end());
+  return 4e-9 * static_cast<double>(n) / seconds[kRuns / 2];
+}
+
+std::vector<Named> inputs(std::size_t n, bool adversarial) {
+  std::vector<Named> all;
+  all.push_back({"laplacian", laplacian(n, 1)});
+  for (float& x : all[0].v) x = 5e-4f + 5e-3f * x;
+  if (!adversarial) return all;
+  Vector down = all[0].v;
+  std::sort(down.begin(), down.end(), std::greater<>());
+  all.push_back({"descending", down});
+  all.push_back({"ascending", Vector(down.rbegin(), down.rend())});
+  std::sort(down.begin(), down.end(), [](float a, float b) { return std::fabs(a) > std::fabs(b); });
+  all.push_back({"by magnitude", down});
+  all.push_back({"constant", Vector(n, 2.5f)});
+  Vector mixed(n, 2.5f), few(n), huge = all[0].v, block = all[0].v, three(n, 0.0f);
+  for (std::size_t i = 0; i < n; i += 2) mixed[i] = -2.5f;
+  for (std::size_t i = 0; i < n; ++i) few[i] = static_cast<float>(static_cast<int>(i * 7919 % 9) - 4);
+  huge[n / 3] = 1e30f;
+  for (std::size_t i = n - n / 100; i < n; ++i) block[i] *= 1e10f;
+  three[5] = three[n / 2] = three[n - 1] = 1;
+  all.push_back({"equal magnitudes", mixed});
+  all.push_back({"nine values", few});
+  all.push_back({"one huge entry", huge});
+  all.push_back({"large block at the end", block});
+  all.push_back({"three entries", three});
+  return all;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  const std::size_t n = argc > 1 ? std::strtoull(argv[1], nullptr, 10) : 1u << 20;
+  const std::size_t count = argc > 2 ? std::strtoull(argv[2], nullptr, 10) : 1;
+  if (n == 0 || count == 0) {
+    std::fprintf(stderr, "usage: bench_selection [entries [threads [random]]]\n");
+    return 2;
+  }
+  Threads threads(count);
+  Workspace workspace(count > 1 ? &threads : nullptr);
+  const std::size_t k = std::max<std::size_t>(1, n / 1000);
+  std::printf("%zu entries, %zu threads\n%-24s", n, count, "");
+  for (const auto& name : selection_names()) std::printf(" %9s", std::string(name).c_str());
+  std::printf("\n");
+  for (const auto& [name, v] : inputs(n, argc <= 3)) {
+    std::printf("%-24s", name.c_str());
+    for (std::size_t m = 0; m < selection_names().size(); ++m) {
+      SelectionState state;
+      std::printf(" %9.2f", gigabytes_per_second(n, [&, &x = v] {
+                    (void)select_largest(static_cast<Selection>(m), x, k, {}, state, workspace);
+                  }));
+    }
+    std::printf("\n");
+  }
+}

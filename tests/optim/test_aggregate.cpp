@@ -1,0 +1,170 @@
+// Aggregation rules: what holds for all of them, each against its definition, and against wrong vectors.
+#include "gossamer/optim/aggregate.h"
+
+#include <algorithm>
+#include <cmath>
+#include <random>
+
+#include "gossamer_test/catch.h"
+
+namespace gossamer::optim::test {
+namespace {
+
+using Vector = std::vector<float>;
+using Vectors = std::vector<Vector>;
+
+Vector aggregate(const std::string& spec, const Vectors& vectors, std::size_t self = 0, Vector weights = {}) {
+  std::vector<std::span<const float>> views(vectors.begin(), vectors.end());
+  if (weights.empty()) weights.assign(vectors.size(), 1.0f / static_cast<float>(vectors.size()));
+  Vector out(vectors[0].size(), -1.0f);
+  make_aggregator(spec, vectors.size())->aggregate({views, weights, self}, out);
+  return out;
+}
+
+Vectors random_vectors(std::size_t n, std::size_t d, std::uint32_t seed) {
+  std::mt19937 random(seed);
+  std::normal_distribution<float> normal(0.5f, 1.0f);
+  Vectors vectors(n, Vector(d));
+  for (auto& v : vectors)
+    for (float& x : v) x = normal(random);
+  return vectors;
+}
+
+double distance(const Vector& a, const Vector& b) {
+  double sum = 0;
+  for (std::size_t i = 0; i < a.size(); ++i)
+    sum += std::pow(static_cast<double>(a[i]) - static_cast<double>(b[i]), 2);
+  return std::sqrt(sum);
+}
+
+Vector mean(const Vectors& vectors) { return aggregate("weighted", vectors); }
+
+const std::vector<std::string> kRobust{
+    "median:f=2",           "trimmed_mean:f=2",          "krum:f=2",      "multi_krum:f=2",
+    "geometric_median:f=2", "centered_clip:f=2",         "self_clip:f=2", "trimmed_mean:f=2,nnm=1",
+    "krum:f=2,nnm=1",       "geometric_median:f=2,nnm=1"};
+
+std::string refusal(const std::string& spec, std::size_t n) {
+  try {
+    make_aggregator(spec, n);
+  } catch (const OptimError& error) {
+    return error.what();
+  }
+  return "";
+}
+
+bool contains(const std::string& text, const std::string& part) { return text.find(part) != text.npos; }
+
+}  // namespace
+
+TEST_CASE("every rule keeps what all agree on") {
+  for (const NamedHelp& row : aggregator_table()) {
+    CAPTURE(row.name);
+    const Vector same{1, -2, 3, 0.5f};
+    const Vector got = aggregate(row.name, Vectors(7, same));
+    if (std::string(row.name) == "vote")
+      REQUIRE(got == Vector{1, -1, 1, 1});
+    else
+      REQUIRE(distance(got, same) < 1e-6);
+  }
+}
+
+TEST_CASE("every rule is the same when made again, and in any order of the others") {
+  for (const auto& spec : kRobust) {
+    CAPTURE(spec);
+    Vectors vectors = random_vectors(9, 100, 1);
+    const Vector first = aggregate(spec, vectors);
+    REQUIRE(aggregate(spec, vectors) == first);
+    std::reverse(vectors.begin() + 1, vectors.end());
+    REQUIRE(distance(aggregate(spec, vectors), first) < 1e-4 * (1 + distance(first, Vector(100))));
+  }
+}
+
+TEST_CASE("every robust rule stays near the good ones whatever two of nine send") {
+  for (const auto& spec : kRobust)
+    for (const float size : {0.0f, -10.0f, 1e3f, 1e18f}) {
+      CAPTURE(spec, size);
+      Vectors vectors = random_vectors(9, 50, 2);
+      const Vector good = mean(Vectors(vectors.begin(), vectors.end() - 2));
+      double spread = 0;
+      for (std::size_t i = 0; i < 7; ++i) spread = std::max(spread, distance(vectors[i], good));
+      for (std::size_t i = 7; i < 9; ++i)
+        for (float& x : vectors[i]) x *= size;
+      REQUIRE(distance(aggregate(spec, vectors), good) < 1.5 * spread);
+      if (std::fabs(size) >= 1e3f) REQUIRE(distance(mean(vectors), good) > 10 * spread);
+    }
+}
+
+TEST_CASE("weights count in a weighted sum") {
+  REQUIRE(aggregate("weighted", {{1, 0}, {0, 2}}, 0, {0.25f, 0.75f}) == Vector{0.25f, 1.5f});
+}
+
+TEST_CASE("median and trimmed mean are those of each entry") {
+  for (const std::size_t n : {1, 2, 3, 4, 5, 8, 13, 16, 31}) {
+    const Vectors vectors = random_vectors(n, 131, static_cast<std::uint32_t>(n));
+    const Vector median = aggregate("median", vectors);
+    const std::size_t f = (n - 1) / 2 / 2;
+    const Vector trimmed = aggregate("trimmed_mean:f=" + std::to_string(f), vectors);
+    for (std::size_t i = 0; i < 131; ++i) {
+      Vector column;
+      for (const auto& v : vectors) column.push_back(v[i]);
+      std::sort(column.begin(), column.end());
+      REQUIRE(static_cast<double>(median[i]) ==
+              Approx((static_cast<double>(column[(n - 1) / 2]) + static_cast<double>(column[n / 2])) / 2));
+      double sum = 0;
+      for (std::size_t r = f; r < n - f; ++r) sum += static_cast<double>(column[r]);
+      REQUIRE(static_cast<double>(trimmed[i]) == Approx(sum / static_cast<double>(n - 2 * f)).margin(1e-5));
+    }
+  }
+}
+
+TEST_CASE("krum chooses one vector, multi-krum the mean of several") {
+  const Vectors vectors{{0, 0}, {0.1f, 0}, {0, 0.1f}, {9, 9}, {0.05f, 0.05f}, {-9, 9}, {0.1f, 0.1f}};
+  const Vector chosen = aggregate("krum:f=2", vectors);
+  REQUIRE(std::find(vectors.begin(), vectors.end(), chosen) != vectors.end());
+  REQUIRE(chosen == Vector{0.05f, 0.05f});
+  const Vector several = aggregate("multi_krum:f=2,keep=3", vectors);
+  REQUIRE(distance(several, {0.05f, 0.05f}) < 0.08);
+}
+
+TEST_CASE("the geometric median has the least sum of distances") {
+  const Vectors vectors = random_vectors(7, 5, 3);
+  const auto cost = [&](const Vector& z) {
+    double sum = 0;
+    for (const auto& v : vectors) sum += distance(z, v);
+    return sum;
+  };
+  const Vector best = aggregate("geometric_median:rounds=200", vectors);
+  for (std::size_t i = 0; i < 5; ++i)
+    for (const float step : {-0.01f, 0.01f}) {
+      Vector other = best;
+      other[i] += step;
+      REQUIRE(cost(other) >= cost(best));
+    }
+}
+
+TEST_CASE("a clipped vector moves the result by its radius at most") {
+  const Vectors vectors{{0, 0}, {0, 0}, {0, 0}, {1000, 0}};
+  REQUIRE(aggregate("self_clip:radius=2", vectors) == Vector{0.5f, 0});
+  REQUIRE(aggregate("self_clip:radius=2", vectors, 3) == Vector{1000 - 1.5f, 0});
+  REQUIRE(distance(aggregate("centered_clip:radius=2,rounds=1", vectors), {0.5f, 0}) < 1e-6);
+}
+
+TEST_CASE("vote is the majority's sign") {
+  REQUIRE(aggregate("vote", {{1, -5, 0}, {2, 3, -1}, {-9, -1, 0}}) == Vector{1, -1, 1});
+}
+
+TEST_CASE("what a rule cannot bear or does not know is refused") {
+  REQUIRE(contains(refusal("krum:f=2", 6), "expected 2f+2 < n"));
+  REQUIRE(refusal("krum:f=2", 7).empty());
+  REQUIRE(contains(refusal("median:f=2", 4), "expected 2f < n"));
+  REQUIRE(contains(refusal("weighted:f=1", 9), "bears no wrong vector"));
+  REQUIRE(contains(refusal("trimmed_mean:g=1", 9), "unknown parameter 'g'"));
+  REQUIRE(contains(refusal("trimmed_mean:f=-1", 9), "found f='-1'"));
+  REQUIRE(contains(refusal("trimmed_mean:f", 9), "expected parameter=value"));
+  REQUIRE(contains(refusal("trimed_mean", 9), "trimmed_mean"));
+  REQUIRE(contains(refusal("multi_krum:f=1,keep=7", 9), "at most n-f-2 = 6"));
+  REQUIRE(contains(refusal("median:nnm=2", 9), "expected 0 or 1"));
+}
+
+}  // namespace gossamer::optim::test
