@@ -20,19 +20,16 @@ namespace {
 /// Payload: see level_payload.h; the scales of a bucket are its least and its greatest entry.
 class IntQ final : public Codec {
  public:
-  IntQ(std::size_t bits, std::size_t bucket, bool stochastic)
-      : rule_{.id = wire::CodecId::intq,
-              .measure = Measure::range,
-              .bits = static_cast<unsigned>(bits),
-              .bucket = bucket,
-              .stochastic = stochastic} {}
+  IntQ(const BucketRule& buckets, Random random)
+      : rule_{.id = wire::CodecId::intq, .buckets = buckets, .random = random} {}
 
   std::string spec() const override {
-    return "intq:bits=" + std::to_string(rule_.bits) + ",bucket=" + std::to_string(rule_.bucket) +
-           ",rounding=" + (rule_.stochastic ? "stochastic" : "nearest");
+    const BucketRule& buckets = rule_.buckets;
+    return "intq:bits=" + std::to_string(buckets.bits) + ",bucket=" + std::to_string(buckets.bucket) +
+           ",rounding=" + (buckets.stochastic ? "stochastic" : "nearest") + random_spec(rule_.random);
   }
   std::string_view name() const override { return "intq"; }
-  Traits traits() const override { return {.unbiased = rule_.stochastic, .contractive = true}; }
+  Traits traits() const override { return {.unbiased = rule_.buckets.stochastic, .contractive = true}; }
 
   std::size_t max_bytes(std::size_t n) const override { return level_max_bytes(rule_, n); }
   std::size_t encode(std::span<const float> x, RandomKey key, Workspace& workspace,
@@ -55,7 +52,12 @@ std::unique_ptr<const Codec> make_intq(Parameters& parameters) {
       parameters.integer("bits", 8, "2, 4 or 8", [](std::size_t b) { return b == 2 || b == 4 || b == 8; });
   const std::size_t bucket = bucket_parameter(parameters);
   constexpr std::array<std::string_view, 2> kRoundings = {"nearest", "stochastic"};
-  return std::make_unique<IntQ>(bits, bucket, parameters.choice("rounding", kRoundings) == 1);
+  const bool stochastic = parameters.choice("rounding", kRoundings) == 1;
+  const BucketRule buckets{.measure = Measure::range,
+                           .bits = static_cast<unsigned>(bits),
+                           .bucket = bucket,
+                           .stochastic = stochastic};
+  return std::make_unique<IntQ>(buckets, stochastic ? random_parameter(parameters) : Random::philox);
 }
 
 void decode_intq(wire::Reader& in, float weight, std::span<float> acc, Threads* threads) {

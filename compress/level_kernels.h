@@ -36,6 +36,21 @@ struct Levels {
 Levels levels_around_zero(unsigned bits, unsigned s, float norm);
 /// 2^bits levels from low to high, both exact.
 Levels levels_of_range(unsigned bits, float low, float high, bool stochastic);
+
+/// What is alike in all buckets of a vector. A bucket is described by its norm (largest, squares: levels
+/// around zero) or by its two ends (range).
+struct BucketRule {
+  Measure measure = Measure::largest;
+  unsigned bits = 8;
+  std::size_t bucket = 512;
+  bool stochastic = true;
+  std::size_t scales() const { return measure == Measure::range ? 2 : 1; }
+};
+/// Levels on each side of zero.
+constexpr unsigned levels_a_side(unsigned bits) { return (1u << (bits - 1)) - 1; }
+/// The numbers that describe a measured bucket; false where one of them is not finite.
+bool scales_of(Measure what, const Measured& found, float* scale);
+Levels levels_of(const BucketRule& rule, const float* scale);
 /// The level of a field, the same bits as the kernels add.
 float level_value(const Levels& levels, unsigned field);
 
@@ -56,6 +71,15 @@ void draw(const EntryBits& random, std::size_t group, Draws& draws);
 void quantise(const Levels& levels, const float* v, std::size_t n, const Draws& draws, std::size_t first,
               std::uint8_t* fields, float* residual);
 
+/// Encodes whole groups of 512 entries at once, a bucket being 64, 128, 256 or 512 of them: measured, drawn
+/// for (the first is group `first`), rounded and packed, with v = x + e where e is given, which becomes the
+/// residual. Returns the number of groups done: it stops before one whose scales are not finite, and may do
+/// none; the caller sees to what is left.
+inline constexpr std::size_t kLeastBucket = 64;
+std::size_t encode_groups(const BucketRule& rule, const float* x, float* e, std::size_t groups,
+                          const EntryBits& random, std::size_t first, std::byte* scales,
+                          std::uint8_t* fields);
+
 /// acc += weight · level.
 void add_levels(const Levels& levels, const std::uint8_t* fields, float weight, float* acc, std::size_t n);
 
@@ -63,6 +87,10 @@ void add_levels(const Levels& levels, const std::uint8_t* fields, float weight, 
 void pack_pairs(unsigned bits, const std::uint8_t* fields, std::size_t n, std::uint8_t* out);
 /// The other way round: n/2 bytes to n.
 void unpack_pairs(unsigned bits, const std::uint8_t* in, std::size_t n, std::uint8_t* fields);
+/// Five digits 0, 1, 2 to a byte: digit k of byte b is digits[k·row + b], lowest first; row bytes.
+void pack_trits(const std::uint8_t* digits, std::size_t row, std::uint8_t* out);
+/// The other way round; false where a byte is not five digits, which then are of no meaning.
+bool unpack_trits(const std::uint8_t* in, std::size_t row, std::uint8_t* digits);
 /// Whether none of n fields is above top; n a multiple of 64.
 bool all_within(const std::uint8_t* fields, std::size_t n, unsigned top);
 

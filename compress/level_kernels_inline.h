@@ -93,6 +93,32 @@ inline void unpack_pairs(unsigned bits, const std::uint8_t* in, std::size_t n, s
   }
 }
 
+inline constexpr std::size_t kTritsPerByte = 5;
+inline constexpr unsigned kTritBytes = 243;  ///< 3⁵
+
+/// Bytes b … row.
+inline void pack_trits(const std::uint8_t* digits, std::size_t row, std::size_t b, std::uint8_t* out) {
+  for (; b < row; ++b) {
+    unsigned byte = digits[4 * row + b];
+    for (std::size_t k = 4; k-- > 0;) byte = 3 * byte + digits[k * row + b];
+    out[b] = static_cast<std::uint8_t>(byte);
+  }
+}
+
+inline bool unpack_trits(const std::uint8_t* in, std::size_t row, std::size_t b, std::uint8_t* digits) {
+  unsigned most = 0;
+  for (; b < row; ++b) {
+    unsigned rest = in[b];
+    most = rest > most ? rest : most;
+    for (std::size_t k = 0; k < kTritsPerByte; ++k) {
+      const unsigned third = rest * 171u >> 9;  // rest/3 up to 255
+      digits[k * row + b] = static_cast<std::uint8_t>(rest - 3 * third);
+      rest = third;
+    }
+  }
+  return most < kTritBytes;
+}
+
 inline bool all_within(const std::uint8_t* fields, std::size_t n, unsigned top) {
   return std::all_of(fields, fields + n, [&](std::uint8_t field) { return field <= top; });
 }

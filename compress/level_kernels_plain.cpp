@@ -25,6 +25,19 @@ void unpack_pairs(unsigned bits, const std::uint8_t* in, std::size_t n, std::uin
   plain::unpack_pairs(bits, in, n, fields);
 }
 
+void pack_trits(const std::uint8_t* digits, std::size_t row, std::uint8_t* out) {
+  plain::pack_trits(digits, row, 0, out);
+}
+
+bool unpack_trits(const std::uint8_t* in, std::size_t row, std::uint8_t* digits) {
+  return plain::unpack_trits(in, row, 0, digits);
+}
+
+std::size_t encode_groups(const BucketRule&, const float*, float*, std::size_t, const EntryBits&, std::size_t,
+                          std::byte*, std::uint8_t*) {
+  return 0;
+}
+
 bool all_within(const std::uint8_t* fields, std::size_t n, unsigned top) {
   return plain::all_within(fields, n, top);
 }

@@ -94,12 +94,16 @@ class LevelDecoder {
   const std::byte *scales_, *fields_;
 };
 
+Layout layout_for(const LevelRule& rule, std::size_t n) {
+  return {rule.buckets.bits, rule.buckets.bucket, n, rule.buckets.measure == Measure::range};
+}
+
 class LevelEncoder {
  public:
   LevelEncoder(const LevelRule& rule, std::span<const float> x, float* residual, const EntryBits& random,
                Workspace& workspace)
-      : rule_(rule),
-        layout_{rule.bits, rule.bucket, x.size(), rule.measure == Measure::range},
+      : rule_(rule.buckets),
+        layout_(layout_for(rule, x.size())),
         x_(x),
         residual_(residual),
         random_(random),
@@ -115,13 +119,8 @@ class LevelEncoder {
     std::fill(done.begin(), done.end(), 0u);
     try {
       for_each_piece(workspace_.threads(), pieces, [&](std::size_t p, std::size_t thread) {
-        const std::size_t end = std::min((p + 1) * piece, x_.size());
-        for (std::size_t i = p * piece; i < end; i += unit) {
-          const std::size_t to = std::min(i + unit, end);
-          const float* const v = measure_buckets(i, to, thread);
-          round(i, to, v);
-          if (residual_ != nullptr) done[p] = static_cast<std::uint32_t>(to - p * piece);
-        }
+        write_piece(p * piece, std::min((p + 1) * piece, x_.size()), unit, thread,
+                    done.empty() ? nullptr : &done[p]);
       });
     } catch (...) {
       for (std::size_t p = 0; p < done.size(); ++p) undo(p * piece, p * piece + done[p]);
@@ -130,6 +129,24 @@ class LevelEncoder {
   }
 
  private:
+  /// Entries first … last, `unit` of them at a time; counts them in done, where given.
+  void write_piece(std::size_t first, std::size_t last, std::size_t unit, std::size_t thread,
+                   std::uint32_t* done) {
+    std::size_t i = first;
+    if (unit == kGroup && rule_.bucket >= kLeastBucket) {
+      i += kGroup * encode_groups(rule_, x_.data() + i, residual_ == nullptr ? nullptr : residual_ + i,
+                                  (last - first) / kGroup, random_, i / kGroup,
+                                  scales_ + i / rule_.bucket * layout_.scales() * sizeof(float),
+                                  reinterpret_cast<std::uint8_t*>(fields_ + layout_.field_at(i)));
+      if (done != nullptr) *done = static_cast<std::uint32_t>(i - first);
+    }
+    for (; i < last; i += unit) {
+      const std::size_t to = std::min(i + unit, last);
+      round(i, to, measure_buckets(i, to, thread));
+      if (done != nullptr) *done = static_cast<std::uint32_t>(to - first);
+    }
+  }
+
   /// Buckets that no slice holds whole: first all scales, then the fields.
   void write_in_two_passes() {
     const std::size_t n = x_.size();
@@ -174,10 +191,8 @@ class LevelEncoder {
   }
 
   void write_scales(std::size_t b, std::size_t from, std::size_t to, const Measured& found) {
-    float scale[2] = {found.largest, found.high};
-    if (rule_.measure == Measure::range) scale[0] = found.low;
-    if (rule_.measure == Measure::squares) scale[0] = plain::rounded_up(std::sqrt(found.squares));
-    if (!std::isfinite(scale[0])) {
+    float scale[2];
+    if (!scales_of(rule_.measure, found, scale)) {
       throw EncodeError("cannot encode: the l2 norm of entries " + std::to_string(from) + " to " +
                         std::to_string(to - 1) + " is beyond float's range; use norm=max or clip");
     }
@@ -185,12 +200,11 @@ class LevelEncoder {
     std::memcpy(scales_ + b * bytes, scale, bytes);
   }
 
-  Levels levels_of(std::size_t b) const {
+  Levels levels_of_bucket(std::size_t b) const {
     float scale[2];
     const std::size_t bytes = layout_.scales() * sizeof(float);
     std::memcpy(scale, scales_ + b * bytes, bytes);
-    if (layout_.range) return levels_of_range(rule_.bits, scale[0], scale[1], rule_.stochastic);
-    return levels_around_zero(rule_.bits, levels_a_side(rule_.bits), scale[0]);
+    return levels_of(rule_, scale);
   }
 
   /// Fields of the entries first … last, whose scales are known; v is that of `first`, a multiple of kGroup.
@@ -203,7 +217,7 @@ class LevelEncoder {
       if (rule_.stochastic) draw(random_, i / kGroup, draws);
       const std::size_t count = std::min(kGroup, last - i);
       layout_.for_each_bucket(i, i + count, [&](std::size_t b, std::size_t from, std::size_t to) {
-        if (b != of_bucket) levels = levels_of(b);
+        if (b != of_bucket) levels = levels_of_bucket(b);
         of_bucket = b;
         quantise(levels, v + (from - first), to - from, draws, from - i, fields.data() + (from - i),
                  residual_ == nullptr ? nullptr : residual_ + from);
@@ -218,7 +232,7 @@ class LevelEncoder {
     for (std::size_t i = first; i < last; ++i) residual_[i] -= x_[i];
   }
 
-  const LevelRule& rule_;
+  const BucketRule rule_;
   const Layout layout_;
   const std::span<const float> x_;
   float* const residual_;
@@ -238,7 +252,7 @@ std::size_t write_coded_fields(const LevelRule& rule, const Layout& layout, cons
       std::copy_n(fields.data(), count, to.data() + i);
     }
   };
-  return write_coded(rule.coding, layout.n, levels_a_side(rule.bits), threads, out, fetch);
+  return write_coded(rule.coding, layout.n, levels_a_side(rule.buckets.bits), threads, out, fetch);
 }
 
 }  // namespace
@@ -249,6 +263,13 @@ FieldLayout read_field_layout(wire::Reader& in) {
   throw PayloadError("payload claims layout " + std::to_string(layout) +
                      " of its levels, which is not known; the sender may run a newer version");
 }
+
+Random random_parameter(Parameters& parameters) {
+  constexpr std::array<std::string_view, 2> kSources = {"philox", "hash"};
+  return parameters.choice("random", kSources) == 0 ? Random::philox : Random::hash;
+}
+
+std::string random_spec(Random random) { return random == Random::hash ? ",random=hash" : ""; }
 
 Residual::Residual(FeedbackState* state, std::size_t n) : state_(state) {
   if (state == nullptr) return;
@@ -264,24 +285,24 @@ Residual::~Residual() {
 }
 
 std::size_t level_max_bytes(const LevelRule& rule, std::size_t n) {
-  const Layout layout{rule.bits, rule.bucket, n, rule.measure == Measure::range};
+  const Layout layout = layout_for(rule, n);
   const bool packed = layout_of(rule.coding) == FieldLayout::packed;
   return wire::kHeaderMax + 2 + wire::kVarintMax + layout.scale_bytes() +
-         (packed ? layout.field_bytes() : coded_max_bytes(rule.coding, n, levels_a_side(rule.bits)));
+         (packed ? layout.field_bytes() : coded_max_bytes(rule.coding, n, levels_a_side(rule.buckets.bits)));
 }
 
 std::size_t encode_levels(const LevelRule& rule, std::span<const float> x, FeedbackState* state,
                           RandomKey key, Workspace& workspace, std::span<std::byte> out) {
   wire::require_room(out, level_max_bytes(rule, x.size()));
   Residual residual(state, x.size());
-  const Layout layout{rule.bits, rule.bucket, x.size(), rule.measure == Measure::range};
+  const Layout layout = layout_for(rule, x.size());
   wire::Writer writer(out);
   writer.header(rule.id, x.size());
-  writer.u8(static_cast<std::uint8_t>(rule.bits));
+  writer.u8(static_cast<std::uint8_t>(rule.buckets.bits));
   writer.u8(static_cast<std::uint8_t>(layout_of(rule.coding)));
-  writer.varint(rule.bucket);
+  writer.varint(rule.buckets.bucket);
   std::byte* const scales = writer.skip(layout.scale_bytes());
-  LevelEncoder encoder(rule, x, residual.data(), EntryBits(key), workspace);
+  LevelEncoder encoder(rule, x, residual.data(), EntryBits(key, rule.random), workspace);
   std::size_t coded = 0;
   if (layout_of(rule.coding) == FieldLayout::packed) {
     encoder.write(scales, writer.skip(layout.field_bytes()));

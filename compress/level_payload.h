@@ -1,10 +1,12 @@
 #pragma once
 // Vectors of buckets with even levels, from entries to payload and back: qsgd and intq.
 #include <span>
+#include <string>
 
 #include "codecs.h"
 #include "level_coding.h"
 #include "level_kernels.h"
+#include "parameters.h"
 
 namespace gossamer::compress {
 
@@ -19,18 +21,18 @@ constexpr FieldLayout layout_of(FieldCoding coding) {
 /// Throws PayloadError for any other.
 FieldLayout read_field_layout(wire::Reader& in);
 
-/// What tells one codec's buckets from another's. A bucket is described by its norm (largest, squares: fields
-/// are levels around zero) or by its two ends (range).
+/// What tells one codec's buckets from another's.
 struct LevelRule {
   wire::CodecId id;
-  Measure measure;
-  unsigned bits;
-  std::size_t bucket;
-  bool stochastic = true;
-  FieldCoding coding = LevelForm::packed;  ///< packed where measure is range
+  BucketRule buckets;
+  FieldCoding coding = LevelForm::packed;  ///< packed where the measure is range
+  Random random = Random::philox;
 };
-/// Levels on each side of zero.
-constexpr unsigned levels_a_side(unsigned bits) { return (1u << (bits - 1)) - 1; }
+
+/// random=philox, or hash.
+Random random_parameter(Parameters& parameters);
+/// What a spec says of it: nothing of philox.
+std::string random_spec(Random random);
 
 /// Payload: header, u8 bits, u8 layout, varint bucket, per bucket one or two fp32, the fields: packed in
 /// ceil(n·bits/8) bytes, or coded. A negative or falling scale, and a field that no encoder writes, are

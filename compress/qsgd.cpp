@@ -29,24 +29,21 @@ namespace {
 /// Level l of −s … s is the field l + s; field 2s + 1 is never written. Payload: see level_payload.h.
 class Qsgd final : public Codec {
  public:
-  Qsgd(std::size_t bits, std::size_t bucket, Measure norm, FieldCoding coding)
-      : rule_{.id = wire::CodecId::qsgd,
-              .measure = norm,
-              .bits = static_cast<unsigned>(bits),
-              .bucket = bucket,
-              .coding = coding} {}
+  Qsgd(const BucketRule& buckets, FieldCoding coding, Random random)
+      : rule_{wire::CodecId::qsgd, buckets, coding, random} {}
 
   std::string spec() const override {
-    return "qsgd:bits=" + std::to_string(rule_.bits) + ",bucket=" + std::to_string(rule_.bucket) +
-           ",norm=" + (rule_.measure == Measure::largest ? "max" : "l2") +
-           ",coding=" + std::string(field_coding_name(rule_.coding));
+    return "qsgd:bits=" + std::to_string(buckets().bits) + ",bucket=" + std::to_string(buckets().bucket) +
+           ",norm=" + (buckets().measure == Measure::largest ? "max" : "l2") +
+           ",coding=" + std::string(field_coding_name(rule_.coding)) + random_spec(rule_.random);
   }
   std::string_view name() const override { return "qsgd"; }
 
   Traits traits() const override {
-    const auto d = static_cast<double>(rule_.bucket), s = static_cast<double>(levels_a_side(rule_.bits));
+    const auto d = static_cast<double>(buckets().bucket),
+               s = static_cast<double>(levels_a_side(buckets().bits));
     const bool contractive =
-        rule_.measure == Measure::largest ? s >= 2 : std::min(d / (s * s), std::sqrt(d) / s) < 1;
+        buckets().measure == Measure::largest ? s >= 2 : std::min(d / (s * s), std::sqrt(d) / s) < 1;
     return {.unbiased = true, .contractive = contractive};
   }
 
@@ -62,6 +59,8 @@ class Qsgd final : public Codec {
   }
 
  private:
+  const BucketRule& buckets() const { return rule_.buckets; }
+
   LevelRule rule_;
 };
 
@@ -73,7 +72,9 @@ std::unique_ptr<const Codec> make_qsgd(Parameters& parameters) {
   const std::size_t bucket = bucket_parameter(parameters);
   constexpr std::array<std::string_view, 2> kNorms = {"max", "l2"};
   const auto norm = parameters.choice("norm", kNorms) == 0 ? Measure::largest : Measure::squares;
-  return std::make_unique<Qsgd>(bits, bucket, norm, field_coding_parameter(parameters));
+  const BucketRule buckets{.measure = norm, .bits = static_cast<unsigned>(bits), .bucket = bucket};
+  const FieldCoding coding = field_coding_parameter(parameters);
+  return std::make_unique<Qsgd>(buckets, coding, random_parameter(parameters));
 }
 
 void decode_qsgd(wire::Reader& in, float weight, std::span<float> acc, Threads* threads) {

@@ -11,7 +11,6 @@ namespace gossamer::compress {
 namespace {
 
 constexpr std::size_t kPerByte = 5;  ///< 3⁵ = 243 of a byte's 256 values
-constexpr unsigned kTrits = 243;
 constexpr std::size_t kGroup = EntryBits::kGroup;
 constexpr std::size_t kPiece = kPerByte * kGroup;  ///< whole groups of draws and whole bytes
 constexpr std::size_t kPieces = kSlice / kPiece;   ///< of one slice
@@ -19,31 +18,6 @@ constexpr std::size_t kTernarySlice = kPieces * kPiece;
 
 /// Rows of one piece, each a row of bytes long: at most 512.
 using Digits = std::array<std::uint8_t, kPiece>;
-
-void pack_digits(const Digits& digits, std::size_t row, std::byte* out) {
-  const std::uint8_t* const d = digits.data();
-  for (std::size_t b = 0; b < row; ++b) {
-    unsigned byte = d[4 * row + b];
-    for (std::size_t k = 4; k-- > 0;) byte = 3 * byte + d[k * row + b];
-    out[b] = static_cast<std::byte>(byte);
-  }
-}
-
-/// Whether all bytes are five digits each.
-bool unpack_digits(const std::byte* in, std::size_t row, Digits& digits) {
-  unsigned most = 0;
-  std::uint8_t* const d = digits.data();
-  for (std::size_t b = 0; b < row; ++b) {
-    auto rest = static_cast<std::uint16_t>(in[b]);
-    most = rest > most ? rest : most;
-    for (std::size_t k = 0; k < kPerByte; ++k) {
-      const auto third = static_cast<std::uint16_t>(rest * 171u >> 9);  // rest/3 up to 255
-      d[k * row + b] = static_cast<std::uint8_t>(rest - 3 * third);
-      rest = third;
-    }
-  }
-  return most < kTrits;
-}
 
 /// Q(v_i) = S·sign(v_i)·b_i with S = max|v|, P(b_i = 1) = |v_i|/S, after clipping to |v_i| ≤ c·σ (Wen et al.
 /// 2017, "TernGrad", equations 1, 2 and 10): qsgd with one level and the max norm, one S for the whole
@@ -59,11 +33,11 @@ bool unpack_digits(const std::byte* in, std::size_t row, Digits& digits) {
 class TernGrad final : public Codec {
  public:
   /// clip 0 = none.
-  TernGrad(double clip, FieldCoding coding) : clip_(clip), coding_(coding) {}
+  TernGrad(double clip, FieldCoding coding, Random random) : clip_(clip), coding_(coding), random_(random) {}
 
   std::string spec() const override {
     return "terngrad:clip=" + (clip_ > 0 ? to_text(clip_) : "none") +
-           ",coding=" + std::string(field_coding_name(coding_));
+           ",coding=" + std::string(field_coding_name(coding_)) + random_spec(random_);
   }
   std::string_view name() const override { return "terngrad"; }
   Traits traits() const override { return {.unbiased = clip_ == 0}; }
@@ -96,7 +70,7 @@ class TernGrad final : public Codec {
     writer.f32(scale);
     Levels levels = levels_around_zero(2, 1, scale);
     levels.clips = clip_ != 0;
-    const EntryBits random(key);
+    const EntryBits random(key, random_);
     if (layout_of(coding_) == FieldLayout::coded) {
       const std::size_t bytes =
           write_coded(coding_, x.size(), 1, workspace.threads(), out.subspan(writer.size()),
@@ -187,11 +161,12 @@ class TernGrad final : public Codec {
     const std::size_t row = wire::ceil_div(count, kPerByte);
     std::fill(digits.begin() + static_cast<std::ptrdiff_t>(count),
               digits.begin() + static_cast<std::ptrdiff_t>(kPerByte * row), std::uint8_t{0});
-    pack_digits(digits, row, out);
+    pack_trits(digits.data(), row, reinterpret_cast<std::uint8_t*>(out));
   }
 
   double clip_;
   FieldCoding coding_;
+  Random random_;
 };
 
 }  // namespace
@@ -202,7 +177,8 @@ std::unique_ptr<const Codec> make_terngrad(Parameters& parameters) {
     clip = parameters.real("clip", 2.5, "a number above 0, or none",
                            [](double c) { return c > 0 && std::isfinite(c); });
   }
-  return std::make_unique<TernGrad>(clip, field_coding_parameter(parameters));
+  const FieldCoding coding = field_coding_parameter(parameters);
+  return std::make_unique<TernGrad>(clip, coding, random_parameter(parameters));
 }
 
 void decode_terngrad(wire::Reader& in, float weight, std::span<float> acc, Threads* threads) {
@@ -217,7 +193,8 @@ void decode_terngrad(wire::Reader& in, float weight, std::span<float> acc, Threa
                         add_levels(levels, digits.data(), weight, acc.data() + first, digits.size());
                       });
   }
-  const auto packed = in.take(wire::ceil_div(n, kPerByte));
+  const auto* const packed =
+      reinterpret_cast<const std::uint8_t*>(in.take(wire::ceil_div(n, kPerByte)).data());
   in.expect_left(0);
   const Levels levels = levels_around_zero(2, 1, scale);
   for_each_piece(threads, wire::ceil_div(n, kTernarySlice), [&](std::size_t p, std::size_t) {
@@ -225,7 +202,7 @@ void decode_terngrad(wire::Reader& in, float weight, std::span<float> acc, Threa
     const std::size_t end = std::min((p + 1) * kTernarySlice, n);
     for (std::size_t i = p * kTernarySlice; i < end; i += kPiece) {
       const std::size_t count = std::min(kPiece, end - i), row = wire::ceil_div(count, kPerByte);
-      if (!unpack_digits(packed.data() + i / kPerByte, row, digits))
+      if (!unpack_trits(packed + i / kPerByte, row, digits.data()))
         throw PayloadError("payload holds a byte that is not five ternary digits");
       const auto past = digits.begin() + static_cast<std::ptrdiff_t>(count);
       if (std::any_of(past, digits.begin() + static_cast<std::ptrdiff_t>(kPerByte * row),

@@ -180,8 +180,8 @@ __global__ void decode_levels_kernel(Layout layout, const std::byte* scales, con
 
 class LevelCodec final : public BesideHost {
  public:
-  LevelCodec(std::unique_ptr<const Codec> host, const LevelRule& rule)
-      : BesideHost(std::move(host)), rule_(rule) {}
+  LevelCodec(std::unique_ptr<const Codec> host, wire::CodecId id, const BucketRule& rule)
+      : BesideHost(std::move(host)), id_(id), rule_(rule) {}
   std::size_t workspace_bytes(std::size_t) const override { return 0; }
 
  protected:
@@ -227,13 +227,14 @@ class LevelCodec final : public BesideHost {
     return {n, rule_.bucket, rule_.bits, rule_.measure, rule_.stochastic};
   }
   Front front(std::size_t n) const {
-    return make_front(rule_.id, n, [&](wire::Writer& writer) {
+    return make_front(id_, n, [&](wire::Writer& writer) {
       writer.u8(static_cast<std::uint8_t>(rule_.bits));
       writer.u8(static_cast<std::uint8_t>(FieldLayout::packed));
       writer.varint(rule_.bucket);
     });
   }
-  LevelRule rule_;
+  wire::CodecId id_;
+  BucketRule rule_;
 };
 
 unsigned bits_of_spec(Parameters& parameters) {
@@ -245,23 +246,23 @@ unsigned bits_of_spec(Parameters& parameters) {
 std::unique_ptr<const DeviceCodec> make_device_qsgd(std::unique_ptr<const Codec> host,
                                                     Parameters& parameters) {
   require_device_form(*host, parameters, "coding", {"packed"});
+  require_device_form(*host, parameters, "random", {"philox"});
   constexpr std::array<std::string_view, 2> kNorms = {"max", "l2"};
   const auto norm = parameters.choice("norm", kNorms) == 0 ? Measure::largest : Measure::squares;
-  return std::make_unique<LevelCodec>(std::move(host), LevelRule{.id = wire::CodecId::qsgd,
-                                                                 .measure = norm,
-                                                                 .bits = bits_of_spec(parameters),
-                                                                 .bucket = bucket_parameter(parameters)});
+  const BucketRule rule{
+      .measure = norm, .bits = bits_of_spec(parameters), .bucket = bucket_parameter(parameters)};
+  return std::make_unique<LevelCodec>(std::move(host), wire::CodecId::qsgd, rule);
 }
 
 std::unique_ptr<const DeviceCodec> make_device_intq(std::unique_ptr<const Codec> host,
                                                     Parameters& parameters) {
+  require_device_form(*host, parameters, "random", {"philox"});
   constexpr std::array<std::string_view, 2> kRoundings = {"nearest", "stochastic"};
-  return std::make_unique<LevelCodec>(
-      std::move(host), LevelRule{.id = wire::CodecId::intq,
-                                 .measure = Measure::range,
-                                 .bits = bits_of_spec(parameters),
-                                 .bucket = bucket_parameter(parameters),
-                                 .stochastic = parameters.choice("rounding", kRoundings) == 1});
+  const BucketRule rule{.measure = Measure::range,
+                        .bits = bits_of_spec(parameters),
+                        .bucket = bucket_parameter(parameters),
+                        .stochastic = parameters.choice("rounding", kRoundings) == 1};
+  return std::make_unique<LevelCodec>(std::move(host), wire::CodecId::intq, rule);
 }
 
 }  // namespace gossamer::compress::cuda

@@ -176,6 +176,7 @@ class TernGrad final : public BesideHost {
 std::unique_ptr<const DeviceCodec> make_device_terngrad(std::unique_ptr<const Codec> host,
                                                         Parameters& parameters) {
   require_device_form(*host, parameters, "coding", {"packed"});
+  require_device_form(*host, parameters, "random", {"philox"});
   const bool clipped = parameters.text("clip") != "none";
   return std::make_unique<TernGrad>(
       std::move(host), clipped ? parameters.real("clip", 2.5, "", [](double) { return true; }) : 0.0);

@@ -66,7 +66,7 @@ TEST_CASE("an entry's draw does not depend on the length of the vector") {
 
 TEST_CASE("qsgd is unbiased") {
   for (const char* spec : {"qsgd:bits=2", "qsgd:bits=4", "qsgd:bits=8", "qsgd:bits=2,norm=l2",
-                           "qsgd:bits=4,norm=l2", "qsgd:bits=8,norm=l2"}) {
+                           "qsgd:bits=4,norm=l2", "qsgd:bits=8,norm=l2", "qsgd:bits=4,random=hash"}) {
     const auto codec = make_codec(spec);
     const std::size_t n = 512;
     const std::uint64_t draws = 10000;

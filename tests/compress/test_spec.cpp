@@ -36,6 +36,12 @@ TEST_CASE("a canonical spec reads back as itself") {
   REQUIRE(make_codec("terngrad")->spec() == "terngrad:clip=2.5,coding=packed");
   REQUIRE(make_codec("terngrad:clip=none")->spec() == "terngrad:clip=none,coding=packed");
   REQUIRE(make_codec("intq")->spec() == "intq:bits=8,bucket=512,rounding=nearest");
+  for (const char* spec : {"qsgd:bits=4,bucket=512,norm=max,coding=packed,random=hash",
+                           "terngrad:clip=2.5,coding=packed,random=hash",
+                           "intq:bits=8,bucket=512,rounding=stochastic,random=hash"})
+    REQUIRE(make_codec(spec)->spec() == spec);
+  REQUIRE(make_codec("qsgd:random=philox")->spec() == make_codec("qsgd")->spec());
+  REQUIRE(has(refusal("intq:random=hash"), "random"));
   REQUIRE(make_codec("randk")->spec() == "randk:density=0.01,scale=0");
   REQUIRE(make_codec("dense")->spec() == "dense");
 }

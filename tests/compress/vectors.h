@@ -112,6 +112,7 @@ inline std::vector<std::string> all_specs() {
                            "qsgd:norm=l2,bits=4",
                            "qsgd:bits=8,norm=l2,bucket=32",
                            "qsgd:bits=4,bucket=160",
+                           "qsgd:bits=4,bucket=64,random=hash",
                            "onebit_two:bucket=32",
                            "onebit_two:bucket=8192",
                            "terngrad:clip=none",

@@ -1,57 +1,26 @@
-// Compiled once for each instruction set that Highway knows, and chosen when first called.
-#include "level_kernels.h"
-
-#include <algorithm>
-
-#include "level_kernels_inline.h"
-
-// Vectors of unknown size cannot be kept in arrays; those machines use their fixed-size sets.
-#define HWY_DISABLED_TARGETS (HWY_SVE | HWY_SVE2 | HWY_SVE_256 | HWY_SVE2_128 | HWY_RVV)
-#undef HWY_TARGET_INCLUDE
-#define HWY_TARGET_INCLUDE "level_measure_kernels.cpp"
-#include <hwy/foreach_target.h>
-// After foreach_target.
-#include <hwy/cache_control.h>
-#include <hwy/highway.h>
-
-HWY_BEFORE_NAMESPACE();
-namespace gossamer::compress {
-namespace HWY_NAMESPACE {
-namespace {
-
-#if HWY_TARGET == HWY_SCALAR
-void MeasureAny(Measure what, const float* x, const float* e, float* v, std::size_t n, Measured* measured) {
-  *measured = plain::measure(what, x, e, v, n);
-}
-void DrawPhilox(const EntryBits& random, std::size_t group, Draws* draws) {
-  random.words(group, draws->words);
-}
-#else
-
-namespace hn = hwy::HWY_NAMESPACE;
-using Tag = hn::CappedTag<float, 16>;
-using IntTag = hn::RebindToSigned<Tag>;
-using WordTag = hn::RebindToUnsigned<Tag>;
+// Measuring buckets and drawing random bits; included once for each instruction set, within its namespace.
 using DoubleTag = hn::Repartition<double, Tag>;
 using LongTag = hn::Repartition<std::uint64_t, Tag>;
-using Vector = hn::Vec<Tag>;
-constexpr std::size_t kWidth = hn::MaxLanes(Tag());
 
 HWY_INLINE hn::Vec<IntTag> Magnitude(Vector v) {
   return hn::And(hn::BitCast(IntTag(), v), hn::Set(IntTag(), 0x7fffffff));
 }
 
-/// Sums of squares in double, 32 lanes.
+/// Sums of squares in double, 32 lanes. The square of a float is exact in double, so that a fused multiplication
+/// and addition rounds as the two apart do.
 class Squares {
  public:
   HWY_INLINE Squares() {
     for (auto& lane : lane_) lane = hn::Zero(DoubleTag());
   }
-  /// Entries k·kWidth … of a row of 32.
-  HWY_INLINE void Add(std::size_t k, Vector v) {
-    const hn::Half<Tag> half;
-    AddTo(lane_[2 * k], hn::PromoteTo(DoubleTag(), hn::LowerHalf(half, v)));
-    AddTo(lane_[2 * k + 1], hn::PromoteTo(DoubleTag(), hn::UpperHalf(half, v)));
+  /// A row of 32 entries.
+  HWY_INLINE void Add(const float* row) {
+    const DoubleTag tag;
+    const hn::Rebind<float, DoubleTag> half;
+    for (std::size_t k = 0; k < kVectors; ++k) {
+      const auto v = hn::PromoteTo(tag, hn::LoadU(half, row + k * kLanes));
+      lane_[k] = hn::MulAdd(v, v, lane_[k]);
+    }
   }
   HWY_INLINE double Total() {
     for (std::size_t width = kVectors / 2; width > 0; width /= 2) {
@@ -63,9 +32,6 @@ class Squares {
   }
 
  private:
-  static HWY_INLINE void AddTo(hn::Vec<DoubleTag>& lane, hn::Vec<DoubleTag> v) {
-    lane = hn::Add(lane, hn::Mul(v, v));
-  }
   static constexpr std::size_t kLanes = hn::MaxLanes(DoubleTag());
   static constexpr std::size_t kVectors = plain::kSumLanes / kLanes;
   hn::Vec<DoubleTag> lane_[kVectors];
@@ -84,23 +50,24 @@ struct Measuring {
       low[k % 2] = hn::Min(low[k % 2], v);
       high[k % 2] = hn::Max(high[k % 2], v);
     }
-    if constexpr (kWhat == Measure::squares) squares.Add(k, v);
   }
   hn::Vec<IntTag> largest[2];
   Vector low[2], high[2];
   Squares squares;
 };
 
-template <Measure kWhat, bool kAdd>
+template <Measure kWhat, bool kAdd, bool kPrefetch>
 void MeasureAs(const float* x, const float* e, float* v, std::size_t n, Measured* measured) {
   const Tag tag;
   constexpr std::size_t kRow = plain::kSumLanes;
   Measuring<kWhat> measuring(measured->low);
   std::size_t i = 0;
   for (; i + kRow <= n; i += kRow) {
-    hwy::Prefetch(plain::ahead(x, i));
-    hwy::Prefetch(plain::ahead(x, i + 16));
-    if constexpr (kAdd) {
+    if constexpr (kPrefetch) {
+      hwy::Prefetch(plain::ahead(x, i));
+      hwy::Prefetch(plain::ahead(x, i + 16));
+    }
+    if constexpr (kPrefetch && kAdd) {
       hwy::Prefetch(plain::ahead(e, i));
       hwy::Prefetch(plain::ahead(e, i + 16));
     }
@@ -112,6 +79,7 @@ void MeasureAs(const float* x, const float* e, float* v, std::size_t n, Measured
       }
       measuring.Add(k, entries);
     }
+    if constexpr (kWhat == Measure::squares) measuring.squares.Add((kAdd ? v : x) + i);
   }
   measured->largest = std::bit_cast<float>(
       hn::GetLane(hn::MaxOfLanes(IntTag(), hn::Max(measuring.largest[0], measuring.largest[1]))));
@@ -123,30 +91,37 @@ void MeasureAs(const float* x, const float* e, float* v, std::size_t n, Measured
     float row[kRow] = {};
     for (std::size_t j = 0; i + j < n; ++j) row[j] = kAdd ? (v[i + j] = x[i + j] + e[i + j]) : x[i + j];
     plain::measure_entries(row, n - i, *measured);
-    if constexpr (kWhat == Measure::squares) {
-      for (std::size_t k = 0; k < kRow / kWidth; ++k)
-        measuring.squares.Add(k, hn::LoadU(tag, row + k * kWidth));
-    }
+    if constexpr (kWhat == Measure::squares) measuring.squares.Add(row);
   }
   if constexpr (kWhat == Measure::squares) measured->squares = measuring.squares.Total();
 }
 
-template <bool kAdd>
+template <bool kAdd, bool kPrefetch>
 void MeasureWhat(Measure what, const float* x, const float* e, float* v, std::size_t n, Measured* measured) {
-  if (what == Measure::largest) return MeasureAs<Measure::largest, kAdd>(x, e, v, n, measured);
-  if (what == Measure::range) return MeasureAs<Measure::range, kAdd>(x, e, v, n, measured);
-  return MeasureAs<Measure::squares, kAdd>(x, e, v, n, measured);
+  if (what == Measure::largest) return MeasureAs<Measure::largest, kAdd, kPrefetch>(x, e, v, n, measured);
+  if (what == Measure::range) return MeasureAs<Measure::range, kAdd, kPrefetch>(x, e, v, n, measured);
+  return MeasureAs<Measure::squares, kAdd, kPrefetch>(x, e, v, n, measured);
 }
 
-void MeasureAny(Measure what, const float* x, const float* e, float* v, std::size_t n, Measured* measured) {
-  if (e != nullptr) return MeasureWhat<true>(what, x, e, v, n, measured);
-  return MeasureWhat<false>(what, x, nullptr, nullptr, n, measured);
+template <bool kPrefetch>
+Measured MeasureFrom(Measure what, const float* x, const float* e, float* v, std::size_t n) {
+  Measured measured;
+  if (n > 0) measured.low = measured.high = e == nullptr ? x[0] : x[0] + e[0];
+  if (e != nullptr) {
+    MeasureWhat<true, kPrefetch>(what, x, e, v, n, &measured);
+  } else {
+    MeasureWhat<false, kPrefetch>(what, x, nullptr, nullptr, n, &measured);
+  }
+  measured.low += 0.0f;
+  measured.high += 0.0f;
+  return measured;
 }
 
 /// Philox on counters in 64-bit lanes: a product's low half is the next counter word as it stands, and what
 /// is in the high halves of counter words is never looked at. Even and odd blocks apart, so that their words
 /// then interleave.
-void DrawPhilox(const EntryBits& random, std::size_t group, Draws* draws) {
+template <class Between>
+void DrawPhilox(const EntryBits& random, std::size_t group, Draws* draws, const Between& between) {
   const LongTag tag;
   const WordTag word_tag;
   using Long = hn::Vec<LongTag>;
@@ -157,6 +132,11 @@ void DrawPhilox(const EntryBits& random, std::size_t group, Draws* draws) {
     return hn::MulEven(hn::BitCast(word_tag, a), hn::BitCast(word_tag, b));
   };
   const Long twice = hn::Iota(tag, 0);
+  std::uint64_t keys[EntryBits::kRounds][2];
+  for (unsigned round = 0; round < EntryBits::kRounds; ++round) {
+    keys[round][0] = random.key()[0] + round * EntryBits::kWeyl0;
+    keys[round][1] = random.key()[1] + round * EntryBits::kWeyl1;
+  }
   for (std::size_t b = 0; b < EntryBits::kBlocks; b += kSets * kLanes) {
     Long c0[kSets], c1[kSets], c2[kSets], c3[kSets];
     for (std::size_t s = 0; s < kSets; ++s) {
@@ -166,9 +146,9 @@ void DrawPhilox(const EntryBits& random, std::size_t group, Draws* draws) {
       c2[s] = hn::Set(tag, random.counter()[1]);
       c3[s] = hn::Set(tag, random.counter()[2]);
     }
-    std::uint32_t k0 = random.key()[0], k1 = random.key()[1];
-    for (int round = 0; round < EntryBits::kRounds; ++round) {
-      const Long key0 = hn::Set(tag, k0), key1 = hn::Set(tag, k1);
+    between(b, kSets * kLanes);
+    for (const auto& key : keys) {
+      const Long key0 = hn::Set(tag, key[0]), key1 = hn::Set(tag, key[1]);
       for (std::size_t s = 0; s < kSets; ++s) {
         const Long p0 = product(multiplier0, c0[s]), p1 = product(multiplier1, c2[s]);
         c0[s] = hn::Xor3(hn::ShiftRight<32>(p1), c1[s], key0);
@@ -176,8 +156,6 @@ void DrawPhilox(const EntryBits& random, std::size_t group, Draws* draws) {
         c1[s] = p1;
         c3[s] = p0;
       }
-      k0 += EntryBits::kWeyl0;
-      k1 += EntryBits::kWeyl1;
     }
     const auto store = [&](Long even, Long odd, std::uint32_t* to) {
       hn::StoreU(hn::OddEven(hn::BitCast(word_tag, hn::ShiftLeft<32>(odd)), hn::BitCast(word_tag, even)),
@@ -192,34 +170,30 @@ void DrawPhilox(const EntryBits& random, std::size_t group, Draws* draws) {
     }
   }
 }
-#endif
 
-}  // namespace
-}  // namespace HWY_NAMESPACE
-}  // namespace gossamer::compress
-HWY_AFTER_NAMESPACE();
-
-#if HWY_ONCE
-namespace gossamer::compress {
-namespace {
-
-HWY_EXPORT(MeasureAny);
-HWY_EXPORT(DrawPhilox);
-
-}  // namespace
-
-Measured measure(Measure what, const float* x, const float* e, float* v, std::size_t n) {
-  Measured measured;
-  if (n > 0) measured.low = measured.high = e == nullptr ? x[0] : x[0] + e[0];
-  HWY_DYNAMIC_DISPATCH(MeasureAny)(what, x, e, v, n, &measured);
-  measured.low += 0.0f;
-  measured.high += 0.0f;
-  return measured;
+/// EntryBits' hash, a register of words at a time.
+template <class Between>
+void DrawHash(const EntryBits& random, std::size_t group, Draws* draws, const Between& between) {
+  const WordTag tag;
+  const auto key = random.hash_key(group);
+  const Words first_key = hn::Set(tag, key[0]), second_key = hn::Set(tag, key[1]);
+  const Words multiplier0 = hn::Set(tag, EntryBits::kHash0), multiplier1 = hn::Set(tag, EntryBits::kHash1);
+  const auto start = static_cast<std::uint32_t>(group * (EntryBits::kGroup / 2));
+  Words counter = hn::Add(hn::Iota(tag, start), first_key);
+  const Words step = hn::Set(tag, static_cast<std::uint32_t>(kWidth));
+  for (std::size_t i = 0; i < EntryBits::kGroup / 2; i += kWidth) {
+    if (i % 64 == 0) between(i / 4, 16);
+    Words x = hn::Mul(hn::Xor(counter, hn::ShiftRight<16>(counter)), multiplier0);
+    x = hn::Xor3(x, hn::ShiftRight<15>(x), second_key);
+    x = hn::Mul(x, multiplier1);
+    hn::StoreU(hn::Xor(x, hn::ShiftRight<15>(x)), tag, draws->words + i);
+    counter = hn::Add(counter, step);
+  }
 }
 
-void draw(const EntryBits& random, std::size_t group, Draws& draws) {
-  HWY_DYNAMIC_DISPATCH(DrawPhilox)(random, group, &draws);
+/// Calls between(first, count) for ranges that make up 0 … 64, with arithmetic in between.
+template <class Between>
+void DrawWith(const EntryBits& random, std::size_t group, Draws* draws, const Between& between) {
+  if (random.source() == Random::hash) return DrawHash(random, group, draws, between);
+  DrawPhilox(random, group, draws, between);
 }
-
-}  // namespace gossamer::compress
-#endif  // HWY_ONCE
