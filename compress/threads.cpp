@@ -43,12 +43,13 @@ void Threads::run(const Job& job) {
     start += job.pieces / shares_.size() + (thread < job.pieces % shares_.size() ? 1 : 0);
     shares_[thread].end = start;
   }
-  busy_.store(helpers_.size(), std::memory_order_relaxed);
+  state_.store(kOpen, std::memory_order_release);
   jobs_.fetch_add(1, std::memory_order_release);
   jobs_.notify_all();
   take_pieces(0);
-  if (!spin_until([this] { return busy_.load(std::memory_order_acquire) == 0; })) {
-    for (std::size_t busy; (busy = busy_.load(std::memory_order_acquire)) != 0;) busy_.wait(busy);
+  state_.fetch_and(~kOpen, std::memory_order_acq_rel);
+  if (!spin_until([this] { return state_.load(std::memory_order_acquire) == 0; })) {
+    for (std::uint32_t busy; (busy = state_.load(std::memory_order_acquire)) != 0;) state_.wait(busy);
   }
   if (failed_) std::rethrow_exception(failed_);
 }
@@ -59,9 +60,20 @@ void Threads::help(std::size_t thread) {
     if (!spin_until(changed)) jobs_.wait(seen, std::memory_order_acquire);
     seen = jobs_.load(std::memory_order_acquire);
     if (stop_) return;
+    if (!join()) continue;
     take_pieces(thread);
-    if (busy_.fetch_sub(1, std::memory_order_acq_rel) == 1) busy_.notify_one();
+    if (state_.fetch_sub(1, std::memory_order_acq_rel) == 1) state_.notify_one();
   }
+}
+
+/// Whether there is a job still open; it may be a later one than that which woke the helper.
+bool Threads::join() {
+  std::uint32_t state = state_.load(std::memory_order_relaxed);
+  while ((state & kOpen) != 0) {
+    if (state_.compare_exchange_weak(state, state + 1, std::memory_order_acquire, std::memory_order_relaxed))
+      return true;
+  }
+  return false;
 }
 
 void Threads::take_pieces(std::size_t thread) {

@@ -47,12 +47,15 @@ class Threads {
   };
   void run(const Job& job);
   void help(std::size_t thread);
+  bool join();
   void take_pieces(std::size_t thread);
 
   std::vector<std::thread> helpers_;
   Job job_;
   std::vector<Share> shares_;
-  std::atomic<std::size_t> busy_{0};    ///< helpers that have not ended this job
+  /// kOpen while helpers may join a job, and how many are at it. One that wakes too late is not waited for.
+  std::atomic<std::uint32_t> state_{0};
+  static constexpr std::uint32_t kOpen = 1u << 31;
   std::atomic<std::uint32_t> jobs_{0};  ///< counts jobs; helpers wait for it to change
   std::atomic<bool> stop_{false};
   std::mutex failure_;
