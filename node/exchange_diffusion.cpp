@@ -24,13 +24,15 @@ class ExactDiffusion final : public Gossip {
 
   std::vector<Op> on_ready(Round round, ParcelId parcel) override {
     const Range r = range(parcel);
-    std::vector<Op> ops;
-    if (round == 0) ops.push_back(op::Combine{r, kY, 0, {}});
-    ops.push_back(op::Update{r, round});
-    ops.push_back(op::Combine{r, kZ, 0, {{1.0f, kParameters}, {-1.0f, kGradient}, {-1.0f, kY}}});
-    ops.push_back(op::Encode{
-        .range = r, .src = kZ, .minus = {}, .apply_to = {}, .exact = true, .round = round, .parcel = parcel});
-    return ops;
+    return {op::Combine{r, kY, round == 0 ? 0.0f : 1.0f, {}}, op::Update{r, round},
+            op::Combine{r, kZ, 0, {{1.0f, kParameters}, {-1.0f, kGradient}, {-1.0f, kY}}},
+            op::Encode{.range = r,
+                       .src = kZ,
+                       .minus = {},
+                       .apply_to = {},
+                       .exact = true,
+                       .round = round,
+                       .parcel = parcel}};
   }
 
   void on_encoded(const Encoded& e) override {

@@ -21,17 +21,14 @@ class GradientTracking final : public Gossip {
 
   std::vector<Op> on_ready(Round round, ParcelId parcel) override {
     const Range r = range(parcel);
-    std::vector<Op> ops;
-    if (round == 0)
-      ops.push_back(op::Combine{r, kTracker, 0, {{1.0f, kGradient}}});
-    else
-      ops.push_back(op::Combine{r, kTracker, 1, {{1.0f, kGradient}, {-1.0f, kBefore}}});
-    ops.push_back(op::Combine{r, kBefore, 0, {{1.0f, kGradient}}});
-    ops.push_back(op::Combine{r, kGradient, 0, {{1.0f, kTracker}}});
-    ops.push_back(op::Update{r, round});
-    ops.push_back(encode(round, parcel, kParameters, 0));
-    ops.push_back(encode(round, parcel, kTracker, 1));
-    return ops;
+    const float keep = round == 0 ? 0.0f : 1.0f;  // both slots are empty at first
+    return {op::Combine{r, kBefore, keep, {}},
+            op::Combine{r, kTracker, keep, {{1.0f, kGradient}, {-1.0f, kBefore}}},
+            op::Combine{r, kBefore, 0, {{1.0f, kGradient}}},
+            op::Combine{r, kGradient, 0, {{1.0f, kTracker}}},
+            op::Update{r, round},
+            encode(round, parcel, kParameters, 0),
+            encode(round, parcel, kTracker, 1)};
   }
 
   void on_encoded(const Encoded& e) override {
