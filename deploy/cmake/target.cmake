@@ -14,6 +14,8 @@ function(gossamer_flags target)
   endif()
   if(GOSSAMER_FUZZ)  # counts which branches an input reaches
     target_compile_options(${target} PRIVATE $<${cxx}:-fsanitize=fuzzer-no-link>)
+    # the kernels for this machine's instruction set alone: with sanitizers all of them take clang many minutes
+    target_compile_options(${target} PRIVATE $<${cxx}:-march=native> $<${cxx}:-DHWY_COMPILE_ONLY_STATIC>)
   endif()
 endfunction()
 
