@@ -1,5 +1,6 @@
 #include "codecs.h"
 #include "floats.h"
+#include "fused_codec.h"
 
 namespace gossamer::compress {
 namespace {
@@ -8,20 +9,17 @@ namespace {
 /// bits (Kalamkar et al. 2019, "A study of BFLOAT16 for deep learning training"). Biased; contractive: an
 /// entry of magnitude ≥ 2⁻¹²⁶ is wrong by at most 2⁻⁸ of itself; smaller ones by at most 2⁻¹³⁴, so that a
 /// vector of nothing but such numbers may vanish. Payload: header, n × bfloat16.
-class Bf16 final : public Codec {
+class Bf16 final : public FusedCodec {
  public:
   std::string spec() const override { return "bf16"; }
   std::string_view name() const override { return "bf16"; }
   Traits traits() const override { return {.contractive = true}; }
   std::size_t max_bytes(std::size_t n) const override { return float_bytes(FloatFormat::bf16, n); }
 
-  std::size_t encode(std::span<const float> x, RandomKey, Workspace& workspace,
-                     std::span<std::byte> out) const override {
-    return encode_floats(FloatFormat::bf16, wire::CodecId::bf16, x, nullptr, workspace, out);
-  }
-  std::size_t encode_feedback(std::span<const float> g, FeedbackState& state, RandomKey, Workspace& workspace,
-                              std::span<std::byte> out) const override {
-    return encode_floats(FloatFormat::bf16, wire::CodecId::bf16, g, &state, workspace, out);
+ private:
+  std::size_t write(std::span<const float> g, FeedbackState* state, RandomKey, Workspace& workspace,
+                    std::span<std::byte> out) const override {
+    return encode_floats(FloatFormat::bf16, wire::CodecId::bf16, g, state, workspace, out);
   }
 };
 

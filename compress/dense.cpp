@@ -1,24 +1,22 @@
 #include "codecs.h"
 #include "floats.h"
+#include "fused_codec.h"
 
 namespace gossamer::compress {
 namespace {
 
 /// 32-bit floats as they are. Payload: header, n × fp32.
-class Dense final : public Codec {
+class Dense final : public FusedCodec {
  public:
   std::string spec() const override { return "dense"; }
   std::string_view name() const override { return "dense"; }
   Traits traits() const override { return {.exact = true, .unbiased = true, .contractive = true}; }
   std::size_t max_bytes(std::size_t n) const override { return float_bytes(FloatFormat::fp32, n); }
 
-  std::size_t encode(std::span<const float> x, RandomKey, Workspace& workspace,
-                     std::span<std::byte> out) const override {
-    return encode_floats(FloatFormat::fp32, wire::CodecId::dense, x, nullptr, workspace, out);
-  }
-  std::size_t encode_feedback(std::span<const float> g, FeedbackState& state, RandomKey, Workspace& workspace,
-                              std::span<std::byte> out) const override {
-    return encode_floats(FloatFormat::fp32, wire::CodecId::dense, g, &state, workspace, out);
+ private:
+  std::size_t write(std::span<const float> g, FeedbackState* state, RandomKey, Workspace& workspace,
+                    std::span<std::byte> out) const override {
+    return encode_floats(FloatFormat::fp32, wire::CodecId::dense, g, state, workspace, out);
   }
 };
 

@@ -1,5 +1,6 @@
 #include "codecs.h"
 #include "floats.h"
+#include "fused_codec.h"
 
 namespace gossamer::compress {
 namespace {
@@ -9,20 +10,17 @@ namespace {
 /// overflows, and a vector of tiny gradients does not vanish. Contractive: an entry is wrong by at most 2⁻¹¹
 /// of itself (2⁻¹⁰ where it is the largest and k ≠ 0) or by 2⁻²⁵·2^k, and the largest entry is not lost.
 /// Payload: header, 2 bytes k, n × binary16.
-class Fp16 final : public Codec {
+class Fp16 final : public FusedCodec {
  public:
   std::string spec() const override { return "fp16"; }
   std::string_view name() const override { return "fp16"; }
   Traits traits() const override { return {.contractive = true}; }
   std::size_t max_bytes(std::size_t n) const override { return float_bytes(FloatFormat::fp16, n); }
 
-  std::size_t encode(std::span<const float> x, RandomKey, Workspace& workspace,
-                     std::span<std::byte> out) const override {
-    return encode_floats(FloatFormat::fp16, wire::CodecId::fp16, x, nullptr, workspace, out);
-  }
-  std::size_t encode_feedback(std::span<const float> g, FeedbackState& state, RandomKey, Workspace& workspace,
-                              std::span<std::byte> out) const override {
-    return encode_floats(FloatFormat::fp16, wire::CodecId::fp16, g, &state, workspace, out);
+ private:
+  std::size_t write(std::span<const float> g, FeedbackState* state, RandomKey, Workspace& workspace,
+                    std::span<std::byte> out) const override {
+    return encode_floats(FloatFormat::fp16, wire::CodecId::fp16, g, state, workspace, out);
   }
 };
 

@@ -1,6 +1,7 @@
 #include <array>
 #include <string>
 
+#include "fused_codec.h"
 #include "level_payload.h"
 
 namespace gossamer::compress {
@@ -18,7 +19,7 @@ namespace {
 /// bits), nearest is not. A little float rounding comes on top.
 ///
 /// Payload: see level_payload.h; the scales of a bucket are its least and its greatest entry.
-class IntQ final : public Codec {
+class IntQ final : public FusedCodec {
  public:
   IntQ(const BucketRule& buckets, Random random)
       : rule_{.id = wire::CodecId::intq, .buckets = buckets, .random = random} {}
@@ -32,16 +33,12 @@ class IntQ final : public Codec {
   Traits traits() const override { return {.unbiased = rule_.buckets.stochastic, .contractive = true}; }
 
   std::size_t max_bytes(std::size_t n) const override { return level_max_bytes(rule_, n); }
-  std::size_t encode(std::span<const float> x, RandomKey key, Workspace& workspace,
-                     std::span<std::byte> out) const override {
-    return encode_levels(rule_, x, nullptr, key, workspace, out);
-  }
-  std::size_t encode_feedback(std::span<const float> g, FeedbackState& state, RandomKey key,
-                              Workspace& workspace, std::span<std::byte> out) const override {
-    return encode_levels(rule_, g, &state, key, workspace, out);
-  }
 
  private:
+  std::size_t write(std::span<const float> g, FeedbackState* state, RandomKey key, Workspace& workspace,
+                    std::span<std::byte> out) const override {
+    return encode_levels(rule_, g, state, key, workspace, out);
+  }
   LevelRule rule_;
 };
 

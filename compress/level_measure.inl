@@ -6,8 +6,8 @@ HWY_INLINE hn::Vec<IntTag> Magnitude(Vector v) {
   return hn::And(hn::BitCast(IntTag(), v), hn::Set(IntTag(), 0x7fffffff));
 }
 
-/// Sums of squares in double, 32 lanes. The square of a float is exact in double, so that a fused multiplication
-/// and addition rounds as the two apart do.
+/// Sums of squares in double, 32 lanes. The square of a float is exact in double, so that a fused
+/// multiplication and addition rounds as the two apart do.
 class Squares {
  public:
   HWY_INLINE Squares() {

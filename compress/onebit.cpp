@@ -2,6 +2,7 @@
 #include <cstring>
 
 #include "codecs.h"
+#include "fused_codec.h"
 #include "sign_buckets.h"
 
 namespace gossamer::compress {
@@ -21,7 +22,7 @@ float mean_magnitude(float sum, std::span<const float> v) {
 /// Karimireddy et al. 2019, "Error feedback fixes signSGD"). Contractive: ‖C[v]−v‖² = (1 −
 /// ‖v‖₁²/(d‖v‖₂²))‖v‖², as long as the scale does not underflow. Payload: header, varint bucket, one fp32
 /// scale per bucket, ceil(n/8) bytes of signs.
-class OneBit final : public Codec {
+class OneBit final : public FusedCodec {
  public:
   explicit OneBit(std::size_t bucket) : bucket_(bucket) {}
 
@@ -33,18 +34,9 @@ class OneBit final : public Codec {
            wire::ceil_div(n, 8);
   }
 
-  std::size_t encode(std::span<const float> x, RandomKey, Workspace& workspace,
-                     std::span<std::byte> out) const override {
-    return write(x, nullptr, workspace.threads(), out);
-  }
-  std::size_t encode_feedback(std::span<const float> g, FeedbackState& state, RandomKey, Workspace& workspace,
-                              std::span<std::byte> out) const override {
-    return write(g, &state, workspace.threads(), out);
-  }
-
  private:
-  std::size_t write(std::span<const float> g, FeedbackState* state, Threads* threads,
-                    std::span<std::byte> out) const {
+  std::size_t write(std::span<const float> g, FeedbackState* state, RandomKey, Workspace& workspace,
+                    std::span<std::byte> out) const override {
     const std::size_t n = g.size();
     wire::require_room(out, max_bytes(n));
     SignInput input(g, state, bucket_);
@@ -59,7 +51,7 @@ class OneBit final : public Codec {
       std::memcpy(scales + b * sizeof scale, &scale, sizeof scale);
       return SignPair{scale, -scale};
     };
-    scan_buckets(Sums::l1, input, bucket_, threads, signs, value);
+    scan_buckets(Sums::l1, input, bucket_, workspace.threads(), signs, value);
     return writer.size();
   }
 

@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "codecs.h"
+#include "fused_codec.h"
 #include "gossamer/compress/kernels.h"
 #include "segments.h"
 #include "sign_buckets.h"
@@ -324,7 +325,7 @@ class Encoding {
 /// halved until each part holds; parts of ≤ 16 entries that still break it go as they are; a part of zeros
 /// costs its mode only. Contractive with δ = 1 − ε², guaranteed for every finite v, denormal and huge ones
 /// included.
-class OneBitScaled final : public Codec {
+class OneBitScaled final : public FusedCodec {
  public:
   explicit OneBitScaled(const Rule& rule) : rule_(rule) {}
 
@@ -341,18 +342,13 @@ class OneBitScaled final : public Codec {
     return front_max(n) + whole_body(n, rule_.bucket) + n * sizeof(float) + 1;
   }
 
-  std::size_t encode(std::span<const float> x, RandomKey, Workspace& workspace,
-                     std::span<std::byte> out) const override {
-    wire::require_room(out, max_bytes(x.size()));
-    return Encoding(rule_, x, nullptr, workspace, out).run();
-  }
-  std::size_t encode_feedback(std::span<const float> g, FeedbackState& state, RandomKey, Workspace& workspace,
-                              std::span<std::byte> out) const override {
+ private:
+  std::size_t write(std::span<const float> g, FeedbackState* state, RandomKey, Workspace& workspace,
+                    std::span<std::byte> out) const override {
     wire::require_room(out, max_bytes(g.size()));
-    return Encoding(rule_, g, &state, workspace, out).run();
+    return Encoding(rule_, g, state, workspace, out).run();
   }
 
- private:
   Rule rule_;
 };
 

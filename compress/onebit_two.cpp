@@ -2,6 +2,7 @@
 #include <cstring>
 
 #include "codecs.h"
+#include "fused_codec.h"
 #include "sign_buckets.h"
 
 namespace gossamer::compress {
@@ -26,7 +27,7 @@ SignPair two_means(BucketSums sums, std::span<const float> v) {
 /// Contractive and never worse than `onebit`: for given signs means minimise the squared error, and
 /// ±‖v‖₁/d is another choice of the two values; as there, this ends where a mean underflows. Payload: header,
 /// varint bucket, per bucket fp32 above and fp32 below, ceil(n/8) bytes of signs.
-class OneBitTwo final : public Codec {
+class OneBitTwo final : public FusedCodec {
  public:
   explicit OneBitTwo(std::size_t bucket) : bucket_(bucket) {}
 
@@ -38,18 +39,9 @@ class OneBitTwo final : public Codec {
            wire::ceil_div(n, 8);
   }
 
-  std::size_t encode(std::span<const float> x, RandomKey, Workspace& workspace,
-                     std::span<std::byte> out) const override {
-    return write(x, nullptr, workspace.threads(), out);
-  }
-  std::size_t encode_feedback(std::span<const float> g, FeedbackState& state, RandomKey, Workspace& workspace,
-                              std::span<std::byte> out) const override {
-    return write(g, &state, workspace.threads(), out);
-  }
-
  private:
-  std::size_t write(std::span<const float> g, FeedbackState* state, Threads* threads,
-                    std::span<std::byte> out) const {
+  std::size_t write(std::span<const float> g, FeedbackState* state, RandomKey, Workspace& workspace,
+                    std::span<std::byte> out) const override {
     const std::size_t n = g.size();
     wire::require_room(out, max_bytes(n));
     SignInput input(g, state, bucket_);
@@ -65,7 +57,7 @@ class OneBitTwo final : public Codec {
       std::memcpy(pairs + b * sizeof pair, &pair, sizeof pair);
       return pair;
     };
-    scan_buckets(Sums::sides, input, bucket_, threads, signs, value);
+    scan_buckets(Sums::sides, input, bucket_, workspace.threads(), signs, value);
     return writer.size();
   }
 

@@ -3,7 +3,7 @@
 #include <cmath>
 #include <string>
 
-#include "feedback_state.h"
+#include "fused_codec.h"
 #include "level_payload.h"
 
 namespace gossamer::compress {
@@ -27,7 +27,7 @@ namespace {
 /// norm=max, s = 1 (2 bits): the max-norm factor is 1 and ω reaches (√d − 1)/2: not contractive.
 ///
 /// Level l of −s … s is the field l + s; field 2s + 1 is never written. Payload: see level_payload.h.
-class Qsgd final : public Codec {
+class Qsgd final : public FusedCodec {
  public:
   Qsgd(const BucketRule& buckets, FieldCoding coding, Random random)
       : rule_{wire::CodecId::qsgd, buckets, coding, random} {}
@@ -48,17 +48,12 @@ class Qsgd final : public Codec {
   }
 
   std::size_t max_bytes(std::size_t n) const override { return level_max_bytes(rule_, n); }
-  std::size_t encode(std::span<const float> x, RandomKey key, Workspace& workspace,
-                     std::span<std::byte> out) const override {
-    return encode_levels(rule_, x, nullptr, key, workspace, out);
-  }
-  std::size_t encode_feedback(std::span<const float> g, FeedbackState& state, RandomKey key,
-                              Workspace& workspace, std::span<std::byte> out) const override {
-    require_feedback(*this);
-    return encode_levels(rule_, g, &state, key, workspace, out);
-  }
 
  private:
+  std::size_t write(std::span<const float> g, FeedbackState* state, RandomKey key, Workspace& workspace,
+                    std::span<std::byte> out) const override {
+    return encode_levels(rule_, g, state, key, workspace, out);
+  }
   const BucketRule& buckets() const { return rule_.buckets; }
 
   LevelRule rule_;

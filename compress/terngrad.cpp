@@ -4,7 +4,6 @@
 #include <cstring>
 #include <string>
 
-#include "feedback_state.h"
 #include "level_payload.h"
 
 namespace gossamer::compress {
@@ -49,24 +48,11 @@ class TernGrad final : public Codec {
 
   std::size_t encode(std::span<const float> x, RandomKey key, Workspace& workspace,
                      std::span<std::byte> out) const override {
-    return encode(x, nullptr, key, workspace, out);
-  }
-  std::size_t encode_feedback(std::span<const float> g, FeedbackState& state, RandomKey key,
-                              Workspace& workspace, std::span<std::byte> out) const override {
-    require_feedback(*this);
-    return encode(g, &state, key, workspace, out);
-  }
-
- private:
-  /// Reads v = x + e once for its scale, then once more, piece by piece, for its digits and the new e.
-  std::size_t encode(std::span<const float> x, FeedbackState* state, RandomKey key, Workspace& workspace,
-                     std::span<std::byte> out) const {
     wire::require_room(out, max_bytes(x.size()));
-    Residual residual(state, x.size());
     wire::Writer writer(out);
     writer.header(wire::CodecId::terngrad, x.size());
     writer.u8(static_cast<std::uint8_t>(layout_of(coding_)));
-    const float scale = scale_of(x, residual.data(), workspace);
+    const float scale = scale_of(x, workspace);
     writer.f32(scale);
     Levels levels = levels_around_zero(2, 1, scale);
     levels.clips = clip_ != 0;
@@ -75,9 +61,8 @@ class TernGrad final : public Codec {
       const std::size_t bytes =
           write_coded(coding_, x.size(), 1, workspace.threads(), out.subspan(writer.size()),
                       [&](std::size_t first, std::span<std::uint8_t> digits, std::size_t) {
-                        round(levels, random, x, residual.data(), first, digits);
+                        round(levels, random, x, first, digits);
                       });
-      residual.keep();
       return writer.size() + bytes;
     }
     std::byte* const bytes = writer.skip(wire::ceil_div(x.size(), kPerByte));
@@ -85,21 +70,19 @@ class TernGrad final : public Codec {
                    [&](std::size_t p, std::size_t) {
                      const std::size_t end = std::min((p + 1) * kTernarySlice, x.size());
                      for (std::size_t i = p * kTernarySlice; i < end; i += kPiece)
-                       write_piece(levels, random, x, residual.data(), i, std::min(kPiece, end - i),
-                                   bytes + i / kPerByte);
+                       write_piece(levels, random, x, i, std::min(kPiece, end - i), bytes + i / kPerByte);
                    });
-    residual.keep();
     return writer.size();
   }
 
   /// min(max|v|, clip·σ).
-  float scale_of(std::span<const float> x, const float* e, Workspace& workspace) const {
+  float scale_of(std::span<const float> x, Workspace& workspace) const {
     const std::size_t slices = wire::ceil_div(x.size(), kSlice);
     const std::span<float> largest = workspace.more_floats(3 * slices);
     const std::span<std::byte> squares = std::as_writable_bytes(largest.subspan(slices));
     for_each_piece(workspace.threads(), slices, [&](std::size_t p, std::size_t) {
       const std::size_t first = p * kSlice, last = std::min(first + kSlice, x.size());
-      const Measured found = measure_slice(x, e, first, last);
+      const Measured found = measure_slice(x, first, last);
       largest[p] = found.largest;
       std::memcpy(squares.data() + p * sizeof(double), &found.squares, sizeof(double));
     });
@@ -116,18 +99,14 @@ class TernGrad final : public Codec {
     return limit < static_cast<double>(most) ? static_cast<float>(limit) : most;
   }
 
-  static Measured measure_slice(std::span<const float> x, const float* e, std::size_t first,
-                                std::size_t last) {
+  static Measured measure_slice(std::span<const float> x, std::size_t first, std::size_t last) {
     Measured sum;
-    std::array<float, kGroup> room;
     for (std::size_t i = first; i < last; i += kGroup) {
       const std::size_t count = std::min(kGroup, last - i);
-      const Measured found =
-          measure(Measure::squares, x.data() + i, e == nullptr ? nullptr : e + i, room.data(), count);
+      const Measured found = measure(Measure::squares, x.data() + i, nullptr, nullptr, count);
       if (!std::isfinite(found.largest)) {
-        const float* const v = e == nullptr ? x.data() + i : room.data();
-        const std::size_t bad = wire::first_not_finite(std::span(v, count));
-        wire::refuse_entry(i + bad, x.size(), v[bad]);
+        const std::size_t bad = i + wire::first_not_finite(x.subspan(i, count));
+        wire::refuse_entry(bad, x.size(), x[bad]);
       }
       sum.largest = std::max(sum.largest, found.largest);
       sum.squares += found.squares;
@@ -136,28 +115,21 @@ class TernGrad final : public Codec {
   }
 
   /// Digits of the entries from i on, a multiple of kGroup.
-  static void round(const Levels& levels, const EntryBits& random, std::span<const float> x, float* residual,
-                    std::size_t i, std::span<std::uint8_t> digits) {
+  static void round(const Levels& levels, const EntryBits& random, std::span<const float> x, std::size_t i,
+                    std::span<std::uint8_t> digits) {
     Draws draws;
-    std::array<float, kGroup> room;
     for (std::size_t g = 0; g < digits.size(); g += kGroup) {
       const std::size_t part = std::min(kGroup, digits.size() - g);
-      const float* v = x.data() + i + g;
-      float* const e = residual == nullptr ? nullptr : residual + i + g;
-      if (e != nullptr) {
-        (void)measure(Measure::largest, v, e, room.data(), part);
-        v = room.data();
-      }
       draw(random, (i + g) / kGroup, draws);
-      quantise(levels, v, part, draws, 0, digits.data() + g, e);
+      quantise(levels, x.data() + i + g, part, draws, 0, digits.data() + g, nullptr);
     }
   }
 
   /// `count` entries from i on, a multiple of kPiece.
   static void write_piece(const Levels& levels, const EntryBits& random, std::span<const float> x,
-                          float* residual, std::size_t i, std::size_t count, std::byte* out) {
+                          std::size_t i, std::size_t count, std::byte* out) {
     Digits digits;
-    round(levels, random, x, residual, i, std::span(digits).first(count));
+    round(levels, random, x, i, std::span(digits).first(count));
     const std::size_t row = wire::ceil_div(count, kPerByte);
     std::fill(digits.begin() + static_cast<std::ptrdiff_t>(count),
               digits.begin() + static_cast<std::ptrdiff_t>(kPerByte * row), std::uint8_t{0});

@@ -35,11 +35,6 @@ class ExactDiffusion final : public Gossip {
                        .parcel = parcel}};
   }
 
-  void on_encoded(const Encoded& e) override {
-    for (const PeerId to : weights(e.round).out(host_.plan().self))
-      host_.send(to, {e.round, e.parcel, e.tag, e.entries, e.payload});
-  }
-
  private:
   void mix(Round round, ParcelId parcel) override {
     const Range r = range(parcel);

@@ -33,11 +33,6 @@ class DeepSqueeze final : public Gossip {
                        .parcel = parcel}};
   }
 
-  void on_encoded(const Encoded& e) override {
-    for (const PeerId to : weights(e.round).out(host_.plan().self))
-      host_.send(to, {e.round, e.parcel, e.tag, e.entries, e.payload});
-  }
-
  private:
   void mix(Round round, ParcelId parcel) override {
     const auto gamma = static_cast<float>(host_.plan().gamma);

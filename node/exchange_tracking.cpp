@@ -31,11 +31,6 @@ class GradientTracking final : public Gossip {
             encode(round, parcel, kTracker, 1)};
   }
 
-  void on_encoded(const Encoded& e) override {
-    for (const PeerId to : weights(e.round).out(host_.plan().self))
-      host_.send(to, {e.round, e.parcel, e.tag, e.entries, e.payload});
-  }
-
  private:
   Op encode(Round round, ParcelId parcel, Slot src, std::uint32_t tag) const {
     return op::Encode{.range = range(parcel),

@@ -11,6 +11,11 @@ Gossip::Gossip(ExchangeHost& host, std::uint32_t vectors) : host_(host), vectors
   for (const PeerId j : plan.schedule.links(plan.self)) inboxes_[j].resize(plan.parcels.size() * vectors);
 }
 
+void Gossip::on_encoded(const Encoded& e) {
+  for (const PeerId to : weights(e.round).out(host_.plan().self))
+    host_.send(to, {e.round, e.parcel, e.tag, e.entries, e.payload});
+}
+
 void Gossip::on_message(PeerId from, Message message) {
   const ParcelId parcel = message.parcel;
   if (message.tag >= vectors_) return host_.consumed(from, message);  // not of this run

@@ -15,6 +15,8 @@ class Gossip : public Exchange {
   explicit Gossip(ExchangeHost& host, std::uint32_t vectors = 1);
   void begin_round(Round round) override { round_ = round; }
   void on_parcel_ready(Round round, ParcelId parcel) final;
+  /// Sends what was encoded to every neighbour that the round sends to.
+  void on_encoded(const Encoded& e) override;
   void on_message(PeerId from, Message message) final;
   bool waits_for(PeerId from) const final;
 

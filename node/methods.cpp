@@ -33,7 +33,10 @@ constexpr std::array kMethods{
     Method{{"none", "no messages: every peer trains alone (the control in every comparison)"}, {}, make_none},
     Method{{"allreduce",
             "average gradients over all peers before the step; graph full (any codec) or ring (dense)"},
-           {.graph = Graph::ring, .may_vary = false, .may_be_stale = false, .why_synchronous = kOneSum},
+           {.graph = Graph::ring_or_complete,
+            .may_vary = false,
+            .may_be_stale = false,
+            .why_synchronous = kOneSum},
            make_allreduce},
     Method{{"broadcast", "every peer's encoded gradient to every other before the step (QSGD, algorithm 1)"},
            {.graph = Graph::complete,
@@ -76,7 +79,7 @@ constexpr std::array kMethods{
            make_dpsgd},
     Method{
         {"epidemic", "dpsgd with whoever was drawn this round (epidemic learning); graph 'epidemic', or any"},
-        {.weights = Weights::row_stochastic, .code = Code::exact, .why_code = kWholeState},
+        {.code = Code::exact, .why_code = kWholeState},
         make_dpsgd},
     Method{
         {"choco",
@@ -188,11 +191,10 @@ class Check {
   void all() const {
     if (!needs_.may_be_stale && job_.exchange.staleness != std::optional<std::uint64_t>(0))
       refuse("needs exchange.staleness = 0: {}", needs_.why_synchronous);
-    if (name_ == "allreduce") allreduce_graph();
-    if (!needs_.may_vary && schedule_.time_varying() && name_ != "allreduce")
+    graph();
+    if (!needs_.may_vary && schedule_.time_varying())
       refuse("needs a graph that does not vary, found the time-varying graph '{}': it {}", job_.graph.kind,
              needs_.why_static);
-    graph();
     weights();
     code();
     if (needs_.plain_sgd && job_.optimizer.kind != "sgd")
@@ -209,8 +211,8 @@ class Check {
         fmt::format("{}: method '{}' {}", job_.path, name_, fmt::format(what, std::forward<Args>(args)...)));
   }
 
-  /// The one method with two forms.
-  void allreduce_graph() const {
+  /// Exact codes travel along a ring, others need every edge.
+  void ring_or_complete() const {
     if (plan_.codec.exact && !has_ring(schedule_))
       refuse(
           "sends along the ring of peers in file order, and graph '{}' lacks one of its edges; use "
@@ -226,6 +228,7 @@ class Check {
   }
 
   void graph() const {
+    if (needs_.graph == Graph::ring_or_complete) ring_or_complete();
     if (needs_.graph == Graph::complete && !complete(schedule_))
       refuse("needs an edge between every two peers, and graph '{}' has not: {}", job_.graph.kind,
              needs_.why_graph);
@@ -287,8 +290,7 @@ void check_method(const Method& method, const Job& job, const Plan& plan,
 std::string method_text(const Method& method) {
   constexpr std::array kGraphs{"any", "an edge between every two peers",
                                "full; with codec 'dense' any with the ring of peers in file order", "a tree"};
-  constexpr std::array kWeights{"any", "rows sum to 1 (every mixing matrix)", "rows and columns sum to 1",
-                                "symmetric"};
+  constexpr std::array kWeights{"any: rows sum to 1", "rows and columns sum to 1", "symmetric"};
   constexpr std::array kCodes{
       "any", "exact: dense", "unbiased: qsgd, randk:scale=1, intq:rounding=stochastic ...",
       "contractive: onebit_scaled, topk, qsgd:bits=4,norm=max ...", "contractive, or threshold"};

@@ -11,8 +11,8 @@ namespace gossamer::node {
 /// What a method is sound with. The texts are reasons, and what to use instead; they end sentences that name
 /// the method and what was found.
 struct Needs {
-  enum class Graph { any, complete, ring, tree } graph = Graph::any;
-  enum class Weights { any, row_stochastic, doubly_stochastic, symmetric } weights = Weights::any;
+  enum class Graph { any, complete, ring_or_complete, tree } graph = Graph::any;
+  enum class Weights { any, doubly_stochastic, symmetric } weights = Weights::any;
   enum class Code { any, exact, unbiased, contractive, feedback } code = Code::any;
   bool may_vary = true;  ///< the graph in time
   bool may_be_stale = true;
