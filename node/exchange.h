@@ -13,6 +13,7 @@
 #include "gossamer/topology/schedule.h"
 #include "link.h"
 #include "parcel.h"
+#include "planted.h"
 
 namespace gossamer::node {
 
@@ -27,6 +28,7 @@ struct Plan {
   std::vector<double> sample_share;  ///< b_i / Σ b
   std::vector<Parcel> parcels;
   PeerId self = 0;
+  [[no_unique_address]] Planted planted{};
 };
 
 /// What a method may ask of the worker that runs it.

@@ -47,9 +47,11 @@ Replica::Replica(ReplicaParts parts, std::span<const float> x0, std::size_t slot
 
 void Replica::run(const Op& op, const Post& post) {
   std::visit([&](const auto& o) { run_one(o, post); }, op);
+  if (observer_) observer_->on_op(parts_.peer, op, *this);
 }
 
 void Replica::run(const Gradient& gradient, const Post& post, const std::function<void()>& between_layers) {
+  if (observer_) observer_->on_gradient(parts_.peer, gradient.round);
   const optim::Batch& batch = parts_.batches->next();
   const auto on_layer = [&](std::size_t layer) {
     const auto& parcels = parcels_of_layer_[layer];
@@ -103,12 +105,16 @@ void Replica::run_one(const op::Encode& o, const Post& post) {
   if (encoded_.size() < most) encoded_.resize(most);
   const compress::RandomKey key{parts_.seed, parts_.peer, static_cast<std::uint32_t>(o.range.begin / 16),
                                 o.round * 2 + (o.feedback > 0 ? 1u : 0u)};
+  // An empty range begins where another may begin as well, and has nothing to keep.
+  compress::FeedbackState* const state =
+      o.feedback >= 0 && o.range.size > 0 ? &feedback_[{o.feedback, o.range.begin}] : nullptr;
+  if (observer_) observer_->before_encode(parts_.peer, o, v, state);
+  std::optional<compress::FeedbackState> stale;
+  if (state && parts_.planted.is(Bug::residual_not_updated)) stale = *state;
   std::size_t bytes = 0;
   try {
-    // An empty range begins where another may begin as well, and has nothing to keep.
-    bytes = o.feedback >= 0 && o.range.size > 0
-                ? codec.encode_feedback(v, feedback_[{o.feedback, o.range.begin}], key, workspace_, encoded_)
-                : codec.encode(v, key, workspace_, encoded_);
+    bytes = state ? codec.encode_feedback(v, *state, key, workspace_, encoded_)
+                  : codec.encode(v, key, workspace_, encoded_);
   } catch (const compress::EncodeError& e) {
     throw std::runtime_error(
         fmt::format("{} in round {}: the run diverged; lower optimizer.learning_rate "
@@ -116,6 +122,8 @@ void Replica::run_one(const op::Encode& o, const Post& post) {
                     e.what(), o.round));
   }
   auto payload = std::make_shared<const std::vector<std::byte>>(encoded_.begin(), encoded_.begin() + bytes);
+  if (stale) *state = *stale;
+  if (observer_) observer_->after_encode(parts_.peer, o, state, payload);
   if (o.apply_to) compress::decode_add(*payload, 1.0f, at(*o.apply_to, o.range), team_.get());
   post(Encoded{o.round, o.parcel, o.tag, o.range.size, std::move(payload)});
 }
