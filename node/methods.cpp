@@ -60,6 +60,18 @@ constexpr std::array kMethods{
              "method 'broadcast'",
          .why_synchronous = kOneSum},
         make_topk_allgather},
+    Method{{"gtopk", "the k largest entries of the sum of all, selected along a tree of pairs (gTop-k)"},
+           {.graph = Graph::halving,
+            .code = Code::topk,
+            .may_vary = false,
+            .may_be_stale = false,
+            .why_graph =
+                "every peer i > 0 sends to i without its lowest set bit (1 to 0, 6 to 4); use graph.kind "
+                "'full', or 'hypercube' for a power of two of peers",
+            .why_code = "every merge keeps a fixed number of the largest entries; use 'topk', or method "
+                        "'allreduce' for other codecs",
+            .why_synchronous = kOneSum},
+           make_gtopk},
     Method{{"dpsgd",
             "step, then average dense parameters with neighbours (D-PSGD); any graph with doubly stochastic "
             "weights"},
@@ -176,6 +188,13 @@ bool has_ring(const topology::Schedule& s) {
   return !s.time_varying();
 }
 
+/// Edges both ways between every peer and the one without its lowest set bit: a tree of ⌈log₂P⌉ levels.
+bool has_halving_tree(const topology::Schedule& s) {
+  for (PeerId i = 1; i < s.peers(); ++i)
+    if (!sends(s.at(0), i, i & (i - 1)) || !sends(s.at(0), i & (i - 1), i)) return false;
+  return !s.time_varying();
+}
+
 /// Connected, as every schedule is, with P − 1 edges.
 bool is_tree(const topology::Schedule& s) {
   std::size_t ends = 0;
@@ -232,6 +251,9 @@ class Check {
     if (needs_.graph == Graph::complete && !complete(schedule_))
       refuse("needs an edge between every two peers, and graph '{}' has not: {}", job_.graph.kind,
              needs_.why_graph);
+    if (needs_.graph == Graph::halving && !has_halving_tree(schedule_))
+      refuse("needs a tree of pairs of peers, and graph '{}' lacks one of its edges: {}", job_.graph.kind,
+             needs_.why_graph);
     if (needs_.graph == Graph::tree && !is_tree(schedule_))
       refuse("needs a tree, and graph '{}' is none: {}", job_.graph.kind, needs_.why_graph);
   }
@@ -256,6 +278,8 @@ class Check {
     if (needs_.code == Code::contractive && !c.contractive)
       refuse("needs a contractive codec (its error below the size of what it encodes), and '{}' is not: {}",
              codec, needs_.why_code);
+    if (needs_.code == Code::topk && !codec.starts_with("topk:"))
+      refuse("needs codec 'topk', found '{}': {}", codec, needs_.why_code);
     if (needs_.code == Code::feedback && !c.feedback())
       refuse("needs a codec that error feedback can bear, and '{}' is not: {}", codec, needs_.why_code);
   }
@@ -288,12 +312,17 @@ void check_method(const Method& method, const Job& job, const Plan& plan,
 }
 
 std::string method_text(const Method& method) {
-  constexpr std::array kGraphs{"any", "an edge between every two peers",
-                               "full; with codec 'dense' any with the ring of peers in file order", "a tree"};
+  constexpr std::array kGraphs{
+      "any", "an edge between every two peers",
+      "full; with codec 'dense' any with the ring of peers in file order", "a tree",
+      "an edge from every peer i > 0 to i without its lowest set bit: full, or hypercube"};
   constexpr std::array kWeights{"any: rows sum to 1", "rows and columns sum to 1", "symmetric"};
-  constexpr std::array kCodes{
-      "any", "exact: dense", "unbiased: qsgd, randk:scale=1, intq:rounding=stochastic ...",
-      "contractive: onebit_scaled, topk, qsgd:bits=4,norm=max ...", "contractive, or threshold"};
+  constexpr std::array kCodes{"any",
+                              "exact: dense",
+                              "unbiased: qsgd, randk:scale=1, intq:rounding=stochastic ...",
+                              "contractive: onebit_scaled, topk, qsgd:bits=4,norm=max ...",
+                              "contractive, or threshold",
+                              "topk"};
   const Needs& n = method.needs;
   const auto at = [](const auto& texts, auto choice) { return texts[static_cast<std::size_t>(choice)]; };
   return fmt::format(
