@@ -45,14 +45,16 @@ struct Combine {
   std::vector<std::pair<float, Slot>> terms;
 };
 /// v = src (− minus); payload = codec(v), with error feedback where feedback ≥ 0 (one state per number and
-/// range begin); then, where apply_to is set, that slot += decode(payload). Answered by Encoded with the same
-/// tag.
+/// range begin); then, where apply_to is set, that slot += decode(payload), and where undelivered_to ≥ 0 the
+/// feedback state of that number += v − decode(payload): what was not sent now goes out with its next
+/// payload. Answered by Encoded with the same tag.
 struct Encode {
   Range range;
   Slot src;
   std::optional<Slot> minus;
   std::optional<Slot> apply_to;
   int feedback = -1;
+  int undelivered_to = -1;
   bool exact = false;  ///< use the dense codec whatever the job's codec is
   Round round;
   ParcelId parcel;

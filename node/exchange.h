@@ -80,6 +80,7 @@ std::unique_ptr<Exchange> make_dpsgd(ExchangeHost& host);
 std::unique_ptr<Exchange> make_choco(ExchangeHost& host);
 std::unique_ptr<Exchange> make_broadcast(ExchangeHost& host);
 std::unique_ptr<Exchange> make_topk_allgather(ExchangeHost& host);
+std::unique_ptr<Exchange> make_gtopk(ExchangeHost& host);
 std::unique_ptr<Exchange> make_deep_squeeze(ExchangeHost& host);
 std::unique_ptr<Exchange> make_exact_diffusion(ExchangeHost& host);
 std::unique_ptr<Exchange> make_gradient_tracking(ExchangeHost& host);
