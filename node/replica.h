@@ -15,6 +15,7 @@
 #include "observer.h"
 #include "parcel.h"
 #include "planted.h"
+#include "rule.h"
 
 namespace gossamer::node {
 
@@ -25,6 +26,7 @@ struct ReplicaParts {
   std::unique_ptr<optim::BatchStream> batches;
   std::shared_ptr<const optim::Dataset> test;
   std::shared_ptr<const compress::Codec> codec;
+  std::string aggregate = "weighted";  ///< of op::Aggregate; canonical
   std::vector<Parcel> parcels;
   std::uint64_t seed = 0;
   std::uint32_t peer = 0;
@@ -60,6 +62,7 @@ class Replica {
   void run_one(const op::Combine& o, const Post&);
   void run_one(const op::Encode& o, const Post&);
   void run_one(const op::DecodeAdd& o, const Post&);
+  void run_one(const op::Aggregate& o, const Post&);
 
   ReplicaParts parts_;
   std::vector<AlignedFloats> slots_;
@@ -67,6 +70,7 @@ class Replica {
   Encoder encoder_;
   std::unique_ptr<compress::Threads> team_;  ///< null: one thread
   compress::Workspace workspace_;
+  Rule rule_;
   AlignedFloats difference_;
   Observer* observer_ = nullptr;
 };
