@@ -5,6 +5,7 @@
 #include <chrono>
 #include <cstdio>
 
+#include "command_swarm.h"
 #include "commands.h"
 #include "flags.h"
 #include "gossamer/node/safetensors.h"
@@ -23,6 +24,7 @@ struct SimFlags {
   std::vector<std::string> crashes, slow;
   std::string model;
   bool own_models = false;
+  SwarmFlags swarm;
 };
 
 std::vector<std::pair<PeerId, double>> parse_crashes(const Job& job, const std::vector<std::string>& texts) {
@@ -52,6 +54,15 @@ int simulate(const SimFlags& flags) {
   auto overrides = flags.job.overrides;
   if (!flags.slow.empty())
     overrides.push_back(fmt::format("sim.slow=[\"{}\"]", fmt::join(flags.slow, "\", \"")));
+  if (flags.swarm.wanted()) {
+    optim::set_blas_threads(1);
+    return swarm(flags.swarm, flags.job,
+                 flags.job.path.empty() ? std::nullopt
+                                        : std::optional(load_job(flags.job.path, overrides, flags.peers)));
+  }
+  if (flags.job.path.empty())
+    throw ConfigError(
+        "gossamer sim wants a job file, or --seeds N for a swarm of drawn ones (gossamer sim --help)");
   const Prepared prepared = prepare(load_job(flags.job.path, overrides, flags.peers));
   // the same bits as in processes of their own, where those have one thread each (or the job says how many)
   optim::set_blas_threads(std::max(1, prepared.job.run.threads));
@@ -92,7 +103,8 @@ int simulate(const SimFlags& flags) {
 void add_sim_command(CLI::App& app, int& status) {
   auto* command = app.add_subcommand("sim", "Simulate a whole run in one process, in virtual time");
   auto flags = std::make_shared<SimFlags>();
-  add_job_flags(*command, flags->job);
+  add_job_flags(*command, flags->job, false);
+  add_swarm_flags(*command, flags->swarm);
   command->add_option("--peers", flags->peers, "replace the peers by N local ones")
       ->check(CLI::PositiveNumber);
   command

@@ -20,8 +20,8 @@ void on_signal(int signal) {
 
 }  // namespace
 
-void add_job_flags(CLI::App& command, JobFlags& flags) {
-  command.add_option("JOB", flags.path, "job file (gossamer help job)")->required();
+void add_job_flags(CLI::App& command, JobFlags& flags, bool required) {
+  command.add_option("JOB", flags.path, "job file (gossamer help job)")->required(required);
   command
       .add_option("--set", flags.overrides,
                   "KEY=VALUE overrides a key of the job or topology file; repeatable")

@@ -14,7 +14,7 @@ struct JobFlags {
   bool json = false, quiet = false;
 };
 /// JOB, --set, --json, --quiet.
-void add_job_flags(CLI::App& command, JobFlags& flags);
+void add_job_flags(CLI::App& command, JobFlags& flags, bool required = true);
 /// A flag that is short for --set KEY=VALUE.
 void add_override_flag(CLI::App& command, JobFlags& flags, const std::string& flag, const std::string& key,
                        const std::string& help);

@@ -13,6 +13,8 @@ namespace {
 /// first.
 constexpr double kForwardShare = 1.0 / 3;
 constexpr double kLeastResend_s = 0.2;
+/// A peer that has ended is still there for so long, so that its last words get through a lossy network.
+constexpr double kLinger_s = 5;
 
 /// The frame as an earlier start of its sender would have sent it, with other numbers in it; empty for what
 /// is no parcel.
@@ -94,7 +96,7 @@ class Simulation::Node final : public Env, public DataPlane {
   /// Runs an event on the worker, and counts it out when it ends.
   template <class Action>
   void on(Action&& action) {
-    if (crashed_) return;
+    if (gone()) return;
     const bool ran = !worker_.finished();
     action(worker_);
     if (ran && worker_.finished()) {
@@ -112,6 +114,8 @@ class Simulation::Node final : public Env, public DataPlane {
   Worker& worker() { return worker_; }
   const Replica& replica() const { return replica_; }
   bool crashed() const { return crashed_; }
+  /// Crashed, or ended and its process has ended too.
+  bool gone() const { return crashed_ || (worker_.finished() && sim_.now_ > ended_at_ + kLinger_s); }
   double ended_at() const { return ended_at_; }
 
  private:
@@ -217,10 +221,22 @@ void Simulation::arrive(PeerId from, PeerId to, const FrameBytes& frame) {
 void Simulation::arrive_at(double time, PeerId from, PeerId to, const FrameBytes& frame) {
   const double free = spells_.clogged_until(from, to, time);
   if (free > time) tell(Fate::held, from, to, frame);
+  ++scheduled_frames_;
   at(free, to, [this, from, to, frame] {
-    tell(nodes_[to]->crashed() ? Fate::late : Fate::arrived, from, to, frame);
+    --scheduled_frames_;
+    tell(nodes_[to]->gone() ? Fate::late : Fate::arrived, from, to, frame);
     nodes_[to]->on([&](Worker& w) { w.on_frame(*frame); });
   });
+}
+
+std::size_t Simulation::frames_under_way() const {
+  std::size_t frames = scheduled_frames_;
+  for (const auto& row : wires_)
+    for (const Wire& w : row) {
+      frames += w.sending ? 1 : 0;
+      for (const auto& [priority, waiting] : w.waiting) frames += waiting.size();
+    }
+  return frames;
 }
 
 /// Three bytes changed, as a faulty network card would.
@@ -258,6 +274,7 @@ SimResult Simulation::run(const std::function<bool()>& stop) {
     result.virtual_seconds = std::max(result.virtual_seconds, nodes_[p]->ended_at());
     result.digest = hash_bytes(std::as_bytes(parameters(p)), result.digest);
   }
+  result.frames_under_way = frames_under_way();
   return result;
 }
 

@@ -23,8 +23,9 @@ struct SimFaults {
 
 struct SimResult {
   std::vector<WorkerResult> peers;
-  double virtual_seconds = 0;  ///< until the last peer ended
-  std::uint64_t digest = 0;    ///< XXH3 over all peers' parameters in peer order
+  double virtual_seconds = 0;        ///< until the last peer ended
+  std::size_t frames_under_way = 0;  ///< that had not arrived when the run ended
+  std::uint64_t digest = 0;          ///< XXH3 over all peers' parameters in peer order
 };
 
 class Simulation {
@@ -57,6 +58,7 @@ class Simulation {
   void at(double time, PeerId peer, std::function<void()> action);
   void deliver(PeerId from, PeerId to, FrameBytes frame, std::uint32_t priority);
   double uniform();  ///< in [0, 1)
+  std::size_t frames_under_way() const;
   struct Wire {
     double bandwidth, latency;
     bool sending = false;
@@ -82,6 +84,7 @@ class Simulation {
   std::vector<std::vector<Wire>> wires_;
   std::vector<std::unique_ptr<Node>> nodes_;
   std::size_t running_ = 0;
+  std::size_t scheduled_frames_ = 0;  ///< that have left their wire and not arrived
 };
 
 }  // namespace gossamer::node

@@ -1,0 +1,245 @@
+// Frames, messages and rounds: what control code and network owe each other.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <map>
+#include <set>
+#include <unordered_map>
+
+#include "checkers.h"
+#include "frame.h"
+#include "link.h"
+
+namespace gossamer::node {
+namespace {
+
+// --- frames
+
+class Frames final : public Checker {
+ public:
+  Frames(const Prepared& prepared, Findings& findings)
+      : findings_(findings),
+        peers_(prepared.job.peers.size()),
+        links_(peers_ * peers_),
+        in_(peers_, 0),
+        out_(peers_, 0),
+        garbled_(peers_, 0) {}
+
+  void on_frame(Fate fate, PeerId from, PeerId to, std::span<const std::byte> frame) override {
+    Wire& wire = links_[from * peers_ + to];
+    if (fate == Fate::held) return;
+    if (fate == Fate::garbled) garbled_[to] += frame.size(), ++wire.garbled;
+    if (fate == Fate::sent) out_[from] += frame.size();
+    if (fate == Fate::arrived) in_[to] += frame.size();
+    const std::uint64_t hash = hash_bytes(frame);
+    if (fate == Fate::sent || fate == Fate::copied || fate == Fate::stray) {
+      ++wire.under_way[hash];
+      ++wire.balance;
+      return;
+    }
+    if (fate == Fate::garbled) {
+      take(wire, hash, from, to);
+      return;
+    }
+    --wire.balance;
+    if (const auto at = wire.under_way.find(hash); at == wire.under_way.end() && wire.garbled > 0)
+      --wire.garbled;
+    else
+      take(wire, hash, from, to);
+  }
+
+  void at_end(const SimResult& result) override {
+    std::int64_t under_way = 0;
+    for (const Wire& w : links_) under_way += w.balance;
+    if (under_way != static_cast<std::int64_t>(result.frames_under_way))
+      findings_.report("frames", fmt::format("sent and copied less lost and arrived leaves {} frames; the "
+                                             "network still holds {}",
+                                             under_way, result.frames_under_way));
+    for (PeerId p = 0; p < peers_; ++p) {
+      const WorkerResult& r = result.peers[p];
+      if (r.traffic.bytes_out != out_[p])
+        findings_.report("frames", fmt::format("peer {} counts {} bytes sent; the network was given {}", p,
+                                               r.traffic.bytes_out, out_[p]));
+      if (r.traffic.bytes_in > in_[p] || r.traffic.bytes_in + garbled_[p] < in_[p])
+        findings_.report("frames",
+                         fmt::format("peer {} counts {} bytes received; {} arrived, {} of them garbled", p,
+                                     r.traffic.bytes_in, in_[p], garbled_[p]));
+    }
+  }
+
+ private:
+  struct Wire {
+    std::unordered_map<std::uint64_t, std::uint64_t> under_way;  ///< by hash of the frame's bytes
+    std::int64_t balance = 0;
+    std::uint64_t garbled = 0;  ///< under way
+  };
+  void take(Wire& wire, std::uint64_t hash, PeerId from, PeerId to) {
+    const auto at = wire.under_way.find(hash);
+    if (at == wire.under_way.end())
+      return findings_.report(
+          "frames", fmt::format("a frame from {} to {} arrived or was lost that was not sent", from, to));
+    if (--at->second == 0) wire.under_way.erase(at);
+  }
+
+  Findings& findings_;
+  std::size_t peers_;
+  std::vector<Wire> links_;
+  std::vector<std::uint64_t> in_, out_, garbled_;  ///< bytes by peer
+};
+
+// --- links
+
+std::string text(const Message& m) {
+  return fmt::format("round {} parcel {} tag {} ({} bytes)", m.round, m.parcel, m.tag, m.payload->size());
+}
+bool same(const Message& a, const Message& b) {
+  return a.round == b.round && a.parcel == b.parcel && a.tag == b.tag && a.entries == b.entries &&
+         (a.payload == b.payload || *a.payload == *b.payload);
+}
+
+class Links final : public Checker {
+ public:
+  Links(const Promises& promises, Findings& findings)
+      : promises_(promises),
+        findings_(findings),
+        links_(promises.peers * promises.peers),
+        round_(promises.peers, 0),
+        ended_(promises.peers, false) {}
+
+  void on_round(PeerId peer, Round round) override { round_[peer] = round; }
+  void on_end(PeerId peer, const std::string&) override { ended_[peer] = true; }
+  void on_send(PeerId peer, PeerId to, const Message& m) override { link(peer, to).sent.push_back(m); }
+
+  void on_message(PeerId peer, PeerId from, const Message& m) override {
+    Line& line = link(from, peer);
+    if (line.delivered >= line.sent.size() || !same(m, line.sent[line.delivered]))
+      return findings_.report("links", delivered_wrong(peer, from, m, line));
+    line.waiting.insert(m.sequence);
+    ++line.delivered;
+  }
+
+  void on_used(PeerId peer, PeerId from, const Message& m) override {
+    Line& line = link(from, peer);
+    if (line.waiting.erase(m.sequence) == 0)
+      return findings_.report("links", fmt::format("peer {} used the message {} of peer {}, which {}", peer,
+                                                   text(m), from, "it had used or not received"));
+    ++line.used;
+    if (promises_.synchronous() && promises_.reliable && !ended_[peer] && m.round != round_[peer])
+      findings_.report("links", fmt::format("peer {} in round {} used the message {} of peer {}", peer,
+                                            round_[peer], text(m), from));
+  }
+
+  void at_end(const SimResult& result) override {
+    const bool all = std::all_of(result.peers.begin(), result.peers.end(),
+                                 [](const auto& p) { return p.outcome == Outcome::finished; });
+    if (!all || !promises_.synchronous() || !promises_.reliable) return;
+    for (PeerId a = 0; a < promises_.peers; ++a)
+      for (PeerId b = 0; b < promises_.peers; ++b)
+        if (const Line& line = link(a, b); line.used != line.sent.size())
+          findings_.report("links", fmt::format("peer {} used {} of the {} messages that peer {} sent it", b,
+                                                line.used, line.sent.size(), a));
+  }
+
+ private:
+  struct Line {
+    std::vector<Message> sent;
+    std::size_t delivered = 0, used = 0;
+    std::set<std::uint64_t> waiting;  ///< sequences delivered and not used yet
+  };
+  Line& link(PeerId from, PeerId to) { return links_[from * promises_.peers + to]; }
+
+  static std::string delivered_wrong(PeerId peer, PeerId from, const Message& m, const Line& line) {
+    const std::size_t next = line.delivered;
+    const std::string expected =
+        next < line.sent.size() ? "expected " + text(line.sent[next]) : "expected nothing";
+    const char* why = "it is none of those that were sent";
+    for (std::size_t k = 0; k < line.sent.size(); ++k)
+      if (same(m, line.sent[k])) why = k < next ? "it came before" : "others were to come before it";
+    return fmt::format("peer {} was given the message {} of peer {}; {}: {}", peer, text(m), from, expected,
+                       why);
+  }
+
+  Promises promises_;
+  Findings& findings_;
+  std::vector<Line> links_;
+  std::vector<Round> round_;
+  std::vector<bool> ended_;
+};
+
+// --- rounds
+
+class Rounds final : public Checker {
+ public:
+  Rounds(const Promises& promises, const Prepared& prepared, Findings& findings)
+      : promises_(promises), rounds_(prepared.rounds), findings_(findings), begun_(promises.peers, 0) {}
+
+  void on_round(PeerId peer, Round round) override {
+    if (round != begun_[peer])
+      findings_.report("rounds",
+                       fmt::format("peer {} begins round {}; expected {}", peer, round, begun_[peer]));
+    begun_[peer] = round + 1;
+    if (!promises_.waits_for_neighbours || !promises_.staleness || promises_.schedule.time_varying()) return;
+    for (const auto& e : promises_.schedule.at(0).in(peer))
+      if (begun_[e.peer] + *promises_.staleness + 1 < begun_[peer])
+        findings_.report(
+            "rounds",
+            fmt::format("peer {} begins round {} while its neighbour {} is in round {}; the staleness is {}",
+                        peer, round, e.peer, static_cast<std::int64_t>(begun_[e.peer]) - 1,
+                        *promises_.staleness));
+  }
+
+  void on_message(PeerId peer, PeerId from, const Message& m) override {
+    newest_[{peer, from, m.parcel, m.tag}] = m.round + 1;
+  }
+
+  void on_mixed(PeerId peer, Round round, ParcelId parcel) override {
+    if (!promises_.waits_for_neighbours || !promises_.staleness || round < *promises_.staleness) return;
+    for (const auto& e : promises_.schedule.at(round).in(peer)) {
+      const auto needed = last_sent(e.peer, peer, round - *promises_.staleness);
+      for (std::uint32_t tag = 0; needed && tag < promises_.vectors; ++tag)
+        if (newest_[{peer, e.peer, parcel, tag}] <= *needed)
+          findings_.report(
+              "rounds", fmt::format("peer {} mixes parcel {} in round {} without what peer {} sent in round "
+                                    "{}; the staleness is {}",
+                                    peer, parcel, round, e.peer, *needed, *promises_.staleness));
+    }
+  }
+
+  void at_end(const SimResult& result) override {
+    for (PeerId p = 0; p < promises_.peers; ++p)
+      if (const auto& r = result.peers[p]; r.outcome == Outcome::finished && r.rounds != rounds_)
+        findings_.report("rounds",
+                         fmt::format("peer {} finished after {} of {} rounds", p, r.rounds, rounds_));
+  }
+
+ private:
+  /// The newest round up to `latest` in which one sends to the other.
+  std::optional<Round> last_sent(PeerId from, PeerId to, Round latest) const {
+    for (Round back = 0; back < promises_.schedule.period() && back <= latest; ++back)
+      for (const auto& e : promises_.schedule.at(latest - back).in(to))
+        if (e.peer == from) return latest - back;
+    return std::nullopt;
+  }
+
+  Promises promises_;
+  std::uint64_t rounds_;
+  Findings& findings_;
+  std::vector<Round> begun_;                              ///< rounds begun
+  std::map<std::array<std::uint64_t, 4>, Round> newest_;  ///< one more than the newest round that came
+};
+
+}  // namespace
+
+std::unique_ptr<Checker> check_frames(const Prepared& prepared, Findings& findings) {
+  return std::make_unique<Frames>(prepared, findings);
+}
+std::unique_ptr<Checker> check_links(const Promises& promises, Findings& findings) {
+  return std::make_unique<Links>(promises, findings);
+}
+std::unique_ptr<Checker> check_rounds(const Promises& promises, const Prepared& prepared,
+                                      Findings& findings) {
+  return std::make_unique<Rounds>(promises, prepared, findings);
+}
+
+}  // namespace gossamer::node

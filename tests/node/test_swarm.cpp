@@ -1,0 +1,79 @@
+// Small runs with drawn configurations and faults, everything checked; and that the checkers see what they
+// should.
+#include <cstdlib>
+
+#include "gossamer_test/catch.h"
+#include "swarm.h"
+
+using namespace gossamer::node;
+
+TEST_CASE("sixty seeds keep every rule") {
+  Counts counts;
+  for (std::uint64_t seed = 1; seed <= 60; ++seed) {
+    const SwarmCase c = draw_case(seed);
+    const SwarmOutcome o = run_case(c);
+    INFO("seed " << seed << ": " << describe(c));
+    if (o.violation) FAIL(o.violation->checker << " at " << o.violation->time << " s: " << o.violation->what);
+    for (const auto& [name, n] : o.counts) counts[name] += n;
+  }
+  for (const char* branch :
+       {"frames lost", "frames cut off", "frames held by clogs", "frames copied", "frames garbled",
+        "strays of earlier starts", "frames resent", "duplicates dropped", "frames reordered",
+        "frames refused", "runs with a crash", "runs with stale mixes", "compared with a calm network"}) {
+    INFO(branch);
+    CHECK(counts[branch] > 0);
+  }
+}
+
+TEST_CASE("a seed is the same run always") {
+  for (const std::uint64_t seed : {3U, 4U, 5U}) {
+    CHECK(to_toml(draw_case(seed).job) == to_toml(draw_case(seed).job));
+    EventLog first(draw_case(seed).job.peer_names(), 1000), second(draw_case(seed).job.peer_names(), 1000);
+    const SwarmOutcome a = run_case(draw_case(seed), {}, &first), b = run_case(draw_case(seed), {}, &second);
+    CHECK(a.digest == b.digest);
+    CHECK(a.counts == b.counts);
+    CHECK(first.lines() == second.lines());
+  }
+  CHECK(to_toml(draw_case(3).job) != to_toml(draw_case(4).job));
+}
+
+TEST_CASE("a swarm of processes tells what the seeds tell one by one") {
+  Swarm swarm;
+  swarm.first = 10;
+  swarm.count = 5;
+  swarm.processes = 2;
+  swarm.draw = [](std::uint64_t seed) { return draw_case(seed); };
+  std::map<std::uint64_t, SwarmOutcome> told;
+  run_swarm(swarm, [&](const SwarmOutcome& o) {
+    told[o.seed] = o;
+    return true;
+  });
+  REQUIRE(told.size() == 5);
+  for (const auto& [seed, o] : told) {
+    const SwarmOutcome alone = run_case(draw_case(seed));
+    CHECK(o.outcome == alone.outcome);
+    CHECK(o.digest == alone.digest);
+    CHECK(o.counts == alone.counts);
+    CHECK(o.violation.has_value() == alone.violation.has_value());
+  }
+}
+
+TEST_CASE("a process that dies or hangs is a violation of the seed that it was at") {
+  Swarm swarm;
+  swarm.first = 1;
+  swarm.count = 3;
+  swarm.patience_s = 0.5;
+  swarm.draw = [](std::uint64_t seed) {
+    if (seed == 2) std::_Exit(7);
+    if (seed == 3)
+      for (volatile bool forever = true; forever;) {
+      }
+    return draw_case(seed);
+  };
+  std::map<std::uint64_t, std::string> found;
+  run_swarm(swarm, [&](const SwarmOutcome& o) {
+    found[o.seed] = o.violation ? o.violation->checker : "none";
+    return true;
+  });
+  CHECK(found == std::map<std::uint64_t, std::string>{{1, "none"}, {2, "assertion"}, {3, "stall"}});
+}
