@@ -13,19 +13,21 @@
 #include "gossamer/topology/schedule.h"
 #include "link.h"
 #include "parcel.h"
+#include "shared_list.h"
 
 namespace gossamer::node {
 
 using topology::PeerId;
 
-/// What all methods know of the run; fixed before the first round. Read by every peer alike.
+/// What all methods know of the run; fixed before the first round. Read by every peer alike; copies share
+/// what is large.
 struct Plan {
   ExchangeSection exchange;
   double gamma = 1;  ///< CHOCO's consensus step, resolved
   compress::Traits codec;
-  topology::Schedule schedule;       ///< weights as aggregated (mixing matrix, or renormalised by samples)
-  std::vector<double> sample_share;  ///< b_i / Σ b
-  std::vector<Parcel> parcels;
+  topology::Schedule schedule;      ///< weights as aggregated (mixing matrix, or renormalised by samples)
+  SharedList<double> sample_share;  ///< b_i / Σ b
+  SharedList<Parcel> parcels;
   PeerId self = 0;
 };
 

@@ -17,7 +17,7 @@ namespace {
 
 class Dpsgd final : public Gossip {
  public:
-  explicit Dpsgd(ExchangeHost& host) : Gossip(host), newest_(host.plan().schedule.peers()) {
+  explicit Dpsgd(ExchangeHost& host) : Gossip(host), newest_(host.plan().schedule.links(host.plan().self)) {
     for (auto& per_parcel : newest_) per_parcel.resize(host.plan().parcels.size());
   }
 
@@ -79,7 +79,7 @@ class Dpsgd final : public Gossip {
       newest_[from][parcel] = take(from, box).payload;
   }
 
-  std::vector<std::vector<Payload>> newest_;  ///< [peer][parcel]
+  ByPeer<std::vector<Payload>> newest_;  ///< [peer][parcel]
 };
 
 }  // namespace

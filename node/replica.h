@@ -13,6 +13,7 @@
 #include "gossamer/optim/objective.h"
 #include "gossamer/optim/optimizer.h"
 #include "parcel.h"
+#include "shared_list.h"
 
 namespace gossamer::node {
 
@@ -23,7 +24,7 @@ struct ReplicaParts {
   std::unique_ptr<optim::BatchStream> batches;
   std::shared_ptr<const optim::Dataset> test;
   std::shared_ptr<const compress::Codec> codec;
-  std::vector<Parcel> parcels;
+  SharedList<Parcel> parcels;
   std::uint64_t seed = 0;
   std::uint32_t peer = 0;
   std::size_t dense_below = 0;  ///< parcels of smaller layers go dense, where the codec gains nothing there
