@@ -251,7 +251,8 @@ TEST_CASE("the first difference names the key and both values") {
   CHECK(node::first_difference(shared({}, 4), here) == "peers: here 4, there 3");
   CHECK(node::first_difference(here, shared({"base_port=9000"})) == "base_port: here 7001, there 9000");
   const auto table = [&](const std::string& address) {
-    return node::to_toml(load(folder, "[[peer]]\nname = \"a\"\naddress = \"" + address + "\"\n"), true);
+    const std::string text = "[[peer]]\nname = \"a\"\naddress = \"" + address + "\"\n";
+    return node::to_toml(load(folder, text.c_str()), true);
   };
   CHECK(node::first_difference(table("tcp://h:1"), table("tcp://h:2")) ==
         "peer[0].address: here \"tcp://h:1\", there \"tcp://h:2\"");
