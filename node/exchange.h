@@ -13,6 +13,7 @@
 #include "gossamer/topology/schedule.h"
 #include "link.h"
 #include "parcel.h"
+#include "planted.h"
 #include "shared_list.h"
 
 namespace gossamer::node {
@@ -33,6 +34,7 @@ struct Plan {
   SharedList<Parcel> parcels;
   PeerId self = 0;
   RuleScope rule = RuleScope::none;
+  [[no_unique_address]] Planted planted{};
 };
 
 /// What a method may ask of the worker that runs it.

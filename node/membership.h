@@ -7,6 +7,7 @@
 
 #include "by_peer.h"
 #include "frame.h"
+#include "planted.h"
 #include "shared_list.h"
 
 namespace gossamer::node {
@@ -21,6 +22,7 @@ struct MembershipSpec {
   std::uint64_t epoch = 0;
   double join_timeout_s = 60;
   double silence_timeout_s = 4;
+  [[no_unique_address]] Planted planted{};
 };
 
 /// Time from a broken connection to the verdict, unless the peer is heard again.

@@ -105,6 +105,7 @@ WorkerSpec worker_spec(const Prepared& prepared, PeerId self, std::uint64_t epoc
   const Job& job = prepared.job;
   WorkerSpec spec{*prepared.plan, {}};
   spec.plan.self = self;
+  spec.plan.planted = spec.membership.planted = prepared.planted;
   spec.membership.self = self;
   spec.membership.names = prepared.names;
   spec.membership.links = spec.plan.schedule.links(self);
@@ -140,6 +141,7 @@ Replica make_replica(const Prepared& prepared, PeerId self, std::shared_ptr<opti
   parts.seed = job.run.seed;
   parts.peer = self;
   parts.threads = threads;
+  parts.planted = prepared.planted;
   parts.dense_below = job.exchange.dense_below;
   return Replica(std::move(parts), prepared.initial, slots);
 }

@@ -26,6 +26,7 @@ struct Prepared {
   std::shared_ptr<const Plan> plan;  ///< of peer 0; the others' differ in self alone
   std::shared_ptr<const optim::Split> split;
   std::shared_ptr<const compress::Codec> codec;
+  [[no_unique_address]] Planted planted{};
 };
 
 /// Loads the data, draws or reads the initial parameters. Throws ConfigError (also for an unsound
