@@ -38,8 +38,7 @@ class Floats final : public Checker {
         peers_(promises.peers),
         sent_(peers_ * peers_),
         delivered_(peers_ * peers_, 0) {
-    for (const Parcel& p : make_parcels(prepared.layers, prepared.job.exchange.parcel))
-      ranges_.push_back(p.range);
+    for (const Parcel& p : prepared.plan->parcels) ranges_.push_back(p.range);
   }
 
   void on_gradient(PeerId peer, Round) override {

@@ -6,7 +6,6 @@
 
 #include "frame.h"
 #include "link.h"
-#include "parcel.h"
 
 namespace gossamer::node {
 namespace {
@@ -30,10 +29,10 @@ Promises promises_of(const Prepared& prepared) {
   const auto staleness = job.exchange.staleness;
   const bool gossip = one_of(method, kGossip), full = one_of(method, kFullReduce);
   const bool synchronous = staleness == std::optional<std::uint64_t>(0);
-  return {make_plan(job, 0).schedule,
+  return {prepared.plan->schedule,
           staleness,
           job.peers.size(),
-          make_parcels(prepared.layers, job.exchange.parcel).size(),
+          prepared.plan->parcels.size(),
           method,
           gossip,
           method == "gradient_tracking" ? 2u : 1u,
