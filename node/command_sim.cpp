@@ -5,6 +5,7 @@
 #include <chrono>
 #include <cstdio>
 
+#include "attack.h"
 #include "commands.h"
 #include "flags.h"
 #include "gossamer/node/safetensors.h"
@@ -20,7 +21,7 @@ struct SimFlags {
   JobFlags job;
   std::optional<std::size_t> peers;
   std::uint64_t seed = 1;
-  std::vector<std::string> crashes, slow;
+  std::vector<std::string> crashes, slow, attacks;
   std::string model;
   bool own_models = false;
 };
@@ -52,6 +53,8 @@ int simulate(const SimFlags& flags) {
   auto overrides = flags.job.overrides;
   if (!flags.slow.empty())
     overrides.push_back(fmt::format("sim.slow=[\"{}\"]", fmt::join(flags.slow, "\", \"")));
+  if (!flags.attacks.empty())
+    overrides.push_back(fmt::format("sim.attackers=[\"{}\"]", fmt::join(flags.attacks, "\", \"")));
   const Prepared prepared = prepare(load_job(flags.job.path, overrides, flags.peers));
   // the same bits as in processes of their own, where those have one thread each (or the job says how many)
   optim::set_blas_threads(std::max(1, prepared.job.run.threads));
@@ -70,7 +73,8 @@ int simulate(const SimFlags& flags) {
   const double wall = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   progress.clear();
   std::vector<std::span<const float>> models;
-  for (PeerId p = 0; p < prepared.job.peers.size(); ++p) models.push_back(simulation.parameters(p));
+  for (PeerId p = 0; p < prepared.job.peers.size(); ++p)
+    if (honest(prepared.job, p)) models.push_back(simulation.parameters(p));
   Summary summary = summarise(prepared, result.peers, models, flags.own_models);
   summary.virtual_seconds = result.virtual_seconds;
   summary.digest = fmt::format("{:016x}", result.digest);
@@ -106,6 +110,12 @@ void add_sim_command(CLI::App& app, int& status) {
   command
       ->add_option("--slow", flags->slow,
                    "PEER=FACTOR: the peer's steps take FACTOR times as long; repeatable")
+      ->allow_extra_args(false);
+  command
+      ->add_option(
+          "--attack", flags->attacks,
+          "PEER=ATTACK[:SIZE]: the peer sends something wrong, e.g. peer3=noise:100 (sign_flip, noise, "
+          "zero, label_flip, alie); results are of the others; repeatable")
       ->allow_extra_args(false);
   command->add_option("--model", flags->model, "write the average model to this safetensors file");
   command->add_flag("--own-models", flags->own_models, "also evaluate each peer's own model");

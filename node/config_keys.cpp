@@ -167,6 +167,10 @@ constexpr Key<Draft> kJobKeys[] = {
      "weighted by the mixing matrix, by samples, or a rule that bears f wrong peers: krum:f=3",
      exchange<&ExchangeSection::aggregate>,
      {.names = aggregate_names, .check = check_aggregate}},
+    {"exchange.send_momentum",
+     "broadcast: send an average of gradients that keeps this share a round, so that rules see less noise",
+     exchange<&ExchangeSection::send_momentum>,
+     {.range = kProbability}},
     {"exchange.overlap", "dpsgd: compute while the parameters travel", exchange<&ExchangeSection::overlap>},
     {"exchange.dense_below",
      "layers of fewer entries go dense under codecs of several bits and sparse ones; 0: none",
@@ -216,6 +220,10 @@ constexpr Key<Draft> kJobKeys[] = {
      "slow peers and their factor on step_time: [\"peer3=10\"]",
      sim<&SimSection::slow>,
      {.range = kPositive, .scope = Scope::kLocal}},
+    {"sim.attackers",
+     "peers that send something wrong: [\"peer3=noise:100\"]; sign_flip, noise, zero, label_flip, alie",
+     sim<&SimSection::attackers>,
+     {.scope = Scope::kLocal}},
 };
 
 }  // namespace
