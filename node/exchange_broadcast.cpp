@@ -16,9 +16,9 @@
 //
 // The noisier the honest gradients, the less a rule bears: where their noise exceeds the gradient itself,
 // Krum takes zeros for the most likely vector, and a little shift (ALIE) hides in it. exchange.send_momentum
-// = β > 0 makes every peer send m ← βm + (1 − β)g (m⁰ = g⁰) in g's place, of (1 − β)/(1 + β) of its variance,
-// before the codec (Karimireddy, He & Jaggi 2021, "Learning from history for Byzantine robust optimization";
-// El Mhamdi, Guerraoui & Rouault 2021); the optimiser needs no momentum then.
+// = β > 0 makes every peer send m ← βm + (1 − β)g (from 0 on) in g's place, of (1 − β)/(1 + β) of its
+// variance, before the codec (Karimireddy, He & Jaggi 2021, "Learning from history for Byzantine robust
+// optimization"; El Mhamdi, Guerraoui & Rouault 2021); the optimiser needs no momentum then.
 #include <algorithm>
 #include <numeric>
 #include <utility>
@@ -52,7 +52,7 @@ class Broadcast final : public FullReduce {
                             .parcel = parcel};
     if (momentum() == 0) return {encode};
     const float keep = round == 0 ? 0 : momentum();
-    return {op::Combine{r, kMomentum, keep, {{1 - keep, kGradient}}}, encode};
+    return {op::Combine{r, kMomentum, keep, {{1 - momentum(), kGradient}}}, encode};
   }
 
   void on_encoded(const Encoded& e) override {

@@ -17,6 +17,7 @@
 #include "parcel.h"
 #include "planted.h"
 #include "rule.h"
+#include "shared_list.h"
 
 namespace gossamer::node {
 
@@ -30,7 +31,7 @@ struct ReplicaParts {
   std::string aggregate = "weighted";  ///< of op::Aggregate; canonical
   AttackSpec attack{};
   std::size_t classes = 0;  ///< of the data
-  std::vector<Parcel> parcels;
+  SharedList<Parcel> parcels;
   std::uint64_t seed = 0;
   std::uint32_t peer = 0;
   std::size_t dense_below = 0;  ///< parcels of smaller layers go dense, where the codec gains nothing there

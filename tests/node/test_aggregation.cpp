@@ -158,13 +158,13 @@ TEST_CASE("broadcast with a rule is the rule over all gradients, then one step")
   }
 }
 
-TEST_CASE("broadcast may send averages of gradients, which start at the first") {
+TEST_CASE("broadcast may send averages of gradients, which start at zero") {
   std::vector<AlignedFloats> m;
   const auto round = [&](PlainPeers& plain, const Prepared& prepared, Round t) {
     if (t == 0) m.assign(plain.peers(), AlignedFloats(plain.size()));
     for (std::size_t i = 0; i < plain.peers(); ++i) {
       const AlignedFloats g = plain.gradient(plain.x[i], plain.rows_of(i, t));
-      for (std::size_t k = 0; k < g.size(); ++k) m[i][k] = t == 0 ? g[k] : 0.75f * m[i][k] + 0.25f * g[k];
+      for (std::size_t k = 0; k < g.size(); ++k) m[i][k] = 0.75f * m[i][k] + 0.25f * g[k];
     }
     step_by_rule(plain, prepared, t, m);
   };
