@@ -8,6 +8,7 @@
 #include <fstream>
 #include <random>
 
+#include "attack.h"
 #include "commands.h"
 #include "flags.h"
 #include "gossamer/node/safetensors.h"
@@ -162,7 +163,8 @@ class Run {
 
   int finish() {
     const int status = verdict();
-    const auto peers = saved_models();
+    auto peers = saved_models();
+    std::erase_if(peers, [&](std::size_t p) { return !honest(job_, static_cast<topology::PeerId>(p)); });
     if (peers.empty()) return status == kExitOk ? kExitFailure : status;
     summarise_models(peers);
     if (!flags_.job.quiet && status == kExitOk)

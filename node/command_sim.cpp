@@ -5,6 +5,7 @@
 #include <chrono>
 #include <cstdio>
 
+#include "attack.h"
 #include "command_swarm.h"
 #include "commands.h"
 #include "flags.h"
@@ -21,7 +22,7 @@ struct SimFlags {
   JobFlags job;
   std::optional<std::size_t> peers;
   std::uint64_t seed = 1;
-  std::vector<std::string> crashes, slow;
+  std::vector<std::string> crashes, slow, attacks;
   std::string model;
   bool own_models = false;
   SwarmFlags swarm;
@@ -54,6 +55,8 @@ int simulate(const SimFlags& flags) {
   auto overrides = flags.job.overrides;
   if (!flags.slow.empty())
     overrides.push_back(fmt::format("sim.slow=[\"{}\"]", fmt::join(flags.slow, "\", \"")));
+  if (!flags.attacks.empty())
+    overrides.push_back(fmt::format("sim.attackers=[\"{}\"]", fmt::join(flags.attacks, "\", \"")));
   if (flags.swarm.wanted()) {
     optim::set_blas_threads(1);
     return swarm(flags.swarm, flags.job,
@@ -81,7 +84,8 @@ int simulate(const SimFlags& flags) {
   const double wall = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   progress.clear();
   std::vector<std::span<const float>> models;
-  for (PeerId p = 0; p < prepared.job.peers.size(); ++p) models.push_back(simulation.parameters(p));
+  for (PeerId p = 0; p < prepared.job.peers.size(); ++p)
+    if (honest(prepared.job, p)) models.push_back(simulation.parameters(p));
   Summary summary = summarise(prepared, result.peers, models, flags.own_models);
   summary.virtual_seconds = result.virtual_seconds;
   summary.digest = fmt::format("{:016x}", result.digest);
@@ -118,6 +122,12 @@ void add_sim_command(CLI::App& app, int& status) {
   command
       ->add_option("--slow", flags->slow,
                    "PEER=FACTOR: the peer's steps take FACTOR times as long; repeatable")
+      ->allow_extra_args(false);
+  command
+      ->add_option(
+          "--attack", flags->attacks,
+          "PEER=ATTACK[:SIZE]: the peer sends something wrong, e.g. peer3=noise:100 (sign_flip, noise, "
+          "zero, label_flip, alie); results are of the others; repeatable")
       ->allow_extra_args(false);
   command->add_option("--model", flags->model, "write the average model to this safetensors file");
   command->add_flag("--own-models", flags->own_models, "also evaluate each peer's own model");

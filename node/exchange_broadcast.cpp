@@ -1,10 +1,10 @@
 // Full reduce without slices: every peer sends its whole encoded gradient to every other and adds up what
 // came, its own decoded bytes included, in peer order, so that all take the same step to the bit.
 //
-//   broadcast         each gradient encoded as it is: QSGD (Alistarh et al. 2017, algorithm 1). For unbiased
-//   codecs. topk_allgather    error feedback at the sender: for sparse codecs every peer's k values and
-//   indices go to all.
-//                     (P − 1)·k values per peer, where a tree would need fewer for many peers, but one hop.
+//   broadcast        each gradient encoded as it is: QSGD (Alistarh et al. 2017, algorithm 1). For
+//                    unbiased codecs.
+//   topk_allgather   error feedback at the sender: for sparse codecs every peer's k values and indices go
+//                    to all. (P − 1)·k values per peer, where a tree would need fewer, but one hop.
 //
 // With an aggregation rule (median, krum ...) in the sum's place, every vector counts alike, whatever its
 // batch: what a rule bears is a number of peers. All peers give the rule the same vectors in the same order,
@@ -13,6 +13,12 @@
 // that measures distances between whole gradients runs when the round's last parcel has come (`whole_` counts
 // them): no parcel's step overlaps the gradient's computation then, and P + 1 vectors of the model's size are
 // held decoded, beside the P payloads that came.
+//
+// The noisier the honest gradients, the less a rule bears: where their noise exceeds the gradient itself,
+// Krum takes zeros for the most likely vector, and a little shift (ALIE) hides in it. exchange.send_momentum
+// = β > 0 makes every peer send m ← βm + (1 − β)g (from 0 on) in g's place, of (1 − β)/(1 + β) of its
+// variance, before the codec (Karimireddy, He & Jaggi 2021, "Learning from history for Byzantine robust
+// optimization"; El Mhamdi, Guerraoui & Rouault 2021); the optimiser needs no momentum then.
 #include <algorithm>
 #include <numeric>
 #include <utility>
@@ -23,6 +29,8 @@
 namespace gossamer::node {
 namespace {
 
+constexpr Slot kMomentum = 2;  ///< m
+
 class Broadcast final : public FullReduce {
  public:
   Broadcast(ExchangeHost& host, bool feedback)
@@ -31,14 +39,20 @@ class Broadcast final : public FullReduce {
         own_(host.plan().parcels.size()),
         whole_(own_.size()) {}
 
+  std::size_t slots() const override { return momentum() > 0 ? 1 : 0; }
+
   std::vector<Op> on_ready(Round round, ParcelId parcel) override {
-    return {op::Encode{.range = host_.plan().parcels[parcel].range,
-                       .src = kGradient,
-                       .minus = {},
-                       .apply_to = {},
-                       .feedback = feedback_,
-                       .round = round,
-                       .parcel = parcel}};
+    const Range r = host_.plan().parcels[parcel].range;
+    const op::Encode encode{.range = r,
+                            .src = momentum() > 0 ? kMomentum : kGradient,
+                            .minus = {},
+                            .apply_to = {},
+                            .feedback = feedback_,
+                            .round = round,
+                            .parcel = parcel};
+    if (momentum() == 0) return {encode};
+    const float keep = round == 0 ? 0 : momentum();
+    return {op::Combine{r, kMomentum, keep, {{1 - momentum(), kGradient}}}, encode};
   }
 
   void on_encoded(const Encoded& e) override {
@@ -49,6 +63,7 @@ class Broadcast final : public FullReduce {
   }
 
  private:
+  float momentum() const { return static_cast<float>(host_.plan().exchange.send_momentum); }
   void start(Round, ParcelId) override {}
 
   void progress(Round round, ParcelId parcel) override {

@@ -5,6 +5,7 @@
 #include <map>
 #include <set>
 
+#include "attack.h"
 #include "config_document.h"
 #include "config_fields.h"
 #include "gossamer/compress/codec.h"
@@ -244,6 +245,25 @@ void check_slow(const Draft& draft) {
   }
 }
 
+void check_attackers(const Draft& draft) {
+  const std::string where = draft.where("sim.attackers");
+  const PeerIndex index(draft.job);
+  std::set<std::string> seen;
+  for (const std::string& text : draft.job.sim.attackers) {
+    std::string peer;
+    try {
+      peer = parse_attacker(text).peer;
+    } catch (const ConfigError& error) {
+      throw ConfigError(where + ": sim.attackers: " + error.what());
+    }
+    index.find(peer, where, "sim.attackers");
+    if (!seen.insert(peer).second)
+      throw ConfigError(where + ": sim.attackers names '" + peer + "' twice; expected one attack");
+  }
+  if (seen.size() == draft.job.peers.size())
+    throw ConfigError(where + ": sim.attackers names every peer; expected an honest one to look at");
+}
+
 /// The peers are those that `peers = N` makes, as far as they are printed.
 bool all_local(const Job& job, bool shared_only) {
   for (std::size_t i = 0; i < job.peers.size(); ++i) {
@@ -312,6 +332,7 @@ Job load_job(const std::string& path, std::span<const std::string> overrides,
   draft.origin = path;
   check_training(draft);
   check_slow(draft);
+  check_attackers(draft);
   return draft.job;
 }
 

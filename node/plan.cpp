@@ -92,6 +92,10 @@ Plan make_plan(const Job& job, PeerId self) {
   if (job.exchange.overlap && method != "dpsgd")
     refuse(job, fmt::format("exchange.overlap = true is a form of method 'dpsgd' only; found method '{}'",
                             method));
+  if (job.exchange.send_momentum > 0 && method != "broadcast")
+    refuse(job, fmt::format("exchange.send_momentum > 0 is a form of method 'broadcast' only; found method "
+                            "'{}', where optimizer.kind = 'momentum' may serve",
+                            method));
   if (samples && !symmetric(mixing))
     refuse(job,
            fmt::format(

@@ -40,7 +40,8 @@ Replica::Replica(ReplicaParts parts, std::span<const float> x0, std::size_t slot
       encoder_(encoder_parts(parts_)),
       team_(parts_.threads > 1 ? std::make_unique<compress::Threads>(parts_.threads) : nullptr),
       workspace_(team_.get()),
-      rule_(parts_.aggregate) {
+      rule_(parts_.aggregate),
+      attack_(parts_.attack, parts_.seed, parts_.peer) {
   const std::size_t n = parts_.objective->buffer_size();
   assert(x0.size() == n);
   slots_.resize(2 + slots);
@@ -64,7 +65,7 @@ void Replica::run(const Op& op, const Post& post) {
 
 void Replica::run(const Gradient& gradient, const Post& post, const std::function<void()>& between_layers) {
   if (observer_) observer_->on_gradient(parts_.peer, gradient.round);
-  const optim::Batch& batch = parts_.batches->next();
+  const optim::Batch batch = attack_.in_place_of(parts_.batches->next(), parts_.classes);
   const auto on_layer = [&](std::size_t layer) {
     const auto& parcels = parcels_of_layer_[layer];
     for (auto p = parcels.rbegin(); p != parcels.rend(); ++p) {
@@ -111,6 +112,7 @@ void Replica::run_one(const op::Encode& o, const Post& post) {
     for (std::size_t i = 0; i < o.range.size; ++i) difference_[i] = v[i] - m[i];
     v = {difference_.data(), o.range.size};
   }
+  v = attack_.in_place_of(v, o);
   if (observer_) observer_->before_encode(parts_.peer, o, v, encoder_.unsent(o));
   Payload payload = encoder_.encode(o, v, workspace_);
   if (observer_) observer_->after_encode(parts_.peer, o, encoder_.unsent(o), payload);

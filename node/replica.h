@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "aligned.h"
+#include "attack.h"
 #include "data_plane.h"
 #include "encoder.h"
 #include "gossamer/compress/codec.h"
@@ -28,6 +29,8 @@ struct ReplicaParts {
   std::shared_ptr<const optim::Dataset> test;
   std::shared_ptr<const compress::Codec> codec;
   std::string aggregate = "weighted";  ///< of op::Aggregate; canonical
+  AttackSpec attack{};
+  std::size_t classes = 0;  ///< of the data
   SharedList<Parcel> parcels;
   std::uint64_t seed = 0;
   std::uint32_t peer = 0;
@@ -72,6 +75,7 @@ class Replica {
   std::unique_ptr<compress::Threads> team_;  ///< null: one thread
   compress::Workspace workspace_;
   Rule rule_;
+  Attack attack_;
   AlignedFloats difference_;
   Observer* observer_ = nullptr;
 };

@@ -142,6 +142,8 @@ Replica make_replica(const Prepared& prepared, PeerId self, std::shared_ptr<opti
   parts.test = prepared.data.test;
   parts.codec = prepared.codec;
   parts.aggregate = job.exchange.aggregate;
+  parts.attack = attack_of(job, self);
+  parts.classes = prepared.data.train->classes();
   parts.seed = job.run.seed;
   parts.peer = self;
   parts.threads = threads;

@@ -47,7 +47,8 @@ class Krum final : public Aggregator {
 
 /// Smoothed Weiszfeld (Pillutla, Kakade & Harchaoui 2022, "Robust aggregation for federated learning",
 /// algorithm 2): z ← Σ β_i x_i / Σ β_i, β_i = w_i / max(ν, ‖z − x_i‖), from the median of each entry: from
-/// the mean one vector of size 10¹⁸ would cost all the rounds.
+/// the mean one vector of size 10¹⁸ would cost all the rounds. Ends where no β_i changes by more than
+/// kSettled of itself.
 class GeometricMedian final : public Aggregator {
  public:
   GeometricMedian(std::size_t rounds, std::size_t n) : rounds_(rounds), start_(make_median({}, n)) {}
@@ -66,15 +67,21 @@ class GeometricMedian final : public Aggregator {
       double sum = 0;
       for (std::size_t i = 0; i < distance.size(); ++i)
         sum += static_cast<double>(from.weights[i]) / std::max(kSmooth * scale, distance[i]);
-      for (std::size_t i = 0; i < distance.size(); ++i)
+      bool settled = true;
+      for (std::size_t i = 0; i < distance.size(); ++i) {
+        const float before = beta[i];
         beta[i] = static_cast<float>(static_cast<double>(from.weights[i]) /
                                      std::max(kSmooth * scale, distance[i]) / sum);
+        settled &= std::fabs(beta[i] - before) <= kSettled * beta[i];
+      }
       weighted_sum(from.vectors, beta, out);
+      if (settled) return;
     }
   }
 
  private:
   static constexpr double kSmooth = 1e-6;
+  static constexpr float kSettled = 1e-4f;
   std::size_t rounds_;
   std::unique_ptr<Aggregator> start_;
 };

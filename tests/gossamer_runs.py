@@ -2,7 +2,6 @@
 import json
 import pathlib
 import subprocess
-import sys
 import tempfile
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
@@ -10,6 +9,10 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 
 class Refused(Exception):
     """The program refused the combination; its message."""
+
+
+class Failed(SystemExit):
+    """The program ended with another status; its command line and message. Ends the script where nobody catches it."""
 
 
 def run_json(gossamer, command, job, sets, flags=()):
@@ -22,5 +25,5 @@ def run_json(gossamer, command, job, sets, flags=()):
     if done.returncode == 2:
         raise Refused(done.stderr.strip())
     if done.returncode != 0:
-        sys.exit(f"{' '.join(line)}\nended with status {done.returncode}: {done.stderr.strip()}")
+        raise Failed(f"{' '.join(line)}\nended with status {done.returncode}: {done.stderr.strip()}")
     return json.loads(done.stdout)

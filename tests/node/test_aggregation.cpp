@@ -65,17 +65,23 @@ double farthest(const Settings& settings, Round&& round) {
   return worst;
 }
 
-void broadcast_round(PlainPeers& plain, const Prepared& prepared, Round t) {
-  std::vector<AlignedFloats> gradients;
-  for (std::size_t i = 0; i < plain.peers(); ++i)
-    gradients.push_back(plain.gradient(plain.x[i], plain.rows_of(i, t)));
+/// All peers' step by the rule's value of the vectors.
+void step_by_rule(PlainPeers& plain, const Prepared& prepared, Round t,
+                  const std::vector<AlignedFloats>& vectors) {
   const std::vector<float> weights(plain.peers(), 1.0f / static_cast<float>(plain.peers()));
   AlignedFloats g(plain.size());
-  aggregate(prepared.job.exchange.aggregate, prepared.layers, gradients, 0, weights, g);
+  aggregate(prepared.job.exchange.aggregate, prepared.layers, vectors, 0, weights, g);
   for (std::size_t i = 0; i < plain.peers(); ++i) {
     const AlignedFloats u = plain.step(i, t, g);
     for (std::size_t k = 0; k < u.size(); ++k) plain.x[i][k] -= u[k];
   }
+}
+
+void broadcast_round(PlainPeers& plain, const Prepared& prepared, Round t) {
+  std::vector<AlignedFloats> gradients;
+  for (std::size_t i = 0; i < plain.peers(); ++i)
+    gradients.push_back(plain.gradient(plain.x[i], plain.rows_of(i, t)));
+  step_by_rule(plain, prepared, t, gradients);
 }
 
 /// On a ring of at least 4, with Metropolis weights of a third each.
@@ -150,6 +156,21 @@ TEST_CASE("broadcast with a rule is the rule over all gradients, then one step")
     INFO(rule);
     CHECK(farthest(job_of("broadcast", "full", rule, kSliced), broadcast_round) < 1e-5);
   }
+}
+
+TEST_CASE("broadcast may send averages of gradients, which start at zero") {
+  std::vector<AlignedFloats> m;
+  const auto round = [&](PlainPeers& plain, const Prepared& prepared, Round t) {
+    if (t == 0) m.assign(plain.peers(), AlignedFloats(plain.size()));
+    for (std::size_t i = 0; i < plain.peers(); ++i) {
+      const AlignedFloats g = plain.gradient(plain.x[i], plain.rows_of(i, t));
+      for (std::size_t k = 0; k < g.size(); ++k) m[i][k] = 0.75f * m[i][k] + 0.25f * g[k];
+    }
+    step_by_rule(plain, prepared, t, m);
+  };
+  const Settings settings = kSliced + Settings{"exchange.send_momentum=0.75", "optimizer.kind=sgd"};
+  CHECK(farthest(job_of("broadcast", "full", "median", settings), round) == 0);
+  CHECK(says(refusal(job_of("dpsgd", "full", "median", settings)), "method 'broadcast' only"));
 }
 
 TEST_CASE("dpsgd with a rule is the rule over the neighbourhood's parameters") {

@@ -50,11 +50,13 @@ std::string simulate(const Folder& folder, const Process::Environment& environme
   return nlohmann::json::parse(ended.out).at("digest");
 }
 
-void same_as_simulated(SmallJob job) {
+/// more: stands at the end of [exchange].
+void same_as_simulated(SmallJob job, const std::string& more = "") {
   const Folder folder;
   const Ports ports(job.peers);
   job.base_port = ports.first();
-  folder.write("job.toml", job.toml());
+  std::string text = job.toml();
+  folder.write("job.toml", text.insert(text.find("[run]"), more));
   const std::string run = train(folder);
   const std::string simulated = simulate(folder);
   CHECK(digest(folder.path("job.toml"), run + "/peers") == simulated);
@@ -81,6 +83,10 @@ TEST_CASE("run and sim give the same bits by dense allreduce") {
 }
 TEST_CASE("run and sim give the same bits by allreduce with a codec") {
   same_as_simulated({4, 0, "full", "allreduce", "onebit", "0"});
+}
+TEST_CASE("run and sim give the same bits by a rule that bears an attacker") {
+  same_as_simulated({5, 0, "full", "broadcast", "dense", "0"},
+                    "aggregate = \"nnm+centered_clip:f=1\"\n[sim]\nattackers = [\"peer1=noise:100\"]\n");
 }
 TEST_CASE("run and sim give the same bits without any exchange") {
   same_as_simulated({2, 0, "ring", "none", "dense", "0"});

@@ -45,6 +45,7 @@ struct ExchangeSection {
   std::size_t dense_below =
       10000;  ///< entries; smaller layers go dense under codecs of several bits and sparse ones
   std::size_t local_steps = 16;   ///< local_sgd: rounds from one exchange to the next
+  double send_momentum = 0;       ///< broadcast: share that the average of gradients sent keeps a round
   bool overlap = false;           ///< dpsgd: W X − U, computing while x travels
   std::size_t parcel = 4u << 20;  ///< largest parcel, entries; larger layers are sliced
 };
@@ -78,6 +79,7 @@ struct SimSection {
   double step_time = 5e-3;  ///< seconds of virtual time for one gradient at optimizer.batch rows
   double step_jitter = 0.1;                          ///< relative, uniform ±
   std::vector<std::pair<std::string, double>> slow;  ///< peer name, factor on step_time
+  std::vector<std::string> attackers;                ///< "peer3=noise:100": peers that send something wrong
   std::vector<SimSpell> cut;                         ///< "a>b": frames from a to b are lost
   std::vector<SimSpell> clog;                        ///< "a>b": frames from a to b are held until the end
   std::vector<SimSpell> pause;                       ///< the peer does nothing
