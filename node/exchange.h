@@ -27,6 +27,7 @@ struct Plan {
   std::vector<double> sample_share;  ///< b_i / Σ b
   std::vector<Parcel> parcels;
   PeerId self = 0;
+  std::uint64_t seed = 0;  ///< of everything random
 };
 
 /// What a method may ask of the worker that runs it.
@@ -58,6 +59,12 @@ class Exchange {
   virtual void on_message(PeerId from, Message message) = 0;
   /// Asked where the round waits for others: whether a message of that neighbour's may be what is missing.
   virtual bool waits_for(PeerId) const { return true; }
+  /// After the last round: goes on taking messages while others still train.
+  virtual bool serves() const { return false; }
+  /// After the last round: nothing that this peer asked for is under way. It does not count as done before.
+  virtual bool settled() const { return true; }
+  /// The neighbour had done its rounds and has ended: nothing more comes from it.
+  virtual void on_gone(PeerId) {}
 };
 
 std::span<const optim::NamedHelp> method_table();
@@ -84,5 +91,6 @@ std::unique_ptr<Exchange> make_deep_squeeze(ExchangeHost& host);
 std::unique_ptr<Exchange> make_exact_diffusion(ExchangeHost& host);
 std::unique_ptr<Exchange> make_gradient_tracking(ExchangeHost& host);
 std::unique_ptr<Exchange> make_relay_sum(ExchangeHost& host);
+std::unique_ptr<Exchange> make_pairwise(ExchangeHost& host);
 
 }  // namespace gossamer::node

@@ -144,6 +144,13 @@ constexpr std::array kMethods{
          .why_code = kWholeState,
          .why_synchronous = kLockstep},
         make_relay_sum},
+    Method{{"pairwise", "averages with one neighbour at a time, drawn each round; nobody waits (AD-PSGD)"},
+           {.code = Code::exact,
+            .may_wait = false,
+            .why_code = kWholeState,
+            .why_unbounded = "it waits for nobody, so that no bound can be kept; use staleness = "
+                             "\"unbounded\", or method 'dpsgd'"},
+           make_pairwise},
 };
 
 constexpr auto kRows = [] {
@@ -191,6 +198,8 @@ class Check {
   void all() const {
     if (!needs_.may_be_stale && job_.exchange.staleness != std::optional<std::uint64_t>(0))
       refuse("needs exchange.staleness = 0: {}", needs_.why_synchronous);
+    if (!needs_.may_wait && job_.exchange.staleness)
+      refuse("needs exchange.staleness = \"unbounded\": {}", needs_.why_unbounded);
     graph();
     if (!needs_.may_vary && schedule_.time_varying())
       refuse("needs a graph that does not vary, found the time-varying graph '{}': it {}", job_.graph.kind,
@@ -301,7 +310,10 @@ std::string method_text(const Method& method) {
       "optimizer  {}\n",
       method.row.name, method.row.help, at(kGraphs, n.graph), at(kWeights, n.weights),
       n.may_vary ? "static or time-varying" : "static", at(kCodes, n.code),
-      n.may_be_stale ? "0, bounded or unbounded" : "0", n.plain_sgd ? "sgd" : "any");
+      !n.may_be_stale ? "0"
+      : n.may_wait    ? "0, bounded or unbounded"
+                      : "unbounded",
+      n.plain_sgd ? "sgd" : "any");
 }
 
 }  // namespace gossamer::node

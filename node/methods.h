@@ -16,8 +16,10 @@ struct Needs {
   enum class Code { any, exact, unbiased, contractive, feedback } code = Code::any;
   bool may_vary = true;  ///< the graph in time
   bool may_be_stale = true;
+  bool may_wait = true;    ///< staleness may be bounded
   bool plain_sgd = false;  ///< the optimiser keeps no state of its own
-  const char *why_graph = "", *why_weights = "", *why_static = "", *why_code = "", *why_synchronous = "";
+  const char *why_graph = "", *why_weights = "", *why_static = "", *why_code = "", *why_synchronous = "",
+             *why_unbounded = "";
 };
 
 struct Method {

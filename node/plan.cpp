@@ -80,7 +80,8 @@ Plan make_plan(const Job& job, PeerId self) {
             samples ? by_samples(mixing, job.peers) : mixing,
             {},
             {},
-            self};
+            self,
+            job.run.seed};
   double rows = 0;
   for (const auto& p : job.peers) rows += static_cast<double>(p.batch);
   for (const auto& p : job.peers) plan.sample_share.push_back(static_cast<double>(p.batch) / rows);

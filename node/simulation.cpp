@@ -77,13 +77,12 @@ class Simulation::Node final : public Env, public DataPlane {
     guarded([&] { replica_.evaluate(round, [&](DataEvent e) { post(sim_.now_, std::move(e)); }); });
   }
 
-  /// Runs an event on the worker, and counts it out when it ends.
+  /// Runs an event on the worker, and counts it out when it ends: as a process it is gone then.
   template <class Action>
   void on(Action&& action) {
-    if (crashed_) return;
-    const bool ran = !worker_.finished();
+    if (crashed_ || worker_.finished()) return;
     action(worker_);
-    if (ran && worker_.finished()) {
+    if (worker_.finished()) {
       --sim_.running_;
       ended_at_ = sim_.now_;
     }

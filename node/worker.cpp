@@ -135,7 +135,7 @@ void Worker::handle(const FrameHeader& header, const ParcelBody& body) {
   }
   link(from).acknowledged(header, env_.now());
   for (Message& m : link(from).receive(header, body)) {
-    if (phase_ == Phase::draining || phase_ == Phase::over)
+    if (phase_ == Phase::over || (phase_ == Phase::draining && !exchange_->serves()))
       link(from).consume(m.sequence);
     else
       exchange_->on_message(from, std::move(m));
@@ -210,9 +210,13 @@ void Worker::on_timer() {
   }
   if (now >= acknowledge_at_) acknowledge_at_ = 0;
   if (phase_ != Phase::joining && members_.find_lost(now)) broadcast_alive();
-  if (phase_ == Phase::training && gradient_done_)  // what a peer that is gone has not sent never comes
-    for (const PeerId p : members_.links())
-      if (members_.gone_after_done(p, now) && exchange_->waits_for(p)) members_.set(p, PeerStatus::lost);
+  if (phase_ == Phase::training)
+    for (const PeerId p : members_.links()) {
+      if (!members_.gone_after_done(p, now)) continue;
+      exchange_->on_gone(p);
+      // what a peer that is gone has not sent never comes
+      if (gradient_done_ && exchange_->waits_for(p)) members_.set(p, PeerStatus::lost);
+    }
   check_members();
   if (phase_ == Phase::joining && now >= members_.join_deadline()) join_overdue();
   if (phase_ == Phase::draining && now >= drain_until_) {
@@ -257,19 +261,13 @@ void Worker::schedule_wake() {
 // --- rounds
 
 void Worker::settle() {
-  while (phase_ == Phase::training && gradient_done_ && unmixed_ == 0) end_round();
+  while (phase_ == Phase::training && round_ < spec_.rounds && gradient_done_ && unmixed_ == 0) end_round();
+  if (phase_ == Phase::training && round_ == spec_.rounds && exchange_->settled()) drain();
   schedule_wake();
 }
 
 void Worker::begin_round() {
-  if (round_ == spec_.rounds) {
-    result_.seconds = env_.now() - started_;
-    phase_ = Phase::draining;
-    drain_until_ = env_.now() + spec_.drain_timeout_s;
-    members_.set(spec_.membership.self, PeerStatus::done);
-    broadcast_alive();
-    return check_members();
-  }
+  if (round_ == spec_.rounds) return;  // settle goes on
   gradient_done_ = false;
   unmixed_ = spec_.plan.parcels.size();
   exchange_->begin_round(round_);
@@ -287,6 +285,15 @@ void Worker::end_round() {
     env_.data().submit_evaluation(round_);
   if (env_.now() >= since_.time + spec_.report_every_s || last) report(std::nullopt);
   begin_round();
+}
+
+void Worker::drain() {
+  result_.seconds = env_.now() - started_;
+  phase_ = Phase::draining;
+  drain_until_ = env_.now() + spec_.drain_timeout_s;
+  members_.set(spec_.membership.self, PeerStatus::done);
+  broadcast_alive();
+  check_members();
 }
 
 void Worker::mixed(ParcelId) {

@@ -84,6 +84,7 @@ class Worker final : public ExchangeHost {
   void settle();
   void begin_round();
   void end_round();
+  void drain();
   void check_members();
   void join_overdue();
   void end(Outcome outcome, std::string message);

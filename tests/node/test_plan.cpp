@@ -108,6 +108,13 @@ TEST_CASE("methods are accepted where they are sound and refused with a reason e
       {"epidemic", "star", kDense, uniform, ""},
       {"dpsgd", "epidemic", kDense, {}, "columns sum to 1"},
 
+      {"pairwise", "ring", kDense, never, ""},
+      {"pairwise", "one_peer_exponential", kDense, never, ""},
+      {"pairwise", "star", kDense, never + uniform, ""},
+      {"pairwise", "ring", kDense, {}, "waits for nobody"},
+      {"pairwise", "ring", kDense, bounded, "staleness = \"unbounded\""},
+      {"pairwise", "ring", kOnebit, never, "do not converge under a lossy codec"},
+
       {"choco", "ring", kOnebit, {}, ""},
       {"choco", "star", "topk", bounded, ""},
       {"choco", "full", "qsgd:bits=4,norm=max", never, ""},
@@ -139,7 +146,8 @@ TEST_CASE("every method of the table can be made") {
     const std::string name = row.name;
     const bool all_linked = name == "broadcast" || name == "topk_allgather";
     const char* graph = all_linked ? "full" : name == "relay_sum" ? "tree" : "ring";
-    CHECK(refusal(job_of(name, graph, "dense") + Settings{"optimizer.kind=sgd"}).empty());
+    const char* staleness = name == "pairwise" ? "exchange.staleness=unbounded" : "exchange.staleness=0";
+    CHECK(refusal(job_of(name, graph, "dense") + Settings{"optimizer.kind=sgd", staleness}).empty());
     CHECK(std::string(row.help).size() > 10);
   }
 }
