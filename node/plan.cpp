@@ -2,6 +2,7 @@
 
 #include <cmath>
 
+#include "aggregation.h"
 #include "methods.h"
 
 namespace gossamer::node {
@@ -81,6 +82,7 @@ Plan make_plan(const Job& job, PeerId self) {
             {},
             {},
             self,
+            rule_scope(job.exchange.aggregate),
             job.run.seed};
   double rows = 0;
   for (const auto& p : job.peers) rows += static_cast<double>(p.batch);
