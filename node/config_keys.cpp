@@ -17,6 +17,7 @@ Words split_names() { return names_of(optim::split_table()); }
 Words optimizer_names() { return names_of(optim::optimizer_table()); }
 Words schedule_names() { return names_of(optim::rate_schedule_table()); }
 Words method_names() { return names_of(method_table()); }
+Words delivery_names() { return {"reliable", "best_effort"}; }
 Words codec_names() { return names_of(compress::codec_table()); }
 
 std::string check_split_name(const std::string& text) {
@@ -167,6 +168,10 @@ constexpr Key<Draft> kJobKeys[] = {
      "weighted by the mixing matrix, by samples, or a rule that bears f wrong peers: krum:f=3",
      exchange<&ExchangeSection::aggregate>,
      {.names = aggregate_names, .check = check_aggregate}},
+    {"exchange.delivery",
+     "of parcels: lost frames are resent, or left to the next message",
+     exchange<&ExchangeSection::delivery>,
+     {.names = delivery_names}},
     {"exchange.overlap", "dpsgd: compute while the parameters travel", exchange<&ExchangeSection::overlap>},
     {"exchange.dense_below",
      "layers of fewer entries go dense under codecs of several bits and sparse ones; 0: none",

@@ -77,8 +77,38 @@ struct Aggregate {
   std::vector<float> weights;                 ///< of the vectors
   std::size_t self;                           ///< the own one among them
 };
+/// Push-sum (mass.h). held −= the step in g; then of what is held, each share goes over to the sum of that
+/// number, and the parcel's weight likewise. Where keep_least > 0 and less weight would be left, all shares
+/// are lowered by one factor so that this much is left, or all that there is. Each share is answered by
+/// Encoded, its payload the sum, its tag the sum's number.
+struct Push {
+  Range range;
+  ParcelId parcel;
+  Round round;
+  std::vector<std::pair<std::uint32_t, float>> shares;  ///< number, share ≥ 0; at most 1 together
+  float keep_least;
+};
+/// held += payload − sum; sum = payload: what came since the last such message
+struct Absorb {
+  Range range;
+  ParcelId parcel;
+  std::uint32_t sum;
+  Payload payload;
+};
+/// x ← held / the parcel's weight
+struct Ratio {
+  Range range;
+  ParcelId parcel;
+};
 }  // namespace op
-using Op = std::variant<op::Update, op::Combine, op::Encode, op::DecodeAdd, op::Aggregate>;
+using Op = std::variant<op::Update, op::Combine, op::Encode, op::DecodeAdd, op::Aggregate, op::Push,
+                        op::Absorb, op::Ratio>;
+
+/// What an exchange method keeps beside x and g.
+struct Buffers {
+  std::size_t slots = 0;  ///< of floats; they start as copies of x
+  std::size_t sums = 0;   ///< of 64-bit fixed point (mass.h)
+};
 
 /// Loss and gradient at x of the next batch, last layer first. As soon as parcel p's gradient stands and its
 /// parameters are not read any more, on_ready[p] runs and ParcelReady{p} is posted; then GradientDone.

@@ -56,6 +56,7 @@ class Exchange {
  public:
   virtual ~Exchange() = default;
   virtual std::size_t slots() const { return 0; }  ///< buffers beside x and g; they start as copies of x
+  virtual std::size_t sums() const { return 0; }   ///< buffers in 64-bit fixed point (mass.h)
   virtual void begin_round(Round) {}
   virtual std::vector<Op> on_ready(Round round, ParcelId parcel) = 0;
   virtual void on_parcel_ready(Round round, ParcelId parcel) = 0;
@@ -97,5 +98,6 @@ std::unique_ptr<Exchange> make_exact_diffusion(ExchangeHost& host);
 std::unique_ptr<Exchange> make_gradient_tracking(ExchangeHost& host);
 std::unique_ptr<Exchange> make_relay_sum(ExchangeHost& host);
 std::unique_ptr<Exchange> make_pairwise(ExchangeHost& host);
+std::unique_ptr<Exchange> make_push_sum(ExchangeHost& host);
 
 }  // namespace gossamer::node

@@ -94,7 +94,7 @@ constexpr std::array kMethods{
            make_dpsgd},
     Method{
         {"epidemic", "dpsgd with whoever was drawn this round (epidemic learning); graph 'epidemic', or any"},
-        {.code = Code::exact, .rules = Rules::parameters, .why_code = kWholeState},
+        {.code = Code::exact, .rules = Rules::parameters, .may_lose = true, .why_code = kWholeState},
         make_dpsgd},
     Method{
         {"choco",
@@ -167,6 +167,10 @@ constexpr std::array kMethods{
             .why_unbounded = "it waits for nobody, so that no bound can be kept; use staleness = "
                              "\"unbounded\", or method 'dpsgd'"},
            make_pairwise},
+    Method{{"push_sum",
+            "sums of mass and weight, for directed and time-varying graphs and lossy networks (SGP)"},
+           {.code = Code::exact, .may_lose = true, .by_samples = false, .why_code = kWholeState},
+           make_push_sum},
 };
 
 constexpr auto kRows = [] {
@@ -206,15 +210,13 @@ std::string method_text(const Method& method) {
                               "any but vote"};
   const Needs& n = method.needs;
   const auto at = [](const auto& texts, auto choice) { return texts[static_cast<std::size_t>(choice)]; };
+  const char* const staleness = !n.may_be_stale ? "0" : n.may_wait ? "0, bounded or unbounded" : "unbounded";
   return fmt::format(
-      "{}: {}\n\n  graph      {}\n  weights    {}\n  schedule   {}\n  codec      {}\n  aggregate  {}\n  "
-      "staleness "
-      " {}\n  optimizer  {}\n",
+      "{}: {}\n\n  graph      {}\n  weights    {}\n  schedule   {}\n  codec      {}\n  aggregate  {}\n"
+      "  staleness  {}\n  delivery   {}\n  optimizer  {}\n",
       method.row.name, method.row.help, at(kGraphs, n.graph), at(kWeights, n.weights),
-      n.may_vary ? "static or time-varying" : "static", at(kCodes, n.code), at(kRules, n.rules),
-      !n.may_be_stale ? "0"
-      : n.may_wait    ? "0, bounded or unbounded"
-                      : "unbounded",
+      n.may_vary ? "static or time-varying" : "static", at(kCodes, n.code), at(kRules, n.rules), staleness,
+      n.may_lose ? "reliable, or best_effort with staleness unbounded" : "reliable",
       n.plain_sgd ? "sgd" : "any");
 }
 

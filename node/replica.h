@@ -12,6 +12,7 @@
 #include "gossamer/optim/data.h"
 #include "gossamer/optim/objective.h"
 #include "gossamer/optim/optimizer.h"
+#include "mass.h"
 #include "parcel.h"
 #include "rule.h"
 
@@ -37,8 +38,8 @@ struct ReplicaParts {
 class Replica {
  public:
   using Post = std::function<void(DataEvent)>;
-  /// Starts at the parameters x0 (buffer_size floats). Slots 2 … 2+slots−1 start as copies of x0.
-  Replica(ReplicaParts parts, std::span<const float> x0, std::size_t slots);
+  /// Starts at the parameters x0 (buffer_size floats), as do slots 2 … 2+slots−1.
+  Replica(ReplicaParts parts, std::span<const float> x0, Buffers buffers);
 
   void run(const Op& op, const Post& post);
   /// between_layers is called after each layer's on_ready ops.
@@ -47,6 +48,7 @@ class Replica {
 
   std::span<const float> parameters() const { return slot(kParameters); }
   std::span<const float> slot(Slot s) const { return {slots_[s].data(), slots_[s].size()}; }
+  std::span<const std::uint64_t> sum(std::uint32_t number) const { return mass_.sum(number); }
   /// What was encoded with feedback of this number and has not been sent yet; 0 elsewhere.
   std::vector<float> unsent(int feedback) const;
 
@@ -57,6 +59,9 @@ class Replica {
   void run_one(const op::Encode& o, const Post&);
   void run_one(const op::DecodeAdd& o, const Post&);
   void run_one(const op::Aggregate& o, const Post&);
+  void run_one(const op::Push& o, const Post&);
+  void run_one(const op::Absorb& o, const Post&);
+  void run_one(const op::Ratio& o, const Post&);
 
   ReplicaParts parts_;
   std::vector<AlignedFloats> slots_;
@@ -66,6 +71,7 @@ class Replica {
   compress::Workspace workspace_;
   Rule rule_;
   AlignedFloats difference_;
+  Mass mass_;
 };
 
 }  // namespace gossamer::node

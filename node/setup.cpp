@@ -111,7 +111,7 @@ WorkerSpec worker_spec(const Prepared& prepared, PeerId self, std::uint64_t epoc
 }
 
 Replica make_replica(const Prepared& prepared, PeerId self, std::shared_ptr<optim::Objective> objective,
-                     std::size_t slots, bool prefetch, std::size_t threads) {
+                     Buffers buffers, bool prefetch, std::size_t threads) {
   const Job& job = prepared.job;
   ReplicaParts parts;
   parts.parcels = make_parcels(prepared.layers, job.exchange.parcel);
@@ -127,7 +127,7 @@ Replica make_replica(const Prepared& prepared, PeerId self, std::shared_ptr<opti
   parts.peer = self;
   parts.threads = threads;
   parts.dense_below = job.exchange.dense_below;
-  return Replica(std::move(parts), prepared.initial, slots);
+  return Replica(std::move(parts), prepared.initial, buffers);
 }
 
 }  // namespace gossamer::node

@@ -57,7 +57,7 @@ class Worker final : public ExchangeHost {
   bool reachable(PeerId peer) const { return members_.reachable(peer); }
   bool finished() const { return result_.outcome != Outcome::running; }
   WorkerResult result() const;
-  std::size_t slots() const { return exchange_->slots(); }
+  Buffers buffers() const { return {exchange_->slots(), exchange_->sums()}; }
 
   // ExchangeHost
   const Plan& plan() const override { return spec_.plan; }
@@ -96,6 +96,7 @@ class Worker final : public ExchangeHost {
   void report(const std::optional<optim::Evaluation>& test);
   void schedule_wake();
   Link& link(PeerId peer) { return *links_[peer]; }
+  bool best_effort() const { return spec_.plan.exchange.delivery == "best_effort"; }
   /// All neighbours have heard this peer, and it them.
   bool in_touch() const { return members_.status(spec_.membership.self) >= PeerStatus::present; }
 

@@ -37,7 +37,8 @@ const char* const kOnebit = "onebit_scaled";
 TEST_CASE("methods are accepted where they are sound and refused with a reason elsewhere") {
   const Settings uniform{"graph.weights=uniform"}, undirected{"graph.directed=false"},
       overlap{"exchange.overlap=true"}, bounded{"exchange.staleness=4"},
-      never{"exchange.staleness=unbounded"}, samples{"exchange.aggregate=samples"};
+      never{"exchange.staleness=unbounded"}, samples{"exchange.aggregate=samples"},
+      lossy{"exchange.delivery=best_effort"};
   const std::vector<Row> rows{
       {"none", "ring", kOnebit, {}, ""},
       {"none", "one_peer_exponential", kDense, never, ""},
@@ -126,6 +127,16 @@ TEST_CASE("methods are accepted where they are sound and refused with a reason e
       {"pairwise", "ring", kDense, never + samples, "all peers weigh alike"},
       {"pairwise", "ring", kDense, bounded, "staleness = \"unbounded\""},
       {"pairwise", "ring", kOnebit, never, "do not converge under a lossy codec"},
+
+      {"push_sum", "ring", kDense, {}, ""},
+      {"push_sum", "exponential", kDense, bounded, ""},
+      {"push_sum", "one_peer_exponential", kDense, never, ""},
+      {"push_sum", "star", kDense, uniform + never + lossy, ""},
+      {"push_sum", "ring", kDense, lossy, "cannot be waited for"},
+      {"push_sum", "ring", kOnebit, {}, "do not converge under a lossy codec"},
+      {"epidemic", "ring", kDense, never + lossy, ""},
+      {"dpsgd", "ring", kDense, never + lossy, "mean drifts"},
+      {"choco", "ring", kOnebit, never + lossy, "never recover what a lost message held"},
 
       {"choco", "ring", kOnebit, {}, ""},
       {"choco", "star", "topk", bounded, ""},
