@@ -100,9 +100,30 @@ struct Ratio {
   Range range;
   ParcelId parcel;
 };
+/// Moniqua (modulo.h). rounded ← src rounded to a grid of the round's; answered by Encoded with tag 0, its
+/// payload the residues.
+struct Wrap {
+  Range range;
+  Slot src, rounded;
+  std::uint64_t doublings;  ///< of the job's bound
+  std::uint64_t doubles_at;
+  Round round;
+  ParcelId parcel;
+};
+/// sum += weight·(what the payload stands for, near `near`, − rounded), unless that would be wrong; answered
+/// by Unwrapped.
+struct Unwrap {
+  Range range;
+  Slot near, rounded, sum;
+  float weight;
+  std::uint64_t doublings;
+  Payload payload;
+  Round round;
+  ParcelId parcel;
+};
 }  // namespace op
 using Op = std::variant<op::Update, op::Combine, op::Encode, op::DecodeAdd, op::Aggregate, op::Push,
-                        op::Absorb, op::Ratio>;
+                        op::Absorb, op::Ratio, op::Wrap, op::Unwrap>;
 
 /// What an exchange method keeps beside x and g.
 struct Buffers {
@@ -133,6 +154,10 @@ struct GradientDone {
   double loss;  ///< mean over the batch
   std::size_t rows;
 };
+struct Unwrapped {
+  Round round;
+  bool right;
+};
 struct Evaluated {
   Round round;
   optim::Evaluation test;
@@ -141,7 +166,7 @@ struct Evaluated {
 struct Failed {
   std::string what;
 };
-using DataEvent = std::variant<ParcelReady, Encoded, GradientDone, Evaluated, Failed>;
+using DataEvent = std::variant<ParcelReady, Encoded, Unwrapped, GradientDone, Evaluated, Failed>;
 
 /// A FIFO of commands. Ops overtake a gradient that is under way, between two of its layers: safe because an
 /// op on a parcel is only submitted after that parcel's ParcelReady (or before the gradient).

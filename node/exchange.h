@@ -48,6 +48,8 @@ class ExchangeHost {
   /// The parcel's parameters are final for this round.
   virtual void mixed(ParcelId parcel) = 0;
   virtual void saw_staleness(Round rounds) = 0;
+  /// A message could not be told from the parameters that this peer has itself.
+  virtual void saw_wrong_wrap() {}
 };
 
 /// One method on one peer: control only. Every round: begin_round, then for each parcel its on_ready ops run
@@ -61,6 +63,7 @@ class Exchange {
   virtual std::vector<Op> on_ready(Round round, ParcelId parcel) = 0;
   virtual void on_parcel_ready(Round round, ParcelId parcel) = 0;
   virtual void on_encoded(const Encoded& encoded) = 0;
+  virtual void on_unwrapped(const Unwrapped&) {}
   virtual void on_message(PeerId from, Message message) = 0;
   /// Asked where the round waits for others: whether a message of that neighbour's may be what is missing.
   virtual bool waits_for(PeerId) const { return true; }
@@ -98,6 +101,7 @@ std::unique_ptr<Exchange> make_exact_diffusion(ExchangeHost& host);
 std::unique_ptr<Exchange> make_gradient_tracking(ExchangeHost& host);
 std::unique_ptr<Exchange> make_relay_sum(ExchangeHost& host);
 std::unique_ptr<Exchange> make_pairwise(ExchangeHost& host);
+std::unique_ptr<Exchange> make_moniqua(ExchangeHost& host);
 std::unique_ptr<Exchange> make_push_sum(ExchangeHost& host);
 
 }  // namespace gossamer::node

@@ -167,6 +167,18 @@ constexpr std::array kMethods{
             .why_unbounded = "it waits for nobody, so that no bound can be kept; use staleness = "
                              "\"unbounded\", or method 'dpsgd'"},
            make_pairwise},
+    Method{{"moniqua",
+            "compressed gossip of exchange.modulo_bits bits with no memory (Moniqua); the graph may vary"},
+           {.weights = Weights::doubly_stochastic,
+            .code = Code::exact,
+            .may_be_stale = false,
+            .by_samples = false,
+            .why_weights = kMeanDrifts,
+            .why_code =
+                "has a code of its own, exchange.modulo_bits of each parameter modulo "
+                "exchange.modulo_bound; use codec 'dense', or method 'choco' or 'deep_squeeze' for others",
+            .why_synchronous = kLockstep},
+           make_moniqua},
     Method{{"push_sum",
             "sums of mass and weight, for directed and time-varying graphs and lossy networks (SGP)"},
            {.code = Code::exact, .may_lose = true, .by_samples = false, .why_code = kWholeState},

@@ -71,12 +71,19 @@ double default_gamma(const std::string& codec) {
   return 0.5;  // 1-bit codecs, qsgd with a max norm, intq
 }
 
+/// Where the job says "auto". Moniqua's one bit moves x by up to half a cell, so that it must move slowly.
+static double gamma_of(const ExchangeSection& exchange) {
+  if (exchange.method == "deep_squeeze") return kSqueezeGamma;
+  if (exchange.method == "moniqua")
+    return std::min(1.0, std::ldexp(1.0, static_cast<int>(exchange.modulo_bits) - 4));
+  return default_gamma(exchange.codec);
+}
+
 Plan make_plan(const Job& job, PeerId self) {
   const auto mixing = topology::make_schedule(job.graph);
   const bool samples = job.exchange.aggregate == "samples";
   Plan plan{job.exchange,
-            job.exchange.gamma.value_or(
-                job.exchange.method == "deep_squeeze" ? kSqueezeGamma : default_gamma(job.exchange.codec)),
+            job.exchange.gamma.value_or(gamma_of(job.exchange)),
             compress::make_codec(job.exchange.codec)->traits(),
             samples ? by_samples(mixing, job.peers) : mixing,
             {},

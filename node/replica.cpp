@@ -41,7 +41,8 @@ Replica::Replica(ReplicaParts parts, std::span<const float> x0, Buffers buffers)
       team_(parts_.threads > 1 ? std::make_unique<compress::Threads>(parts_.threads) : nullptr),
       workspace_(team_.get()),
       rule_(parts_.aggregate),
-      mass_(x0, parts_.parcels.size(), buffers.sums) {
+      mass_(x0, parts_.parcels.size(), buffers.sums),
+      modulo_(parts_.seed, parts_.modulo_bits, parts_.modulo_bound) {
   const std::size_t n = parts_.objective->buffer_size();
   assert(x0.size() == n);
   slots_.resize(2 + buffers.slots);
@@ -127,6 +128,16 @@ void Replica::run_one(const op::Push& o, const Post& post) {
 
 void Replica::run_one(const op::Absorb& o, const Post&) { mass_.absorb(o); }
 void Replica::run_one(const op::Ratio& o, const Post&) { mass_.ratio(o, at(kParameters, o.range)); }
+
+void Replica::run_one(const op::Wrap& o, const Post& post) {
+  Payload payload = modulo_.wrap(o, at(o.src, o.range), at(o.rounded, o.range));
+  post(Encoded{o.round, o.parcel, 0, o.range.size, std::move(payload)});
+}
+
+void Replica::run_one(const op::Unwrap& o, const Post& post) {
+  post(
+      Unwrapped{o.round, modulo_.unwrap(o, at(o.near, o.range), at(o.rounded, o.range), at(o.sum, o.range))});
+}
 
 void Replica::run_one(const op::Aggregate& o, const Post&) { rule_.run(o, slots_[o.dst], team_.get()); }
 

@@ -13,6 +13,7 @@
 #include "gossamer/optim/objective.h"
 #include "gossamer/optim/optimizer.h"
 #include "mass.h"
+#include "modulo.h"
 #include "parcel.h"
 #include "rule.h"
 
@@ -27,6 +28,8 @@ struct ReplicaParts {
   std::shared_ptr<const compress::Codec> codec;
   std::string aggregate = "weighted";  ///< of op::Aggregate; canonical
   std::vector<Parcel> parcels;
+  int modulo_bits = 8;  ///< of op::Wrap
+  double modulo_bound = 1;
   std::uint64_t seed = 0;
   std::uint32_t peer = 0;
   std::size_t dense_below = 0;  ///< parcels of smaller layers go dense, where the codec gains nothing there
@@ -62,6 +65,8 @@ class Replica {
   void run_one(const op::Push& o, const Post&);
   void run_one(const op::Absorb& o, const Post&);
   void run_one(const op::Ratio& o, const Post&);
+  void run_one(const op::Wrap& o, const Post&);
+  void run_one(const op::Unwrap& o, const Post&);
 
   ReplicaParts parts_;
   std::vector<AlignedFloats> slots_;
@@ -72,6 +77,7 @@ class Replica {
   Rule rule_;
   AlignedFloats difference_;
   Mass mass_;
+  Modulo modulo_;
 };
 
 }  // namespace gossamer::node

@@ -126,6 +126,8 @@ Replica make_replica(const Prepared& prepared, PeerId self, std::shared_ptr<opti
   parts.seed = job.run.seed;
   parts.peer = self;
   parts.threads = threads;
+  parts.modulo_bits = static_cast<int>(job.exchange.modulo_bits);
+  parts.modulo_bound = job.exchange.modulo_bound;
   parts.dense_below = job.exchange.dense_below;
   return Replica(std::move(parts), prepared.initial, buffers);
 }

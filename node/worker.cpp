@@ -320,6 +320,7 @@ void Worker::on_data(const DataEvent& event) {
 
 void Worker::handle(const ParcelReady& e) { exchange_->on_parcel_ready(e.round, e.parcel); }
 void Worker::handle(const Encoded& e) { exchange_->on_encoded(e); }
+void Worker::handle(const Unwrapped& e) { exchange_->on_unwrapped(e); }
 void Worker::handle(const Evaluated& e) { report(e.test); }
 void Worker::handle(const Failed& e) { end(Outcome::failed, e.what); }
 

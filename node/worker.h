@@ -36,6 +36,7 @@ struct WorkerResult {
   double seconds = 0;      ///< from the first round's start to the last round's end
   double staleness_mean = 0;
   std::uint64_t staleness_max = 0;
+  std::uint64_t wrong_wraps = 0;     ///< messages that the peer's own parameters were too far off to tell
   LinkCounters traffic;              ///< over all links
   std::uint64_t dropped_frames = 0;  ///< of strangers, other jobs, old epochs; malformed ones
 };
@@ -67,6 +68,7 @@ class Worker final : public ExchangeHost {
   bool link_clear(PeerId to, ParcelId parcel) const override;
   void mixed(ParcelId parcel) override;
   void saw_staleness(Round rounds) override;
+  void saw_wrong_wrap() override { ++result_.wrong_wraps; }
 
  private:
   enum class Phase { joining, training, draining, over };
@@ -76,6 +78,7 @@ class Worker final : public ExchangeHost {
   void handle(const FrameHeader& header, const ParcelBody& body);
   void handle(const ParcelReady& e);
   void handle(const Encoded& e);
+  void handle(const Unwrapped& e);
   void handle(const GradientDone& e);
   void handle(const Evaluated& e);
   void handle(const Failed& e);

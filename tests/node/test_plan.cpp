@@ -128,6 +128,12 @@ TEST_CASE("methods are accepted where they are sound and refused with a reason e
       {"pairwise", "ring", kDense, bounded, "staleness = \"unbounded\""},
       {"pairwise", "ring", kOnebit, never, "do not converge under a lossy codec"},
 
+      {"moniqua", "ring", kDense, {}, ""},
+      {"moniqua", "one_peer_exponential", kDense, {}, ""},
+      {"moniqua", "star", kDense, uniform, "columns sum to 1"},
+      {"moniqua", "ring", kOnebit, {}, "a code of its own"},
+      {"moniqua", "ring", kDense, never, "staleness = 0"},
+
       {"push_sum", "ring", kDense, {}, ""},
       {"push_sum", "exponential", kDense, bounded, ""},
       {"push_sum", "one_peer_exponential", kDense, never, ""},

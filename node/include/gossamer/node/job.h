@@ -45,6 +45,8 @@ struct ExchangeSection {
   std::string delivery = "reliable";           ///< reliable (lost frames are resent) or best_effort
   std::size_t dense_below =
       10000;  ///< entries; smaller layers go dense under codecs of several bits and sparse ones
+  std::size_t modulo_bits = 8;    ///< moniqua: of each parameter, 1 … 8
+  double modulo_bound = 1;        ///< moniqua: size of a cell (B), in units of a parameter
   std::size_t local_steps = 16;   ///< local_sgd: rounds from one exchange to the next
   bool overlap = false;           ///< dpsgd: W X − U, computing while x travels
   std::size_t parcel = 4u << 20;  ///< largest parcel, entries; larger layers are sliced
