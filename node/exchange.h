@@ -13,6 +13,7 @@
 #include "gossamer/topology/schedule.h"
 #include "link.h"
 #include "parcel.h"
+#include "planted.h"
 
 namespace gossamer::node {
 
@@ -32,6 +33,7 @@ struct Plan {
   PeerId self = 0;
   RuleScope rule = RuleScope::none;
   std::uint64_t seed = 0;  ///< of everything random
+  [[no_unique_address]] Planted planted{};
 };
 
 /// What a method may ask of the worker that runs it.

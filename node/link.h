@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "frame.h"
+#include "planted.h"
 
 namespace gossamer::node {
 
@@ -39,8 +40,8 @@ class Link {
  public:
   /// send puts a frame on the wire; the header's sender, job and epoch are filled in by it.
   using Send = std::function<std::size_t(Frame, std::uint32_t priority)>;
-  Link(Send send, double least_resend_s, Delivery delivery = Delivery::reliable)
-      : send_(std::move(send)), least_resend_s_(least_resend_s), delivery_(delivery) {}
+  Link(Send send, double least_resend_s, Delivery delivery = Delivery::reliable, Planted planted = {})
+      : send_(std::move(send)), least_resend_s_(least_resend_s), delivery_(delivery), planted_(planted) {}
 
   /// Cuts the payload into chunks, numbers and sends them.
   void send(const Message& message, std::uint32_t priority, double now);
@@ -109,6 +110,7 @@ class Link {
   std::uint32_t next_chunk_ = 0;
   std::map<std::pair<ParcelId, std::uint32_t>, Assembly> assemblies_;
   LinkCounters counters_;
+  [[no_unique_address]] Planted planted_;
 };
 
 }  // namespace gossamer::node
