@@ -161,7 +161,7 @@ constexpr Key<Draft> kJobKeys[] = {
      exchange<&ExchangeSection::staleness>,
      {.unit = "rounds", .range = kNotNegative, .word = "unbounded"}},
     {"exchange.gamma",
-     "choco: consensus step; auto: the codec's",
+     "choco, deep_squeeze, moniqua: consensus step; auto: by method and codec",
      exchange<&ExchangeSection::gamma>,
      {.range = kFraction, .word = "auto"}},
     {"exchange.aggregate",

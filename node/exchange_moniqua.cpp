@@ -7,9 +7,11 @@
 //
 // Only where x lies within a cell of size B is sent, in exchange.modulo_bits bits; neighbours, whose
 // parameters are near, tell the rest from their own (modulo.h). That is right while no entry of x½ differs by
-// B·(½ − δ) between neighbours. B is one number for the run and all parcels: exchange.modulo_bound to begin
-// with. A message carries a hash by which the receiver sees that it took the wrong multiple of B; it leaves
-// that message out then, counts it, and asks for a doubling of B.
+// B·(½ − δ) between neighbours. B is one number for all peers and parcels: exchange.modulo_bound to begin
+// with. It follows the learning rate down, as in the paper (theorem 2): what neighbours differ by falls with
+// the rate, and what a coarse code adds to x in every round is in proportion to B. A message carries a hash
+// by which the receiver sees that it took the wrong multiple of B; it leaves that message out then, counts
+// it, and asks for a doubling of B.
 //
 // The doubling is agreed on by flooding: whoever sees a wrong message of round t names the round t + delay,
 // the earliest that was named goes along with every message, and all change B in that round; delay is long

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <bit>
 #include <cassert>
@@ -16,6 +17,7 @@ namespace {
 
 static_assert(std::endian::native == std::endian::little);
 constexpr double kMostSteps = 0x1p50;
+constexpr double kFollow = 255.0 / 256, kLeastScale = 0x1p-10;
 
 std::size_t packed_bytes(std::size_t entries, int bits) {
   return (entries * static_cast<std::size_t>(bits) + 7) / 8;
@@ -77,8 +79,13 @@ ModuloHeader read_modulo_header(const Payload& payload) {
   return header;
 }
 
+void Modulo::follow(Round round) {
+  for (; next_ <= round; ++next_)
+    scale_ = std::clamp(rate_(next_), std::max(scale_ * kFollow, kLeastScale), 1.0);
+}
+
 double Modulo::step(std::uint64_t doublings) const {
-  return std::ldexp(bound_, static_cast<int>(doublings) - bits_);
+  return std::ldexp(bound_ * scale_, static_cast<int>(doublings) - bits_);
 }
 
 std::uint64_t Modulo::key(Round round, ParcelId parcel) const {
@@ -88,6 +95,7 @@ std::uint64_t Modulo::key(Round round, ParcelId parcel) const {
 
 Payload Modulo::wrap(const op::Wrap& o, std::span<const float> x, std::span<float> rounded) {
   assert(x.size() == rounded.size());
+  follow(o.round);
   const double s = step(o.doublings);
   const std::uint64_t random = key(o.round, o.parcel);
   auto bytes = std::make_shared<std::vector<std::byte>>(sizeof(ModuloHeader) + packed_bytes(x.size(), bits_));

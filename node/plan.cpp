@@ -57,6 +57,14 @@ topology::Schedule with_local_steps(const topology::Schedule& schedule, std::siz
   return topology::Schedule(std::move(cycle));
 }
 
+/// Where the job says "auto". Moniqua's one bit moves x by up to half a cell, so that it must move slowly.
+double gamma_of(const ExchangeSection& exchange) {
+  if (exchange.method == "deep_squeeze") return kSqueezeGamma;
+  if (exchange.method == "moniqua")
+    return std::min(1.0, std::ldexp(1.0, static_cast<int>(exchange.modulo_bits) - 4));
+  return default_gamma(exchange.codec);
+}
+
 }  // namespace
 
 std::unique_ptr<Exchange> make_exchange(ExchangeHost& host) {
@@ -69,14 +77,6 @@ double default_gamma(const std::string& codec) {
   if (name == "topk" || name == "randk")
     return std::min(0.5, 2 * std::stod(codec.substr(codec.find("density=") + 8)));
   return 0.5;  // 1-bit codecs, qsgd with a max norm, intq
-}
-
-/// Where the job says "auto". Moniqua's one bit moves x by up to half a cell, so that it must move slowly.
-static double gamma_of(const ExchangeSection& exchange) {
-  if (exchange.method == "deep_squeeze") return kSqueezeGamma;
-  if (exchange.method == "moniqua")
-    return std::min(1.0, std::ldexp(1.0, static_cast<int>(exchange.modulo_bits) - 4));
-  return default_gamma(exchange.codec);
 }
 
 Plan make_plan(const Job& job, PeerId self) {

@@ -42,7 +42,7 @@ Replica::Replica(ReplicaParts parts, std::span<const float> x0, Buffers buffers)
       workspace_(team_.get()),
       rule_(parts_.aggregate),
       mass_(x0, parts_.parcels.size(), buffers.sums),
-      modulo_(parts_.seed, parts_.modulo_bits, parts_.modulo_bound) {
+      modulo_(parts_.seed, parts_.modulo_bits, parts_.modulo_bound, parts_.modulo_rate) {
   const std::size_t n = parts_.objective->buffer_size();
   assert(x0.size() == n);
   slots_.resize(2 + buffers.slots);

@@ -32,6 +32,7 @@ struct ReplicaParts {
   std::vector<Parcel> parcels;
   int modulo_bits = 8;  ///< of op::Wrap
   double modulo_bound = 1;
+  std::function<double(Round)> modulo_rate;  ///< learning rate over its peak
   std::uint64_t seed = 0;
   std::uint32_t peer = 0;
   std::size_t dense_below = 0;  ///< parcels of smaller layers go dense, where the codec gains nothing there

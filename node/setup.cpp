@@ -129,6 +129,9 @@ Replica make_replica(const Prepared& prepared, PeerId self, std::shared_ptr<opti
   parts.threads = threads;
   parts.modulo_bits = static_cast<int>(job.exchange.modulo_bits);
   parts.modulo_bound = job.exchange.modulo_bound;
+  parts.modulo_rate = [spec = job.optimizer](Round t) {
+    return optim::learning_rate(spec, t) / spec.learning_rate;
+  };
   parts.planted = prepared.planted;
   parts.dense_below = job.exchange.dense_below;
   return Replica(std::move(parts), prepared.initial, buffers);
