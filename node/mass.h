@@ -29,7 +29,11 @@ class Mass {
   /// x = held / w. Throws std::runtime_error where nothing is held.
   void ratio(const op::Ratio& o, std::span<float> x) const;
 
-  std::span<const std::uint64_t> sum(std::uint32_t number) const { return sums_[number]; }
+  /// Empty where there is no such sum.
+  std::span<const std::uint64_t> sum(std::uint32_t number) const {
+    return number < sums_.size() ? std::span<const std::uint64_t>(sums_[number])
+                                 : std::span<const std::uint64_t>();
+  }
 
  private:
   std::size_t weight_at(ParcelId parcel) const { return entries_ + parcel; }

@@ -18,6 +18,7 @@
 #include "parcel.h"
 #include "planted.h"
 #include "rule.h"
+#include "shared_list.h"
 
 namespace gossamer::node {
 
@@ -29,7 +30,7 @@ struct ReplicaParts {
   std::shared_ptr<const optim::Dataset> test;
   std::shared_ptr<const compress::Codec> codec;
   std::string aggregate = "weighted";  ///< of op::Aggregate; canonical
-  std::vector<Parcel> parcels;
+  SharedList<Parcel> parcels;
   int modulo_bits = 8;  ///< of op::Wrap
   double modulo_bound = 1;
   std::function<double(Round)> modulo_rate;  ///< learning rate over its peak
