@@ -117,8 +117,8 @@ class PeerProcess {
                     prepared_.job.peers.size() - 1));
     const WorkerResult result = env_->run(
         spec,
-        [&](std::size_t slots) {
-          return make_replica(prepared_, self_, make_objective(prepared_), slots, true,
+        [&](Buffers buffers) {
+          return make_replica(prepared_, self_, make_objective(prepared_), buffers, true,
                               static_cast<std::size_t>(compute_threads(prepared_.job, self_)));
         },
         interrupted);

@@ -17,6 +17,7 @@ Words split_names() { return names_of(optim::split_table()); }
 Words optimizer_names() { return names_of(optim::optimizer_table()); }
 Words schedule_names() { return names_of(optim::rate_schedule_table()); }
 Words method_names() { return names_of(method_table()); }
+Words delivery_names() { return {"reliable", "best_effort"}; }
 Words codec_names() { return names_of(compress::codec_table()); }
 
 std::string check_split_name(const std::string& text) {
@@ -160,13 +161,17 @@ constexpr Key<Draft> kJobKeys[] = {
      exchange<&ExchangeSection::staleness>,
      {.unit = "rounds", .range = kNotNegative, .word = "unbounded"}},
     {"exchange.gamma",
-     "choco: consensus step; auto: the codec's",
+     "choco, deep_squeeze, moniqua: consensus step; auto: by method and codec",
      exchange<&ExchangeSection::gamma>,
      {.range = kFraction, .word = "auto"}},
     {"exchange.aggregate",
      "weighted by the mixing matrix, by samples, or a rule that bears f wrong peers: krum:f=3",
      exchange<&ExchangeSection::aggregate>,
      {.names = aggregate_names, .check = check_aggregate}},
+    {"exchange.delivery",
+     "of parcels: lost frames are resent, or left to the next message",
+     exchange<&ExchangeSection::delivery>,
+     {.names = delivery_names}},
     {"exchange.send_momentum",
      "broadcast: send an average of gradients that keeps this share a round, so that rules see less noise",
      exchange<&ExchangeSection::send_momentum>,
@@ -176,6 +181,15 @@ constexpr Key<Draft> kJobKeys[] = {
      "layers of fewer entries go dense under codecs of several bits and sparse ones; 0: none",
      exchange<&ExchangeSection::dense_below>,
      {.unit = "entries"}},
+    {"exchange.modulo_bits",
+     "moniqua: of each parameter that is sent",
+     exchange<&ExchangeSection::modulo_bits>,
+     {.unit = "bits", .range = {1, 8}}},
+    {"exchange.modulo_bound",
+     "moniqua: cell that parameters are sent modulo, over twice what neighbours differ by; doubled where too "
+     "small",
+     exchange<&ExchangeSection::modulo_bound>,
+     {.range = kPositive}},
     {"exchange.local_steps",
      "local_sgd: steps from one exchange to the next",
      exchange<&ExchangeSection::local_steps>,

@@ -77,8 +77,59 @@ struct Aggregate {
   std::vector<float> weights;                 ///< of the vectors
   std::size_t self;                           ///< the own one among them
 };
+/// Push-sum (mass.h). held −= the step in g; then of what is held, each share goes over to the sum of that
+/// number, and the parcel's weight likewise. Where keep_least > 0 and less weight would be left, all shares
+/// are lowered by one factor so that this much is left, or all that there is. Each share is answered by
+/// Encoded, its payload the sum, its tag the sum's number.
+struct Push {
+  Range range;
+  ParcelId parcel;
+  Round round;
+  std::vector<std::pair<std::uint32_t, float>> shares;  ///< number, share ≥ 0; at most 1 together
+  float keep_least;
+};
+/// held += payload − sum; sum = payload: what came since the last such message
+struct Absorb {
+  Range range;
+  ParcelId parcel;
+  std::uint32_t sum;
+  Payload payload;
+};
+/// x ← held / the parcel's weight
+struct Ratio {
+  Range range;
+  ParcelId parcel;
+};
+/// Moniqua (modulo.h). rounded ← src rounded to a grid of the round's; answered by Encoded with tag 0, its
+/// payload the residues.
+struct Wrap {
+  Range range;
+  Slot src, rounded;
+  std::uint64_t doublings;  ///< of the job's bound
+  std::uint64_t doubles_at;
+  Round round;
+  ParcelId parcel;
+};
+/// sum += weight·(what the payload stands for, near `near`, − rounded), unless that would be wrong; answered
+/// by Unwrapped.
+struct Unwrap {
+  Range range;
+  Slot near, rounded, sum;
+  float weight;
+  std::uint64_t doublings;
+  Payload payload;
+  Round round;
+  ParcelId parcel;
+};
 }  // namespace op
-using Op = std::variant<op::Update, op::Combine, op::Encode, op::DecodeAdd, op::Aggregate>;
+using Op = std::variant<op::Update, op::Combine, op::Encode, op::DecodeAdd, op::Aggregate, op::Push,
+                        op::Absorb, op::Ratio, op::Wrap, op::Unwrap>;
+
+/// What an exchange method keeps beside x and g.
+struct Buffers {
+  std::size_t slots = 0;  ///< of floats; they start as copies of x
+  std::size_t sums = 0;   ///< of 64-bit fixed point (mass.h)
+};
 
 /// Loss and gradient at x of the next batch, last layer first. As soon as parcel p's gradient stands and its
 /// parameters are not read any more, on_ready[p] runs and ParcelReady{p} is posted; then GradientDone.
@@ -103,6 +154,10 @@ struct GradientDone {
   double loss;  ///< mean over the batch
   std::size_t rows;
 };
+struct Unwrapped {
+  Round round;
+  bool right;
+};
 struct Evaluated {
   Round round;
   optim::Evaluation test;
@@ -111,7 +166,7 @@ struct Evaluated {
 struct Failed {
   std::string what;
 };
-using DataEvent = std::variant<ParcelReady, Encoded, GradientDone, Evaluated, Failed>;
+using DataEvent = std::variant<ParcelReady, Encoded, Unwrapped, GradientDone, Evaluated, Failed>;
 
 /// A FIFO of commands. Ops overtake a gradient that is under way, between two of its layers: safe because an
 /// op on a parcel is only submitted after that parcel's ParcelReady (or before the gradient).

@@ -34,6 +34,7 @@ struct Plan {
   SharedList<Parcel> parcels;
   PeerId self = 0;
   RuleScope rule = RuleScope::none;
+  std::uint64_t seed = 0;  ///< of everything random
   [[no_unique_address]] Planted planted{};
 };
 
@@ -51,6 +52,8 @@ class ExchangeHost {
   /// The parcel's parameters are final for this round.
   virtual void mixed(ParcelId parcel) = 0;
   virtual void saw_staleness(Round rounds) = 0;
+  /// A message could not be told from the parameters that this peer has itself.
+  virtual void saw_wrong_wrap() {}
 };
 
 /// One method on one peer: control only. Every round: begin_round, then for each parcel its on_ready ops run
@@ -59,13 +62,21 @@ class Exchange {
  public:
   virtual ~Exchange() = default;
   virtual std::size_t slots() const { return 0; }  ///< buffers beside x and g; they start as copies of x
+  virtual std::size_t sums() const { return 0; }   ///< buffers in 64-bit fixed point (mass.h)
   virtual void begin_round(Round) {}
   virtual std::vector<Op> on_ready(Round round, ParcelId parcel) = 0;
   virtual void on_parcel_ready(Round round, ParcelId parcel) = 0;
   virtual void on_encoded(const Encoded& encoded) = 0;
+  virtual void on_unwrapped(const Unwrapped&) {}
   virtual void on_message(PeerId from, Message message) = 0;
   /// Asked where the round waits for others: whether a message of that neighbour's may be what is missing.
   virtual bool waits_for(PeerId) const { return true; }
+  /// After the last round: goes on taking messages while others still train.
+  virtual bool serves() const { return false; }
+  /// After the last round: nothing that this peer asked for is under way. It does not count as done before.
+  virtual bool settled() const { return true; }
+  /// The neighbour had done its rounds and has ended: nothing more comes from it.
+  virtual void on_gone(PeerId) {}
 };
 
 std::span<const optim::NamedHelp> method_table();
@@ -93,5 +104,8 @@ std::unique_ptr<Exchange> make_deep_squeeze(ExchangeHost& host);
 std::unique_ptr<Exchange> make_exact_diffusion(ExchangeHost& host);
 std::unique_ptr<Exchange> make_gradient_tracking(ExchangeHost& host);
 std::unique_ptr<Exchange> make_relay_sum(ExchangeHost& host);
+std::unique_ptr<Exchange> make_pairwise(ExchangeHost& host);
+std::unique_ptr<Exchange> make_moniqua(ExchangeHost& host);
+std::unique_ptr<Exchange> make_push_sum(ExchangeHost& host);
 
 }  // namespace gossamer::node

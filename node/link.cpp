@@ -7,6 +7,7 @@
 namespace gossamer::node {
 namespace {
 
+constexpr std::uint32_t kMostTags = 16;          ///< of best-effort messages
 constexpr std::size_t kMostEarlyFrames = 16384;  ///< held while an earlier one is missing
 constexpr std::size_t kMostResentAtOnce = 16;
 constexpr double kLongestResend_s = 5, kAfterBreak_s = 1;
@@ -31,10 +32,11 @@ void Link::send(const Message& message, std::uint32_t priority, double now) {
     Frame frame;
     frame.header.sequence = next_;
     frame.body = body;
-    outstanding_.push_back({next_++, std::move(frame), message.payload, priority, now});
-    put(outstanding_.back());
+    Outstanding o{next_++, std::move(frame), message.payload, priority, now};
+    put(o);
+    if (delivery_ == Delivery::reliable) outstanding_.push_back(std::move(o));
   }
-  unused_.emplace_back(next_ - 1, message.parcel);
+  if (delivery_ == Delivery::reliable) unused_.emplace_back(next_ - 1, message.parcel);
   counters_.data_entries_out += message.entries;
 }
 
@@ -104,6 +106,7 @@ std::optional<double> Link::resend_due(double now, bool busy) {
 }
 
 std::vector<Message> Link::receive(const FrameHeader& header, const ParcelBody& body) {
+  if (delivery_ == Delivery::best_effort) return receive_newest(header, body);
   std::vector<Message> out;
   if (header.sequence <= received_) {
     ++counters_.duplicates;
@@ -133,6 +136,31 @@ std::vector<Message> Link::receive(const FrameHeader& header, const ParcelBody& 
   return out;
 }
 
+std::vector<Message> Link::receive_newest(const FrameHeader& header, const ParcelBody& body) {
+  if (body.chunk >= body.chunks || body.chunk >= header.sequence || body.tag >= kMostTags) {
+    ++counters_.refused;
+    return {};
+  }
+  const std::uint64_t first = header.sequence - body.chunk;
+  Assembly& a = assemblies_[{body.parcel, body.tag}];
+  if (first <= a.delivered || first < a.first) {
+    ++(first == a.delivered ? counters_.duplicates : counters_.reordered);
+    return {};
+  }
+  if (first > a.first) {
+    a.first = first;
+    a.chunks.clear();
+  }
+  if (!a.chunks.try_emplace(body.chunk, body.payload.begin(), body.payload.end()).second)
+    ++counters_.duplicates;
+  if (a.chunks.size() < body.chunks) return {};
+  auto payload = std::make_shared<std::vector<std::byte>>();
+  for (const auto& [chunk, bytes] : a.chunks) payload->insert(payload->end(), bytes.begin(), bytes.end());
+  a.chunks.clear();
+  a.delivered = first;
+  return {{body.round, body.parcel, body.tag, body.entries, std::move(payload), header.sequence}};
+}
+
 void Link::append(const ParcelBody& body, std::span<const std::byte> payload, std::vector<Message>& out) {
   if (body.chunk != next_chunk_ || body.chunks == 0 || body.chunk >= body.chunks) {
     ++counters_.refused;
@@ -153,7 +181,7 @@ void Link::append(const ParcelBody& body, std::span<const std::byte> payload, st
 }
 
 void Link::consume(std::uint64_t sequence) {
-  if (sequence <= consumed_) return;
+  if (delivery_ == Delivery::best_effort || sequence <= consumed_) return;
   consumed_ahead_.insert(sequence);
   while (!consumed_ahead_.empty() && *consumed_ahead_.begin() == consumed_ + 1) {
     consumed_ahead_.erase(consumed_ahead_.begin());

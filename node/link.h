@@ -1,7 +1,8 @@
 #pragma once
-// One direction-pair between two neighbours: parcels are numbered, delivered once and in order, and resent
-// until they are acknowledged. The transport below may lose, duplicate and reorder (a TCP connection that
-// broke; the simulator).
+// One direction-pair between two neighbours. Reliable delivery: parcels are numbered, delivered once and in
+// order, and resent until they are acknowledged. Best effort: nothing is resent or acknowledged; a message
+// that comes whole is delivered, unless a later one of the same parcel and tag was before. The transport
+// below may lose, duplicate and reorder (a TCP connection that broke; the simulator).
 #include <algorithm>
 #include <deque>
 #include <functional>
@@ -33,12 +34,14 @@ struct LinkCounters {
   std::uint64_t resent = 0, duplicates = 0, reordered = 0, refused = 0;
 };
 
+enum class Delivery { reliable, best_effort };
+
 class Link {
  public:
   /// send puts a frame on the wire; the header's sender, job and epoch are filled in by it.
   using Send = std::function<std::size_t(Frame, std::uint32_t priority)>;
-  Link(Send send, double least_resend_s, Planted planted = {})
-      : send_(std::move(send)), least_resend_s_(least_resend_s), planted_(planted) {}
+  Link(Send send, double least_resend_s, Delivery delivery = Delivery::reliable, Planted planted = {})
+      : send_(std::move(send)), least_resend_s_(least_resend_s), delivery_(delivery), planted_(planted) {}
 
   /// Cuts the payload into chunks, numbers and sends them.
   void send(const Message& message, std::uint32_t priority, double now);
@@ -77,7 +80,13 @@ class Link {
     ParcelBody body;
     std::vector<std::byte> payload;
   };
+  /// Of one parcel and tag under best effort: the message that is being put together, by its first sequence.
+  struct Assembly {
+    std::uint64_t first = 0, delivered = 0;
+    std::map<std::uint32_t, std::vector<std::byte>> chunks;
+  };
   void put(Outstanding& o);
+  std::vector<Message> receive_newest(const FrameHeader& header, const ParcelBody& body);
   void append(const ParcelBody& body, std::span<const std::byte> payload, std::vector<Message>& out);
   void measure(double round_trip);
   double resend_after() const;
@@ -85,6 +94,7 @@ class Link {
 
   Send send_;
   double least_resend_s_;
+  Delivery delivery_;
   std::deque<Outstanding> outstanding_;
   std::uint64_t next_ = 1, peer_received_ = 0, peer_consumed_ = 0;
   double smoothed_ = 0, deviation_ = 0;
@@ -98,6 +108,7 @@ class Link {
   std::set<std::uint64_t> consumed_ahead_;
   std::vector<std::byte> partial_;
   std::uint32_t next_chunk_ = 0;
+  std::map<std::pair<ParcelId, std::uint32_t>, Assembly> assemblies_;
   LinkCounters counters_;
   [[no_unique_address]] Planted planted_;
 };

@@ -94,7 +94,7 @@ constexpr std::array kMethods{
            make_dpsgd},
     Method{
         {"epidemic", "dpsgd with whoever was drawn this round (epidemic learning); graph 'epidemic', or any"},
-        {.code = Code::exact, .rules = Rules::parameters, .why_code = kWholeState},
+        {.code = Code::exact, .rules = Rules::parameters, .may_lose = true, .why_code = kWholeState},
         make_dpsgd},
     Method{
         {"choco",
@@ -159,6 +159,30 @@ constexpr std::array kMethods{
          .why_code = kWholeState,
          .why_synchronous = kLockstep},
         make_relay_sum},
+    Method{{"pairwise", "averages with one neighbour at a time, drawn each round; nobody waits (AD-PSGD)"},
+           {.code = Code::exact,
+            .may_wait = false,
+            .by_samples = false,
+            .why_code = kWholeState,
+            .why_unbounded = "it waits for nobody, so that no bound can be kept; use staleness = "
+                             "\"unbounded\", or method 'dpsgd'"},
+           make_pairwise},
+    Method{{"moniqua",
+            "compressed gossip of exchange.modulo_bits bits with no memory (Moniqua); the graph may vary"},
+           {.weights = Weights::doubly_stochastic,
+            .code = Code::exact,
+            .may_be_stale = false,
+            .by_samples = false,
+            .why_weights = kMeanDrifts,
+            .why_code =
+                "has a code of its own, exchange.modulo_bits of each parameter modulo "
+                "exchange.modulo_bound; use codec 'dense', or method 'choco' or 'deep_squeeze' for others",
+            .why_synchronous = kLockstep},
+           make_moniqua},
+    Method{{"push_sum",
+            "sums of mass and weight, for directed and time-varying graphs and lossy networks (SGP)"},
+           {.code = Code::exact, .may_lose = true, .by_samples = false, .why_code = kWholeState},
+           make_push_sum},
 };
 
 constexpr auto kRows = [] {
@@ -198,13 +222,14 @@ std::string method_text(const Method& method) {
                               "any but vote"};
   const Needs& n = method.needs;
   const auto at = [](const auto& texts, auto choice) { return texts[static_cast<std::size_t>(choice)]; };
+  const char* const staleness = !n.may_be_stale ? "0" : n.may_wait ? "0, bounded or unbounded" : "unbounded";
   return fmt::format(
-      "{}: {}\n\n  graph      {}\n  weights    {}\n  schedule   {}\n  codec      {}\n  aggregate  {}\n  "
-      "staleness "
-      " {}\n  optimizer  {}\n",
+      "{}: {}\n\n  graph      {}\n  weights    {}\n  schedule   {}\n  codec      {}\n  aggregate  {}\n"
+      "  staleness  {}\n  delivery   {}\n  optimizer  {}\n",
       method.row.name, method.row.help, at(kGraphs, n.graph), at(kWeights, n.weights),
-      n.may_vary ? "static or time-varying" : "static", at(kCodes, n.code), at(kRules, n.rules),
-      n.may_be_stale ? "0, bounded or unbounded" : "0", n.plain_sgd ? "sgd" : "any");
+      n.may_vary ? "static or time-varying" : "static", at(kCodes, n.code), at(kRules, n.rules), staleness,
+      n.may_lose ? "reliable, or best_effort with staleness unbounded" : "reliable",
+      n.plain_sgd ? "sgd" : "any");
 }
 
 }  // namespace gossamer::node

@@ -18,8 +18,12 @@ struct Needs {
   enum class Rules { none, gradients, parameters } rules = Rules::none;
   bool may_vary = true;  ///< the graph in time
   bool may_be_stale = true;
+  bool may_wait = true;    ///< staleness may be bounded
+  bool may_lose = false;   ///< messages, under exchange.delivery = "best_effort"
+  bool by_samples = true;  ///< exchange.aggregate may be "samples"
   bool plain_sgd = false;  ///< the optimiser keeps no state of its own
-  const char *why_graph = "", *why_weights = "", *why_static = "", *why_code = "", *why_synchronous = "";
+  const char *why_graph = "", *why_weights = "", *why_static = "", *why_code = "", *why_synchronous = "",
+             *why_unbounded = "";
 };
 
 struct Method {

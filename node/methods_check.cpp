@@ -59,6 +59,11 @@ class Check {
   void all() const {
     if (!needs_.may_be_stale && job_.exchange.staleness != std::optional<std::uint64_t>(0))
       refuse("needs exchange.staleness = 0: {}", needs_.why_synchronous);
+    if (!needs_.may_wait && job_.exchange.staleness)
+      refuse("needs exchange.staleness = \"unbounded\": {}", needs_.why_unbounded);
+    delivery();
+    if (!needs_.by_samples && job_.exchange.aggregate == "samples")
+      refuse("keeps the mean in which all peers weigh alike; use aggregate = 'weighted', or method 'dpsgd'");
     graph();
     if (!needs_.may_vary && schedule_.time_varying())
       refuse("needs a graph that does not vary, found the time-varying graph '{}': it {}", job_.graph.kind,
@@ -93,6 +98,18 @@ class Check {
           "graph "
           "'{}' has not; use graph.kind 'full', codec 'dense' on a ring, or method 'choco'",
           job_.exchange.codec, job_.graph.kind);
+  }
+
+  void delivery() const {
+    if (job_.exchange.delivery != "best_effort") return;
+    if (!needs_.may_lose)
+      refuse(
+          "would never recover what a lost message held: the peers' mean drifts, or they wait for ever; use "
+          "exchange.delivery = 'reliable', or method 'push_sum', whose next message repairs it");
+    if (job_.exchange.staleness)
+      refuse(
+          "with exchange.delivery = 'best_effort' needs exchange.staleness = \"unbounded\": what is lost "
+          "cannot be waited for");
   }
 
   void graph() const {

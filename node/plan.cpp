@@ -57,6 +57,14 @@ topology::Schedule with_local_steps(const topology::Schedule& schedule, std::siz
   return topology::Schedule(std::move(cycle));
 }
 
+/// Where the job says "auto". Moniqua's one bit moves x by up to half a cell, so that it must move slowly.
+double gamma_of(const ExchangeSection& exchange) {
+  if (exchange.method == "deep_squeeze") return kSqueezeGamma;
+  if (exchange.method == "moniqua")
+    return std::min(1.0, std::ldexp(1.0, static_cast<int>(exchange.modulo_bits) - 4));
+  return default_gamma(exchange.codec);
+}
+
 }  // namespace
 
 std::unique_ptr<Exchange> make_exchange(ExchangeHost& host) {
@@ -75,14 +83,14 @@ Plan make_plan(const Job& job, PeerId self) {
   const auto mixing = topology::make_schedule(job.graph);
   const bool samples = job.exchange.aggregate == "samples";
   Plan plan{job.exchange,
-            job.exchange.gamma.value_or(
-                job.exchange.method == "deep_squeeze" ? kSqueezeGamma : default_gamma(job.exchange.codec)),
+            job.exchange.gamma.value_or(gamma_of(job.exchange)),
             compress::make_codec(job.exchange.codec)->traits(),
             samples ? by_samples(mixing, job.peers) : mixing,
             {},
             {},
             self,
-            rule_scope(job.exchange.aggregate)};
+            rule_scope(job.exchange.aggregate),
+            job.run.seed};
   double rows = 0;
   for (const auto& p : job.peers) rows += static_cast<double>(p.batch);
   std::vector<double> shares;

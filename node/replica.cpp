@@ -35,16 +35,18 @@ EncoderParts encoder_parts(const ReplicaParts& parts) {
 
 }  // namespace
 
-Replica::Replica(ReplicaParts parts, std::span<const float> x0, std::size_t slots)
+Replica::Replica(ReplicaParts parts, std::span<const float> x0, Buffers buffers)
     : parts_(std::move(parts)),
       encoder_(encoder_parts(parts_)),
       team_(parts_.threads > 1 ? std::make_unique<compress::Threads>(parts_.threads) : nullptr),
       workspace_(team_.get()),
       rule_(parts_.aggregate),
-      attack_(parts_.attack, parts_.seed, parts_.peer) {
+      attack_(parts_.attack, parts_.seed, parts_.peer),
+      mass_(x0, parts_.parcels.size(), buffers.sums),
+      modulo_(parts_.seed, parts_.modulo_bits, parts_.modulo_bound, parts_.modulo_rate) {
   const std::size_t n = parts_.objective->buffer_size();
   assert(x0.size() == n);
-  slots_.resize(2 + slots);
+  slots_.resize(2 + buffers.slots);
   for (auto& s : slots_) s.assign(x0.begin(), x0.end());
   std::fill(slots_[kGradient].begin(), slots_[kGradient].end(), 0.0f);
   parcels_of_layer_.resize(parts_.objective->layers().size());
@@ -122,6 +124,25 @@ void Replica::run_one(const op::Encode& o, const Post& post) {
 
 void Replica::run_one(const op::DecodeAdd& o, const Post&) {
   compress::decode_add(*o.payload, o.weight, at(o.dst, o.range), team_.get());
+}
+
+void Replica::run_one(const op::Push& o, const Post& post) {
+  mass_.push(o, at(kGradient, o.range));
+  for (const auto& [number, share] : o.shares)
+    post(Encoded{o.round, o.parcel, number, o.range.size, mass_.payload(number, o.range, o.parcel)});
+}
+
+void Replica::run_one(const op::Absorb& o, const Post&) { mass_.absorb(o); }
+void Replica::run_one(const op::Ratio& o, const Post&) { mass_.ratio(o, at(kParameters, o.range)); }
+
+void Replica::run_one(const op::Wrap& o, const Post& post) {
+  Payload payload = modulo_.wrap(o, at(o.src, o.range), at(o.rounded, o.range));
+  post(Encoded{o.round, o.parcel, 0, o.range.size, std::move(payload)});
+}
+
+void Replica::run_one(const op::Unwrap& o, const Post& post) {
+  post(
+      Unwrapped{o.round, modulo_.unwrap(o, at(o.near, o.range), at(o.rounded, o.range), at(o.sum, o.range))});
 }
 
 void Replica::run_one(const op::Aggregate& o, const Post&) { rule_.run(o, slots_[o.dst], team_.get()); }

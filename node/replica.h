@@ -13,6 +13,8 @@
 #include "gossamer/optim/data.h"
 #include "gossamer/optim/objective.h"
 #include "gossamer/optim/optimizer.h"
+#include "mass.h"
+#include "modulo.h"
 #include "observer.h"
 #include "parcel.h"
 #include "planted.h"
@@ -32,6 +34,9 @@ struct ReplicaParts {
   AttackSpec attack{};
   std::size_t classes = 0;  ///< of the data
   SharedList<Parcel> parcels;
+  int modulo_bits = 8;  ///< of op::Wrap
+  double modulo_bound = 1;
+  std::function<double(Round)> modulo_rate;  ///< learning rate over its peak
   std::uint64_t seed = 0;
   std::uint32_t peer = 0;
   std::size_t dense_below = 0;  ///< parcels of smaller layers go dense, where the codec gains nothing there
@@ -44,8 +49,8 @@ struct ReplicaParts {
 class Replica {
  public:
   using Post = std::function<void(DataEvent)>;
-  /// Starts at the parameters x0 (buffer_size floats). Slots 2 … 2+slots−1 start as copies of x0.
-  Replica(ReplicaParts parts, std::span<const float> x0, std::size_t slots);
+  /// Starts at the parameters x0 (buffer_size floats), as do slots 2 … 2+slots−1.
+  Replica(ReplicaParts parts, std::span<const float> x0, Buffers buffers);
 
   void run(const Op& op, const Post& post);
   /// between_layers is called after each layer's on_ready ops.
@@ -57,6 +62,7 @@ class Replica {
 
   std::span<const float> parameters() const { return slot(kParameters); }
   std::span<const float> slot(Slot s) const { return {slots_[s].data(), slots_[s].size()}; }
+  std::span<const std::uint64_t> sum(std::uint32_t number) const { return mass_.sum(number); }
   /// What was encoded with feedback of this number and has not been sent yet; 0 elsewhere.
   std::vector<float> unsent(int feedback) const;
 
@@ -67,6 +73,11 @@ class Replica {
   void run_one(const op::Encode& o, const Post&);
   void run_one(const op::DecodeAdd& o, const Post&);
   void run_one(const op::Aggregate& o, const Post&);
+  void run_one(const op::Push& o, const Post&);
+  void run_one(const op::Absorb& o, const Post&);
+  void run_one(const op::Ratio& o, const Post&);
+  void run_one(const op::Wrap& o, const Post&);
+  void run_one(const op::Unwrap& o, const Post&);
 
   ReplicaParts parts_;
   std::vector<AlignedFloats> slots_;
@@ -77,6 +88,8 @@ class Replica {
   Rule rule_;
   Attack attack_;
   AlignedFloats difference_;
+  Mass mass_;
+  Modulo modulo_;
   Observer* observer_ = nullptr;
 };
 

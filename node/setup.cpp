@@ -131,7 +131,7 @@ WorkerSpec worker_spec(const Prepared& prepared, PeerId self, std::uint64_t epoc
 }
 
 Replica make_replica(const Prepared& prepared, PeerId self, std::shared_ptr<optim::Objective> objective,
-                     std::size_t slots, bool prefetch, std::size_t threads) {
+                     Buffers buffers, bool prefetch, std::size_t threads) {
   const Job& job = prepared.job;
   ReplicaParts parts;
   parts.parcels = prepared.plan->parcels;
@@ -147,9 +147,14 @@ Replica make_replica(const Prepared& prepared, PeerId self, std::shared_ptr<opti
   parts.seed = job.run.seed;
   parts.peer = self;
   parts.threads = threads;
+  parts.modulo_bits = static_cast<int>(job.exchange.modulo_bits);
+  parts.modulo_bound = job.exchange.modulo_bound;
+  parts.modulo_rate = [spec = job.optimizer](Round t) {
+    return optim::learning_rate(spec, t) / spec.learning_rate;
+  };
   parts.planted = prepared.planted;
   parts.dense_below = job.exchange.dense_below;
-  return Replica(std::move(parts), prepared.initial, slots);
+  return Replica(std::move(parts), prepared.initial, buffers);
 }
 
 }  // namespace gossamer::node

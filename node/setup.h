@@ -42,6 +42,6 @@ std::unique_ptr<optim::Objective> make_objective(const Prepared& prepared);
 WorkerSpec worker_spec(const Prepared& prepared, PeerId self, std::uint64_t epoch, std::uint64_t session);
 /// threads: that share the coding of a large parcel.
 Replica make_replica(const Prepared& prepared, PeerId self, std::shared_ptr<optim::Objective> objective,
-                     std::size_t slots, bool prefetch, std::size_t threads = 1);
+                     Buffers buffers, bool prefetch, std::size_t threads = 1);
 
 }  // namespace gossamer::node

@@ -39,7 +39,7 @@ class Simulation::Node final : public Env, public DataPlane {
       : sim_(sim),
         self_(self),
         worker_(spec(sim, self), *this),
-        replica_(make_replica(sim.prepared_, self, std::move(objective), worker_.slots(), false)) {
+        replica_(make_replica(sim.prepared_, self, std::move(objective), worker_.buffers(), false)) {
     replica_.observe(sim.observer_);
     const Job& job = sim.prepared_.job;
     step_time_ =
@@ -297,6 +297,9 @@ std::span<const float> Simulation::parameters(PeerId peer) const {
 }
 std::span<const float> Simulation::slot(PeerId peer, Slot slot) const {
   return nodes_[peer]->replica().slot(slot);
+}
+std::span<const std::uint64_t> Simulation::sum(PeerId peer, std::uint32_t number) const {
+  return nodes_[peer]->replica().sum(number);
 }
 std::vector<float> Simulation::unsent(PeerId peer, int feedback) const {
   return nodes_[peer]->replica().unsent(feedback);

@@ -42,6 +42,7 @@ class Simulation {
   SimResult run(const std::function<bool()>& stop = {});
   std::span<const float> parameters(PeerId peer) const;
   std::span<const float> slot(PeerId peer, Slot slot) const;
+  std::span<const std::uint64_t> sum(PeerId peer, std::uint32_t number) const;
   /// Replica::unsent of a peer.
   std::vector<float> unsent(PeerId peer, int feedback) const;
 

@@ -28,7 +28,7 @@ Worker::Worker(WorkerSpec spec, Env& env)
   for (const PeerId p : members_.links())
     links_[p] = std::make_unique<Link>(
         [this, p](Frame f, std::uint32_t priority) { return transmit(p, std::move(f), priority); },
-        spec_.least_resend_s, spec_.plan.planted);
+        spec_.least_resend_s, best_effort() ? Delivery::best_effort : Delivery::reliable, spec_.plan.planted);
   exchange_ = make_exchange(*this);
 }
 
@@ -75,7 +75,9 @@ void Worker::consumed(PeerId from, const Message& message) {
 }
 
 bool Worker::link_clear(PeerId to, ParcelId parcel) const {
-  return links_[to]->unused(parcel) < kWindowRounds;
+  // Under best effort nobody says what was used: a round's messages at most may wait on this side.
+  return best_effort() ? env_.backlog(to) < spec_.plan.parcels.size()
+                       : links_[to]->unused(parcel) < kWindowRounds;
 }
 
 // --- frames in
@@ -145,7 +147,7 @@ void Worker::handle(const FrameHeader& header, const ParcelBody& body) {
 
 void Worker::deliver(PeerId from, Message message) {
   if (spec_.observer) spec_.observer->on_message(spec_.membership.self, from, message);
-  if (phase_ == Phase::draining || phase_ == Phase::over)
+  if (phase_ == Phase::over || (phase_ == Phase::draining && !exchange_->serves()))
     consumed(from, message);
   else
     exchange_->on_message(from, std::move(message));
@@ -222,9 +224,13 @@ void Worker::on_timer() {
   }
   if (now >= acknowledge_at_) acknowledge_at_ = 0;
   if (phase_ != Phase::joining && members_.find_lost(now)) broadcast_alive();
-  if (phase_ == Phase::training && gradient_done_)  // what a peer that is gone has not sent never comes
-    for (const PeerId p : members_.links())
-      if (members_.gone_after_done(p, now) && exchange_->waits_for(p)) members_.set(p, PeerStatus::lost);
+  if (phase_ == Phase::training)
+    for (const PeerId p : members_.links()) {
+      if (!members_.gone_after_done(p, now)) continue;
+      exchange_->on_gone(p);
+      // what a peer that is gone has not sent never comes
+      if (gradient_done_ && exchange_->waits_for(p)) members_.set(p, PeerStatus::lost);
+    }
   check_members();
   if (phase_ == Phase::joining && now >= members_.join_deadline()) join_overdue();
   if (phase_ == Phase::draining && now >= drain_until_) {
@@ -269,19 +275,13 @@ void Worker::schedule_wake() {
 // --- rounds
 
 void Worker::settle() {
-  while (phase_ == Phase::training && gradient_done_ && unmixed_ == 0) end_round();
+  while (phase_ == Phase::training && round_ < spec_.rounds && gradient_done_ && unmixed_ == 0) end_round();
+  if (phase_ == Phase::training && round_ == spec_.rounds && exchange_->settled()) drain();
   schedule_wake();
 }
 
 void Worker::begin_round() {
-  if (round_ == spec_.rounds) {
-    result_.seconds = env_.now() - started_;
-    phase_ = Phase::draining;
-    drain_until_ = env_.now() + spec_.drain_timeout_s;
-    members_.set(spec_.membership.self, PeerStatus::done);
-    broadcast_alive();
-    return check_members();
-  }
+  if (round_ == spec_.rounds) return;  // settle goes on
   if (spec_.observer) spec_.observer->on_round(spec_.membership.self, round_);
   gradient_done_ = false;
   unmixed_ = spec_.plan.parcels.size();
@@ -300,6 +300,15 @@ void Worker::end_round() {
     env_.data().submit_evaluation(round_);
   if (env_.now() >= since_.time + spec_.report_every_s || last) report(std::nullopt);
   begin_round();
+}
+
+void Worker::drain() {
+  result_.seconds = env_.now() - started_;
+  phase_ = Phase::draining;
+  drain_until_ = env_.now() + spec_.drain_timeout_s;
+  members_.set(spec_.membership.self, PeerStatus::done);
+  broadcast_alive();
+  check_members();
 }
 
 void Worker::mixed(ParcelId parcel) {
@@ -325,6 +334,7 @@ void Worker::on_data(const DataEvent& event) {
 
 void Worker::handle(const ParcelReady& e) { exchange_->on_parcel_ready(e.round, e.parcel); }
 void Worker::handle(const Encoded& e) { exchange_->on_encoded(e); }
+void Worker::handle(const Unwrapped& e) { exchange_->on_unwrapped(e); }
 void Worker::handle(const Evaluated& e) { report(e.test); }
 void Worker::handle(const Failed& e) { end(Outcome::failed, e.what); }
 

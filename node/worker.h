@@ -38,6 +38,7 @@ struct WorkerResult {
   double seconds = 0;      ///< from the first round's start to the last round's end
   double staleness_mean = 0;
   std::uint64_t staleness_max = 0;
+  std::uint64_t wrong_wraps = 0;     ///< messages that the peer's own parameters were too far off to tell
   LinkCounters traffic;              ///< over all links
   std::uint64_t dropped_frames = 0;  ///< of strangers, other jobs, old epochs; malformed ones
 };
@@ -59,7 +60,7 @@ class Worker final : public ExchangeHost {
   bool reachable(PeerId peer) const { return members_.reachable(peer); }
   bool finished() const { return result_.outcome != Outcome::running; }
   WorkerResult result() const;
-  std::size_t slots() const { return exchange_->slots(); }
+  Buffers buffers() const { return {exchange_->slots(), exchange_->sums()}; }
 
   // ExchangeHost
   const Plan& plan() const override { return spec_.plan; }
@@ -69,6 +70,7 @@ class Worker final : public ExchangeHost {
   bool link_clear(PeerId to, ParcelId parcel) const override;
   void mixed(ParcelId parcel) override;
   void saw_staleness(Round rounds) override;
+  void saw_wrong_wrap() override { ++result_.wrong_wraps; }
 
  private:
   enum class Phase { joining, training, draining, over };
@@ -78,6 +80,7 @@ class Worker final : public ExchangeHost {
   void handle(const FrameHeader& header, const ParcelBody& body);
   void handle(const ParcelReady& e);
   void handle(const Encoded& e);
+  void handle(const Unwrapped& e);
   void handle(const GradientDone& e);
   void handle(const Evaluated& e);
   void handle(const Failed& e);
@@ -86,6 +89,7 @@ class Worker final : public ExchangeHost {
   void settle();
   void begin_round();
   void end_round();
+  void drain();
   void check_members();
   void join_overdue();
   void end(Outcome outcome, std::string message);
@@ -98,6 +102,7 @@ class Worker final : public ExchangeHost {
   void report(const std::optional<optim::Evaluation>& test);
   void schedule_wake();
   Link& link(PeerId peer) { return *links_[peer]; }
+  bool best_effort() const { return spec_.plan.exchange.delivery == "best_effort"; }
   /// All neighbours have heard this peer, and it them.
   bool in_touch() const { return members_.status(spec_.membership.self) >= PeerStatus::present; }
 

@@ -217,12 +217,12 @@ void ZmqEnv::flush_queues(Worker& worker) {
   while (waiting() && now_ < until) poll(worker, std::min(until, now_ + 0.02));
 }
 
-WorkerResult ZmqEnv::run(WorkerSpec spec, const std::function<Replica(std::size_t)>& make_replica,
+WorkerResult ZmqEnv::run(WorkerSpec spec, const std::function<Replica(Buffers)>& make_replica,
                          const std::function<bool()>& stop) {
   for (const PeerId p : spec.membership.links) connect(p);
   tick();
   Worker worker(std::move(spec), *this);
-  data_ = std::make_unique<ThreadedDataPlane>(make_replica(worker.slots()));
+  data_ = std::make_unique<ThreadedDataPlane>(make_replica(worker.buffers()));
   tick();
   loop(worker, stop);
   data_->finish();

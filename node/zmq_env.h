@@ -31,10 +31,10 @@ class ZmqEnv final : public Env {
   std::function<void(const Report&)> on_report;
   std::function<void(const std::string&)> on_log;
 
-  /// Makes the worker and runs it until it has ended and its last frames are out. make_replica is given the
-  /// number of slots. `stop` is asked a few times a second and after every signal; true interrupts the
+  /// Makes the worker and runs it until it has ended and its last frames are out. make_replica is given
+  /// what the method keeps. `stop` is asked a few times a second and after every signal; true interrupts the
   /// worker.
-  WorkerResult run(WorkerSpec spec, const std::function<Replica(std::size_t slots)>& make_replica,
+  WorkerResult run(WorkerSpec spec, const std::function<Replica(Buffers)>& make_replica,
                    const std::function<bool()>& stop);
   /// After run: the peer's parameters.
   std::span<const float> parameters() const;

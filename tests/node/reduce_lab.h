@@ -91,7 +91,7 @@ class ReduceLab {
           plan_(worker_spec(lab.prepared_, self, 1, 0).plan),
           exchange_(make_exchange(*this)),
           replica_(make_replica(lab.prepared_, self, std::make_shared<GivenGradient>(lab.n_, self, at),
-                                exchange_->slots(), false)) {}
+                                {exchange_->slots(), exchange_->sums()}, false)) {}
 
     void begin(Round round) {
       unmixed_ = plan_.parcels.size();

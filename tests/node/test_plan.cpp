@@ -37,7 +37,8 @@ const char* const kOnebit = "onebit_scaled";
 TEST_CASE("methods are accepted where they are sound and refused with a reason elsewhere") {
   const Settings uniform{"graph.weights=uniform"}, undirected{"graph.directed=false"},
       overlap{"exchange.overlap=true"}, bounded{"exchange.staleness=4"},
-      never{"exchange.staleness=unbounded"}, samples{"exchange.aggregate=samples"};
+      never{"exchange.staleness=unbounded"}, samples{"exchange.aggregate=samples"},
+      lossy{"exchange.delivery=best_effort"};
   const std::vector<Row> rows{
       {"none", "ring", kOnebit, {}, ""},
       {"none", "one_peer_exponential", kDense, never, ""},
@@ -119,6 +120,30 @@ TEST_CASE("methods are accepted where they are sound and refused with a reason e
       {"epidemic", "star", kDense, uniform, ""},
       {"dpsgd", "epidemic", kDense, {}, "columns sum to 1"},
 
+      {"pairwise", "ring", kDense, never, ""},
+      {"pairwise", "one_peer_exponential", kDense, never, ""},
+      {"pairwise", "star", kDense, never + uniform, ""},
+      {"pairwise", "ring", kDense, {}, "waits for nobody"},
+      {"pairwise", "ring", kDense, never + samples, "all peers weigh alike"},
+      {"pairwise", "ring", kDense, bounded, "staleness = \"unbounded\""},
+      {"pairwise", "ring", kOnebit, never, "do not converge under a lossy codec"},
+
+      {"moniqua", "ring", kDense, {}, ""},
+      {"moniqua", "one_peer_exponential", kDense, {}, ""},
+      {"moniqua", "star", kDense, uniform, "columns sum to 1"},
+      {"moniqua", "ring", kOnebit, {}, "a code of its own"},
+      {"moniqua", "ring", kDense, never, "staleness = 0"},
+
+      {"push_sum", "ring", kDense, {}, ""},
+      {"push_sum", "exponential", kDense, bounded, ""},
+      {"push_sum", "one_peer_exponential", kDense, never, ""},
+      {"push_sum", "star", kDense, uniform + never + lossy, ""},
+      {"push_sum", "ring", kDense, lossy, "cannot be waited for"},
+      {"push_sum", "ring", kOnebit, {}, "do not converge under a lossy codec"},
+      {"epidemic", "ring", kDense, never + lossy, ""},
+      {"dpsgd", "ring", kDense, never + lossy, "mean drifts"},
+      {"choco", "ring", kOnebit, never + lossy, "never recover what a lost message held"},
+
       {"choco", "ring", kOnebit, {}, ""},
       {"choco", "star", "topk", bounded, ""},
       {"choco", "full", "qsgd:bits=4,norm=max", never, ""},
@@ -151,8 +176,10 @@ TEST_CASE("every method of the table can be made") {
     const bool all_linked = name == "broadcast" || name == "topk_allgather";
     const bool to_halves = name == "gtopk";
     const char* graph = all_linked || to_halves ? "full" : name == "relay_sum" ? "tree" : "ring";
+    const char* staleness = name == "pairwise" ? "exchange.staleness=unbounded" : "exchange.staleness=0";
     CHECK(
-        refusal(job_of(name, graph, to_halves ? "topk" : "dense") + Settings{"optimizer.kind=sgd"}).empty());
+        refusal(job_of(name, graph, to_halves ? "topk" : "dense") + Settings{"optimizer.kind=sgd", staleness})
+            .empty());
     CHECK(std::string(row.help).size() > 10);
   }
 }

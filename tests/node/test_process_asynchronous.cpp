@@ -51,6 +51,25 @@ TEST_CASE("run trains asynchronously") {
   }
 }
 
+TEST_CASE("run trains by pairs and by sums that nothing resends") {
+  for (const std::string method : {"pairwise", "push_sum"}) {
+    const Folder folder;
+    const Ports ports(3);
+    folder.write("job.toml", uneven_job(ports, "\"unbounded\"", 100));
+    std::vector<std::string> line{"run",    "job.toml",
+                                  "--json", "--quiet",
+                                  "--set",  "exchange.codec=dense",
+                                  "--set",  "exchange.method=" + method};
+    if (method == "push_sum") line.insert(line.end(), {"--set", "exchange.delivery=best_effort"});
+    const auto ended = gossamer(folder, line);
+    INFO(method << ": " << ended.err);
+    REQUIRE(ended.status == 0);
+    const json summary = json::parse(ended.out);
+    CHECK(summary.at("steps") == 100);
+    CHECK(summary.at("test_accuracy") > 0.5);
+  }
+}
+
 TEST_CASE("peers that finished serve the others until they have finished too") {
   const Folder folder;
   const Ports ports(3);

@@ -42,8 +42,11 @@ struct ExchangeSection {
   std::optional<std::uint64_t> staleness = 0;  ///< rounds; empty = unbounded
   std::optional<double> gamma;                 ///< consensus step of choco; empty = the codec's default
   std::string aggregate = "weighted";          ///< weighted (mixing matrix), samples, or a rule's spec
+  std::string delivery = "reliable";           ///< reliable (lost frames are resent) or best_effort
   std::size_t dense_below =
       10000;  ///< entries; smaller layers go dense under codecs of several bits and sparse ones
+  std::size_t modulo_bits = 8;    ///< moniqua: of each parameter, 1 … 8
+  double modulo_bound = 1;        ///< moniqua: size of a cell (B), in units of a parameter
   std::size_t local_steps = 16;   ///< local_sgd: rounds from one exchange to the next
   double send_momentum = 0;       ///< broadcast: share that the average of gradients sent keeps a round
   bool overlap = false;           ///< dpsgd: W X − U, computing while x travels

@@ -1,0 +1,94 @@
+#include "mass.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <bit>
+#include <cassert>
+#include <cmath>
+#include <cstring>
+#include <stdexcept>
+
+namespace gossamer::node {
+namespace {
+
+static_assert(std::endian::native == std::endian::little);
+constexpr double kLargest = 0x1p22;
+
+std::uint64_t fixed(float value) {
+  const double v = static_cast<double>(value);
+  if (!(std::abs(v) < kLargest))
+    throw std::runtime_error(
+        fmt::format("a step of {} is beyond what push-sum can hold: the run diverged; lower "
+                    "optimizer.learning_rate",
+                    value));
+  return static_cast<std::uint64_t>(std::llrint(v * kMassOne));
+}
+
+double real(std::uint64_t mass) { return static_cast<double>(static_cast<std::int64_t>(mass)); }
+
+}  // namespace
+
+Mass::Mass(std::span<const float> x0, std::size_t parcels, std::size_t sums) : entries_(x0.size()) {
+  if (sums == 0) return;
+  sums_.assign(sums, std::vector<std::uint64_t>(entries_ + parcels, 0));
+  std::transform(x0.begin(), x0.end(), sums_[0].begin(), fixed);
+  std::fill(sums_[0].begin() + static_cast<std::ptrdiff_t>(entries_), sums_[0].end(),
+            static_cast<std::uint64_t>(kMassOne));
+}
+
+/// What is left over by rounding stays where it was.
+void Mass::move(const std::vector<std::pair<std::uint32_t, double>>& shares, std::size_t entry) {
+  const double held = real(sums_[0][entry]);
+  for (const auto& [number, share] : shares) {
+    const auto part = static_cast<std::uint64_t>(static_cast<std::int64_t>(held * share));
+    sums_[number][entry] += part;
+    sums_[0][entry] -= part;
+  }
+}
+
+void Mass::push(const op::Push& o, std::span<const float> u) {
+  assert(u.size() == o.range.size);
+  for (std::size_t i = 0; i < u.size(); ++i) sums_[0][o.range.begin + i] -= fixed(u[i]);
+  const double weight = real(sums_[0][weight_at(o.parcel)]) / kMassOne;
+  double all = 0, factor = 1;
+  for (const auto& [number, share] : o.shares) all += static_cast<double>(share);
+  const double least = static_cast<double>(o.keep_least);
+  if (least > 0 && weight * (1 - all) < least)
+    factor = weight > least ? (weight - least) / (weight * all) : 0;
+  std::vector<std::pair<std::uint32_t, double>> shares;
+  for (const auto& [number, share] : o.shares)
+    shares.emplace_back(number, static_cast<double>(share) * factor);
+  for (std::size_t i = 0; i < o.range.size; ++i) move(shares, o.range.begin + i);
+  move(shares, weight_at(o.parcel));
+}
+
+Payload Mass::payload(std::uint32_t sum, Range range, ParcelId parcel) const {
+  auto bytes = std::make_shared<std::vector<std::byte>>((range.size + 1) * sizeof(std::uint64_t));
+  std::memcpy(bytes->data(), &sums_[sum][range.begin], range.size * sizeof(std::uint64_t));
+  std::memcpy(bytes->data() + range.size * sizeof(std::uint64_t), &sums_[sum][weight_at(parcel)],
+              sizeof(std::uint64_t));
+  return bytes;
+}
+
+void Mass::absorb(const op::Absorb& o) {
+  if (o.payload->size() != (o.range.size + 1) * sizeof(std::uint64_t))
+    throw std::runtime_error(fmt::format("found {} bytes of push-sum's sums, expected {}", o.payload->size(),
+                                         (o.range.size + 1) * sizeof(std::uint64_t)));
+  for (std::size_t i = 0; i <= o.range.size; ++i) {
+    std::uint64_t sent;
+    std::memcpy(&sent, o.payload->data() + i * sizeof sent, sizeof sent);
+    const std::size_t entry = i < o.range.size ? o.range.begin + i : weight_at(o.parcel);
+    sums_[0][entry] += sent - sums_[o.sum][entry];
+    sums_[o.sum][entry] = sent;
+  }
+}
+
+void Mass::ratio(const op::Ratio& o, std::span<float> x) const {
+  const double weight = real(sums_[0][weight_at(o.parcel)]);
+  if (!(weight > 0)) throw std::runtime_error("push-sum holds no weight that its parameters could be over");
+  for (std::size_t i = 0; i < x.size(); ++i)
+    x[i] = static_cast<float>(real(sums_[0][o.range.begin + i]) / weight);
+}
+
+}  // namespace gossamer::node

@@ -1,0 +1,46 @@
+#pragma once
+// Push-sum's mass in 64-bit fixed point: what a peer holds, what it has sent to each neighbour since the
+// start, and what it has taken from each. Arithmetic is modulo 2⁶⁴, so that sums may run for ever and not one
+// unit is lost; in floats, sums that grow lose the small amounts that are added to them.
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "data_plane.h"
+
+namespace gossamer::node {
+
+/// One unit is 2⁻⁴⁰ of a parameter, and of a weight; a sum of up to 2²³ either way can be told apart.
+constexpr double kMassOne = 0x1p40;
+
+/// Buffers ("sums") of one entry for each parameter and, behind those, one for the weight w of each parcel.
+/// Number 0 is what is held: x·w at the start, with w = 1; the others start at 0.
+class Mass {
+ public:
+  Mass(std::span<const float> x0, std::size_t parcels, std::size_t sums);
+
+  /// held −= u; then each share's part of what is held goes over to its sum. Throws std::runtime_error where
+  /// u is not finite or beyond what fits.
+  void push(const op::Push& o, std::span<const float> u);
+  /// What the sum holds of the range, then the parcel's weight; 8 bytes each, little-endian.
+  Payload payload(std::uint32_t sum, Range range, ParcelId parcel) const;
+  /// held += payload − sum; sum = payload. Throws std::runtime_error for a payload of another length.
+  void absorb(const op::Absorb& o);
+  /// x = held / w. Throws std::runtime_error where nothing is held.
+  void ratio(const op::Ratio& o, std::span<float> x) const;
+
+  /// Empty where there is no such sum.
+  std::span<const std::uint64_t> sum(std::uint32_t number) const {
+    return number < sums_.size() ? std::span<const std::uint64_t>(sums_[number])
+                                 : std::span<const std::uint64_t>();
+  }
+
+ private:
+  std::size_t weight_at(ParcelId parcel) const { return entries_ + parcel; }
+  void move(const std::vector<std::pair<std::uint32_t, double>>& shares, std::size_t entry);
+
+  std::size_t entries_;
+  std::vector<std::vector<std::uint64_t>> sums_;
+};
+
+}  // namespace gossamer::node
