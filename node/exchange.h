@@ -24,7 +24,8 @@ enum class RuleScope { none, parcel, model };
 /// What all methods know of the run; fixed before the first round. Read by every peer alike.
 struct Plan {
   ExchangeSection exchange;
-  double gamma = 1;  ///< CHOCO's consensus step, resolved
+  double gamma = 1;                           ///< CHOCO's consensus step, resolved
+  double outer_rate = 1, outer_momentum = 0;  ///< resolved
   compress::Traits codec;
   topology::Schedule schedule;       ///< weights as aggregated (mixing matrix, or renormalised by samples)
   std::vector<double> sample_share;  ///< b_i / Σ b
@@ -89,5 +90,8 @@ std::unique_ptr<Exchange> make_deep_squeeze(ExchangeHost& host);
 std::unique_ptr<Exchange> make_exact_diffusion(ExchangeHost& host);
 std::unique_ptr<Exchange> make_gradient_tracking(ExchangeHost& host);
 std::unique_ptr<Exchange> make_relay_sum(ExchangeHost& host);
+std::unique_ptr<Exchange> make_diloco(ExchangeHost& host);
+std::unique_ptr<Exchange> make_noloco(ExchangeHost& host);
+std::unique_ptr<Exchange> make_sparse_loco(ExchangeHost& host);
 
 }  // namespace gossamer::node

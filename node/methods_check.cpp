@@ -5,6 +5,7 @@
 
 #include "aggregation.h"
 #include "methods.h"
+#include "outer.h"
 
 namespace gossamer::node {
 namespace {
@@ -65,6 +66,7 @@ class Check {
              needs_.why_static);
     weights();
     code();
+    outer();
     if (needs_.plain_sgd && job_.optimizer.kind != "sgd")
       refuse(
           "needs optimizer.kind 'sgd', found '{}': its correction holds for steps that depend on the present "
@@ -100,6 +102,9 @@ class Check {
     if (needs_.graph == Graph::complete && !complete(schedule_))
       refuse("needs an edge between every two peers, and graph '{}' has not: {}", job_.graph.kind,
              needs_.why_graph);
+    if (needs_.graph == Graph::one_mean && !one_mean(plan_.schedule))
+      refuse("needs an edge between every two peers and the same weights for all, and graph '{}' has not: {}",
+             job_.graph.kind, needs_.why_graph);
     if (needs_.graph == Graph::halving && !has_halving_tree(schedule_))
       refuse("needs a tree of pairs of peers, and graph '{}' lacks one of its edges: {}", job_.graph.kind,
              needs_.why_graph);
@@ -119,18 +124,46 @@ class Check {
   }
 
   void code() const {
+    if (needs_.code_of_mean && one_mean(plan_.schedule))
+      code(*needs_.code_of_mean, needs_.why_code_of_mean);
+    else
+      code(needs_.code, needs_.why_code);
+  }
+
+  void code(Code needed, const char* why) const {
     const compress::Traits& c = plan_.codec;
     const std::string& codec = job_.exchange.codec;
-    if (needs_.code == Code::exact && !c.exact) refuse("{} (found '{}')", needs_.why_code, codec);
-    if (needs_.code == Code::unbiased && !c.unbiased && !c.exact && !is_vote(job_.exchange.aggregate))
-      refuse("needs an unbiased codec, and '{}' is not: {}", codec, needs_.why_code);
-    if (needs_.code == Code::contractive && !c.contractive)
+    if (needed == Code::exact && !c.exact) refuse("{} (found '{}')", why, codec);
+    if (needed == Code::unbiased && !c.unbiased && !c.exact && !is_vote(job_.exchange.aggregate))
+      refuse("needs an unbiased codec, and '{}' is not: {}", codec, why);
+    if (needed == Code::contractive && !c.contractive)
       refuse("needs a contractive codec (its error below the size of what it encodes), and '{}' is not: {}",
-             codec, needs_.why_code);
-    if (needs_.code == Code::topk && !codec.starts_with("topk:"))
-      refuse("needs codec 'topk', found '{}': {}", codec, needs_.why_code);
-    if (needs_.code == Code::feedback && !c.feedback())
-      refuse("needs a codec that error feedback can bear, and '{}' is not: {}", codec, needs_.why_code);
+             codec, why);
+    if (needed == Code::topk && !codec.starts_with("topk:"))
+      refuse("needs codec 'topk', found '{}': {}", codec, why);
+    if (needed == Code::feedback && !c.feedback())
+      refuse("needs a codec that error feedback can bear, and '{}' is not: {}", codec, why);
+    if (needed == Code::averaged && !c.exact && !c.unbiased && !c.feedback())
+      refuse("needs a codec that is unbiased or can bear error feedback, and '{}' is neither: {}", codec,
+             why);
+  }
+
+  void outer() const {
+    const ExchangeSection& e = job_.exchange;
+    if (!needs_.outer && (e.fragments != 1 || e.outer_delay != 0))
+      refuse(
+          "exchanges everything at once and at the round's end, and takes neither exchange.fragments nor "
+          "exchange.outer_delay; leave them out, or use method 'diloco'");
+    if (needs_.outer && e.fragments > e.local_steps)
+      refuse(
+          "needs a round for each fragment: exchange.fragments is {} and exchange.local_steps {}; use at "
+          "most as many fragments as steps",
+          e.fragments, e.local_steps);
+    if (needs_.outer && e.outer_delay >= e.local_steps)
+      refuse(
+          "uses the result of an exchange before the next begins: exchange.outer_delay is {} and "
+          "exchange.local_steps {}; use a smaller delay",
+          e.outer_delay, e.local_steps);
   }
 
   const Needs& needs_;

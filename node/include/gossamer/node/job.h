@@ -44,7 +44,11 @@ struct ExchangeSection {
   std::string aggregate = "weighted";          ///< weighted (mixing matrix), samples, or a rule's spec
   std::size_t dense_below =
       10000;  ///< entries; smaller layers go dense under codecs of several bits and sparse ones
-  std::size_t local_steps = 16;   ///< local_sgd: rounds from one exchange to the next
+  std::size_t local_steps = 16;                      ///< methods with outer steps: rounds between exchanges
+  std::optional<double> outer_rate, outer_momentum;  ///< of outer steps; empty = the method's default
+  double feedback_decay = 0.95;   ///< sparse_loco: of what was kept back, from one exchange to the next
+  std::size_t fragments = 1;      ///< groups of parcels that are exchanged at their own times
+  std::size_t outer_delay = 0;    ///< rounds from an exchange to the use of its result
   bool overlap = false;           ///< dpsgd: W X − U, computing while x travels
   std::size_t parcel = 4u << 20;  ///< largest parcel, entries; larger layers are sliced
 };
