@@ -57,6 +57,8 @@ class Exchange {
   virtual ~Exchange() = default;
   virtual std::size_t slots() const { return 0; }  ///< buffers beside x and g; they start as copies of x
   virtual void begin_round(Round) {}
+  /// Asked when a round has ended; rounds that were missed may be left out.
+  virtual Round next_round(Round round) const { return round + 1; }
   virtual std::vector<Op> on_ready(Round round, ParcelId parcel) = 0;
   virtual void on_parcel_ready(Round round, ParcelId parcel) = 0;
   virtual void on_encoded(const Encoded& encoded) = 0;
@@ -93,5 +95,9 @@ std::unique_ptr<Exchange> make_relay_sum(ExchangeHost& host);
 std::unique_ptr<Exchange> make_diloco(ExchangeHost& host);
 std::unique_ptr<Exchange> make_noloco(ExchangeHost& host);
 std::unique_ptr<Exchange> make_sparse_loco(ExchangeHost& host);
+
+// dpsgd, broadcast and topk_allgather with exchange.backup > 0.
+std::unique_ptr<Exchange> make_partial_dpsgd(ExchangeHost& host);
+std::unique_ptr<Exchange> make_partial_broadcast(ExchangeHost& host, bool feedback);
 
 }  // namespace gossamer::node

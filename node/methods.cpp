@@ -12,6 +12,7 @@ namespace {
 using Graph = Needs::Graph;
 using Weights = Needs::Weights;
 using Code = Needs::Code;
+using Partial = Needs::Partial;
 using Rules = Needs::Rules;
 
 constexpr const char* kOneSum =
@@ -48,6 +49,7 @@ constexpr std::array kMethods{
             .rules = Rules::gradients,
             .may_vary = false,
             .may_be_stale = false,
+            .partial = Partial::gradients,
             .why_graph = kAllLinked,
             .why_code = "what the codec leaves out of a gradient is lost for good; use 'qsgd', or method "
                         "'topk_allgather' or 'allreduce', which feed errors back",
@@ -59,6 +61,7 @@ constexpr std::array kMethods{
          .code = Code::feedback,
          .may_vary = false,
          .may_be_stale = false,
+         .partial = Partial::gradients,
          .why_graph = kAllLinked,
          .why_code =
              "its residual grows without end under error feedback; use 'topk' or 'qsgd:bits=4,norm=max', or "
@@ -83,6 +86,7 @@ constexpr std::array kMethods{
            {.weights = Weights::doubly_stochastic,
             .code = Code::exact,
             .rules = Rules::parameters,
+            .partial = Partial::parameters,
             .why_weights = kMeanDrifts,
             .why_code = kWholeState},
            make_dpsgd},
@@ -253,11 +257,11 @@ std::string method_text(const Method& method) {
     code += fmt::format("; on a full graph with equal weights {}", at(kCodes, *n.code_of_mean));
   return fmt::format(
       "{}: {}\n\n  graph      {}\n  weights    {}\n  schedule   {}\n  codec      {}\n  aggregate  {}\n  "
-      "staleness "
-      " {}\n  optimizer  {}\n",
+      "staleness  {}\n  backup     {}\n  optimizer  {}\n",
       method.row.name, method.row.help, at(kGraphs, n.graph), at(kWeights, n.weights),
       n.may_vary ? "static or time-varying" : "static", code, at(kRules, n.rules),
-      n.may_be_stale ? "0, bounded or unbounded" : "0", n.plain_sgd ? "sgd" : "any");
+      n.may_be_stale ? "0, bounded or unbounded" : "0", n.partial == Partial::no ? "no" : "yes",
+      n.plain_sgd ? "sgd" : "any");
 }
 
 }  // namespace gossamer::node

@@ -21,7 +21,9 @@ struct Needs {
   bool may_vary = true;  ///< the graph in time
   bool may_be_stale = true;
   bool plain_sgd = false;  ///< the optimiser keeps no state of its own
-  bool outer = false;      ///< takes exchange.fragments and exchange.outer_delay
+  /// Which vectors a round may go on without (exchange.backup): those that late ones supersede, or add to.
+  enum class Partial { no, parameters, gradients } partial = Partial::no;
+  bool outer = false;  ///< takes exchange.fragments and exchange.outer_delay
   const char *why_graph = "", *why_weights = "", *why_static = "", *why_code = "", *why_code_of_mean = "",
              *why_synchronous = "";
 };

@@ -13,6 +13,7 @@ namespace {
 using Graph = Needs::Graph;
 using Weights = Needs::Weights;
 using Code = Needs::Code;
+using Partial = Needs::Partial;
 
 bool every(const topology::Schedule& s, bool (topology::MixingMatrix::*property)() const) {
   for (std::size_t t = 0; t < s.period(); ++t)
@@ -58,7 +59,8 @@ class Check {
       : needs_(method.needs), name_(method.row.name), job_(job), plan_(plan), schedule_(schedule) {}
 
   void all() const {
-    if (!needs_.may_be_stale && job_.exchange.staleness != std::optional<std::uint64_t>(0))
+    const bool bound = needs_.partial != Partial::no && job_.exchange.backup > 0;  // staleness is one there
+    if (!needs_.may_be_stale && !bound && job_.exchange.staleness != std::optional<std::uint64_t>(0))
       refuse("needs exchange.staleness = 0: {}", needs_.why_synchronous);
     graph();
     if (!needs_.may_vary && schedule_.time_varying())
@@ -67,6 +69,7 @@ class Check {
     weights();
     code();
     outer();
+    if (job_.exchange.backup > 0) backup();
     if (needs_.plain_sgd && job_.optimizer.kind != "sgd")
       refuse(
           "needs optimizer.kind 'sgd', found '{}': its correction holds for steps that depend on the present "
@@ -164,6 +167,38 @@ class Check {
           "uses the result of an exchange before the next begins: exchange.outer_delay is {} and "
           "exchange.local_steps {}; use a smaller delay",
           e.outer_delay, e.local_steps);
+  }
+
+  void backup() const {
+    if (needs_.partial == Partial::no)
+      refuse(
+          "takes no exchange.backup: none of its messages may be missing or late; use 'dpsgd' (whose "
+          "messages "
+          "supersede each other), 'broadcast' or 'topk_allgather' (whose gradients may be added later)");
+    if (plan_.rule != RuleScope::none)
+      refuse(
+          "with exchange.backup needs a weighted sum, found exchange.aggregate '{}': what a rule bears is "
+          "counted "
+          "in the vectors that it sees; use 'weighted'",
+          job_.exchange.aggregate);
+    if (schedule_.time_varying())
+      refuse(
+          "with exchange.backup needs a graph that does not vary, found '{}': who left out a round would be "
+          "waited for in vain",
+          job_.graph.kind);
+    for (PeerId i = 0; i < schedule_.peers(); ++i)
+      if (const std::size_t n = schedule_.at(0).in(i).size(); n > 0 && n <= job_.exchange.backup)
+        refuse(
+            "with exchange.backup = {} would wait for nobody at peer '{}', which hears {}; use a smaller "
+            "backup, or exchange.staleness = \"unbounded\" where nobody is to be waited for",
+            job_.exchange.backup, job_.peers[i].name, n);
+    const std::string& kind = job_.optimizer.kind;
+    if (needs_.partial == Partial::gradients && kind != "sgd" && kind != "momentum" && kind != "nesterov")
+      refuse(
+          "with exchange.backup needs optimizer.kind 'sgd', 'momentum' or 'nesterov', found '{}': peers take "
+          "in "
+          "the same gradients in different rounds, and its steps do not add up to the same",
+          kind);
   }
 
   const Needs& needs_;

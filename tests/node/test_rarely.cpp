@@ -154,7 +154,7 @@ TEST_CASE("with sparse_loco all peers' outer parameters are the same bits") {
 
 TEST_CASE("noloco sends one vector a meeting, sparse_loco a few bits of one") {
   const auto bytes = [](const Settings& settings) {
-    Run run(small_job(settings + Settings{"run.rounds=64", "data.features=300"}));
+    Run run(small_job(settings + Settings{"run.rounds=64", "data.features=3000"}));
     run.go();
     return static_cast<double>(run.result.peers[0].traffic.data_bytes_out);
   };
@@ -179,12 +179,14 @@ TEST_CASE("outer steps reach the optimum of a convex problem with unlike data") 
                                                    {"sparse_loco", "full", "dense", 1e-3},
                                                    {"sparse_loco", "full", kSparse, 0.1}}) {
     INFO(method << " " << graph << " " << codec);
-    CHECK(error(of(method, graph, codec)) < most);
-    CHECK(error(of(method, graph, codec) + streamed_too) < most);
+    Settings settings = of(method, graph, codec);
+    if (most == 1e-3) settings.push_back("optimizer.learning_rate=0.2");  // exact at any rate, and soon
+    CHECK(error(settings) < most);
+    CHECK(error(settings + streamed_too) < most);
   }
 }
 
-TEST_CASE("noloco converges for consensus rates from a little above nothing to 1, odd peers too") {
+TEST_CASE("noloco converges for consensus rates from 0.15 to 1, odd peers too") {
   for (const std::size_t peers : {6U, 7U})
     for (const char* gamma : {"0.15", "0.3", "0.5", "0.6", "0.8", "1"}) {
       const double e =

@@ -40,6 +40,7 @@ struct ExchangeSection {
   std::string method = "choco";
   std::string codec = "onebit_scaled";         ///< canonical spec after loading
   std::optional<std::uint64_t> staleness = 0;  ///< rounds; empty = unbounded
+  std::size_t backup = 0;                      ///< messages of a round that it does not wait for; 0 = none
   std::optional<double> gamma;                 ///< consensus step of choco; empty = the codec's default
   std::string aggregate = "weighted";          ///< weighted (mixing matrix), samples, or a rule's spec
   std::size_t dense_below =
