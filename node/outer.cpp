@@ -16,7 +16,7 @@
 
 namespace gossamer::node {
 
-Fragments::Fragments(std::size_t steps, std::size_t count, const std::vector<Parcel>& parcels)
+Fragments::Fragments(std::size_t steps, std::size_t count, const SharedList<Parcel>& parcels)
     : steps_(steps), count_(count) {
   assert(count >= 1 && count <= steps);
   std::size_t all = 0, before = 0;

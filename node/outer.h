@@ -16,7 +16,7 @@ namespace gossamer::node {
 class Fragments {
  public:
   /// count ≤ steps.
-  Fragments(std::size_t steps, std::size_t count, const std::vector<Parcel>& parcels);
+  Fragments(std::size_t steps, std::size_t count, const SharedList<Parcel>& parcels);
   std::size_t of(ParcelId parcel) const { return of_parcel_[parcel]; }
   /// Where the parcel is exchanged after the step of this round: how many times it was before.
   std::optional<Round> exchange(Round round, ParcelId parcel) const;

@@ -30,7 +30,7 @@ Job with_straggler(const Settings& settings, double times = 10) {
 class Recorder final : public ExchangeHost {
  public:
   explicit Recorder(const Settings& settings) : plan_(make_plan(small_job(settings), 0)) {
-    plan_.parcels = {{0, {0, 16}}};
+    plan_.parcels = std::vector<Parcel>{{0, {0, 16}}};
     exchange = make_exchange(*this);
   }
   const Plan& plan() const override { return plan_; }
