@@ -160,9 +160,9 @@ void Outer::add_mean(const Meeting& m, Slot slot) {
   }
 }
 
-void Outer::add_neighbours(const Meeting& m, Slot slot) {
+void Outer::add_neighbours(const Meeting& m, Slot slot, float scale) {
   for (const auto& e : weights(m).in(host_.plan().self))
-    host_.submit(op::DecodeAdd{range(m.parcel), slot, e.weight, take(m, e.peer)});
+    host_.submit(op::DecodeAdd{range(m.parcel), slot, scale * e.weight, take(m, e.peer)});
 }
 
 }  // namespace gossamer::node

@@ -66,8 +66,8 @@ class Outer : public Exchange {
   /// slot += Σ_j w_j · what peer j sent, over all peers in their order, this one included: the same bits on
   /// every peer. Where one_mean.
   void add_mean(const Meeting& m, Slot slot);
-  /// slot += Σ_j W_ij · what neighbour j sent, in their order.
-  void add_neighbours(const Meeting& m, Slot slot);
+  /// slot += scale · Σ_j W_ij · what neighbour j sent, in their order.
+  void add_neighbours(const Meeting& m, Slot slot, float scale = 1);
 
   ExchangeHost& host_;
   std::vector<Payload> own_;  ///< per parcel: what this peer sent last

@@ -33,8 +33,23 @@ class PlainDiloco final : public PlainOuter {
     });
   }
   void end(ParcelId p, const std::vector<double>& w) override {
-    for_entries(
-        p, [&](std::size_t i, std::size_t k) { outer_[i][k] = static_cast<float>(mean(w, stepped_, i, k)); });
+    const std::vector<double> half = at_least_half(w);
+    for_entries(p, [&](std::size_t i, std::size_t k) {
+      outer_[i][k] = static_cast<float>(mean(half, stepped_, i, k));
+    });
+  }
+  /// I − s(I − W) with the largest s ≤ 1 by which every peer keeps half of its own; one mean for all stays.
+  std::vector<double> at_least_half(std::vector<double> w) const {
+    if (one_mean(schedule_)) return w;
+    double least = 1;
+    for (std::size_t i = 0; i < count(); ++i) least = std::min(least, w[i * count() + i]);
+    const double s = std::min(1.0, 0.5 / (1 - least));
+    for (std::size_t i = 0; i < count(); ++i)
+      for (std::size_t j = 0; j < count(); ++j) {
+        double& entry = w[i * count() + j];
+        entry = s * entry + (i == j ? 1 - s : 0);
+      }
+    return w;
   }
   Vectors momentum_, stepped_;
 };

@@ -186,6 +186,18 @@ TEST_CASE("outer steps reach the optimum of a convex problem with unlike data") 
   }
 }
 
+// On graphs whose weights have negative eigenvalues momentum drives peers apart that solve their own problem
+// between meetings, unless every peer keeps half of its own.
+TEST_CASE("gossip of outer steps bears local problems that are solved between meetings") {
+  const Settings solved{"exchange.local_steps=64", "optimizer.learning_rate=0.2",
+                        "optimizer.schedule=constant", "run.rounds=6400"};
+  for (const char* method : {"diloco", "noloco"})
+    for (const char* graph : {"ring", "hypercube", "matching"}) {
+      INFO(method << " " << graph);
+      CHECK(error(of(method, graph, "dense") + solved, 8) < 5);
+    }
+}
+
 TEST_CASE("noloco converges for consensus rates from 0.15 to 1, odd peers too") {
   for (const std::size_t peers : {6U, 7U})
     for (const char* gamma : {"0.15", "0.3", "0.5", "0.6", "0.8", "1"}) {
