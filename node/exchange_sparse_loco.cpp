@@ -6,8 +6,8 @@
 //
 // C is the job's codec, for example topk:density=0.02,values=two_bit; β = exchange.feedback_decay; α =
 // exchange.outer_rate. What e carries over from meeting to meeting does what outer momentum does in DiLoCo,
-// so that there is none; β < 1 lets go of what became stale, and with it of what a code kept back for good:
-// the fixed point is right for like data and within (1 − β) of the residual otherwise (β = 1 loses nothing).
+// so that there is none; β < 1 lets go of what became stale. At a fixed point mean(Δ) = (1 − β) mean(e):
+// nothing is lost with β = 1, and little where what is kept back is small.
 //
 // Needs one mean for all (a full graph): messages hold nothing but q, so that two peers whose φ differ would
 // stay apart. All sum the same decoded bytes in peer order: φ is the same bits on every peer. Fragments and
