@@ -46,7 +46,8 @@ constexpr std::array kRows = {
         make_qsgd,
         decode_qsgd},
     Row{{"topk",
-         "density=0.01 (0 < density <= 1), values=fp32 (fp32, fp16, int8, sign), select=exact (exact, "
+         "density=0.01 (0 < density <= 1), values=fp32 (fp32, fp16, int8, sign, two_bit), select=exact "
+         "(exact, "
          "sampled, "
          "trimmed, bisect, ldte_bs, reuse), coding=auto (auto, rice, fixed, packed, elias, runs, bitmap)",
          "the ceil(density * n) entries of largest magnitude, to 1.5 times as many by threshold; "

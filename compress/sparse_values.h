@@ -17,8 +17,11 @@ enum class ValueForm : std::uint8_t {
   fp16 = 1,  ///< as write_halves
   int8 = 2,  ///< fp32 M = the largest magnitude, then one byte q each for M·q/127, to nearest
   sign = 3,  ///< fp32 m = the mean magnitude, then one bit each for ±m
+  /// fp32 l and h = the mean magnitudes of those at most and those above the mean one, then two bits each: +
+  /// or −, h or l. Never further off than sign.
+  two_bit = 4,
 };
-inline constexpr std::size_t kValueForms = 4;
+inline constexpr std::size_t kValueForms = 5;
 std::span<const std::string_view> value_form_names();
 
 std::size_t value_bytes(ValueForm form, std::size_t count);
@@ -42,9 +45,9 @@ class ValueReader {
   ValueForm form_;
   std::size_t left_;
   std::size_t at_ = 0, filled_ = 0;
-  float scale_ = 0;
+  float scale_ = 0, high_ = 0;
   std::optional<HalfReader> halves_;
-  unsigned past_ = 0;  ///< bits past the last sign
+  unsigned past_ = 0;  ///< bits past the last value
   std::array<float, 256> piece_;
 };
 

@@ -10,8 +10,18 @@
 namespace gossamer::compress {
 namespace {
 
-/// The value form stands in the two high bits of the index form's byte.
-constexpr unsigned kFormShift = 6;
+/// The value form stands in the three high bits of the index form's byte: its own third bit, which came
+/// later, as the lowest of them.
+constexpr unsigned kFrontIndexForms = 1u << 5;
+unsigned form_bits(ValueForm form) {
+  const auto f = static_cast<unsigned>(form);
+  return (f & 3u) << 6 | (f >> 2) << 5;
+}
+ValueForm form_of(unsigned front) {
+  const unsigned f = (front >> 6) | (front >> 5 & 1u) << 2;
+  if (f >= kValueForms) throw PayloadError("payload holds an unknown form of values");
+  return static_cast<ValueForm>(f);
+}
 
 /// The k = max(1, ⌈density·n⌉) entries of largest magnitude; ties go to the lowest index (Aji & Heafield
 /// 2017, "Sparse communication for distributed gradient descent"). `select` is how they are found
@@ -19,10 +29,11 @@ constexpr unsigned kFormShift = 6;
 /// (sparse_values.h). Biased.
 ///
 /// Contractive: with δ = k/n where values are fp32. With fp16 and int8 an entry's error is at most the entry
-/// itself and that of the largest next to nothing; with sign those sent lose no more than they hold but for
-/// ‖·‖₁²/k of them. So δ is at least about 1/n, and in practice near k/n times what the form keeps.
+/// itself and that of the largest next to nothing; with sign and two_bit those sent lose no more than they
+/// hold but for ‖·‖₁²/k of them. So δ is at least about 1/n, and in practice near k/n times what the form
+/// keeps.
 ///
-/// Payload: header, varint k, u8 index form + 64·value form, the indices (index_coding.h), the values.
+/// Payload: header, varint k, u8 index form and value form, the indices (index_coding.h), the values.
 /// Vectors under 2³² entries.
 class TopK final : public SparseCodec {
  public:
@@ -57,8 +68,7 @@ class TopK final : public SparseCodec {
     writer.varint(selected.indices.size());
     if (n == 0) return {.bytes = writer.size()};
     const IndexPlan plan = plan_indices(coding_, selected.indices, n);
-    writer.u8(static_cast<std::uint8_t>(static_cast<unsigned>(plan.form) | static_cast<unsigned>(form_)
-                                                                               << kFormShift));
+    writer.u8(static_cast<std::uint8_t>(static_cast<unsigned>(plan.form) | form_bits(form_)));
     write_indices(writer, plan, selected.indices, n);
     const std::size_t front = writer.size();
     write_values(writer, form_, selected.values);
@@ -96,11 +106,11 @@ void decode_topk(wire::Reader& in, float weight, std::span<float> acc, Threads*)
   if (claimed == 0) return;
   const auto k = static_cast<std::size_t>(claimed);
   const unsigned front = in.u8();
-  const auto form = static_cast<ValueForm>(front >> kFormShift);
+  const auto form = form_of(front);
   // A claimed k beyond what is there ends here, before any loop.
   const std::size_t bytes = value_bytes(form, k);
   if (bytes > in.left()) throw PayloadError("payload truncated: fewer values than it claims");
-  IndexReader indices(in.take(in.left() - bytes), front & ((1u << kFormShift) - 1), k, n);
+  IndexReader indices(in.take(in.left() - bytes), front % kFrontIndexForms, k, n);
   ValueReader values(in.take(bytes), form, k);
   std::array<std::uint32_t, IndexReader::kBlock> block;
   for (std::size_t j = 0; j < k; j += block.size()) {

@@ -27,7 +27,8 @@ enum class RuleScope { none, parcel, model };
 /// what is large.
 struct Plan {
   ExchangeSection exchange;
-  double gamma = 1;  ///< CHOCO's consensus step, resolved
+  double gamma = 1;                           ///< CHOCO's consensus step, resolved
+  double outer_rate = 1, outer_momentum = 0;  ///< resolved
   compress::Traits codec;
   topology::Schedule schedule;      ///< weights as aggregated (mixing matrix, or renormalised by samples)
   SharedList<double> sample_share;  ///< b_i / Σ b
@@ -64,6 +65,8 @@ class Exchange {
   virtual std::size_t slots() const { return 0; }  ///< buffers beside x and g; they start as copies of x
   virtual std::size_t sums() const { return 0; }   ///< buffers in 64-bit fixed point (mass.h)
   virtual void begin_round(Round) {}
+  /// Asked when a round has ended; rounds that were missed may be left out.
+  virtual Round next_round(Round round) const { return round + 1; }
   virtual std::vector<Op> on_ready(Round round, ParcelId parcel) = 0;
   virtual void on_parcel_ready(Round round, ParcelId parcel) = 0;
   virtual void on_encoded(const Encoded& encoded) = 0;
@@ -107,5 +110,12 @@ std::unique_ptr<Exchange> make_relay_sum(ExchangeHost& host);
 std::unique_ptr<Exchange> make_pairwise(ExchangeHost& host);
 std::unique_ptr<Exchange> make_moniqua(ExchangeHost& host);
 std::unique_ptr<Exchange> make_push_sum(ExchangeHost& host);
+std::unique_ptr<Exchange> make_diloco(ExchangeHost& host);
+std::unique_ptr<Exchange> make_noloco(ExchangeHost& host);
+std::unique_ptr<Exchange> make_sparse_loco(ExchangeHost& host);
+
+// dpsgd, broadcast and topk_allgather with exchange.backup > 0.
+std::unique_ptr<Exchange> make_partial_dpsgd(ExchangeHost& host);
+std::unique_ptr<Exchange> make_partial_broadcast(ExchangeHost& host, bool feedback);
 
 }  // namespace gossamer::node

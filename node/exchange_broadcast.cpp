@@ -115,9 +115,13 @@ class Broadcast final : public FullReduce {
 }  // namespace
 
 std::unique_ptr<Exchange> make_broadcast(ExchangeHost& host) {
+  if (host.plan().exchange.backup > 0) return make_partial_broadcast(host, false);
+
   return std::make_unique<Broadcast>(host, false);
 }
 std::unique_ptr<Exchange> make_topk_allgather(ExchangeHost& host) {
+  if (host.plan().exchange.backup > 0) return make_partial_broadcast(host, true);
+
   return std::make_unique<Broadcast>(host, true);
 }
 

@@ -136,6 +136,9 @@ class Dpsgd final : public Gossip {
 
 }  // namespace
 
-std::unique_ptr<Exchange> make_dpsgd(ExchangeHost& host) { return std::make_unique<Dpsgd>(host); }
+std::unique_ptr<Exchange> make_dpsgd(ExchangeHost& host) {
+  if (host.plan().exchange.backup > 0) return make_partial_dpsgd(host);
+  return std::make_unique<Dpsgd>(host);
+}
 
 }  // namespace gossamer::node

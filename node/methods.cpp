@@ -12,6 +12,7 @@ namespace {
 using Graph = Needs::Graph;
 using Weights = Needs::Weights;
 using Code = Needs::Code;
+using Partial = Needs::Partial;
 using Rules = Needs::Rules;
 
 constexpr const char* kOneSum =
@@ -29,6 +30,10 @@ constexpr const char* kWholeState =
     "'choco' "
     "for compressed gossip";
 
+constexpr const char* kOuterDelay =
+    "its messages belong to one exchange; use staleness = 0 and exchange.outer_delay, which lets training go "
+    "on while they travel";
+
 constexpr std::array kMethods{
     Method{{"none", "no messages: every peer trains alone (the control in every comparison)"}, {}, make_none},
     Method{{"allreduce",
@@ -44,6 +49,7 @@ constexpr std::array kMethods{
             .rules = Rules::gradients,
             .may_vary = false,
             .may_be_stale = false,
+            .partial = Partial::gradients,
             .why_graph = kAllLinked,
             .why_code = "what the codec leaves out of a gradient is lost for good; use 'qsgd', or method "
                         "'topk_allgather' or 'allreduce', which feed errors back",
@@ -55,6 +61,7 @@ constexpr std::array kMethods{
          .code = Code::feedback,
          .may_vary = false,
          .may_be_stale = false,
+         .partial = Partial::gradients,
          .why_graph = kAllLinked,
          .why_code =
              "its residual grows without end under error feedback; use 'topk' or 'qsgd:bits=4,norm=max', or "
@@ -79,6 +86,7 @@ constexpr std::array kMethods{
            {.weights = Weights::doubly_stochastic,
             .code = Code::exact,
             .rules = Rules::parameters,
+            .partial = Partial::parameters,
             .why_weights = kMeanDrifts,
             .why_code = kWholeState},
            make_dpsgd},
@@ -92,6 +100,48 @@ constexpr std::array kMethods{
             .why_code = kWholeState,
             .why_synchronous = kLockstep},
            make_dpsgd},
+    Method{
+        {"diloco",
+         "local_steps steps, then an outer Nesterov step by what all learned; on other graphs than full, "
+         "averaged with neighbours"},
+        {.weights = Weights::doubly_stochastic,
+         .code = Code::exact,
+         .code_of_mean = Code::averaged,
+         .may_be_stale = false,
+         .outer = true,
+         .why_weights = kMeanDrifts,
+         .why_code = "beside a full graph it averages whole vectors, and those do not converge under a lossy "
+                     "codec; use codec 'dense', or graph.kind 'full', where outer gradients may be coded",
+         .why_code_of_mean = "what it leaves out of outer gradients is lost for good; use 'qsgd', 'topk' or "
+                             "'onebit_scaled'",
+         .why_synchronous = kOuterDelay},
+        make_diloco},
+    Method{
+        {"noloco",
+         "local_steps steps, then momentum towards what a pair learned (NoLoCo); graph 'matching', or any"},
+        {.weights = Weights::doubly_stochastic,
+         .code = Code::exact,
+         .may_be_stale = false,
+         .outer = true,
+         .why_weights = kMeanDrifts,
+         .why_code = kWholeState,
+         .why_synchronous = kOuterDelay},
+        make_noloco},
+    Method{
+        {"sparse_loco",
+         "local_steps steps, then a few entries of what was learned to all, the rest later (SparseLoCo)"},
+        {.graph = Graph::one_mean,
+         .code = Code::feedback,
+         .may_vary = false,
+         .may_be_stale = false,
+         .outer = true,
+         .why_graph = "its messages hold nothing of the parameters themselves, so that peers with different "
+                      "neighbours drift apart; use graph.kind 'full', or method 'choco', 'noloco' or "
+                      "'diloco' for gossip",
+         .why_code = "its residual grows without end under error feedback; use "
+                     "'topk:density=0.02,values=two_bit'",
+         .why_synchronous = kOuterDelay},
+        make_sparse_loco},
     Method{
         {"epidemic", "dpsgd with whoever was drawn this round (epidemic learning); graph 'epidemic', or any"},
         {.code = Code::exact, .rules = Rules::parameters, .may_lose = true, .why_code = kWholeState},
@@ -208,26 +258,34 @@ const Method& find_method(std::string_view name) {
 
 std::string method_text(const Method& method) {
   constexpr std::array kGraphs{
-      "any", "an edge between every two peers",
-      "full; with codec 'dense' any with the ring of peers in file order", "a tree",
-      "an edge from every peer i > 0 to i without its lowest set bit: full, or hypercube"};
+      "any",
+      "an edge between every two peers",
+      "full; with codec 'dense' any with the ring of peers in file order",
+      "a tree",
+      "an edge from every peer i > 0 to i without its lowest set bit: full, or hypercube",
+      "full, with the same weights for all"};
   constexpr std::array kWeights{"any: rows sum to 1", "rows and columns sum to 1", "symmetric"};
   constexpr std::array kCodes{"any",
                               "exact: dense",
                               "unbiased: qsgd, randk:scale=1, intq:rounding=stochastic ...",
                               "contractive: onebit_scaled, topk, qsgd:bits=4,norm=max ...",
                               "contractive, or threshold",
-                              "topk"};
+                              "topk",
+                              "unbiased; contractive or threshold (under error feedback)"};
   constexpr std::array kRules{"weighted sums only", "any but self_clip; vote with codec sign_vote",
                               "any but vote"};
   const Needs& n = method.needs;
   const auto at = [](const auto& texts, auto choice) { return texts[static_cast<std::size_t>(choice)]; };
+  std::string code = at(kCodes, n.code);
+  if (n.code_of_mean)
+    code += fmt::format("; on a full graph with equal weights {}", at(kCodes, *n.code_of_mean));
   const char* const staleness = !n.may_be_stale ? "0" : n.may_wait ? "0, bounded or unbounded" : "unbounded";
   return fmt::format(
       "{}: {}\n\n  graph      {}\n  weights    {}\n  schedule   {}\n  codec      {}\n  aggregate  {}\n"
-      "  staleness  {}\n  delivery   {}\n  optimizer  {}\n",
+      "  staleness  {}\n  backup     {}\n  delivery   {}\n  optimizer  {}\n",
       method.row.name, method.row.help, at(kGraphs, n.graph), at(kWeights, n.weights),
-      n.may_vary ? "static or time-varying" : "static", at(kCodes, n.code), at(kRules, n.rules), staleness,
+      n.may_vary ? "static or time-varying" : "static", code, at(kRules, n.rules), staleness,
+      n.partial == Partial::no ? "no" : "yes",
       n.may_lose ? "reliable, or best_effort with staleness unbounded" : "reliable",
       n.plain_sgd ? "sgd" : "any");
 }

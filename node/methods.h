@@ -1,6 +1,7 @@
 #pragma once
 // The table of exchange methods: what each is, needs, and why.
 #include <memory>
+#include <optional>
 #include <span>
 #include <string_view>
 
@@ -11,9 +12,10 @@ namespace gossamer::node {
 /// What a method is sound with. The texts are reasons, and what to use instead; they end sentences that name
 /// the method and what was found.
 struct Needs {
-  enum class Graph { any, complete, ring_or_complete, tree, halving } graph = Graph::any;
+  enum class Graph { any, complete, ring_or_complete, tree, halving, one_mean } graph = Graph::any;
   enum class Weights { any, doubly_stochastic, symmetric } weights = Weights::any;
-  enum class Code { any, exact, unbiased, contractive, feedback, topk } code = Code::any;
+  enum class Code { any, exact, unbiased, contractive, feedback, topk, averaged } code = Code::any;
+  std::optional<Code> code_of_mean{};  ///< in code's place where all peers have one mean (outer.h)
   /// Vectors to which an aggregation rule may be applied in place of the weighted sum.
   enum class Rules { none, gradients, parameters } rules = Rules::none;
   bool may_vary = true;  ///< the graph in time
@@ -22,8 +24,11 @@ struct Needs {
   bool may_lose = false;   ///< messages, under exchange.delivery = "best_effort"
   bool by_samples = true;  ///< exchange.aggregate may be "samples"
   bool plain_sgd = false;  ///< the optimiser keeps no state of its own
-  const char *why_graph = "", *why_weights = "", *why_static = "", *why_code = "", *why_synchronous = "",
-             *why_unbounded = "";
+  /// Which vectors a round may go on without (exchange.backup): those that late ones supersede, or add to.
+  enum class Partial { no, parameters, gradients } partial = Partial::no;
+  bool outer = false;  ///< takes exchange.fragments and exchange.outer_delay
+  const char *why_graph = "", *why_weights = "", *why_static = "", *why_code = "", *why_code_of_mean = "",
+             *why_synchronous = "", *why_unbounded = "";
 };
 
 struct Method {

@@ -5,6 +5,7 @@
 
 #include "aggregation.h"
 #include "methods.h"
+#include "outer.h"
 
 namespace gossamer::node {
 namespace {
@@ -12,6 +13,7 @@ namespace {
 using Graph = Needs::Graph;
 using Weights = Needs::Weights;
 using Code = Needs::Code;
+using Partial = Needs::Partial;
 
 bool every(const topology::Schedule& s, bool (topology::MixingMatrix::*property)() const) {
   for (std::size_t t = 0; t < s.period(); ++t)
@@ -57,7 +59,8 @@ class Check {
       : needs_(method.needs), name_(method.row.name), job_(job), plan_(plan), schedule_(schedule) {}
 
   void all() const {
-    if (!needs_.may_be_stale && job_.exchange.staleness != std::optional<std::uint64_t>(0))
+    const bool bound = needs_.partial != Partial::no && job_.exchange.backup > 0;  // staleness is one there
+    if (!needs_.may_be_stale && !bound && job_.exchange.staleness != std::optional<std::uint64_t>(0))
       refuse("needs exchange.staleness = 0: {}", needs_.why_synchronous);
     if (!needs_.may_wait && job_.exchange.staleness)
       refuse("needs exchange.staleness = \"unbounded\": {}", needs_.why_unbounded);
@@ -70,6 +73,8 @@ class Check {
              needs_.why_static);
     weights();
     code();
+    outer();
+    if (job_.exchange.backup > 0) backup();
     if (needs_.plain_sgd && job_.optimizer.kind != "sgd")
       refuse(
           "needs optimizer.kind 'sgd', found '{}': its correction holds for steps that depend on the present "
@@ -117,6 +122,9 @@ class Check {
     if (needs_.graph == Graph::complete && !complete(schedule_))
       refuse("needs an edge between every two peers, and graph '{}' has not: {}", job_.graph.kind,
              needs_.why_graph);
+    if (needs_.graph == Graph::one_mean && !one_mean(plan_.schedule))
+      refuse("needs an edge between every two peers and the same weights for all, and graph '{}' has not: {}",
+             job_.graph.kind, needs_.why_graph);
     if (needs_.graph == Graph::halving && !has_halving_tree(schedule_))
       refuse("needs a tree of pairs of peers, and graph '{}' lacks one of its edges: {}", job_.graph.kind,
              needs_.why_graph);
@@ -136,18 +144,78 @@ class Check {
   }
 
   void code() const {
+    if (needs_.code_of_mean && one_mean(plan_.schedule))
+      code(*needs_.code_of_mean, needs_.why_code_of_mean);
+    else
+      code(needs_.code, needs_.why_code);
+  }
+
+  void code(Code needed, const char* why) const {
     const compress::Traits& c = plan_.codec;
     const std::string& codec = job_.exchange.codec;
-    if (needs_.code == Code::exact && !c.exact) refuse("{} (found '{}')", needs_.why_code, codec);
-    if (needs_.code == Code::unbiased && !c.unbiased && !c.exact && !is_vote(job_.exchange.aggregate))
-      refuse("needs an unbiased codec, and '{}' is not: {}", codec, needs_.why_code);
-    if (needs_.code == Code::contractive && !c.contractive)
+    if (needed == Code::exact && !c.exact) refuse("{} (found '{}')", why, codec);
+    if (needed == Code::unbiased && !c.unbiased && !c.exact && !is_vote(job_.exchange.aggregate))
+      refuse("needs an unbiased codec, and '{}' is not: {}", codec, why);
+    if (needed == Code::contractive && !c.contractive)
       refuse("needs a contractive codec (its error below the size of what it encodes), and '{}' is not: {}",
-             codec, needs_.why_code);
-    if (needs_.code == Code::topk && !codec.starts_with("topk:"))
-      refuse("needs codec 'topk', found '{}': {}", codec, needs_.why_code);
-    if (needs_.code == Code::feedback && !c.feedback())
-      refuse("needs a codec that error feedback can bear, and '{}' is not: {}", codec, needs_.why_code);
+             codec, why);
+    if (needed == Code::topk && !codec.starts_with("topk:"))
+      refuse("needs codec 'topk', found '{}': {}", codec, why);
+    if (needed == Code::feedback && !c.feedback())
+      refuse("needs a codec that error feedback can bear, and '{}' is not: {}", codec, why);
+    if (needed == Code::averaged && !c.exact && !c.unbiased && !c.feedback())
+      refuse("needs a codec that is unbiased or can bear error feedback, and '{}' is neither: {}", codec,
+             why);
+  }
+
+  void outer() const {
+    const ExchangeSection& e = job_.exchange;
+    if (!needs_.outer && (e.fragments != 1 || e.outer_delay != 0))
+      refuse(
+          "exchanges everything at once and at the round's end, and takes neither exchange.fragments nor "
+          "exchange.outer_delay; leave them out, or use method 'diloco'");
+    if (needs_.outer && e.fragments > e.local_steps)
+      refuse(
+          "needs a round for each fragment: exchange.fragments is {} and exchange.local_steps {}; use at "
+          "most as many fragments as steps",
+          e.fragments, e.local_steps);
+    if (needs_.outer && e.outer_delay >= e.local_steps)
+      refuse(
+          "uses the result of an exchange before the next begins: exchange.outer_delay is {} and "
+          "exchange.local_steps {}; use a smaller delay",
+          e.outer_delay, e.local_steps);
+  }
+
+  void backup() const {
+    if (needs_.partial == Partial::no)
+      refuse(
+          "takes no exchange.backup: none of its messages may be missing or late; use 'dpsgd' (whose "
+          "messages "
+          "supersede each other), 'broadcast' or 'topk_allgather' (whose gradients may be added later)");
+    if (plan_.rule != RuleScope::none)
+      refuse(
+          "with exchange.backup needs a weighted sum, found exchange.aggregate '{}': what a rule bears is "
+          "counted "
+          "in the vectors that it sees; use 'weighted'",
+          job_.exchange.aggregate);
+    if (schedule_.time_varying())
+      refuse(
+          "with exchange.backup needs a graph that does not vary, found '{}': who left out a round would be "
+          "waited for in vain",
+          job_.graph.kind);
+    for (PeerId i = 0; i < schedule_.peers(); ++i)
+      if (const std::size_t n = schedule_.at(0).in(i).size(); n > 0 && n <= job_.exchange.backup)
+        refuse(
+            "with exchange.backup = {} would wait for nobody at peer '{}', which hears {}; use a smaller "
+            "backup, or exchange.staleness = \"unbounded\" where nobody is to be waited for",
+            job_.exchange.backup, job_.peers[i].name, n);
+    const std::string& kind = job_.optimizer.kind;
+    if (needs_.partial == Partial::gradients && kind != "sgd" && kind != "momentum" && kind != "nesterov")
+      refuse(
+          "with exchange.backup needs optimizer.kind 'sgd', 'momentum' or 'nesterov', found '{}': peers take "
+          "in "
+          "the same gradients in different rounds, and its steps do not add up to the same",
+          kind);
   }
 
   const Needs& needs_;

@@ -10,11 +10,32 @@ namespace {
 
 constexpr double kSqueezeGamma = 0.1;  ///< DeepSqueeze's default, whatever the codec
 
+/// Of outer steps, where the job leaves them open; the papers' values.
+struct OuterDefaults {
+  double rate = 0.7, momentum = 0.9;
+};
+constexpr double kOverMomentum = 0.1;  ///< NoLoCo's γ is a little above its β
+
+OuterDefaults outer_defaults(const std::string& method) {
+  if (method == "noloco") return {0.7, 0.5};
+  if (method == "sparse_loco") return {1, 0};
+  return {};
+}
+
 [[noreturn]] void refuse(const Job& job, const std::string& what) {
   throw ConfigError(fmt::format("{}: {}", job.path, what));
 }
 
 std::string codec_name(const std::string& spec) { return spec.substr(0, spec.find(':')); }
+
+double method_gamma(const ExchangeSection& exchange, const OuterDefaults& outer) {
+  if (exchange.method == "deep_squeeze") return kSqueezeGamma;
+  if (exchange.method == "moniqua")
+    return std::min(1.0, std::ldexp(1.0, static_cast<int>(exchange.modulo_bits) - 4));
+  if (exchange.method == "noloco")
+    return std::min(1.0, exchange.outer_momentum.value_or(outer.momentum) + kOverMomentum);
+  return default_gamma(exchange.codec);
+}
 
 /// Weights by samples, b_i the batch of peer i: M_ij = W_ij b_j / max(s_i, s_j), s_i = Σ_k W_ik b_k, the rest
 /// to M_ii. Where all neighbourhoods weigh alike (a full graph) these are W's rows weighted by samples and
@@ -56,15 +77,6 @@ topology::Schedule with_local_steps(const topology::Schedule& schedule, std::siz
   }
   return topology::Schedule(std::move(cycle));
 }
-
-/// Where the job says "auto". Moniqua's one bit moves x by up to half a cell, so that it must move slowly.
-double gamma_of(const ExchangeSection& exchange) {
-  if (exchange.method == "deep_squeeze") return kSqueezeGamma;
-  if (exchange.method == "moniqua")
-    return std::min(1.0, std::ldexp(1.0, static_cast<int>(exchange.modulo_bits) - 4));
-  return default_gamma(exchange.codec);
-}
-
 }  // namespace
 
 std::unique_ptr<Exchange> make_exchange(ExchangeHost& host) {
@@ -82,8 +94,11 @@ double default_gamma(const std::string& codec) {
 Plan make_plan(const Job& job, PeerId self) {
   const auto mixing = topology::make_schedule(job.graph);
   const bool samples = job.exchange.aggregate == "samples";
+  const OuterDefaults outer = outer_defaults(job.exchange.method);
   Plan plan{job.exchange,
-            job.exchange.gamma.value_or(gamma_of(job.exchange)),
+            job.exchange.gamma.value_or(method_gamma(job.exchange, outer)),
+            job.exchange.outer_rate.value_or(outer.rate),
+            job.exchange.outer_momentum.value_or(outer.momentum),
             compress::make_codec(job.exchange.codec)->traits(),
             samples ? by_samples(mixing, job.peers) : mixing,
             {},

@@ -293,10 +293,11 @@ void Worker::begin_round() {
 }
 
 void Worker::end_round() {
-  ++round_;
+  const Round before = round_;
+  round_ = std::min(exchange_->next_round(round_), spec_.rounds);
   result_.rounds = round_;
   const bool last = round_ == spec_.rounds;
-  if (spec_.evaluate_every != 0 && !last && round_ % spec_.evaluate_every == 0)
+  if (spec_.evaluate_every != 0 && !last && round_ / spec_.evaluate_every > before / spec_.evaluate_every)
     env_.data().submit_evaluation(round_);
   if (env_.now() >= since_.time + spec_.report_every_s || last) report(std::nullopt);
   begin_round();

@@ -88,7 +88,10 @@ TEST_CASE("feedback keeps the residual bounded under every contractive codec") {
     }
     // ‖e‖ ≤ √(1−δ)/(1−√(1−δ))·‖g‖ ≤ (2/δ)‖g‖; δ = k/n for topk and randk, at least 0.19 for the others here.
     // One mean magnitude for all that is sent leaves a tenth of it and more.
-    const double form = codec->spec().find("values=sign") != std::string::npos ? 0.1 : 1;
+    const double form = codec->spec().find("values=sign") != std::string::npos ||
+                                codec->spec().find("values=two_bit") != std::string::npos
+                            ? 0.1
+                            : 1;
     const double delta = sparse ? form * std::ceil(n * density_of(*codec)) / n : 0.09;
     INFO(spec);
     REQUIRE(std::sqrt(squared(residual_of(state))) <= 2 / delta * 1.5 * std::sqrt(2.0 * n));

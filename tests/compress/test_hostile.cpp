@@ -198,6 +198,12 @@ TEST_CASE("crafted faults of terngrad, randk, threshold and sign_vote are refuse
           bytes({'g', 1, 6, 1, 1, 0xc2, 0, 0, 0, 0, 0x40, 1}));
   REQUIRE(outcome(bytes({'g', 1, 6, 1, 1, 0xc2, 0, 0, 0, 0, 0x40, 3}), 1) == Outcome::refused);
   REQUIRE(outcome(bytes({'g', 1, 6, 1, 1, 0xc2, 0, 0, 0, 0, 0xc0, 1}), 1) == Outcome::refused);
+  // two_bit: bits past the end, a negative scale; a form that is not.
+  REQUIRE(encode(*make_codec("topk:values=two_bit"), Vector{2.0f}) ==
+          bytes({'g', 1, 6, 1, 1, 0x22, 0, 0, 0, 0, 0x40, 0, 0, 0, 0x40, 1}));
+  REQUIRE(outcome(bytes({'g', 1, 6, 1, 1, 0x22, 0, 0, 0, 0, 0x40, 0, 0, 0, 0x40, 5}), 1) == Outcome::refused);
+  REQUIRE(outcome(bytes({'g', 1, 6, 1, 1, 0x22, 0, 0, 0, 0, 0x40, 0, 0, 0, 0xc0, 1}), 1) == Outcome::refused);
+  REQUIRE(outcome(bytes({'g', 1, 6, 1, 1, 0xe2, 0, 0, 0, 0, 0x40, 0, 0, 0, 0x40, 1}), 1) == Outcome::refused);
   // sign_vote: a sign past the end.
   REQUIRE(outcome(bytes({'g', 1, 13, 1, 1}), 1) == Outcome::decoded);
   REQUIRE(outcome(bytes({'g', 1, 13, 1, 2}), 1) == Outcome::refused);

@@ -1,4 +1,6 @@
+#include <cmath>
 #include <numeric>
+#include <set>
 
 #include "gossamer_test/catch.h"
 #include "vectors.h"
@@ -73,7 +75,7 @@ TEST_CASE("topk sends values in the form that is asked for") {
     const auto sent = [&vector = v](const char* form) {
       return decode(encode(*make_codec(std::string("topk:values=") + form), vector), n);
     };
-    const Vector half = sent("fp16"), byte = sent("int8"), sign = sent("sign");
+    const Vector half = sent("fp16"), byte = sent("int8"), sign = sent("sign"), two = sent("two_bit");
     double mean = 0;
     for (const float x : exact) mean += std::fabs(static_cast<double>(x)) / static_cast<double>(k);
     std::size_t wrong = 0;
@@ -87,9 +89,23 @@ TEST_CASE("topk sends values in the form that is asked for") {
     }
     INFO(name);
     REQUIRE(wrong == 0);
+    const auto error = [&](const Vector& decoded) {
+      double sum = 0;
+      for (std::size_t i = 0; i < n; ++i) sum += std::pow(static_cast<double>(decoded[i]) - exact[i], 2);
+      return sum;
+    };
+    REQUIRE(error(two) <= error(sign) * (1 + 1e-6));
+    std::set<float> sizes;
+    for (std::size_t i = 0; i < n; ++i)
+      if (exact[i] != 0) {
+        sizes.insert(std::fabs(two[i]));
+        REQUIRE(std::signbit(two[i]) == std::signbit(exact[i]));
+      }
+    REQUIRE(sizes.size() <= 2);
   }
   const auto size = [&](const char* spec) { return encode(*make_codec(spec), gaussian(n, 1)).size(); };
   REQUIRE(size("topk:values=fp16") == size("topk") - 2 * k + 2);
   REQUIRE(size("topk:values=int8") == size("topk") - 3 * k + 4);
   REQUIRE(size("topk:values=sign") == size("topk") - 4 * k + 4 + 13);
+  REQUIRE(size("topk:values=two_bit") == size("topk") - 4 * k + 8 + 25);
 }

@@ -134,6 +134,8 @@ inline std::vector<std::string> all_specs() {
                            "topk:values=int8,density=0.1",
                            "topk:values=sign",
                            "topk:values=sign,density=1",
+                           "topk:values=two_bit",
+                           "topk:values=two_bit,density=0.3",
                            "topk:select=sampled",
                            "topk:select=trimmed,density=0.1",
                            "topk:select=bisect",

@@ -38,7 +38,9 @@ TEST_CASE("methods are accepted where they are sound and refused with a reason e
   const Settings uniform{"graph.weights=uniform"}, undirected{"graph.directed=false"},
       overlap{"exchange.overlap=true"}, bounded{"exchange.staleness=4"},
       never{"exchange.staleness=unbounded"}, samples{"exchange.aggregate=samples"},
-      lossy{"exchange.delivery=best_effort"};
+      lossy{"exchange.delivery=best_effort"},
+      streamed{"exchange.fragments=4", "exchange.outer_delay=2"},
+      backup{"exchange.backup=1", "optimizer.kind=sgd"};
   const std::vector<Row> rows{
       {"none", "ring", kOnebit, {}, ""},
       {"none", "one_peer_exponential", kDense, never, ""},
@@ -116,6 +118,40 @@ TEST_CASE("methods are accepted where they are sound and refused with a reason e
       {"relay_sum", "tree", "fp16", {}, "do not converge under a lossy codec"},
       {"local_sgd", "ring", kDense, {}, ""},
       {"local_sgd", "ring", kOnebit, {}, "do not converge under a lossy codec"},
+      {"diloco", "full", kDense, {}, ""},
+      {"diloco", "full", "qsgd:bits=2", samples, ""},
+      {"diloco", "full", "topk", {}, ""},
+      {"diloco", "full", "sign_vote", {}, "unbiased or can bear error feedback"},
+      {"diloco", "ring", kDense, streamed, ""},
+      {"diloco", "matching", kDense, {}, ""},
+      {"diloco", "ring", "qsgd:bits=4", {}, "graph.kind 'full'"},
+      {"diloco", "star", kDense, uniform, "columns sum to 1"},
+      {"diloco", "ring", kDense, never, "exchange.outer_delay"},
+      {"diloco", "ring", kDense, Settings{"exchange.fragments=17"}, "for each fragment"},
+      {"diloco", "ring", kDense, Settings{"exchange.outer_delay=16"}, "use a smaller delay"},
+      {"noloco", "matching", kDense, streamed, ""},
+      {"noloco", "full", kDense, {}, ""},
+      {"noloco", "matching", kOnebit, {}, "do not converge under a lossy codec"},
+      {"noloco", "epidemic", kDense, {}, "columns sum to 1"},
+      {"sparse_loco", "full", "topk:density=0.02,values=two_bit", streamed + samples, ""},
+      {"sparse_loco", "full", "qsgd:bits=2", {}, "error feedback can bear"},
+      {"sparse_loco", "matching", "topk", {}, "the same weights for all"},
+      {"sparse_loco", "ring", "topk", {}, "peers with different neighbours drift apart"},
+      {"sparse_loco", "full", "topk", bounded, "staleness = 0"},
+      {"local_sgd", "ring", kDense, streamed, "exchange.fragments"},
+      {"dpsgd", "ring", kDense, backup, ""},
+      {"dpsgd", "ring", kDense, backup + bounded, ""},
+      {"dpsgd", "ring", kDense, backup + overlap + Settings{"optimizer.kind=adam"}, ""},
+      {"dpsgd", "ring", kDense, Settings{"exchange.backup=2"}, "wait for nobody at peer 'peer0'"},
+      {"dpsgd", "star", kDense, backup, "wait for nobody at peer 'peer1'"},
+      {"dpsgd", "one_peer_exponential", kDense, backup, "does not vary"},
+      {"dpsgd", "full", kDense, backup + Settings{"exchange.aggregate=median"}, "a weighted sum"},
+      {"broadcast", "full", "qsgd", backup, ""},
+      {"broadcast", "full", "qsgd", backup + bounded, ""},
+      {"broadcast", "full", "qsgd", backup + Settings{"optimizer.kind=adam"}, "do not add up"},
+      {"topk_allgather", "full", "topk", backup + samples, ""},
+      {"allreduce", "full", kDense, backup, "none of its messages may be missing"},
+      {"choco", "ring", kOnebit, backup, "none of its messages may be missing"},
       {"epidemic", "epidemic", kDense, never, ""},
       {"epidemic", "star", kDense, uniform, ""},
       {"dpsgd", "epidemic", kDense, {}, "columns sum to 1"},
@@ -173,7 +209,7 @@ TEST_CASE("a refusal names the job file") {
 TEST_CASE("every method of the table can be made") {
   for (const auto& row : method_table()) {
     const std::string name = row.name;
-    const bool all_linked = name == "broadcast" || name == "topk_allgather";
+    const bool all_linked = name == "broadcast" || name == "topk_allgather" || name == "sparse_loco";
     const bool to_halves = name == "gtopk";
     const char* graph = all_linked || to_halves ? "full" : name == "relay_sum" ? "tree" : "ring";
     const char* staleness = name == "pairwise" ? "exchange.staleness=unbounded" : "exchange.staleness=0";

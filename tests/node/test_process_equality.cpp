@@ -88,6 +88,14 @@ TEST_CASE("run and sim give the same bits by a rule that bears an attacker") {
   same_as_simulated({5, 0, "full", "broadcast", "dense", "0"},
                     "aggregate = \"nnm+centered_clip:f=1\"\n[sim]\nattackers = [\"peer1=noise:100\"]\n");
 }
+
+TEST_CASE("run and sim give the same bits by outer steps in pieces, used later") {
+  const std::string streamed =
+      "0\nlocal_steps = 5\nfragments = 2\nouter_delay = 2";  // more keys beside staleness
+  same_as_simulated({4, 0, "full", "diloco", "qsgd:bits=4", streamed});
+  same_as_simulated({3, 0, "full", "sparse_loco", "topk:density=0.1,values=two_bit", streamed});
+  same_as_simulated({5, 0, "matching", "noloco", "dense", streamed});
+}
 TEST_CASE("run and sim give the same bits without any exchange") {
   same_as_simulated({2, 0, "ring", "none", "dense", "0"});
 }

@@ -40,6 +40,7 @@ struct ExchangeSection {
   std::string method = "choco";
   std::string codec = "onebit_scaled";         ///< canonical spec after loading
   std::optional<std::uint64_t> staleness = 0;  ///< rounds; empty = unbounded
+  std::size_t backup = 0;                      ///< messages of a round that it does not wait for; 0 = none
   std::optional<double> gamma;                 ///< consensus step of choco; empty = the codec's default
   std::string aggregate = "weighted";          ///< weighted (mixing matrix), samples, or a rule's spec
   std::string delivery = "reliable";           ///< reliable (lost frames are resent) or best_effort
@@ -47,8 +48,12 @@ struct ExchangeSection {
       10000;  ///< entries; smaller layers go dense under codecs of several bits and sparse ones
   std::size_t modulo_bits = 8;    ///< moniqua: of each parameter, 1 … 8
   double modulo_bound = 1;        ///< moniqua: size of a cell (B), in units of a parameter
-  std::size_t local_steps = 16;   ///< local_sgd: rounds from one exchange to the next
   double send_momentum = 0;       ///< broadcast: share that the average of gradients sent keeps a round
+  std::size_t local_steps = 16;                      ///< methods with outer steps: rounds between exchanges
+  std::optional<double> outer_rate, outer_momentum;  ///< of outer steps; empty = the method's default
+  double feedback_decay = 0.95;   ///< sparse_loco: of what was kept back, from one exchange to the next
+  std::size_t fragments = 1;      ///< groups of parcels that are exchanged at their own times
+  std::size_t outer_delay = 0;    ///< rounds from an exchange to the use of its result
   bool overlap = false;           ///< dpsgd: W X − U, computing while x travels
   std::size_t parcel = 4u << 20;  ///< largest parcel, entries; larger layers are sliced
 };
