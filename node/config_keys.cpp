@@ -181,6 +181,27 @@ constexpr Key<Draft> kJobKeys[] = {
      exchange<&ExchangeSection::parcel>,
      {.unit = "entries", .range = {16}}},
 
+    {"exchange.momentum_correction",
+     "sparse gradients: momentum before the selection (deep gradient compression); 0: none",
+     exchange<&ExchangeSection::momentum_correction>,
+     {.range = kProbability}},
+    {"exchange.clip",
+     "sparse gradients: l2 norm to which a layer's mean gradient is kept, clip/sqrt(P) of it by each peer; "
+     "0: "
+     "none",
+     exchange<&ExchangeSection::clip>,
+     {.range = kNotNegative}},
+    {"exchange.density_warmup",
+     "topk, randk of gradients: densities of the first epochs; on: 0.25 and a quarter of it each epoch, down "
+     "to the codec's",
+     exchange<&ExchangeSection::density_warmup>,
+     {.range = kFraction, .word = "on"}},
+    {"exchange.layer_density",
+     "topk, randk of gradients: layers, or fronts of their names and *, with another density: "
+     "[\"fc1=0.001\"]",
+     exchange<&ExchangeSection::layer_density>,
+     {.range = kFraction}},
+
     {"run.epochs", "passes over the data", run<&RunSection::epochs>, {.unit = "epochs", .range = kPositive}},
     {"run.rounds", "instead of epochs, where above 0", run<&RunSection::rounds>, {.unit = "rounds"}},
     {"run.seed", "of everything random", run<&RunSection::seed>},

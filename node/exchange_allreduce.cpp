@@ -83,13 +83,21 @@ class CodedAllreduce final : public FullReduce {
   std::size_t slots() const override { return 1; }  // the sum of the slices that this peer owns
 
   std::vector<Op> on_ready(Round round, ParcelId parcel) override {
-    std::vector<Op> ops;
-    for (PeerId owner = 0; owner < peers_; ++owner)
-      if (owner != self_) ops.push_back(encode(round, parcel, owner, kGradient, 0, owner));
+    std::vector<Op> ops = clipped(parcel);
+    for (PeerId owner = 0; owner < peers_; ++owner) {
+      op::Encode part = encode(round, parcel, owner, kGradient, 0, owner);
+      part.momentum = momentum();
+      part.exact = owner == self_;
+      if (owner != self_ || momentum() > 0) ops.emplace_back(part);
+    }
     return ops;
   }
 
   void on_encoded(const Encoded& e) override {
+    if (e.tag == self_) {
+      state_[e.parcel].own = e.payload;
+      return;
+    }
     if (e.tag < peers_) return host_.send(e.tag, {e.round, e.parcel, e.tag, e.entries, e.payload});
     for (PeerId to = 0; to < peers_; ++to)
       if (to != self_) host_.send(to, {e.round, e.parcel, e.tag, e.entries, e.payload});
@@ -102,9 +110,11 @@ class CodedAllreduce final : public FullReduce {
   struct State {
     bool averaged = false;
     PeerId applied = 0;  ///< averages that stand in g
+    Payload own{};       ///< under momentum correction: this peer's part of its own slice, whole
   };
 
-  Op encode(Round round, ParcelId parcel, PeerId owner, Slot src, int feedback, std::uint32_t tag) const {
+  op::Encode encode(Round round, ParcelId parcel, PeerId owner, Slot src, int feedback,
+                    std::uint32_t tag) const {
     return op::Encode{.range = slice(parcel, owner),
                       .src = src,
                       .minus = {},
@@ -115,7 +125,7 @@ class CodedAllreduce final : public FullReduce {
                       .tag = tag};
   }
 
-  void start(Round, ParcelId parcel) override { state_[parcel] = {}; }
+  void start(Round, ParcelId) override {}
 
   void progress(Round round, ParcelId parcel) override {
     if (!state_[parcel].averaged && all_slices_came(round, parcel)) average(round, parcel);
@@ -138,7 +148,9 @@ class CodedAllreduce final : public FullReduce {
     const Range r = slice(parcel, self_);
     host_.submit(op::Combine{r, kSum, 0, {}});
     for (PeerId j = 0; j < peers_; ++j) {
-      if (j == self_)
+      if (j == self_ && state_[parcel].own)
+        host_.submit(op::DecodeAdd{r, kSum, share(j), state_[parcel].own});
+      else if (j == self_)
         host_.submit(op::Combine{r, kSum, 1, {{share(j), kGradient}}});
       else
         host_.submit(op::DecodeAdd{r, kSum, share(j), take(round, parcel, self_, j)->payload});
@@ -149,6 +161,7 @@ class CodedAllreduce final : public FullReduce {
 
   bool applied(Round round, ParcelId parcel) {
     if (++state_[parcel].applied < peers_) return false;
+    state_[parcel] = {};
     finish(round, parcel);
     return true;
   }

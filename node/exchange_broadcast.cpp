@@ -16,13 +16,17 @@ class Broadcast final : public FullReduce {
       : FullReduce(host), feedback_(feedback ? 0 : -1), own_(host.plan().parcels.size()) {}
 
   std::vector<Op> on_ready(Round round, ParcelId parcel) override {
-    return {op::Encode{.range = host_.plan().parcels[parcel].range,
-                       .src = kGradient,
-                       .minus = {},
-                       .apply_to = {},
-                       .feedback = feedback_,
-                       .round = round,
-                       .parcel = parcel}};
+    std::vector<Op> ops = clipped(parcel);
+    const std::vector<Op> encoding{op::Encode{.range = host_.plan().parcels[parcel].range,
+                                              .src = kGradient,
+                                              .minus = {},
+                                              .apply_to = {},
+                                              .feedback = feedback_,
+                                              .momentum = momentum(),
+                                              .round = round,
+                                              .parcel = parcel}};
+    ops.insert(ops.end(), encoding.begin(), encoding.end());
+    return ops;
   }
 
   void on_encoded(const Encoded& e) override {

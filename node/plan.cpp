@@ -2,6 +2,7 @@
 
 #include <cmath>
 
+#include "codec_schedule.h"
 #include "methods.h"
 
 namespace gossamer::node {
@@ -65,8 +66,7 @@ std::unique_ptr<Exchange> make_exchange(ExchangeHost& host) {
 double default_gamma(const std::string& codec) {
   const std::string name = codec_name(codec);
   if (name == "dense" || name == "fp16" || name == "bf16") return 1.0;
-  if (name == "topk" || name == "randk")
-    return std::min(0.5, 2 * std::stod(codec.substr(codec.find("density=") + 8)));
+  if (name == "topk" || name == "randk") return std::min(0.5, 2 * density_of(codec).value());
   return 0.5;  // 1-bit codecs, qsgd with a max norm, intq
 }
 
@@ -95,6 +95,7 @@ Plan make_plan(const Job& job, PeerId self) {
                "samples, and graph '{}' has not; use aggregate = 'weighted', or an undirected graph",
                job.graph.kind));
   check_method(find_method(method), job, plan, mixing);
+  check_sparse_gradients(job, plan);
   if (method == "local_sgd") plan.schedule = with_local_steps(plan.schedule, job.exchange.local_steps);
   return plan;
 }

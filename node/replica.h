@@ -22,11 +22,10 @@ struct ReplicaParts {
   std::unique_ptr<optim::Optimizer> optimizer;
   std::unique_ptr<optim::BatchStream> batches;
   std::shared_ptr<const optim::Dataset> test;
-  std::shared_ptr<const compress::Codec> codec;
+  std::unique_ptr<CodecSchedule> codecs;
   std::vector<Parcel> parcels;
   std::uint64_t seed = 0;
   std::uint32_t peer = 0;
-  std::size_t dense_below = 0;  ///< parcels of smaller layers go dense, where the codec gains nothing there
   std::size_t threads =
       1;  ///< that share the encoding and decoding of a large parcel; the bytes are the same
 };
@@ -51,6 +50,7 @@ class Replica {
  private:
   std::span<float> at(Slot s, Range r) { return {slots_[s].data() + r.begin, r.size}; }
   void run_one(const op::Update& o, const Post&);
+  void run_one(const op::Clip& o, const Post&);
   void run_one(const op::Combine& o, const Post&);
   void run_one(const op::Encode& o, const Post&);
   void run_one(const op::DecodeAdd& o, const Post&);

@@ -5,7 +5,9 @@
 #include <algorithm>
 #include <cmath>
 
+#include "gossamer/compress/feedback.h"
 #include "gossamer/node/safetensors.h"
+#include "text.h"
 
 namespace gossamer::node {
 namespace {
@@ -26,6 +28,20 @@ void check_data(const Job& job, const optim::Data& data) {
   if (data.train->classes() < 2 && job.model.kind != "quadratic")
     throw ConfigError(fmt::format("{}: model '{}' needs labels of at least 2 classes; the data has {}",
                                   job.path, job.model.kind, data.train->classes()));
+}
+
+void check_layer_names(const Job& job, const std::vector<optim::Layer>& layers) {
+  std::vector<std::string> names;
+  for (const auto& l : layers) names.push_back(l.name);
+  for (const auto& [name, density] : job.exchange.layer_density) {
+    const std::vector<compress::LayerDensity> rule{{name, 0, density}};
+    if (std::none_of(layers.begin(), layers.end(),
+                     [&](const auto& l) { return compress::density_of_layer(rule, l.name, l.size, 0) > 0; }))
+      throw ConfigError(
+          fmt::format("{}: exchange.layer_density names layer '{}', which model '{}' has not; "
+                      "its layers are {}{}",
+                      job.path, name, job.model.kind, join(names, ", "), did_you_mean(name, names)));
+  }
 }
 
 std::string layer_text(const std::vector<optim::Layer>& layers) {
@@ -58,6 +74,7 @@ Prepared prepare(Job job) {
   const auto objective = make_objective(p);
   p.layers = objective->layers();
   p.parameters = objective->parameters();
+  check_layer_names(j, p.layers);
   p.initial.resize(objective->buffer_size());
   if (j.initial.empty())
     objective->initialise(j.run.seed, p.initial);
@@ -121,11 +138,11 @@ Replica make_replica(const Prepared& prepared, PeerId self, std::shared_ptr<opti
       job.peers[self].batch, 0, prefetch);
   parts.objective = std::move(objective);
   parts.test = prepared.data.test;
-  parts.codec = compress::make_codec(job.exchange.codec);
+  parts.codecs =
+      std::make_unique<CodecSchedule>(job.exchange, parts.objective->layers(), prepared.rounds_per_epoch);
   parts.seed = job.run.seed;
   parts.peer = self;
   parts.threads = threads;
-  parts.dense_below = job.exchange.dense_below;
   return Replica(std::move(parts), prepared.initial, slots);
 }
 

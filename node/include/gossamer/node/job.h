@@ -47,6 +47,12 @@ struct ExchangeSection {
   std::size_t local_steps = 16;   ///< local_sgd: rounds from one exchange to the next
   bool overlap = false;           ///< dpsgd: W X − U, computing while x travels
   std::size_t parcel = 4u << 20;  ///< largest parcel, entries; larger layers are sliced
+  // Sparse gradients under error feedback (deep gradient compression, Lin et al. 2018).
+  double momentum_correction = 0;  ///< momentum before the selection; 0 = none
+  double clip = 0;  ///< a layer's gradient, by its share of the sum, to clip/√P in l2 norm; 0 = none
+  std::optional<std::vector<double>> density_warmup =
+      std::vector<double>{};  ///< densities of the first epochs; empty optional = 0.25, 0.0625 …
+  std::vector<std::pair<std::string, double>> layer_density;  ///< layer or its front followed by '*', density
 };
 
 struct RunSection {
