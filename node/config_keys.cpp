@@ -17,6 +17,7 @@ Words optimizer_names() { return names_of(optim::optimizer_table()); }
 Words schedule_names() { return names_of(optim::rate_schedule_table()); }
 Words method_names() { return names_of(method_table()); }
 Words codec_names() { return names_of(compress::codec_table()); }
+Words algorithm_names() { return {"auto", "ring", "halving_doubling"}; }
 Words aggregate_names() { return {"weighted", "samples"}; }
 
 std::string check_split_name(const std::string& text) {
@@ -163,6 +164,11 @@ constexpr Key<Draft> kJobKeys[] = {
      "choco: consensus step; auto: the codec's",
      exchange<&ExchangeSection::gamma>,
      {.range = kFraction, .word = "auto"}},
+    {"exchange.algorithm",
+     "allreduce, dense: the way around; auto: for each parcel the cheaper by sim.latency, sim.bandwidth and "
+     "[[link]]",
+     exchange<&ExchangeSection::algorithm>,
+     {.names = algorithm_names}},
     {"exchange.aggregate",
      "by the mixing matrix, or by rows seen",
      exchange<&ExchangeSection::aggregate>,

@@ -1,6 +1,7 @@
 // Full reduce of gradients, weighted by samples, before the optimiser: every peer then takes the same step,
 // so that all peers' parameters stay identical to the bit. A parcel is cut into P slices; slice s belongs to
-// peer s.
+// peer s. Dense parcels go around the ring, or by halving and doubling (exchange_halving.cpp) where that is
+// the cheaper for their size (allreduce_cost.h).
 //
 // Dense: the ring of Patarasu & Yuan (2009), peers in index order, any P.
 //   reduce-scatter   step k = 0 … P−2: send slice (i − k) mod P to the next peer, add what came to slice (i −
@@ -169,10 +170,38 @@ class CodedAllreduce final : public FullReduce {
   std::vector<State> state_;
 };
 
+/// Each parcel by the way that suits its size.
+class DenseAllreduce final : public Exchange {
+ public:
+  explicit DenseAllreduce(ExchangeHost& host) : ring_(host), halving_(make_halving_allreduce(host)) {
+    for (const Parcel& p : host.plan().parcels) halves_.push_back(host.plan().allreduce.halves(p.range.size));
+  }
+  void begin_round(Round round) override {
+    ring_.begin_round(round);
+    halving_->begin_round(round);
+  }
+  std::vector<Op> on_ready(Round round, ParcelId parcel) override {
+    return of(parcel).on_ready(round, parcel);
+  }
+  void on_parcel_ready(Round round, ParcelId parcel) override { of(parcel).on_parcel_ready(round, parcel); }
+  void on_encoded(const Encoded& e) override { of(e.parcel).on_encoded(e); }
+  void on_message(PeerId from, Message message) override {
+    Exchange& way = of(message.parcel);
+    way.on_message(from, std::move(message));
+  }
+
+ private:
+  Exchange& of(ParcelId parcel) { return halves_[parcel] ? *halving_ : ring_; }
+
+  RingAllreduce ring_;
+  std::unique_ptr<Exchange> halving_;
+  std::vector<bool> halves_;  ///< per parcel
+};
+
 }  // namespace
 
 std::unique_ptr<Exchange> make_allreduce(ExchangeHost& host) {
-  if (host.plan().codec.exact) return std::make_unique<RingAllreduce>(host);
+  if (host.plan().codec.exact) return std::make_unique<DenseAllreduce>(host);
   return std::make_unique<CodedAllreduce>(host);
 }
 

@@ -80,11 +80,13 @@ Plan make_plan(const Job& job, PeerId self) {
             samples ? by_samples(mixing, job.peers) : mixing,
             {},
             {},
+            {},
             self};
   double rows = 0;
   for (const auto& p : job.peers) rows += static_cast<double>(p.batch);
   for (const auto& p : job.peers) plan.sample_share.push_back(static_cast<double>(p.batch) / rows);
   const std::string& method = job.exchange.method;
+  if (method == "allreduce" && plan.codec.exact) plan.allreduce = allreduce_cost(job, mixing);
   if (job.exchange.overlap && method != "dpsgd")
     refuse(job, fmt::format("exchange.overlap = true is a form of method 'dpsgd' only; found method '{}'",
                             method));

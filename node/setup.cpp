@@ -50,6 +50,14 @@ std::string layer_text(const std::vector<optim::Layer>& layers) {
   return text;
 }
 
+/// Peers must go the same way, and what they choose it by (links, [sim]) may differ between their files.
+std::string halved_text(const Plan& plan) {
+  std::string text;
+  for (ParcelId p = 0; p < plan.parcels.size(); ++p)
+    if (plan.allreduce.halves(plan.parcels[p].range.size)) text += fmt::format(" {}", p);
+  return text.empty() ? text : "by halving and doubling:" + text;
+}
+
 }  // namespace
 
 Prepared prepare(Job job) {
@@ -113,7 +121,7 @@ WorkerSpec worker_spec(const Prepared& prepared, PeerId self, std::uint64_t epoc
         topology = hash_bytes(std::as_bytes(std::span(&entry, 1)), topology);
       }
   hello.topology_hash = topology;
-  hello.layers = layer_text(prepared.layers);
+  hello.layers = layer_text(prepared.layers) + halved_text(spec.plan);
   hello.parameters_hash = hash_floats(prepared.initial);
   hello.data_hash = prepared.data.train->hash() ^ (prepared.data.test->hash() * 3);
   spec.job_id = hash_bytes(std::as_bytes(std::span(&hello.job_hash, 1)), session);
