@@ -75,8 +75,18 @@ struct DecodeAdd {
   float weight;
   Payload payload;
 };
+/// dst ← the job's aggregation rule over the vectors of a neighbourhood, each of which is what stands in the
+/// ranges one after another. A vector that does not decode, or holds a NaN or Inf, counts as zero: one wrong
+/// vector more for the rule to bear.
+struct Aggregate {
+  std::vector<Range> ranges;
+  Slot dst;
+  std::vector<std::vector<Payload>> vectors;  ///< in peer order, a payload per range; none: what dst holds
+  std::vector<float> weights;                 ///< of the vectors
+  std::size_t self;                           ///< the own one among them
+};
 }  // namespace op
-using Op = std::variant<op::Update, op::Clip, op::Combine, op::Encode, op::DecodeAdd>;
+using Op = std::variant<op::Update, op::Clip, op::Combine, op::Encode, op::DecodeAdd, op::Aggregate>;
 
 /// Loss and gradient at x of the next batch, last layer first. As soon as parcel p's gradient stands and its
 /// parameters are not read any more, on_ready[p] runs and ParcelReady{p} is posted; then GradientDone.

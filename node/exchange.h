@@ -19,6 +19,9 @@ namespace gossamer::node {
 
 using topology::PeerId;
 
+/// How much of the model the aggregation rule must see at once; none: a weighted sum, no rule.
+enum class RuleScope { none, parcel, model };
+
 /// What all methods know of the run; fixed before the first round. Read by every peer alike.
 struct Plan {
   ExchangeSection exchange;
@@ -29,6 +32,7 @@ struct Plan {
   AllreduceCost allreduce;           ///< of a dense all-reduce, by its ways
   std::vector<Parcel> parcels;
   PeerId self = 0;
+  RuleScope rule = RuleScope::none;
 };
 
 /// What a method may ask of the worker that runs it.

@@ -12,6 +12,7 @@ namespace {
 using Graph = Needs::Graph;
 using Weights = Needs::Weights;
 using Code = Needs::Code;
+using Rules = Needs::Rules;
 
 constexpr const char* kOneSum =
     "a sum over all peers is complete only when every peer has sent, so there is nothing to be late with; "
@@ -41,6 +42,7 @@ constexpr std::array kMethods{
     Method{{"broadcast", "every peer's encoded gradient to every other before the step (QSGD, algorithm 1)"},
            {.graph = Graph::complete,
             .code = Code::unbiased,
+            .rules = Rules::gradients,
             .may_vary = false,
             .may_be_stale = false,
             .why_graph = kAllLinked,
@@ -77,6 +79,7 @@ constexpr std::array kMethods{
             "weights"},
            {.weights = Weights::doubly_stochastic,
             .code = Code::exact,
+            .rules = Rules::parameters,
             .why_weights = kMeanDrifts,
             .why_code = kWholeState},
            make_dpsgd},
@@ -84,6 +87,7 @@ constexpr std::array kMethods{
             "exchange.local_steps steps alone, then one round of dpsgd; on a full graph the mean of all"},
            {.weights = Weights::doubly_stochastic,
             .code = Code::exact,
+            .rules = Rules::parameters,
             .may_be_stale = false,
             .why_weights = kMeanDrifts,
             .why_code = kWholeState,
@@ -91,7 +95,7 @@ constexpr std::array kMethods{
            make_dpsgd},
     Method{
         {"epidemic", "dpsgd with whoever was drawn this round (epidemic learning); graph 'epidemic', or any"},
-        {.code = Code::exact, .why_code = kWholeState},
+        {.code = Code::exact, .rules = Rules::parameters, .why_code = kWholeState},
         make_dpsgd},
     Method{
         {"choco",
@@ -191,13 +195,16 @@ std::string method_text(const Method& method) {
                               "contractive: onebit_scaled, topk, qsgd:bits=4,norm=max ...",
                               "contractive, or threshold",
                               "topk"};
+  constexpr std::array kRules{"weighted sums only", "any but self_clip; vote with codec sign_vote",
+                              "any but vote"};
   const Needs& n = method.needs;
   const auto at = [](const auto& texts, auto choice) { return texts[static_cast<std::size_t>(choice)]; };
   return fmt::format(
-      "{}: {}\n\n  graph      {}\n  weights    {}\n  schedule   {}\n  codec      {}\n  staleness  {}\n  "
-      "optimizer  {}\n",
+      "{}: {}\n\n  graph      {}\n  weights    {}\n  schedule   {}\n  codec      {}\n  aggregate  {}\n  "
+      "staleness "
+      " {}\n  optimizer  {}\n",
       method.row.name, method.row.help, at(kGraphs, n.graph), at(kWeights, n.weights),
-      n.may_vary ? "static or time-varying" : "static", at(kCodes, n.code),
+      n.may_vary ? "static or time-varying" : "static", at(kCodes, n.code), at(kRules, n.rules),
       n.may_be_stale ? "0, bounded or unbounded" : "0", n.plain_sgd ? "sgd" : "any");
 }
 

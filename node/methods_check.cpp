@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "aggregation.h"
 #include "methods.h"
 
 namespace gossamer::node {
@@ -122,7 +123,7 @@ class Check {
     const compress::Traits& c = plan_.codec;
     const std::string& codec = job_.exchange.codec;
     if (needs_.code == Code::exact && !c.exact) refuse("{} (found '{}')", needs_.why_code, codec);
-    if (needs_.code == Code::unbiased && !c.unbiased && !c.exact)
+    if (needs_.code == Code::unbiased && !c.unbiased && !c.exact && !is_vote(job_.exchange.aggregate))
       refuse("needs an unbiased codec, and '{}' is not: {}", codec, needs_.why_code);
     if (needs_.code == Code::contractive && !c.contractive)
       refuse("needs a contractive codec (its error below the size of what it encodes), and '{}' is not: {}",
@@ -145,6 +146,7 @@ class Check {
 void check_method(const Method& method, const Job& job, const Plan& plan,
                   const topology::Schedule& schedule) {
   Check(method, job, plan, schedule).all();
+  check_rule(method, job, plan, schedule);
 }
 
 }  // namespace gossamer::node

@@ -30,7 +30,8 @@ Replica::Replica(ReplicaParts parts, std::span<const float> x0, std::size_t slot
     : parts_(std::move(parts)),
       encoder_(std::move(parts_.codecs), parts_.parcels, parts_.seed, parts_.peer),
       team_(parts_.threads > 1 ? std::make_unique<compress::Threads>(parts_.threads) : nullptr),
-      workspace_(team_.get()) {
+      workspace_(team_.get()),
+      rule_(parts_.aggregate) {
   const std::size_t n = parts_.objective->buffer_size();
   assert(x0.size() == n);
   slots_.resize(2 + slots);
@@ -114,5 +115,7 @@ void Replica::run_one(const op::Encode& o, const Post& post) {
 void Replica::run_one(const op::DecodeAdd& o, const Post&) {
   compress::decode_add(*o.payload, o.weight, at(o.dst, o.range), team_.get());
 }
+
+void Replica::run_one(const op::Aggregate& o, const Post&) { rule_.run(o, slots_[o.dst], team_.get()); }
 
 }  // namespace gossamer::node

@@ -13,6 +13,7 @@
 #include "gossamer/optim/objective.h"
 #include "gossamer/optim/optimizer.h"
 #include "parcel.h"
+#include "rule.h"
 
 namespace gossamer::node {
 
@@ -23,6 +24,7 @@ struct ReplicaParts {
   std::unique_ptr<optim::BatchStream> batches;
   std::shared_ptr<const optim::Dataset> test;
   std::unique_ptr<CodecSchedule> codecs;
+  std::string aggregate = "weighted";  ///< of op::Aggregate; canonical
   std::vector<Parcel> parcels;
   std::uint64_t seed = 0;
   std::uint32_t peer = 0;
@@ -54,6 +56,7 @@ class Replica {
   void run_one(const op::Combine& o, const Post&);
   void run_one(const op::Encode& o, const Post&);
   void run_one(const op::DecodeAdd& o, const Post&);
+  void run_one(const op::Aggregate& o, const Post&);
 
   ReplicaParts parts_;
   std::vector<AlignedFloats> slots_;
@@ -61,6 +64,7 @@ class Replica {
   Encoder encoder_;
   std::unique_ptr<compress::Threads> team_;  ///< null: one thread
   compress::Workspace workspace_;
+  Rule rule_;
   AlignedFloats difference_;
 };
 

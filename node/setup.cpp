@@ -148,6 +148,7 @@ Replica make_replica(const Prepared& prepared, PeerId self, std::shared_ptr<opti
   parts.test = prepared.data.test;
   parts.codecs =
       std::make_unique<CodecSchedule>(job.exchange, parts.objective->layers(), prepared.rounds_per_epoch);
+  parts.aggregate = job.exchange.aggregate;
   parts.seed = job.run.seed;
   parts.peer = self;
   parts.threads = threads;
