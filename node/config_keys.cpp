@@ -188,7 +188,8 @@ constexpr Key<Draft> kJobKeys[] = {
      {.unit = "entries", .range = {16}}},
 
     {"exchange.momentum_correction",
-     "sparse gradients: momentum before the selection (deep gradient compression); 0: none",
+     "sparse gradients: momentum before the selection, cut off where an entry is sent (deep gradient "
+     "compression; unlike data leave a bias); 0: none",
      exchange<&ExchangeSection::momentum_correction>,
      {.range = kProbability}},
     {"exchange.clip",
