@@ -8,8 +8,8 @@
 namespace gossamer::node {
 
 Encoder::Encoder(std::unique_ptr<CodecSchedule> codecs, std::vector<Parcel> parcels, std::uint64_t seed,
-                 std::uint32_t peer)
-    : codecs_(std::move(codecs)), parcels_(std::move(parcels)), seed_(seed), peer_(peer) {}
+                 std::uint32_t peer, Planted planted)
+    : codecs_(std::move(codecs)), parcels_(std::move(parcels)), seed_(seed), peer_(peer), planted_(planted) {}
 
 Payload Encoder::encode(const op::Encode& o, std::span<const float> v, compress::Workspace& workspace) {
   assert(o.parcel < parcels_.size());
@@ -38,7 +38,17 @@ std::size_t Encoder::write(const op::Encode& o, const compress::Codec& codec, st
   if (o.feedback < 0 || v.empty()) return codec.encode(v, key, workspace, encoded_);
   State& state = states_[{o.feedback, o.range.begin}];
   if (o.momentum > 0) return write_with_momentum(o.momentum, codec, v, state.momentum, key, workspace);
-  return codec.encode_feedback(v, state.feedback, key, workspace, encoded_);
+  const bool forgets = planted_.is(Bug::residual_not_updated);
+  const compress::FeedbackState before = forgets ? state.feedback : compress::FeedbackState{};
+  const std::size_t bytes = codec.encode_feedback(v, state.feedback, key, workspace, encoded_);
+  if (forgets) state.feedback = before;
+  return bytes;
+}
+
+const compress::FeedbackState* Encoder::unsent(const op::Encode& o) const {
+  const auto at = states_.find({o.feedback, o.range.begin});
+  const bool none = o.feedback < 0 || o.range.size == 0 || o.momentum > 0 || at == states_.end();
+  return none ? nullptr : &at->second.feedback;
 }
 
 /// Where all is sent masking would leave no momentum at all: the velocity itself goes out, as the optimiser's

@@ -10,16 +10,19 @@
 #include "data_plane.h"
 #include "gossamer/compress/feedback.h"
 #include "parcel.h"
+#include "planted.h"
 
 namespace gossamer::node {
 
 class Encoder {
  public:
   Encoder(std::unique_ptr<CodecSchedule> codecs, std::vector<Parcel> parcels, std::uint64_t seed,
-          std::uint32_t peer);
+          std::uint32_t peer, Planted planted = {});
   /// The payload of v as the command says; keeps what it leaves out. Throws std::runtime_error where v is not
   /// finite.
   Payload encode(const op::Encode& o, std::span<const float> v, compress::Workspace& workspace);
+  /// What the command's feedback has not sent yet; null where it has none, or keeps nothing so far.
+  const compress::FeedbackState* unsent(const op::Encode& o) const;
   /// total (a buffer of the parameters' size) += what the feedback states of this number hold.
   void add_unsent(int feedback, std::span<float> total) const;
 
@@ -39,6 +42,7 @@ class Encoder {
   std::vector<Parcel> parcels_;
   std::uint64_t seed_;
   std::uint32_t peer_;
+  [[no_unique_address]] Planted planted_;
   std::map<std::pair<int, std::size_t>, State> states_;  ///< by number and range begin
   std::vector<std::byte> encoded_;
   std::vector<float> left_;
