@@ -30,14 +30,20 @@ CodecSchedule::CodecSchedule(const ExchangeSection& exchange, const std::vector<
   const auto shared = density_of(codec_->spec());
   for (const optim::Layer& l : layers) {
     small_.push_back(compress::stays_dense(*codec_, l.size, exchange.dense_below));
-    if (shared) settled_.push_back(compress::density_of_layer(rules, l.name, l.size, *shared));
+    if (!shared) continue;
+    const double settled = compress::density_of_layer(rules, l.name, l.size, *shared);
+    settled_.push_back(settled);
+    add(settled);
+    const std::size_t listed = warmup_ ? warmup_->size() : 0;
+    for (std::uint64_t epoch = 0; epoch < listed || density(epoch, settled) > settled; ++epoch)
+      add(density(epoch, settled));
   }
 }
 
-const compress::Codec& CodecSchedule::at(Round round, std::size_t layer) {
+const compress::Codec& CodecSchedule::at(Round round, std::size_t layer) const {
   if (small_[layer]) return *dense_;
   if (settled_.empty()) return *codec_;
-  return with_density(density(round / rounds_per_epoch_, settled_[layer]));
+  return *by_density_.at(density(round / rounds_per_epoch_, settled_[layer]));
 }
 
 double CodecSchedule::density(std::uint64_t epoch, double settled) const {
@@ -45,15 +51,11 @@ double CodecSchedule::density(std::uint64_t epoch, double settled) const {
   return epoch < warmup_->size() ? std::max((*warmup_)[epoch], settled) : settled;
 }
 
-const compress::Codec& CodecSchedule::with_density(double density) {
-  auto& codec = by_density_[density];
-  if (!codec) {
-    std::string spec = codec_->spec();
-    const std::size_t begin = spec.find(kDensity) + kDensity.size();
-    spec.replace(begin, std::min(spec.find(',', begin), spec.size()) - begin, number_text(density));
-    codec = compress::make_codec(spec);
-  }
-  return *codec;
+void CodecSchedule::add(double density) {
+  std::string spec = codec_->spec();
+  const std::size_t begin = spec.find(kDensity) + kDensity.size();
+  spec.replace(begin, std::min(spec.find(',', begin), spec.size()) - begin, number_text(density));
+  by_density_[density] = compress::make_codec(spec);
 }
 
 }  // namespace gossamer::node

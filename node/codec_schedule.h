@@ -16,17 +16,18 @@ namespace gossamer::node {
 /// The job's codec, with another density where a layer has its own and in the epochs of the warm-up; dense
 /// for layers that are too small to gain by it. Payloads describe themselves, so that only the sender needs
 /// to know.
+/// Immutable; peers may share it.
 class CodecSchedule {
  public:
   CodecSchedule(const ExchangeSection& exchange, const std::vector<optim::Layer>& layers,
                 std::uint64_t rounds_per_epoch);
-  const compress::Codec& at(Round round, std::size_t layer);
+  const compress::Codec& at(Round round, std::size_t layer) const;
   /// What goes dense whatever the layer.
   const compress::Codec& dense() const { return *dense_; }
 
  private:
   double density(std::uint64_t epoch, double settled) const;
-  const compress::Codec& with_density(double density);
+  void add(double density);
 
   std::unique_ptr<const compress::Codec> codec_, dense_;
   std::optional<std::vector<double>> warmup_;  ///< empty optional: a quarter each epoch

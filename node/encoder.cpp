@@ -7,7 +7,7 @@
 
 namespace gossamer::node {
 
-Encoder::Encoder(std::unique_ptr<CodecSchedule> codecs, std::vector<Parcel> parcels, std::uint64_t seed,
+Encoder::Encoder(std::shared_ptr<const CodecSchedule> codecs, SharedList<Parcel> parcels, std::uint64_t seed,
                  std::uint32_t peer, Planted planted)
     : codecs_(std::move(codecs)), parcels_(std::move(parcels)), seed_(seed), peer_(peer), planted_(planted) {}
 

@@ -11,12 +11,13 @@
 #include "gossamer/compress/feedback.h"
 #include "parcel.h"
 #include "planted.h"
+#include "shared_list.h"
 
 namespace gossamer::node {
 
 class Encoder {
  public:
-  Encoder(std::unique_ptr<CodecSchedule> codecs, std::vector<Parcel> parcels, std::uint64_t seed,
+  Encoder(std::shared_ptr<const CodecSchedule> codecs, SharedList<Parcel> parcels, std::uint64_t seed,
           std::uint32_t peer, Planted planted = {});
   /// The payload of v as the command says; keeps what it leaves out. Throws std::runtime_error where v is not
   /// finite.
@@ -38,8 +39,8 @@ class Encoder {
                                   compress::Workspace& workspace);
   void keep_undelivered(const op::Encode& o, std::span<const float> v, const Payload& payload);
 
-  std::unique_ptr<CodecSchedule> codecs_;
-  std::vector<Parcel> parcels_;
+  std::shared_ptr<const CodecSchedule> codecs_;
+  SharedList<Parcel> parcels_;
   std::uint64_t seed_;
   std::uint32_t peer_;
   [[no_unique_address]] Planted planted_;

@@ -15,6 +15,7 @@
 #include "link.h"
 #include "parcel.h"
 #include "planted.h"
+#include "shared_list.h"
 
 namespace gossamer::node {
 
@@ -23,15 +24,16 @@ using topology::PeerId;
 /// How much of the model the aggregation rule must see at once; none: a weighted sum, no rule.
 enum class RuleScope { none, parcel, model };
 
-/// What all methods know of the run; fixed before the first round. Read by every peer alike.
+/// What all methods know of the run; fixed before the first round. Read by every peer alike; copies share
+/// what is large.
 struct Plan {
   ExchangeSection exchange;
   double gamma = 1;  ///< CHOCO's consensus step, resolved
   compress::Traits codec;
-  topology::Schedule schedule;       ///< weights as aggregated (mixing matrix, or renormalised by samples)
-  std::vector<double> sample_share;  ///< b_i / Σ b
-  AllreduceCost allreduce;           ///< of a dense all-reduce, by its ways
-  std::vector<Parcel> parcels;
+  topology::Schedule schedule;      ///< weights as aggregated (mixing matrix, or renormalised by samples)
+  SharedList<double> sample_share;  ///< b_i / Σ b
+  AllreduceCost allreduce;          ///< of a dense all-reduce, by its ways
+  SharedList<Parcel> parcels;
   PeerId self = 0;
   RuleScope rule = RuleScope::none;
   [[no_unique_address]] Planted planted{};

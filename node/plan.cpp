@@ -86,7 +86,9 @@ Plan make_plan(const Job& job, PeerId self) {
             rule_scope(job.exchange.aggregate)};
   double rows = 0;
   for (const auto& p : job.peers) rows += static_cast<double>(p.batch);
-  for (const auto& p : job.peers) plan.sample_share.push_back(static_cast<double>(p.batch) / rows);
+  std::vector<double> shares;
+  for (const auto& p : job.peers) shares.push_back(static_cast<double>(p.batch) / rows);
+  plan.sample_share = std::move(shares);
   const std::string& method = job.exchange.method;
   if (method == "allreduce" && plan.codec.exact) plan.allreduce = allreduce_cost(job, mixing);
   if (job.exchange.overlap && method != "dpsgd")

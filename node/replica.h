@@ -16,6 +16,7 @@
 #include "parcel.h"
 #include "planted.h"
 #include "rule.h"
+#include "shared_list.h"
 
 namespace gossamer::node {
 
@@ -25,9 +26,9 @@ struct ReplicaParts {
   std::unique_ptr<optim::Optimizer> optimizer;
   std::unique_ptr<optim::BatchStream> batches;
   std::shared_ptr<const optim::Dataset> test;
-  std::unique_ptr<CodecSchedule> codecs;
+  std::shared_ptr<const CodecSchedule> codecs;
   std::string aggregate = "weighted";  ///< of op::Aggregate; canonical
-  std::vector<Parcel> parcels;
+  SharedList<Parcel> parcels;
   std::uint64_t seed = 0;
   std::uint32_t peer = 0;
   std::size_t threads =
