@@ -19,6 +19,7 @@ Words schedule_names() { return names_of(optim::rate_schedule_table()); }
 Words method_names() { return names_of(method_table()); }
 Words delivery_names() { return {"reliable", "best_effort"}; }
 Words codec_names() { return names_of(compress::codec_table()); }
+Words algorithm_names() { return {"auto", "ring", "halving_doubling"}; }
 
 std::string check_split_name(const std::string& text) {
   optim::check_split(text);
@@ -169,6 +170,11 @@ constexpr Key<Draft> kJobKeys[] = {
      "choco, deep_squeeze, moniqua, noloco: consensus step; auto: by method and codec",
      exchange<&ExchangeSection::gamma>,
      {.range = kFraction, .word = "auto"}},
+    {"exchange.algorithm",
+     "allreduce, dense: the way around; auto: for each parcel the cheaper by sim.latency, sim.bandwidth and "
+     "[[link]]",
+     exchange<&ExchangeSection::algorithm>,
+     {.names = algorithm_names}},
     {"exchange.aggregate",
      "weighted by the mixing matrix, by samples, or a rule that bears f wrong peers: krum:f=3",
      exchange<&ExchangeSection::aggregate>,
@@ -223,6 +229,28 @@ constexpr Key<Draft> kJobKeys[] = {
      "largest parcel; larger layers are sliced",
      exchange<&ExchangeSection::parcel>,
      {.unit = "entries", .range = {16}}},
+
+    {"exchange.momentum_correction",
+     "sparse gradients: momentum before the selection, cut off where an entry is sent (deep gradient "
+     "compression; unlike data leave a bias); 0: none",
+     exchange<&ExchangeSection::momentum_correction>,
+     {.range = kProbability}},
+    {"exchange.clip",
+     "sparse gradients: l2 norm to which a layer's mean gradient is kept, clip/sqrt(P) of it by each peer; "
+     "0: "
+     "none",
+     exchange<&ExchangeSection::clip>,
+     {.range = kNotNegative}},
+    {"exchange.density_warmup",
+     "topk, randk of gradients: densities of the first epochs; on: 0.25 and a quarter of it each epoch, down "
+     "to the codec's",
+     exchange<&ExchangeSection::density_warmup>,
+     {.range = kFraction, .word = "on"}},
+    {"exchange.layer_density",
+     "topk, randk of gradients: layers, or fronts of their names and *, with another density: "
+     "[\"fc1=0.001\"]",
+     exchange<&ExchangeSection::layer_density>,
+     {.range = kFraction}},
 
     {"run.epochs", "passes over the data", run<&RunSection::epochs>, {.unit = "epochs", .range = kPositive}},
     {"run.rounds", "instead of epochs, where above 0", run<&RunSection::rounds>, {.unit = "rounds"}},

@@ -29,7 +29,7 @@
 namespace gossamer::node {
 namespace {
 
-constexpr Slot kMomentum = 2;  ///< m
+constexpr Slot kAverage = 2;  ///< m
 
 class Broadcast final : public FullReduce {
  public:
@@ -39,20 +39,24 @@ class Broadcast final : public FullReduce {
         own_(host.plan().parcels.size()),
         whole_(own_.size()) {}
 
-  std::size_t slots() const override { return momentum() > 0 ? 1 : 0; }
+  std::size_t slots() const override { return averages() ? 1 : 0; }
 
   std::vector<Op> on_ready(Round round, ParcelId parcel) override {
     const Range r = host_.plan().parcels[parcel].range;
-    const op::Encode encode{.range = r,
-                            .src = momentum() > 0 ? kMomentum : kGradient,
-                            .minus = {},
-                            .apply_to = {},
-                            .feedback = feedback_,
-                            .round = round,
-                            .parcel = parcel};
-    if (momentum() == 0) return {encode};
-    const float keep = round == 0 ? 0 : momentum();
-    return {op::Combine{r, kMomentum, keep, {{1 - momentum(), kGradient}}}, encode};
+    const float keep = static_cast<float>(host_.plan().exchange.send_momentum);
+    std::vector<Op> ops = clipped(parcel);
+    if (averages())
+      ops.emplace_back(op::Combine{r, kAverage, round == 0 ? 0 : keep, {{1 - keep, kGradient}}});
+    const std::vector<Op> encoding{op::Encode{.range = r,
+                                              .src = averages() ? kAverage : kGradient,
+                                              .minus = {},
+                                              .apply_to = {},
+                                              .feedback = feedback_,
+                                              .momentum = momentum(),
+                                              .round = round,
+                                              .parcel = parcel}};
+    ops.insert(ops.end(), encoding.begin(), encoding.end());
+    return ops;
   }
 
   void on_encoded(const Encoded& e) override {
@@ -63,7 +67,7 @@ class Broadcast final : public FullReduce {
   }
 
  private:
-  float momentum() const { return static_cast<float>(host_.plan().exchange.send_momentum); }
+  bool averages() const { return host_.plan().exchange.send_momentum > 0; }
   void start(Round, ParcelId) override {}
 
   void progress(Round round, ParcelId parcel) override {

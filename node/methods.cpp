@@ -37,7 +37,8 @@ constexpr const char* kOuterDelay =
 constexpr std::array kMethods{
     Method{{"none", "no messages: every peer trains alone (the control in every comparison)"}, {}, make_none},
     Method{{"allreduce",
-            "average gradients over all peers before the step; graph full (any codec) or ring (dense)"},
+            "average gradients over all peers before the step; graph full (any codec), ring or hypercube "
+            "(dense)"},
            {.graph = Graph::ring_or_complete,
             .may_vary = false,
             .may_be_stale = false,
@@ -260,7 +261,7 @@ std::string method_text(const Method& method) {
   constexpr std::array kGraphs{
       "any",
       "an edge between every two peers",
-      "full; with codec 'dense' any with the ring of peers in file order",
+      "full; with codec 'dense' also hypercube, or any with the ring of peers in file order",
       "a tree",
       "an edge from every peer i > 0 to i without its lowest set bit: full, or hypercube",
       "full, with the same weights for all"};

@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "aggregation.h"
+#include "codec_schedule.h"
 #include "methods.h"
 
 namespace gossamer::node {
@@ -28,6 +29,7 @@ OuterDefaults outer_defaults(const std::string& method) {
 
 std::string codec_name(const std::string& spec) { return spec.substr(0, spec.find(':')); }
 
+/// Where the job says "auto". Moniqua's one bit moves x by up to half a cell, so that it must move slowly.
 double method_gamma(const ExchangeSection& exchange, const OuterDefaults& outer) {
   if (exchange.method == "deep_squeeze") return kSqueezeGamma;
   if (exchange.method == "moniqua")
@@ -77,6 +79,7 @@ topology::Schedule with_local_steps(const topology::Schedule& schedule, std::siz
   }
   return topology::Schedule(std::move(cycle));
 }
+
 }  // namespace
 
 std::unique_ptr<Exchange> make_exchange(ExchangeHost& host) {
@@ -86,8 +89,7 @@ std::unique_ptr<Exchange> make_exchange(ExchangeHost& host) {
 double default_gamma(const std::string& codec) {
   const std::string name = codec_name(codec);
   if (name == "dense" || name == "fp16" || name == "bf16") return 1.0;
-  if (name == "topk" || name == "randk")
-    return std::min(0.5, 2 * std::stod(codec.substr(codec.find("density=") + 8)));
+  if (name == "topk" || name == "randk") return std::min(0.5, 2 * density_of(codec).value());
   return 0.5;  // 1-bit codecs, qsgd with a max norm, intq
 }
 
@@ -103,6 +105,7 @@ Plan make_plan(const Job& job, PeerId self) {
             samples ? by_samples(mixing, job.peers) : mixing,
             {},
             {},
+            {},
             self,
             rule_scope(job.exchange.aggregate),
             job.run.seed};
@@ -112,6 +115,7 @@ Plan make_plan(const Job& job, PeerId self) {
   for (const auto& p : job.peers) shares.push_back(static_cast<double>(p.batch) / rows);
   plan.sample_share = std::move(shares);
   const std::string& method = job.exchange.method;
+  if (method == "allreduce" && plan.codec.exact) plan.allreduce = allreduce_cost(job, mixing);
   if (job.exchange.overlap && method != "dpsgd")
     refuse(job, fmt::format("exchange.overlap = true is a form of method 'dpsgd' only; found method '{}'",
                             method));
@@ -126,6 +130,7 @@ Plan make_plan(const Job& job, PeerId self) {
                "samples, and graph '{}' has not; use aggregate = 'weighted', or an undirected graph",
                job.graph.kind));
   check_method(find_method(method), job, plan, mixing);
+  check_sparse_gradients(job, plan);
   if (method == "local_sgd") plan.schedule = with_local_steps(plan.schedule, job.exchange.local_steps);
   return plan;
 }
