@@ -28,6 +28,7 @@ struct Advice {
   double message_seconds = 0;   ///< the parts of a round from cost.from to cost.to, alone on their link
   double bytes_per_round = 0;   ///< that the busiest peer sends, on average
   double consensus_rounds = 0;  ///< until the worst start's disagreement is 1e-6 of what it was; -1: never
+  std::size_t period = 1;       ///< rounds after which traffic repeats
   double delay = 1;             ///< topology::consensus_delay; 1 for a full reduce
   double rounds = 0;            ///< question.rounds · topology::round_growth
   double seconds() const { return rounds * cost.seconds; }
@@ -47,12 +48,5 @@ topology::LinkTable link_table(const Job& job);
 
 /// "tree (degree 3)"
 std::string graph_label(const topology::GraphSpec& spec);
-
-/// Layers of that many entries in all, of equal size.
-std::vector<optim::Layer> equal_layers(std::size_t entries, std::size_t count);
-
-/// Bytes of a vector of that many normal random numbers, encoded: sparse and entropy codes have no size but
-/// that of an example. Of many entries a part is encoded and the rest reckoned.
-double payload_bytes(const compress::Codec& codec, std::size_t entries);
 
 }  // namespace gossamer::node

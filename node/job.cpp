@@ -9,6 +9,7 @@
 #include "config_fields.h"
 #include "gossamer/compress/codec.h"
 #include "gossamer/topology/formats.h"
+#include "link_file.h"
 #include "text.h"
 
 namespace gossamer::node {
@@ -154,7 +155,19 @@ class PeerIndex {
 
 // --- What refers to peers ---
 
+/// The links of the file that the key names come first, without those that the topology states itself.
+void add_link_file(Draft& draft) {
+  if (draft.link_file.empty()) return;
+  const auto ends = [](const LinkDraft& link) { return std::set(link.between.begin(), link.between.end()); };
+  std::set<std::set<std::string>> stated;
+  for (const LinkDraft& link : draft.links) stated.insert(ends(link));
+  std::vector<LinkDraft> links = read_links(draft.link_file);
+  std::erase_if(links, [&](const LinkDraft& link) { return stated.contains(ends(link)); });
+  draft.links.insert(draft.links.begin(), links.begin(), links.end());
+}
+
 void fill_links(Draft& draft, const PeerIndex& index) {
+  add_link_file(draft);
   std::set<std::pair<topology::PeerId, topology::PeerId>> seen;
   for (const LinkDraft& link : draft.links) {
     const std::string where = link.where("link.between");
@@ -269,6 +282,25 @@ std::vector<std::pair<std::string, std::string>> lines_of(const std::string& tex
   return lines;
 }
 
+/// As it would have been written.
+Draft draft_of(const Job& job) {
+  Draft draft;
+  draft.job = job;
+  // Edges read from a file are written out, so that the text stands alone.
+  if (job.graph.kind == "file") draft.job.graph.kind = "edges";
+  const auto end = [](topology::PeerId peer) { return EdgeEnd{"", peer}; };
+  for (const auto& edge : job.graph.edges)
+    draft.edges.push_back({"", end(edge.from), end(edge.to), edge.weight});
+  for (const PeerEntry& peer : job.peers) draft.peers.emplace_back().entry = peer;
+  for (const LinkEntry& entry : job.links) {
+    LinkDraft& link = draft.links.emplace_back();
+    link.between = {job.peers.at(entry.a).name, job.peers.at(entry.b).name};
+    link.bandwidth = entry.bandwidth;
+    link.latency = entry.latency;
+  }
+  return draft;
+}
+
 }  // namespace
 
 std::vector<std::string> Job::peer_names() const {
@@ -308,23 +340,9 @@ Job load_topology(const std::string& path, std::span<const std::string> override
   return finish_topology(draft);
 }
 
-std::string to_toml(const Job& job, bool shared_only) {
-  Draft draft;
-  draft.job = job;
-  // Edges read from a file are written out, so that the text stands alone.
-  if (job.graph.kind == "file") draft.job.graph.kind = "edges";
-  const auto end = [](topology::PeerId peer) { return EdgeEnd{"", peer}; };
-  for (const auto& edge : job.graph.edges)
-    draft.edges.push_back({"", end(edge.from), end(edge.to), edge.weight});
-  for (const PeerEntry& peer : job.peers) draft.peers.emplace_back().entry = peer;
-  for (const LinkEntry& entry : job.links) {
-    LinkDraft& link = draft.links.emplace_back();
-    link.between = {job.peers.at(entry.a).name, job.peers.at(entry.b).name};
-    link.bandwidth = entry.bandwidth;
-    link.latency = entry.latency;
-  }
-  return print_keys(draft, shared_only);
-}
+std::string to_toml(const Job& job, bool shared_only) { return print_keys(draft_of(job), shared_only); }
+
+std::string to_topology_toml(const Job& job) { return print_topology_keys(draft_of(job)); }
 
 std::string first_difference(const std::string& here, const std::string& there) {
   const auto ours = lines_of(here), theirs = lines_of(there);

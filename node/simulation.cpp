@@ -130,6 +130,7 @@ Simulation::Simulation(const Prepared& prepared, SimFaults faults)
   const Job& job = prepared.job;
   const std::size_t peers = job.peers.size();
   wires_.assign(peers, std::vector<Wire>(peers, Wire{job.sim.bandwidth, job.sim.latency, false, {}, 0}));
+  uplink_free_.assign(peers, 0);
   for (const auto& l : job.links)
     for (Wire* w : {&wires_[l.a][l.b], &wires_[l.b][l.a]}) {
       if (l.bandwidth) w->bandwidth = *l.bandwidth;
@@ -165,7 +166,13 @@ void Simulation::send_next(PeerId from, PeerId to) {
   first->second.pop_front();
   if (first->first > 0) --wire.parcels_waiting;
   if (first->second.empty()) wire.waiting.erase(first);
-  at(now_ + static_cast<double>(frame->size()) * 8 / wire.bandwidth, [this, from, to, frame] {
+  const double bits = static_cast<double>(frame->size()) * 8;
+  double sent = now_ + bits / wire.bandwidth;
+  if (const auto uplink = prepared_.job.peers[from].uplink) {
+    uplink_free_[from] = std::max(now_, uplink_free_[from]) + bits / *uplink;
+    sent = std::max(sent, uplink_free_[from]);
+  }
+  at(sent, [this, from, to, frame] {
     arrive(from, to, frame);
     send_next(from, to);
   });

@@ -70,6 +70,7 @@ GraphSpec spec_of(const char* kind, std::size_t peers, std::size_t degree = 1) {
   spec.kind = kind;
   spec.peers = peers;
   spec.degree = degree;
+  spec.period = 16;  // of the random kinds: long enough to average well, short enough to be reckoned
   return spec;
 }
 
@@ -134,7 +135,9 @@ std::vector<GraphSpec> candidate_edges(const LinkTable& links, double bytes) {
     const auto at = first + static_cast<std::ptrdiff_t>(k) * (edges.end() - 1 - first) / (kLimits - 1);
     for (const std::size_t degree : {std::size_t{2}, std::size_t{3}, std::size_t{4}, peers}) {
       GraphSpec spec = with_extra_edges(peers, tree, edges, at->cost, degree);
-      if (std::none_of(specs.begin(), specs.end(), [&](const auto& s) { return same_edges(s, spec); }))
+      const bool complete = spec.edges.size() == edges.size();  // the kind full
+      if (!complete &&
+          std::none_of(specs.begin(), specs.end(), [&](const auto& s) { return same_edges(s, spec); }))
         specs.push_back(std::move(spec));
     }
   }
