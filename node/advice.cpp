@@ -26,6 +26,7 @@ struct Pattern {
   std::string_view method;
   enum class Messages {
     gossip,  ///< all parts to every out-neighbour of the round
+    tree,    ///< all parts up a binomial tree and down again
     reduce,  ///< dense: slices around the ring; coded: slices to their owners and back
   } messages = Messages::gossip;
   enum class Mixing {
@@ -51,6 +52,7 @@ constexpr std::array kPatterns{
     Pattern{"allreduce", Messages::reduce, Mixing::full},
     Pattern{"broadcast", Messages::gossip, Mixing::full},
     Pattern{"topk_allgather", Messages::gossip, Mixing::full},
+    Pattern{"gtopk", Messages::tree, Mixing::full},
 };
 /// Those whose steps are corrected for unlike data.
 constexpr std::array<std::string_view, 3> kForUnlikeData{"gradient_tracking", "exact_diffusion", "relay_sum"};
@@ -216,6 +218,7 @@ class Adviser {
                      const std::vector<topology::Part>& parts) const {
     if (pattern.messages == Messages::gossip)
       return topology::gossip_traffic(schedule, parts, framing_, pattern.vectors);
+    if (pattern.messages == Messages::tree) return topology::tree_traffic(schedule.peers(), parts, framing_);
     return plan.codec.exact ? topology::ring_traffic(schedule.peers(), parts, framing_)
                             : topology::slice_traffic(schedule.peers(), parts, framing_);
   }
@@ -224,9 +227,11 @@ class Adviser {
   Order placed(const Pattern& pattern, const Job& job, const Traffic& traffic, double bytes) {
     Order as_listed(links_.peers());
     std::iota(as_listed.begin(), as_listed.end(), topology::PeerId{0});
-    const bool around = pattern.messages == Messages::reduce && job.exchange.codec == "dense";
-    if (has_no_places(job.graph) && !around) return as_listed;
-    Order& known = orders_[{graph_label(job.graph), bytes * pattern.vectors, around}];
+    // Whose messages follow the numbers of the peers, whatever the graph is.
+    const bool numbered = pattern.messages == Messages::tree ||
+                          (pattern.messages == Messages::reduce && job.exchange.codec == "dense");
+    if (has_no_places(job.graph) && !numbered) return as_listed;
+    Order& known = orders_[{graph_label(job.graph), bytes * pattern.vectors, numbered ? pattern.method : ""}];
     if (!known.empty()) return known;
     std::size_t messages = 1;
     for (const auto& round : traffic) messages += round.size();
@@ -275,7 +280,7 @@ class Adviser {
   topology::LinkTable links_;
   std::vector<double> step_;
   topology::Framing framing_;
-  std::map<std::tuple<std::string, double, bool>, Order> orders_;
+  std::map<std::tuple<std::string, double, std::string_view>, Order> orders_;
   std::vector<Advice> found_;
   std::string last_reason_;
 };

@@ -377,14 +377,18 @@ std::string to_json(const ProbeResult& result, const std::vector<std::string>& n
 }
 
 ProbeResult probe_result(const std::string& json, const std::vector<std::string>& names) {
-  const auto id = [&](const std::string& name) {
-    return static_cast<PeerId>(std::find(names.begin(), names.end(), name) - names.begin());
+  const auto id = [&](const nlohmann::json& name) {
+    return static_cast<PeerId>(std::find(names.begin(), names.end(), name.get<std::string>()) -
+                               names.begin());
   };
   const auto in = nlohmann::json::parse(json);
   ProbeResult result;
-  for (const auto& link : in.at("links"))
-    result.pairs.push_back({id(link.at("between").at(0)), id(link.at("between").at(1)), link.at("latency"),
-                            link.at("bandwidth_there"), link.at("bandwidth_back")});
+  for (const auto& link : in.at("links")) {
+    const auto number = [&](const char* key) { return link.at(key).get<double>(); };
+    const auto& ends = link.at("between");
+    result.pairs.push_back({id(ends.at(0)), id(ends.at(1)), number("latency"), number("bandwidth_there"),
+                            number("bandwidth_back")});
+  }
   for (const auto& name : in.at("silent")) result.silent.push_back(id(name));
   return result;
 }

@@ -18,10 +18,9 @@ constexpr int kQueue = 1024;  ///< messages: how much is under way is the sender
 static_assert(std::is_trivially_copyable_v<ProbeMessage>);
 
 std::uint64_t session_of(const ProbeSpec& spec) {
-  std::uint64_t hash = hash_text("gossamer probe 1");
-  for (std::size_t i = 0; i < spec.names.size(); ++i)
-    hash = hash_bytes(std::as_bytes(std::span(spec.names[i] + " " + spec.addresses[i])), hash);
-  return hash;
+  std::string text = "gossamer probe 1";
+  for (std::size_t i = 0; i < spec.names.size(); ++i) text += "\n" + spec.names[i] + " " + spec.addresses[i];
+  return hash_text(text);
 }
 
 }  // namespace

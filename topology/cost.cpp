@@ -113,10 +113,6 @@ class Timeline {
   std::vector<std::size_t> last_;  ///< of each peer: the transfer that came last
 };
 
-double slice_bytes(const Part& part, std::size_t peers, const Framing& framing) {
-  return framing.on_wire(part.bytes / static_cast<double>(peers));
-}
-
 }  // namespace
 
 LinkTable::LinkTable(std::size_t peers, Link everywhere)
@@ -136,55 +132,6 @@ LinkTable LinkTable::placed(std::span<const PeerId> order) const {
   return table;
 }
 
-double Framing::on_wire(double payload) const {
-  const double chunks = std::isfinite(chunk) ? std::max(1.0, std::ceil(payload / chunk)) : 1;
-  return payload + chunks * header;
-}
-
-Traffic gossip_traffic(const Schedule& schedule, std::span<const Part> parts, const Framing& framing,
-                       double vectors) {
-  Traffic traffic(schedule.period());
-  for (Round t = 0; t < schedule.period(); ++t)
-    for (const Part& part : parts)
-      for (PeerId i = 0; i < schedule.peers(); ++i)
-        for (const PeerId j : schedule.at(t).out(i))
-          traffic[t].push_back({i, j, part.ready, vectors * framing.on_wire(part.bytes), {}});
-  return traffic;
-}
-
-Traffic ring_traffic(std::size_t peers, std::span<const Part> parts, const Framing& framing) {
-  std::vector<Transfer> round;
-  const std::size_t steps = peers < 2 ? 0 : 2 * (peers - 1);
-  for (const Part& part : parts)
-    for (std::size_t k = 0; k < steps; ++k)
-      for (PeerId i = 0; i < peers; ++i) {
-        const std::size_t previous = (i + peers - 1) % peers;  // whose message of step k − 1 comes to i
-        std::vector<std::uint32_t> after;
-        if (k > 0) after = {static_cast<std::uint32_t>(round.size() - i - peers + previous)};
-        round.push_back({i, static_cast<PeerId>((i + 1) % peers), part.ready,
-                         slice_bytes(part, peers, framing), std::move(after)});
-      }
-  return {round};
-}
-
-Traffic slice_traffic(std::size_t peers, std::span<const Part> parts, const Framing& framing) {
-  std::vector<Transfer> round;
-  for (const Part& part : parts) {
-    const double bytes = slice_bytes(part, peers, framing);
-    std::vector<std::vector<std::uint32_t>> came(peers);  // to each owner
-    for (PeerId i = 0; i < peers; ++i)
-      for (PeerId owner = 0; owner < peers; ++owner)
-        if (owner != i) {
-          came[owner].push_back(static_cast<std::uint32_t>(round.size()));
-          round.push_back({i, owner, part.ready, bytes, {}});
-        }
-    for (PeerId owner = 0; owner < peers; ++owner)
-      for (PeerId to = 0; to < peers; ++to)
-        if (to != owner) round.push_back({owner, to, part.ready, bytes, came[owner]});
-  }
-  return {round};
-}
-
 RoundCost round_cost(const Traffic& traffic, std::span<const double> step, const LinkTable& links,
                      std::size_t staleness) {
   assert(step.size() == links.peers() && !traffic.empty());
@@ -192,7 +139,8 @@ RoundCost round_cost(const Traffic& traffic, std::span<const double> step, const
   cost.step = *std::max_element(step.begin(), step.end());
   // What a window of rounds takes repeats after a multiple of the period and of how far peers may run ahead.
   // Waves of waiting settle within about as many rounds as there are peers; few are enough for many peers.
-  const std::size_t unit = traffic.size() * (staleness + 1), settle = std::min<std::size_t>(links.peers(), 64);
+  const std::size_t unit = traffic.size() * (staleness + 1),
+                    settle = std::min<std::size_t>(links.peers(), 64);
   const std::size_t before = (settle + unit - 1) / unit * unit, measured = before;
   Timeline timeline(traffic, step, links, staleness);
   std::size_t t = 0;

@@ -68,6 +68,10 @@ Traffic ring_traffic(std::size_t peers, std::span<const Part> parts, const Frami
 /// Each part in P slices: every peer's slice to its owner, then the owner's sum to all.
 Traffic slice_traffic(std::size_t peers, std::span<const Part> parts, const Framing& framing);
 
+/// Each part up a binomial tree to peer 0 and down again (gTop-k, Shi et al. 2019): the parent of i is i
+/// without its lowest set bit.
+Traffic tree_traffic(std::size_t peers, std::span<const Part> parts, const Framing& framing);
+
 struct RoundCost {
   double seconds = 0;  ///< a round, in the long run
   double step = 0;     ///< of it the slowest peer's own step
