@@ -75,6 +75,7 @@ WorkerSpec worker_spec(const Prepared& prepared, PeerId self, std::uint64_t epoc
   const Job& job = prepared.job;
   WorkerSpec spec{make_plan(job, self), {}};
   spec.plan.parcels = make_parcels(prepared.layers, job.exchange.parcel);
+  spec.plan.planted = spec.membership.planted = prepared.planted;
   spec.membership.self = self;
   spec.membership.names = job.peer_names();
   spec.membership.links = spec.plan.schedule.links(self);
@@ -126,6 +127,7 @@ Replica make_replica(const Prepared& prepared, PeerId self, std::shared_ptr<opti
   parts.seed = job.run.seed;
   parts.peer = self;
   parts.threads = threads;
+  parts.planted = prepared.planted;
   parts.dense_below = job.exchange.dense_below;
   return Replica(std::move(parts), prepared.initial, slots);
 }

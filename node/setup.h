@@ -22,6 +22,7 @@ struct Prepared {
   std::uint64_t rounds_per_epoch = 1;
   std::size_t parameters = 0;
   std::string shared_text;  ///< what all peers must agree on, one key a line
+  [[no_unique_address]] Planted planted{};
 };
 
 /// Loads the data, draws or reads the initial parameters. Throws ConfigError, OptimError.
