@@ -51,8 +51,13 @@ Question read_question(const Options& options) {
     throw ConfigError(options.file + " is a job file itself; expected a topology file beside --job");
   if (is_job || !options.job.empty()) {
     if (!is_job) overrides.push_back("topology=" + options.file);
-    const Prepared prepared = prepare(load_job(is_job ? options.file : options.job, overrides));
+    Job job = load_job(is_job ? options.file : options.job, overrides);
+    const ExchangeSection exchange = job.exchange;
+    job.exchange = {};
+    job.exchange.method = "none";  // sound on any graph: what the job exchanges is asked here
+    const Prepared prepared = prepare(std::move(job));
     question.job = prepared.job;
+    question.job.exchange = exchange;
     question.layers = prepared.layers;
     question.rounds = prepared.rounds;
     question.unlike = is_unlike(prepared.job.split) ? 1 : 0;

@@ -151,6 +151,7 @@ std::string print_keys(const Draft& draft, bool shared_only) {
 
 std::string print_topology_keys(const Draft& draft) {
   std::string out;
+  print_section(topology_key_table().first(kTopLevelKeys), draft, false, "", out);
   print_graph_and_peers(draft, false, out);
   return out.substr(out.find_first_not_of('\n'));
 }

@@ -14,6 +14,7 @@
 #include "link.h"
 #include "parcel.h"
 #include "planted.h"
+#include "shared_list.h"
 
 namespace gossamer::node {
 
@@ -22,14 +23,15 @@ using topology::PeerId;
 /// How much of the model the aggregation rule must see at once; none: a weighted sum, no rule.
 enum class RuleScope { none, parcel, model };
 
-/// What all methods know of the run; fixed before the first round. Read by every peer alike.
+/// What all methods know of the run; fixed before the first round. Read by every peer alike; copies share
+/// what is large.
 struct Plan {
   ExchangeSection exchange;
   double gamma = 1;  ///< CHOCO's consensus step, resolved
   compress::Traits codec;
-  topology::Schedule schedule;       ///< weights as aggregated (mixing matrix, or renormalised by samples)
-  std::vector<double> sample_share;  ///< b_i / Σ b
-  std::vector<Parcel> parcels;
+  topology::Schedule schedule;      ///< weights as aggregated (mixing matrix, or renormalised by samples)
+  SharedList<double> sample_share;  ///< b_i / Σ b
+  SharedList<Parcel> parcels;
   PeerId self = 0;
   RuleScope rule = RuleScope::none;
   [[no_unique_address]] Planted planted{};

@@ -68,6 +68,13 @@ void replace_peers(std::optional<std::size_t> peers, Draft& draft) {
 
 // --- Peers ---
 
+PeerEntry local_peer(const Job& job, std::uint64_t i) {
+  PeerEntry entry;
+  entry.name = "peer" + std::to_string(i);
+  entry.address = "tcp://127.0.0.1:" + std::to_string(job.base_port + i);
+  return entry;
+}
+
 void make_local_peers(Draft& draft) {
   Job& job = draft.job;
   if (job.base_port + *draft.count - 1 > 65535)
@@ -77,8 +84,7 @@ void make_local_peers(Draft& draft) {
   for (std::uint64_t i = 0; i < *draft.count; ++i) {
     PeerDraft peer;
     peer.origin = draft.where("peers");
-    peer.entry.name = "peer" + std::to_string(i);
-    peer.entry.address = "tcp://127.0.0.1:" + std::to_string(job.base_port + i);
+    peer.entry = local_peer(job, i);
     draft.peers.push_back(std::move(peer));
   }
 }
@@ -251,6 +257,40 @@ void check_slow(const Draft& draft) {
   }
 }
 
+/// The peers are those that `peers = N` makes, as far as they are printed.
+bool all_local(const Job& job, bool shared_only) {
+  for (std::size_t i = 0; i < job.peers.size(); ++i) {
+    const PeerEntry& peer = job.peers[i];
+    const PeerEntry local = local_peer(job, i);
+    const bool alike = peer.name == local.name && peer.address == local.address && peer.batch == job.batch;
+    if (!alike || (!shared_only && (peer.bind != peer.address || peer.device != local.device || peer.uplink)))
+      return false;
+  }
+  return !job.peers.empty();
+}
+
+/// As it would have been written.
+Draft draft_of(const Job& job, bool shared_only) {
+  Draft draft;
+  draft.job = job;
+  // Edges read from a file are written out, so that the text stands alone.
+  if (job.graph.kind == "file") draft.job.graph.kind = "edges";
+  const auto end = [](topology::PeerId peer) { return EdgeEnd{"", peer}; };
+  for (const auto& edge : job.graph.edges)
+    draft.edges.push_back({"", end(edge.from), end(edge.to), edge.weight});
+  if (all_local(job, shared_only))
+    draft.count = job.peers.size();
+  else
+    for (const PeerEntry& peer : job.peers) draft.peers.emplace_back().entry = peer;
+  for (const LinkEntry& entry : job.links) {
+    LinkDraft& link = draft.links.emplace_back();
+    link.between = {job.peers.at(entry.a).name, job.peers.at(entry.b).name};
+    link.bandwidth = entry.bandwidth;
+    link.latency = entry.latency;
+  }
+  return draft;
+}
+
 Draft begin(const std::string& path) {
   Draft draft;
   draft.origin = path;
@@ -280,25 +320,6 @@ std::vector<std::pair<std::string, std::string>> lines_of(const std::string& tex
     }
   }
   return lines;
-}
-
-/// As it would have been written.
-Draft draft_of(const Job& job) {
-  Draft draft;
-  draft.job = job;
-  // Edges read from a file are written out, so that the text stands alone.
-  if (job.graph.kind == "file") draft.job.graph.kind = "edges";
-  const auto end = [](topology::PeerId peer) { return EdgeEnd{"", peer}; };
-  for (const auto& edge : job.graph.edges)
-    draft.edges.push_back({"", end(edge.from), end(edge.to), edge.weight});
-  for (const PeerEntry& peer : job.peers) draft.peers.emplace_back().entry = peer;
-  for (const LinkEntry& entry : job.links) {
-    LinkDraft& link = draft.links.emplace_back();
-    link.between = {job.peers.at(entry.a).name, job.peers.at(entry.b).name};
-    link.bandwidth = entry.bandwidth;
-    link.latency = entry.latency;
-  }
-  return draft;
 }
 
 }  // namespace
@@ -340,9 +361,11 @@ Job load_topology(const std::string& path, std::span<const std::string> override
   return finish_topology(draft);
 }
 
-std::string to_toml(const Job& job, bool shared_only) { return print_keys(draft_of(job), shared_only); }
+std::string to_toml(const Job& job, bool shared_only) {
+  return print_keys(draft_of(job, shared_only), shared_only);
+}
 
-std::string to_topology_toml(const Job& job) { return print_topology_keys(draft_of(job)); }
+std::string to_topology_toml(const Job& job) { return print_topology_keys(draft_of(job, false)); }
 
 std::string first_difference(const std::string& here, const std::string& there) {
   const auto ours = lines_of(here), theirs = lines_of(there);

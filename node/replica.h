@@ -16,6 +16,7 @@
 #include "parcel.h"
 #include "planted.h"
 #include "rule.h"
+#include "shared_list.h"
 
 namespace gossamer::node {
 
@@ -27,7 +28,7 @@ struct ReplicaParts {
   std::shared_ptr<const optim::Dataset> test;
   std::shared_ptr<const compress::Codec> codec;
   std::string aggregate = "weighted";  ///< of op::Aggregate; canonical
-  std::vector<Parcel> parcels;
+  SharedList<Parcel> parcels;
   std::uint64_t seed = 0;
   std::uint32_t peer = 0;
   std::size_t dense_below = 0;  ///< parcels of smaller layers go dense, where the codec gains nothing there

@@ -120,7 +120,7 @@ Job load_topology(const std::string& path, std::span<const std::string> override
 /// may differ between peers (paths, time-outs, threads, devices, bind addresses, [sim]) are left out.
 std::string to_toml(const Job& job, bool shared_only = false);
 
-/// The topology alone, as a topology file: peers as tables, graph and links.
+/// The topology alone, as a topology file: peers, graph and links.
 std::string to_topology_toml(const Job& job);
 
 /// "key: here A, there B" for the first line in which two to_toml(…, true) texts differ; empty where equal.
