@@ -221,6 +221,22 @@ class Floats final : public Checker {
       for (const Payload& payload : vector) unapplied_[peer].erase(payload.get());
   }
 
+  /// Still a share of one gradient.
+  void run(PeerId, const op::Clip&, const Replica&) {}
+
+  // Push-sum keeps its mass beside the slots: x is made anew from it.
+  void run(PeerId peer, const op::Push& o, const Replica&) { set(peer, kGradient, o.range, {}); }
+  void run(PeerId peer, const op::Absorb& o, const Replica&) { unapplied_[peer].erase(o.payload.get()); }
+  void run(PeerId peer, const op::Ratio& o, const Replica&) { set(peer, kParameters, o.range, {1, 0}); }
+
+  // What a residue stands for is a model, and so is the rounded one that it is compared with.
+  void run(PeerId peer, const op::Wrap& o, const Replica&) { set(peer, o.rounded, o.range, {1, 0}); }
+  void run(PeerId peer, const op::Unwrap& o, const Replica&) { unapplied_[peer].erase(o.payload.get()); }
+
+  void set(PeerId peer, Slot dst, Range r, Holding holding) {
+    for (std::size_t b = first(r); b < last(r); ++b) slot(peer, dst)[b] = holding;
+  }
+
   void add(PeerId peer, Slot dst, Range r, double weight, const Holdings& holdings) {
     for (std::size_t b = first(r), k = 0; b < last(r) && k < holdings.size(); ++b, ++k) {
       slot(peer, dst)[b].model += weight * holdings[k].model;
