@@ -137,7 +137,10 @@ class Floats final : public Checker {
   };
 
   static std::size_t first(Range r) { return r.begin / kBlock; }
-  static std::size_t last(Range r) { return (r.begin + r.size + kBlock - 1) / kBlock; }
+  /// Empty ranges begin anywhere, and hold no block.
+  static std::size_t last(Range r) {
+    return r.size == 0 ? first(r) : (r.begin + r.size + kBlock - 1) / kBlock;
+  }
   static std::vector<float> whole(const compress::FeedbackState& state, std::size_t n) {
     compress::FeedbackState copy = state;
     copy.materialise();
