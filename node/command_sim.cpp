@@ -33,7 +33,9 @@ std::vector<std::pair<PeerId, double>> parse_crashes(const Job& job, const std::
     const auto at = text.find('@');
     const auto names = job.peer_names();
     const auto peer = std::find(names.begin(), names.end(), text.substr(0, at));
-    const auto time = at == std::string::npos ? std::nullopt : parse_duration(text.substr(at + 1));
+    const std::string when = at == std::string::npos ? "" : text.substr(at + 1);
+    const auto in_seconds = parse_duration(when + "s"), with_unit = parse_duration(when);
+    const auto time = with_unit ? with_unit : in_seconds;
     if (peer == names.end() || !time || !(*time >= 0))
       throw ConfigError(
           fmt::format("--crash {}: expected PEER@SECONDS with a peer of the topology, such as {}@1.5", text,
