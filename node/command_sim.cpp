@@ -23,6 +23,7 @@ struct SimFlags {
   std::uint64_t seed = 1;
   std::vector<std::string> crashes, slow;
   std::string model;
+  std::size_t threads = 1;
   bool own_models = false;
   SwarmFlags swarm;
 };
@@ -60,7 +61,8 @@ int simulate(const SimFlags& flags) {
     optim::set_blas_threads(1);
     return swarm(flags.swarm, flags.job,
                  flags.job.path.empty() ? std::nullopt
-                                        : std::optional(load_job(flags.job.path, overrides, flags.peers)));
+                                        : std::optional(load_job(flags.job.path, overrides, flags.peers)),
+                 flags.threads);
   }
   if (flags.job.path.empty())
     throw ConfigError(
@@ -122,6 +124,9 @@ void add_sim_command(CLI::App& app, int& status) {
                    "PEER=FACTOR: the peer's steps take FACTOR times as long; repeatable")
       ->allow_extra_args(false);
   command->add_option("--model", flags->model, "write the average model to this safetensors file");
+  command->add_option("--threads", flags->threads, "with --seeds: processes that run them")
+      ->check(CLI::Range(1, 1024))
+      ->capture_default_str();
   command->add_flag("--own-models", flags->own_models, "also evaluate each peer's own model");
   add_override_flag(*command, flags->job, "--bandwidth", "sim.bandwidth", "of each link, e.g. 100mbit");
   add_override_flag(*command, flags->job, "--latency", "sim.latency", "of each link, e.g. 5ms");
