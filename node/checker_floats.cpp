@@ -36,6 +36,7 @@ class Floats final : public Checker {
         findings_(findings),
         size_(prepared.initial.size()),
         peers_(promises.peers),
+        follows_(promises.reliable),
         sent_(peers_ * peers_),
         delivered_(peers_ * peers_, 0) {
     for (const Parcel& p : prepared.plan->parcels) ranges_.push_back(p.range);
@@ -47,10 +48,11 @@ class Floats final : public Checker {
   }
 
   void on_op(PeerId peer, const Op& op, const Replica& after) override {
-    std::visit([&](const auto& o) { run(peer, o, after); }, op);
+    if (follows_) std::visit([&](const auto& o) { run(peer, o, after); }, op);
   }
 
   void on_mixed(PeerId peer, Round round, ParcelId parcel) override {
+    if (!follows_) return;
     const Range r = ranges_[parcel];
     for (std::size_t b = first(r); b < last(r); ++b) {
       const Holding& h = slot(peer, kParameters)[b];
@@ -66,9 +68,11 @@ class Floats final : public Checker {
   // --- payloads on their way
 
   void on_send(PeerId peer, PeerId to, const Message& m) override {
+    if (!follows_) return;
     sent_[peer * peers_ + to].push_back(m.payload);
   }
   void on_message(PeerId peer, PeerId from, const Message& m) override {
+    if (!follows_) return;
     const std::size_t line = from * peers_ + peer;
     const Payload& origin = sent_[line].at(delivered_[line]++);
     const auto at = payloads_.find(origin.get());
@@ -80,7 +84,7 @@ class Floats final : public Checker {
     copy.came_from = from;
   }
   void on_used(PeerId peer, PeerId from, const Message& m) override {
-    if (promises_.reliable && !promises_.reuses_messages && !ended_.contains(peer))
+    if (follows_ && !promises_.reuses_messages && !ended_.contains(peer))
       unapplied_[peer].emplace(m.payload.get(), Use{from, m.round, m.parcel});
   }
   void on_end(PeerId peer, const std::string&) override { ended_.insert(peer); }
@@ -137,7 +141,10 @@ class Floats final : public Checker {
   };
 
   static std::size_t first(Range r) { return r.begin / kBlock; }
-  static std::size_t last(Range r) { return (r.begin + r.size + kBlock - 1) / kBlock; }
+  /// Empty ranges begin anywhere, and hold no block.
+  static std::size_t last(Range r) {
+    return r.size == 0 ? first(r) : (r.begin + r.size + kBlock - 1) / kBlock;
+  }
   static std::vector<float> whole(const compress::FeedbackState& state, std::size_t n) {
     compress::FeedbackState copy = state;
     copy.materialise();
@@ -215,6 +222,12 @@ class Floats final : public Checker {
                                    peer, *known.came_from, o.range.size, o.range.begin));
   }
 
+  /// An op that is not known here: what the slots hold is not known from now on either.
+  template <class Other>
+  void run(PeerId, const Other&, const Replica&) {
+    follows_ = false;
+    unapplied_.clear();
+  }
   /// A rule gives a vector of the kind that it is given, so that dst holds what it held.
   void run(PeerId peer, const op::Aggregate& o, const Replica&) {
     for (const auto& vector : o.vectors)
@@ -256,6 +269,7 @@ class Floats final : public Checker {
   Promises promises_;
   Findings& findings_;
   std::size_t size_, peers_;
+  bool follows_;  ///< weights and payloads
   std::vector<Range> ranges_;
   std::map<std::pair<PeerId, Slot>, Holdings> slots_;
   std::map<const void*, Known> payloads_;

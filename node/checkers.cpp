@@ -38,12 +38,12 @@ Promises promises_of(const Prepared& prepared) {
           method == "gradient_tracking" ? 2u : 1u,
           full,
           !synchronous && one_of(method, kNewestOnly),
-          gossip || full};
+          gossip || full || method == "none"};
 }
 
 Checkers::Checkers(const Prepared& prepared, Observer* next) : promises_(promises_of(prepared)) {
   checkers_.push_back(check_frames(prepared, findings_));
-  checkers_.push_back(check_links(promises_, findings_));
+  if (promises_.reliable) checkers_.push_back(check_links(promises_, findings_));
   checkers_.push_back(check_rounds(promises_, prepared, findings_));
   checkers_.push_back(check_floats(promises_, prepared, findings_));
   if (next) all_.push_back(next);  // first, so that a record holds what breaks a rule

@@ -43,7 +43,9 @@ struct Promises {
   std::uint32_t vectors;  ///< that a neighbour sends of each parcel in a round; where waits_for_neighbours
   bool all_alike;         ///< peers' parameters stay identical to the bit
   bool reuses_messages;   ///< a message may be mixed more than once, or be overtaken by a newer one
-  bool reliable;          ///< every message that is sent is used, in order, once
+  /// Every message that is sent is used, in order, once, and added with a weight. Of other methods, and those
+  /// not known here, messages and weights are not followed.
+  bool reliable;
   bool synchronous() const { return staleness == std::optional<std::uint64_t>(0); }
 };
 Promises promises_of(const Prepared& prepared);

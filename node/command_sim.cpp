@@ -24,6 +24,7 @@ struct SimFlags {
   std::uint64_t seed = 1;
   std::vector<std::string> crashes, slow, attacks;
   std::string model;
+  std::size_t threads = 1;
   bool own_models = false;
   SwarmFlags swarm;
 };
@@ -34,7 +35,9 @@ std::vector<std::pair<PeerId, double>> parse_crashes(const Job& job, const std::
     const auto at = text.find('@');
     const auto names = job.peer_names();
     const auto peer = std::find(names.begin(), names.end(), text.substr(0, at));
-    const auto time = at == std::string::npos ? std::nullopt : parse_duration(text.substr(at + 1));
+    const std::string when = at == std::string::npos ? "" : text.substr(at + 1);
+    const auto in_seconds = parse_duration(when + "s"), with_unit = parse_duration(when);
+    const auto time = with_unit ? with_unit : in_seconds;
     if (peer == names.end() || !time || !(*time >= 0))
       throw ConfigError(
           fmt::format("--crash {}: expected PEER@SECONDS with a peer of the topology, such as {}@1.5", text,
@@ -61,7 +64,8 @@ int simulate(const SimFlags& flags) {
     optim::set_blas_threads(1);
     return swarm(flags.swarm, flags.job,
                  flags.job.path.empty() ? std::nullopt
-                                        : std::optional(load_job(flags.job.path, overrides, flags.peers)));
+                                        : std::optional(load_job(flags.job.path, overrides, flags.peers)),
+                 flags.threads);
   }
   if (flags.job.path.empty())
     throw ConfigError(
@@ -132,6 +136,9 @@ void add_sim_command(CLI::App& app, int& status) {
           "zero, label_flip, alie); results are of the others; repeatable")
       ->allow_extra_args(false);
   command->add_option("--model", flags->model, "write the average model to this safetensors file");
+  command->add_option("--threads", flags->threads, "with --seeds: processes that run them")
+      ->check(CLI::Range(1, 1024))
+      ->capture_default_str();
   command->add_flag("--own-models", flags->own_models, "also evaluate each peer's own model");
   add_override_flag(*command, flags->job, "--bandwidth", "sim.bandwidth", "of each link, e.g. 100mbit");
   add_override_flag(*command, flags->job, "--latency", "sim.latency", "of each link, e.g. 5ms");

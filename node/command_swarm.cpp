@@ -94,12 +94,13 @@ std::string summary_json(const Totals& t, double seconds) {
   return j.dump(2) + "\n";
 }
 
-int run_seeds(const SwarmFlags& flags, const JobFlags& output, const std::optional<Job>& job) {
+int run_seeds(const SwarmFlags& flags, const JobFlags& output, const std::optional<Job>& job,
+              std::size_t processes) {
   Progress progress(output.quiet);
   Totals totals;
   bool stopped = interrupted();
   const auto begin = std::chrono::steady_clock::now();
-  const Swarm swarm{flags.first_seed, *flags.seeds, flags.threads, drawer(job), planted_by(flags.plant)};
+  const Swarm swarm{flags.first_seed, *flags.seeds, processes, drawer(job), planted_by(flags.plant)};
   run_swarm(swarm, [&](const SwarmOutcome& o) {
     totals.add(o);
     progress.line(fmt::format("{}/{} seeds, {} messages, {} frames resent", totals.seeds, swarm.count,
@@ -151,9 +152,6 @@ void add_swarm_flags(CLI::App& command, SwarmFlags& flags) {
           "that job with drawn faults), and check everything that must hold")
       ->check(CLI::PositiveNumber);
   command.add_option("--first-seed", flags.first_seed, "of --seeds")->capture_default_str();
-  command.add_option("--threads", flags.threads, "with --seeds: processes that run them")
-      ->check(CLI::Range(1, 256))
-      ->capture_default_str();
   command.add_option(
       "--replay", flags.replay,
       "run one seed of --seeds again: its job, the events before what went wrong, or its digest");
@@ -163,8 +161,9 @@ void add_swarm_flags(CLI::App& command, SwarmFlags& flags) {
   if constexpr (kPlantable) command.add_option("--plant", flags.plant, "a bug to run with (node/planted.h)");
 }
 
-int swarm(const SwarmFlags& flags, const JobFlags& output, const std::optional<Job>& job) {
-  return flags.replay ? replay(flags, output, job) : run_seeds(flags, output, job);
+int swarm(const SwarmFlags& flags, const JobFlags& output, const std::optional<Job>& job,
+          std::size_t processes) {
+  return flags.replay ? replay(flags, output, job) : run_seeds(flags, output, job, processes);
 }
 
 }  // namespace gossamer::node

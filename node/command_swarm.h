@@ -14,16 +14,16 @@ namespace gossamer::node {
 struct SwarmFlags {
   std::optional<std::uint64_t> seeds, replay;
   std::uint64_t first_seed = 1;
-  std::size_t threads = 1;
   std::size_t events = 60;
   std::string plant;
   bool wanted() const { return seeds || replay; }
 };
 
-/// --seeds, --first-seed, --threads, --replay, --events; --plant in builds that bugs can be planted in.
+/// --seeds, --first-seed, --replay, --events; --plant in builds that bugs can be planted in.
 void add_swarm_flags(CLI::App& command, SwarmFlags& flags);
 /// job: whose faults are drawn anew; empty: every seed draws a job of its own. Returns the exit status: 1
-/// where something that must hold did not.
-int swarm(const SwarmFlags& flags, const JobFlags& output, const std::optional<Job>& job);
+/// where something that must hold did not. processes: that run seeds at a time.
+int swarm(const SwarmFlags& flags, const JobFlags& output, const std::optional<Job>& job,
+          std::size_t processes);
 
 }  // namespace gossamer::node

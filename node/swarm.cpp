@@ -97,7 +97,7 @@ class OneRun {
     if (!all || checkers_.first()) return;
     const Promises promises = promises_of(prepared_);
     if (promises.all_alike) check_alike(simulation);
-    if (promises.synchronous() && !checkers_.first()) check_reference();
+    if (promises.synchronous() && promises.reliable && !checkers_.first()) check_reference();
   }
 
   void check_outcome(PeerId p, const WorkerResult& r) {

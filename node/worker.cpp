@@ -223,7 +223,10 @@ void Worker::on_timer() {
     if (now >= acknowledge_at_ && link(p).owes_acknowledgement()) send_alive(p);
   }
   if (now >= acknowledge_at_) acknowledge_at_ = 0;
-  if (phase_ != Phase::joining && members_.find_lost(now)) broadcast_alive();
+  // While all are still joining, a silent one may be started again; but before time is up it is named.
+  const bool all_count =
+      phase_ != Phase::joining || now >= members_.join_deadline() - spec_.membership.silence_timeout_s;
+  if (all_count && members_.find_lost(now)) broadcast_alive();
   if (phase_ == Phase::training)
     for (const PeerId p : members_.links()) {
       if (!members_.gone_after_done(p, now)) continue;

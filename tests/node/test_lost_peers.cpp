@@ -148,3 +148,15 @@ TEST_CASE("all peers but one may stop") {
   const std::string& message = run.result.peers[2].message;
   CHECK((names(message, 0) || names(message, 1) || names(message, 3)));
 }
+
+TEST_CASE("a peer that stops before all are in touch is the one that is named") {
+  Job job = small_job({"peers=4", "graph.kind=star", "run.join_timeout=10"});
+  job.sim.cut = {{"peer2>peer0", 0, 2}};
+  Run run(job, {1, {{0, 0.5}}});
+  run.go();
+  for (PeerId p = 1; p < 4; ++p) {
+    INFO("peer " << p << ": " << run.result.peers[p].message);
+    CHECK(run.result.peers[p].outcome == Outcome::lost_peer);
+    CHECK(names_only(run.result.peers[p].message, 0, 4));
+  }
+}

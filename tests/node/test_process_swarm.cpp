@@ -1,0 +1,47 @@
+// gossamer sim --seeds and --replay as a user starts them.
+#include <nlohmann/json.hpp>
+
+#include "gossamer_test/catch.h"
+#include "process.h"
+
+namespace gossamer::test {
+namespace {
+
+TEST_CASE("a swarm prints what it did, a seed of it can be looked at and run as a job") {
+  const Folder folder;
+  const auto swarm = gossamer(folder, {"sim", "--seeds", "12", "--threads", "2", "--json", "--quiet"});
+  INFO(swarm.err);
+  REQUIRE(swarm.status == 0);
+  const auto summary = nlohmann::json::parse(swarm.out);
+  CHECK(summary["seeds"] == 12);
+  CHECK(summary["counts"]["messages"] > 0);
+  CHECK_FALSE(summary.contains("violation"));
+  CHECK(gossamer(folder, {"sim", "--seeds", "3"}).out.find("frames resent") != std::string::npos);
+
+  const auto replay = gossamer(folder, {"sim", "--replay", "2", "--json"});
+  REQUIRE(replay.status == 0);
+  const auto seen = nlohmann::json::parse(replay.out);
+  folder.write("drawn.toml", seen["job"].get<std::string>());
+  std::vector<std::string> words{"sim", "drawn.toml", "--seed", "2", "--json", "--quiet"};
+  for (const auto& crash : seen["crashes"]) words.insert(words.end(), {"--crash", crash.get<std::string>()});
+  CHECK(nlohmann::json::parse(gossamer(folder, words).out)["digest"] == seen["digest"]);
+  const auto text = gossamer(folder, {"sim", "--replay", "2"});
+  CHECK(text.out.find("# seed 2: ") == 0);
+  CHECK(text.out.find(seen["digest"].get<std::string>()) != std::string::npos);
+}
+
+TEST_CASE("a swarm of one job keeps the job") {
+  const Folder folder;
+  const Ports ports(3);
+  folder.write("job.toml", SmallJob{3, ports.first(), "ring", "dpsgd", "dense", "1", 10}.toml());
+  const auto ended = gossamer(folder, {"sim", "job.toml", "--seeds", "5", "--json", "--quiet"});
+  INFO(ended.err);
+  CHECK(ended.status == 0);
+  CHECK(nlohmann::json::parse(ended.out)["counts"]["method dpsgd"] == 5);
+  const auto nothing = gossamer(folder, {"sim"});
+  CHECK(nothing.status == 2);
+  CHECK(nothing.err.find("job file, or --seeds") != std::string::npos);
+}
+
+}  // namespace
+}  // namespace gossamer::test
