@@ -39,20 +39,27 @@ class Broadcast final : public FullReduce {
         own_(host.plan().parcels.size()),
         whole_(own_.size()) {}
 
-  std::size_t slots() const override { return momentum() > 0 ? 1 : 0; }
+  std::size_t slots() const override { return sent_momentum() > 0 ? 1 : 0; }
 
   std::vector<Op> on_ready(Round round, ParcelId parcel) override {
     const Range r = host_.plan().parcels[parcel].range;
-    const op::Encode encode{.range = r,
-                            .src = momentum() > 0 ? kMomentum : kGradient,
-                            .minus = {},
-                            .apply_to = {},
-                            .feedback = feedback_,
-                            .round = round,
-                            .parcel = parcel};
-    if (momentum() == 0) return {encode};
-    const float keep = round == 0 ? 0 : momentum();
-    return {op::Combine{r, kMomentum, keep, {{1 - momentum(), kGradient}}}, encode};
+    const float kept = sent_momentum();
+    std::vector<Op> ops = clipped(parcel);
+    if (kept > 0) {
+      const std::vector<Op> averaging{
+          op::Combine{r, kMomentum, round == 0 ? 0.0f : kept, {{1 - kept, kGradient}}}};
+      ops.insert(ops.end(), averaging.begin(), averaging.end());
+    }
+    const std::vector<Op> encoding{op::Encode{.range = r,
+                                              .src = kept > 0 ? kMomentum : kGradient,
+                                              .minus = {},
+                                              .apply_to = {},
+                                              .feedback = feedback_,
+                                              .momentum = momentum(),
+                                              .round = round,
+                                              .parcel = parcel}};
+    ops.insert(ops.end(), encoding.begin(), encoding.end());
+    return ops;
   }
 
   void on_encoded(const Encoded& e) override {
@@ -63,7 +70,7 @@ class Broadcast final : public FullReduce {
   }
 
  private:
-  float momentum() const { return static_cast<float>(host_.plan().exchange.send_momentum); }
+  float sent_momentum() const { return static_cast<float>(host_.plan().exchange.send_momentum); }
   void start(Round, ParcelId) override {}
 
   void progress(Round round, ParcelId parcel) override {

@@ -5,7 +5,9 @@
 #include <algorithm>
 #include <cmath>
 
+#include "gossamer/compress/feedback.h"
 #include "gossamer/node/safetensors.h"
+#include "text.h"
 
 namespace gossamer::node {
 namespace {
@@ -28,10 +30,32 @@ void check_data(const Job& job, const optim::Data& data) {
                                   job.path, job.model.kind, data.train->classes()));
 }
 
+void check_layer_names(const Job& job, const std::vector<optim::Layer>& layers) {
+  std::vector<std::string> names;
+  for (const auto& l : layers) names.push_back(l.name);
+  for (const auto& [name, density] : job.exchange.layer_density) {
+    const std::vector<compress::LayerDensity> rule{{name, 0, density}};
+    if (std::none_of(layers.begin(), layers.end(),
+                     [&](const auto& l) { return compress::density_of_layer(rule, l.name, l.size, 0) > 0; }))
+      throw ConfigError(
+          fmt::format("{}: exchange.layer_density names layer '{}', which model '{}' has not; "
+                      "its layers are {}{}",
+                      job.path, name, job.model.kind, join(names, ", "), did_you_mean(name, names)));
+  }
+}
+
 std::string layer_text(const std::vector<optim::Layer>& layers) {
   std::string text;
   for (const auto& l : layers) text += fmt::format("{}:{}+{} ", l.name, l.offset, l.size);
   return text;
+}
+
+/// Peers must go the same way, and what they choose it by (links, [sim]) may differ between their files.
+std::string halved_text(const Plan& plan) {
+  std::string text;
+  for (ParcelId p = 0; p < plan.parcels.size(); ++p)
+    if (plan.allreduce.halves(plan.parcels[p].range.size)) text += fmt::format(" {}", p);
+  return text.empty() ? text : "by halving and doubling:" + text;
 }
 
 std::uint64_t topology_hash(const Job& job, const topology::Schedule& schedule) {
@@ -53,7 +77,7 @@ HelloBody hello_of(const Prepared& p, const Plan& plan) {
   hello.job_text = to_toml(p.job, true);
   hello.job_hash = hash_text(hello.job_text);
   hello.topology_hash = topology_hash(p.job, plan.schedule);
-  hello.layers = layer_text(p.layers);
+  hello.layers = layer_text(p.layers) + halved_text(plan);
   hello.parameters_hash = hash_floats(p.initial);
   hello.data_hash = p.data.train->hash() ^ (p.data.test->hash() * 3);
   return hello;
@@ -83,12 +107,12 @@ Prepared prepare(Job job) {
   const auto objective = make_objective(p);
   p.layers = objective->layers();
   p.parameters = objective->parameters();
+  check_layer_names(j, p.layers);
   p.initial.resize(objective->buffer_size());
   if (j.initial.empty())
     objective->initialise(j.run.seed, p.initial);
   else
     read_safetensors(j.initial, p.layers, p.initial);
-  p.codec = compress::make_codec(j.exchange.codec);
   p.names = j.peer_names();
   make_plan(p);
   return p;
@@ -97,6 +121,7 @@ Prepared prepare(Job job) {
 void make_plan(Prepared& p) {
   Plan plan = make_plan(p.job, 0);
   plan.parcels = make_parcels(p.layers, p.job.exchange.parcel);
+  p.codecs = std::make_shared<const CodecSchedule>(p.job.exchange, p.layers, p.rounds_per_epoch);
   p.hello = hello_of(p, plan);
   p.plan = std::make_shared<const Plan>(std::move(plan));
 }
@@ -140,7 +165,7 @@ Replica make_replica(const Prepared& prepared, PeerId self, std::shared_ptr<opti
                                                        job.peers[self].batch, 0, prefetch);
   parts.objective = std::move(objective);
   parts.test = prepared.data.test;
-  parts.codec = prepared.codec;
+  parts.codecs = prepared.codecs;
   parts.aggregate = job.exchange.aggregate;
   parts.attack = attack_of(job, self);
   parts.classes = prepared.data.train->classes();
@@ -148,7 +173,6 @@ Replica make_replica(const Prepared& prepared, PeerId self, std::shared_ptr<opti
   parts.peer = self;
   parts.threads = threads;
   parts.planted = prepared.planted;
-  parts.dense_below = job.exchange.dense_below;
   return Replica(std::move(parts), prepared.initial, slots);
 }
 

@@ -25,7 +25,7 @@ struct Prepared {
   HelloBody hello;                   ///< what all peers must agree on; the name is each peer's own
   std::shared_ptr<const Plan> plan;  ///< of peer 0; the others' differ in self alone
   std::shared_ptr<const optim::Split> split;
-  std::shared_ptr<const compress::Codec> codec;
+  std::shared_ptr<const CodecSchedule> codecs;
   [[no_unique_address]] Planted planted{};
 };
 
@@ -33,7 +33,7 @@ struct Prepared {
 /// combination), OptimError.
 Prepared prepare(Job job);
 
-/// Plan and hello anew, where layers or initial parameters were replaced after prepare.
+/// Plan, codecs and hello anew, where layers or initial parameters were replaced after prepare.
 void make_plan(Prepared& prepared);
 
 std::unique_ptr<optim::Objective> make_objective(const Prepared& prepared);
