@@ -37,8 +37,9 @@ inline bool honest(const Job& job, topology::PeerId peer) {
 
 /// The wrong side of one peer's data plane. Deterministic: noise is drawn from (seed, peer, round, range).
 /// `alie` (Baruch, Baruch & Goldberg 2019, "A little is enough") sends mean − z·(standard deviation) of each
-/// entry. The attacker knows no other peer's vectors: it estimates both from its own vectors of the last
-/// rounds, by moving averages that keep 0.9 a round (the first vector goes out as it is).
+/// entry, z by default the largest that still hides among the job's peers. The attacker knows no other peer's
+/// vectors: it estimates both from its own vectors of the last rounds, by moving averages that keep 0.9 a
+/// round (the first vector goes out as it is).
 class Attack {
  public:
   Attack(AttackSpec spec, std::uint64_t seed, std::uint32_t peer) : spec_(spec), seed_(seed), peer_(peer) {}

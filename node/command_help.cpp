@@ -4,8 +4,10 @@
 #include <iostream>
 #include <memory>
 
+#include "attack.h"
 #include "commands.h"
 #include "gossamer/node/job.h"
+#include "gossamer/optim/aggregate.h"
 #include "methods.h"
 #include "text.h"
 
@@ -48,7 +50,7 @@ void print_topology_help() {
 }
 
 std::vector<std::string> topics(CLI::App& app) {
-  std::vector<std::string> names{"job", "method"};
+  std::vector<std::string> names{"job", "method", "aggregate"};
   for (const CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; }))
     names.push_back(command->get_name());
   return names;
@@ -64,6 +66,22 @@ void print_method_help(const std::string& name) {
     std::cout << std::left << std::setw(20) << m.row.name << m.row.help << '\n';
 }
 
+void print_rows(std::span<const optim::NamedHelp> rows) {
+  for (const auto& row : rows) std::cout << std::left << std::setw(20) << row.name << row.help << '\n';
+}
+
+void print_aggregate_help() {
+  std::cout
+      << "Aggregation rules (exchange.aggregate = \"krum:f=3\"): f wrong peers among the n of a "
+         "neighbourhood, the own "
+         "one\nincluded. \"nnm+krum:f=3\" replaces every vector by the mean of its n-f nearest first.\n\n";
+  print_rows(optim::aggregator_table());
+  std::cout << "samples             weighted sum by rows per step; symmetric graphs\n\nAttacks of the "
+               "simulator (sim.attackers "
+               "= [\"peer3=noise:100\"]), with a size:\n\n";
+  print_rows(attack_table());
+}
+
 void print_help(CLI::App& app, const std::string& topic, const std::string& name) {
   if (topic.empty()) {
     // App::help would print the help of this very command, which is the one that was parsed.
@@ -75,6 +93,8 @@ void print_help(CLI::App& app, const std::string& topic, const std::string& name
     print_topology_help();
   } else if (topic == "method") {
     print_method_help(name);
+  } else if (topic == "aggregate") {
+    print_aggregate_help();
   } else {
     const auto names = topics(app);
     if (std::find(names.begin(), names.end(), topic) != names.end()) {
@@ -91,7 +111,7 @@ void print_help(CLI::App& app, const std::string& topic, const std::string& name
 void add_help_command(CLI::App& app, int& status) {
   CLI::App* help = app.add_subcommand("help", "Explains the keys of the files, or a command");
   const auto topic = std::make_shared<std::string>(), name = std::make_shared<std::string>();
-  help->add_option("TOPIC", *topic, "job, topology, method, or a command");
+  help->add_option("TOPIC", *topic, "job, topology, method, aggregate, or a command");
   help->add_option("NAME", *name, "of the method");
   help->callback([topic, name, &app, &status] {
     print_help(app, *topic, *name);

@@ -29,7 +29,7 @@
 namespace gossamer::node {
 namespace {
 
-constexpr Slot kAverage = 2;  ///< m
+constexpr Slot kMomentum = 2;  ///< m
 
 class Broadcast final : public FullReduce {
  public:
@@ -39,16 +39,19 @@ class Broadcast final : public FullReduce {
         own_(host.plan().parcels.size()),
         whole_(own_.size()) {}
 
-  std::size_t slots() const override { return averages() ? 1 : 0; }
+  std::size_t slots() const override { return sent_momentum() > 0 ? 1 : 0; }
 
   std::vector<Op> on_ready(Round round, ParcelId parcel) override {
     const Range r = host_.plan().parcels[parcel].range;
-    const float keep = static_cast<float>(host_.plan().exchange.send_momentum);
+    const float kept = sent_momentum();
     std::vector<Op> ops = clipped(parcel);
-    if (averages())
-      ops.emplace_back(op::Combine{r, kAverage, round == 0 ? 0 : keep, {{1 - keep, kGradient}}});
+    if (kept > 0) {
+      const std::vector<Op> averaging{
+          op::Combine{r, kMomentum, round == 0 ? 0.0f : kept, {{1 - kept, kGradient}}}};
+      ops.insert(ops.end(), averaging.begin(), averaging.end());
+    }
     const std::vector<Op> encoding{op::Encode{.range = r,
-                                              .src = averages() ? kAverage : kGradient,
+                                              .src = kept > 0 ? kMomentum : kGradient,
                                               .minus = {},
                                               .apply_to = {},
                                               .feedback = feedback_,
@@ -67,7 +70,7 @@ class Broadcast final : public FullReduce {
   }
 
  private:
-  bool averages() const { return host_.plan().exchange.send_momentum > 0; }
+  float sent_momentum() const { return static_cast<float>(host_.plan().exchange.send_momentum); }
   void start(Round, ParcelId) override {}
 
   void progress(Round round, ParcelId parcel) override {
