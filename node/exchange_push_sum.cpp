@@ -18,7 +18,7 @@
 //
 // In synchronous rounds every peer hears from all that send to it before its next gradient. Where it waits
 // less, w may fall as it sends and nothing comes, and a step of u moves z by u / w: a peer then keeps at
-// least half a peer's weight and gives away what is above, in the proportions of A. Neighbours that
+// least a quarter of a peer's weight and gives away what is above, in the proportions of A. Neighbours that
 // have not used up what they were sent get nothing in that round.
 #include <cmath>
 
@@ -28,7 +28,7 @@
 namespace gossamer::node {
 namespace {
 
-constexpr float kLeastWeight = 0.5f;
+constexpr float kLeastWeight = 0.25f;
 
 class PushSum final : public Gossip {
  public:
