@@ -211,7 +211,7 @@ constexpr Key<Draft> kJobKeys[] = {
      exchange<&ExchangeSection::outer_rate>,
      {.range = kPositive, .word = "auto"}},
     {"exchange.outer_momentum",
-     "diloco, noloco: decay of the outer momentum; auto: 0.9, noloco 0.5",
+     "diloco, noloco: decay of the outer momentum; auto: 0.9; 0.5 with noloco and biased codecs",
      exchange<&ExchangeSection::outer_momentum>,
      {.range = kProbability, .word = "auto"}},
     {"exchange.feedback_decay",

@@ -11,7 +11,9 @@
 // may be lossy, for example qsgd:bits=4, since Δ_i is formed anew from a φ that all share. An unbiased code
 // goes as it is: its error averages out over peers and meetings. A code that only contracts (topk, onebit
 // ...; qsgd with max norm and 4 bits or more is both) runs under error feedback, without which what it leaves
-// out of Δ_i would be lost for good when x returns to φ. A code that is neither is refused.
+// out of Δ_i would be lost for good when x returns to φ. What it keeps back comes late, and momentum
+// multiplies it: with one bit or one entry in ten, μ = 0.9 diverged on a stiff quadratic and 0.5 came to the
+// optimum, hence that default for biased codes. A code that is neither is refused.
 //
 // On any other graph every peer takes the outer step by its own Δ_i, then φ_i is averaged with neighbours:
 //

@@ -17,9 +17,11 @@ struct OuterDefaults {
 };
 constexpr double kOverMomentum = 0.1;  ///< NoLoCo's γ is a little above its β
 
-OuterDefaults outer_defaults(const std::string& method) {
+OuterDefaults outer_defaults(const std::string& method, const compress::Traits& codec) {
   if (method == "noloco") return {0.7, 0.5};
   if (method == "sparse_loco") return {1, 0};
+  // What feedback keeps back comes late, and momentum multiplies it (exchange_diloco.cpp).
+  if (!codec.exact && !codec.unbiased) return {0.7, 0.5};
   return {};
 }
 
@@ -96,12 +98,13 @@ double default_gamma(const std::string& codec) {
 Plan make_plan(const Job& job, PeerId self) {
   const auto mixing = topology::make_schedule(job.graph);
   const bool samples = job.exchange.aggregate == "samples";
-  const OuterDefaults outer = outer_defaults(job.exchange.method);
+  const compress::Traits codec = compress::make_codec(job.exchange.codec)->traits();
+  const OuterDefaults outer = outer_defaults(job.exchange.method, codec);
   Plan plan{job.exchange,
             job.exchange.gamma.value_or(method_gamma(job.exchange, outer)),
             job.exchange.outer_rate.value_or(outer.rate),
             job.exchange.outer_momentum.value_or(outer.momentum),
-            compress::make_codec(job.exchange.codec)->traits(),
+            codec,
             samples ? by_samples(mixing, job.peers) : mixing,
             {},
             {},

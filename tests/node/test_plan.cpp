@@ -256,6 +256,17 @@ TEST_CASE("weights by samples are renormalised rows where neighbourhoods weigh a
   CHECK(w.in(0)[1].weight == Approx(32.0 / 56));
 }
 
+TEST_CASE("outer momentum is the job's or else what method and codec bear") {
+  const auto momentum = [](const char* method, const char* codec, const Settings& more = {}) {
+    return make_plan(small_job(job_of(method, "full", codec) + more), 0).outer_momentum;
+  };
+  CHECK(momentum("diloco", "dense") == 0.9);
+  CHECK(momentum("diloco", "qsgd:bits=4") == 0.9);
+  CHECK(momentum("diloco", "onebit_scaled") == 0.5);
+  CHECK(momentum("diloco", "topk", {"exchange.outer_momentum=0.8"}) == 0.8);
+  CHECK(momentum("noloco", "dense") == 0.5);
+}
+
 TEST_CASE("gamma is the job's or else the codec's") {
   CHECK(make_plan(small_job({"exchange.gamma=0.25"}), 0).gamma == 0.25);
   CHECK(make_plan(small_job({"exchange.codec=dense"}), 0).gamma == 1);
