@@ -88,13 +88,17 @@ Prepared prepare(Job job) {
     objective->initialise(j.run.seed, p.initial);
   else
     read_safetensors(j.initial, p.layers, p.initial);
-  Plan plan = make_plan(j, 0);
-  plan.parcels = make_parcels(p.layers, j.exchange.parcel);
   p.codec = compress::make_codec(j.exchange.codec);
-  p.hello = hello_of(p, plan);
   p.names = j.peer_names();
-  p.plan = std::make_shared<const Plan>(std::move(plan));
+  make_plan(p);
   return p;
+}
+
+void make_plan(Prepared& p) {
+  Plan plan = make_plan(p.job, 0);
+  plan.parcels = make_parcels(p.layers, p.job.exchange.parcel);
+  p.hello = hello_of(p, plan);
+  p.plan = std::make_shared<const Plan>(std::move(plan));
 }
 
 std::unique_ptr<optim::Objective> make_objective(const Prepared& prepared) {

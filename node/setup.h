@@ -33,6 +33,9 @@ struct Prepared {
 /// combination), OptimError.
 Prepared prepare(Job job);
 
+/// Plan and hello anew, where layers or initial parameters were replaced after prepare.
+void make_plan(Prepared& prepared);
+
 std::unique_ptr<optim::Objective> make_objective(const Prepared& prepared);
 
 /// epoch: drawn by the caller, not 0. session: keeps runs of the same job on the same ports apart.
