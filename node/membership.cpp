@@ -75,13 +75,6 @@ void Membership::on_broken(PeerId link, double now) {
   if (n.epoch != 0 && !n.broken_at) n.broken_at = now;
 }
 
-void Membership::excuse(double seconds) {
-  for (auto& n : neighbours_) {
-    n.last_heard += seconds;
-    if (n.broken_at) *n.broken_at += seconds;
-  }
-}
-
 double Membership::verdict_at(const Neighbour& n) const {
   const bool expected = n.epoch != 0 && status_[n.peer] < PeerStatus::done;
   if (!expected || spec_.planted.is(Bug::silence_not_noticed)) return std::numeric_limits<double>::infinity();

@@ -43,8 +43,6 @@ class Membership {
   /// Merges what a neighbour knows; true where something was news.
   bool merge(PeerId from, const PeerStates& theirs);
   void on_broken(PeerId link, double now);
-  /// This peer itself stood still for that long: a silence that it could not hear says nothing of others.
-  void excuse(double seconds);
   /// A peer was started anew while the others train.
   bool restarted(PeerId from, std::uint64_t epoch) const;
   /// The neighbour has been heard and is not known to have gone.

@@ -54,6 +54,8 @@ class Simulation::Node final : public Env, public DataPlane {
     sim_.at(time, self_, [this, time] {
       if (wake_at_ != time) return;
       wake_at_ = -1;
+      if (sim_.now_ > time)
+        return wake_at(sim_.now_);  // was paused: reads what waits before it judges silence
       on([](Worker& w) { w.on_timer(); });
     });
   }

@@ -17,8 +17,6 @@ constexpr std::size_t kWindowRounds = 4;
 constexpr double kAcknowledgeAfter_s = 0.05;
 constexpr double kNewsAfter_s = 0.005;
 constexpr std::uint32_t kControlPriority = 0;
-/// A worker is called at least every kAliveEvery_s; after so long its process or its machine slept.
-constexpr double kStoodStill_s = 2 * kAliveEvery_s;
 
 }  // namespace
 
@@ -26,8 +24,7 @@ Worker::Worker(WorkerSpec spec, Env& env)
     : spec_(std::move(spec)),
       env_(env),
       members_(spec_.membership, env.now()),
-      links_(spec_.membership.links),
-      last_event_(env.now()) {
+      links_(spec_.membership.links) {
   for (const PeerId p : members_.links())
     links_[p] = std::make_unique<Link>(
         [this, p](Frame f, std::uint32_t priority) { return transmit(p, std::move(f), priority); },
@@ -36,13 +33,6 @@ Worker::Worker(WorkerSpec spec, Env& env)
 }
 
 void Worker::start() { on_timer(); }
-
-/// Called at the beginning of every event.
-void Worker::notice_sleep() {
-  const double gap = env_.now() - last_event_;
-  if (gap > kStoodStill_s) members_.excuse(gap);
-  last_event_ = env_.now();
-}
 
 // --- frames out
 
@@ -91,7 +81,6 @@ bool Worker::link_clear(PeerId to, ParcelId parcel) const {
 // --- frames in
 
 void Worker::on_frame(std::span<const std::byte> bytes) {
-  notice_sleep();
   const auto frame = decode_frame(bytes);
   const auto from = frame ? frame->header.sender : 0;
   if (!frame || !links_.contains(from)) {
@@ -221,7 +210,6 @@ void Worker::interrupt() {
 // --- time
 
 void Worker::on_timer() {
-  notice_sleep();
   const double now = env_.now();
   if (phase_ == Phase::joining && now >= next_hello_) {
     for (const PeerId p : members_.links()) send_hello(p);
@@ -330,7 +318,6 @@ void Worker::saw_staleness(Round rounds) {
 // --- the data plane's answers
 
 void Worker::on_data(const DataEvent& event) {
-  notice_sleep();
   if (phase_ == Phase::over) return;
   std::visit([&](const auto& e) { handle(e); }, event);
   settle();

@@ -95,7 +95,6 @@ class Worker final : public ExchangeHost {
   void send_alive(PeerId to);
   void broadcast_alive();
   void spread_news();
-  void notice_sleep();
   void deliver(PeerId from, Message message);
   std::size_t transmit(PeerId to, Frame frame, std::uint32_t priority);
   void report(const std::optional<optim::Evaluation>& test);
@@ -115,7 +114,7 @@ class Worker final : public ExchangeHost {
   Round round_ = 0;
   std::size_t unmixed_ = 0;
   bool gradient_done_ = false;
-  double started_ = 0, drain_until_ = 0, last_event_;
+  double started_ = 0, drain_until_ = 0;
   std::string other_session_;  ///< a neighbour's name under which another run's peer was heard
   bool news_ = false;          ///< something is known that the neighbours were not told yet
   double next_hello_ = 0, next_alive_ = 0, acknowledge_at_ = 0;
