@@ -170,8 +170,8 @@ class Simulation::Node final : public Env, public DataPlane {
       sim_.crew_.finish(queue_);
       std::uint32_t place = 0;
       const auto post = [&](double time, DataEvent event) {
-        sim_.events_.push({time, sequence, ++place, self_,
-                           [this, e = std::move(event)] { on([&](Worker& w) { w.on_data(e); }); }});
+        sim_.push({time, sequence, ++place, self_,
+                   [this, e = std::move(event)] { on([&](Worker& w) { w.on_data(e); }); }});
       };
       for (auto& [time, event] : *out) post(time, std::move(event));
       if (failure_ && !failure_told_) post(due, Failed{*failure_});
@@ -214,7 +214,19 @@ Simulation::Simulation(const Prepared& prepared, SimFaults faults, Observer* obs
 Simulation::~Simulation() = default;
 
 void Simulation::at(double time, PeerId peer, std::function<void()> action) {
-  events_.push({time, next_sequence_++, 0, peer, std::move(action)});
+  push({time, next_sequence_++, 0, peer, std::move(action)});
+}
+
+void Simulation::push(Event event) {
+  events_.push_back(std::move(event));
+  std::push_heap(events_.begin(), events_.end(), std::greater<>());
+}
+
+Simulation::Event Simulation::pop() {
+  std::pop_heap(events_.begin(), events_.end(), std::greater<>());
+  Event event = std::move(events_.back());
+  events_.pop_back();
+  return event;
 }
 
 double Simulation::uniform() { return static_cast<double>(random_() >> 11) * 0x1p-53; }
@@ -318,8 +330,7 @@ SimResult Simulation::run(const std::function<bool()>& stop) {
       throw std::runtime_error(fmt::format("the simulation stalled after {} s of virtual time", now_));
     if (stop && count % 64 == 0 && stop())
       for (auto& node : nodes_) node->on([](Worker& w) { w.interrupt(); });
-    Event event = events_.top();
-    events_.pop();
+    Event event = pop();
     now_ = event.time;
     if (event.peer != kNetwork)
       if (const double awake = awake_at(event.peer, now_); awake > now_) {

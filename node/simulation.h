@@ -6,7 +6,6 @@
 #include <functional>
 #include <map>
 #include <memory>
-#include <queue>
 #include <random>
 #include <string>
 #include <tuple>
@@ -72,6 +71,8 @@ class Simulation {
   };
   static constexpr PeerId kNetwork = 0xffffffff;
   void at(double time, PeerId peer, std::function<void()> action);
+  void push(Event event);
+  Event pop();
   double awake_at(PeerId peer, double time) const;
   void deliver(PeerId from, PeerId to, FrameBytes frame, std::uint32_t priority);
   double uniform();  ///< in [0, 1)
@@ -100,7 +101,7 @@ class Simulation {
   std::mt19937_64 random_;  // its sequence is fixed by the standard
   double now_ = 0;
   std::uint64_t next_sequence_ = 0;
-  std::priority_queue<Event, std::vector<Event>, std::greater<>> events_;
+  std::vector<Event> events_;             ///< a heap, the earliest in front
   std::vector<std::vector<Wire>> wires_;  ///< [from], ascending by to
   std::vector<std::unique_ptr<Node>> nodes_;
   mutable SimCrew crew_;  // after nodes_: its threads end first
