@@ -2,8 +2,11 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <cerrno>
 #include <chrono>
 #include <cstdio>
+#include <cstring>
+#include <fstream>
 
 #include "attack.h"
 #include "command_swarm.h"
@@ -11,6 +14,7 @@
 #include "flags.h"
 #include "gossamer/node/safetensors.h"
 #include "progress.h"
+#include "records.h"
 #include "simulation.h"
 #include "summary.h"
 #include "text.h"
@@ -23,7 +27,7 @@ struct SimFlags {
   std::optional<std::size_t> peers;
   std::uint64_t seed = 1;
   std::vector<std::string> crashes, slow, attacks;
-  std::string model;
+  std::string model, metrics;
   std::size_t threads = 1;
   bool own_models = false;
   SwarmFlags swarm;
@@ -54,6 +58,32 @@ Outcome worst(std::span<const WorkerResult> results) {
   return worst;
 }
 
+/// Lines of metrics.jsonl in a file; none where there is no path.
+class Metrics {
+ public:
+  explicit Metrics(const std::string& path) {
+    if (path.empty()) return;
+    file_.open(path);
+    if (!file_)
+      throw ConfigError(fmt::format("--metrics {}: cannot be written: {}", path, std::strerror(errno)));
+  }
+  void write(const std::string& line) {
+    if (file_.is_open()) file_ << line << '\n';
+  }
+
+ private:
+  std::ofstream file_;
+};
+
+std::string progress_text(const SimProgress& p, const Prepared& prepared) {
+  if (p.joined < prepared.job.peers.size())
+    return fmt::format("{:.2f} s virtual  {} of {} peers have joined", p.virtual_seconds, p.joined,
+                       prepared.job.peers.size());
+  const std::string rounds =
+      p.least == p.most ? std::to_string(p.least) : fmt::format("{} to {}", p.least, p.most);
+  return fmt::format("{:.2f} s virtual  round {} of {}", p.virtual_seconds, rounds, prepared.rounds);
+}
+
 int simulate(const SimFlags& flags) {
   auto overrides = flags.job.overrides;
   if (!flags.slow.empty())
@@ -73,18 +103,25 @@ int simulate(const SimFlags& flags) {
   const Prepared prepared = prepare(load_job(flags.job.path, overrides, flags.peers));
   // the same bits as in processes of their own, where those have one thread each (or the job says how many)
   optim::set_blas_threads(std::max(1, prepared.job.run.threads));
-  Simulation simulation(prepared, {flags.seed, parse_crashes(prepared.job, flags.crashes)});
+  Simulation simulation(prepared, {flags.seed, parse_crashes(prepared.job, flags.crashes)}, nullptr,
+                        flags.threads);
   Progress progress(flags.job.quiet);
+  Metrics metrics(flags.metrics);
+  std::string last_report;
   simulation.on_report = [&](PeerId peer, double time, const Report& r) {
+    metrics.write(to_json(prepared.job.peers[peer].name, time, r));
     if (peer == 0)
-      progress.line(fmt::format("round {}/{}  epoch {:.1f}  loss {:.4f}  {:.2f} s virtual{}", r.round,
-                                prepared.rounds, r.epoch, r.loss, time,
-                                r.test && r.test->has_accuracy
-                                    ? fmt::format("  test accuracy {:.2f} %", 100 * r.test->accuracy())
-                                    : ""));
+      last_report = fmt::format(
+          "  {} at round {}: loss {:.4f}{}", prepared.job.peers[0].name, r.round, r.loss,
+          r.test && r.test->has_accuracy ? fmt::format(", test accuracy {:.2f} %", 100 * r.test->accuracy())
+                                         : "");
+  };
+  const auto stop = [&] {
+    if (progress.due()) progress.line(progress_text(simulation.progress(), prepared) + last_report);
+    return interrupted();
   };
   const auto begin = std::chrono::steady_clock::now();
-  const SimResult result = simulation.run(interrupted);
+  const SimResult result = simulation.run(stop);
   const double wall = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   progress.clear();
   std::vector<std::span<const float>> models;
@@ -136,7 +173,12 @@ void add_sim_command(CLI::App& app, int& status) {
           "zero, label_flip, alie); results are of the others; repeatable")
       ->allow_extra_args(false);
   command->add_option("--model", flags->model, "write the average model to this safetensors file");
-  command->add_option("--threads", flags->threads, "with --seeds: processes that run them")
+  command->add_option("--metrics", flags->metrics,
+                      "write the peers' reports to this file, as metrics.jsonl of a run");
+  command
+      ->add_option("--threads", flags->threads,
+                   "cores that compute gradients and messages, or with --seeds processes that run seeds; the "
+                   "result is the same")
       ->check(CLI::Range(1, 1024))
       ->capture_default_str();
   command->add_flag("--own-models", flags->own_models, "also evaluate each peer's own model");

@@ -3,6 +3,7 @@
 #include "config_words.h"
 #include "exchange.h"
 #include "gossamer/compress/codec.h"
+#include "sim_profile.h"
 
 namespace gossamer::node::config {
 namespace {
@@ -288,6 +289,23 @@ constexpr Key<Draft> kJobKeys[] = {
     {"sim.step_time", "of one gradient at optimizer.batch rows", sim<&SimSection::step_time>, kLocalSeconds},
     {"sim.step_jitter", "of step_time, uniform, up and down", sim<&SimSection::step_jitter>,
      kLocalProbability},
+    {"sim.speeds",
+     "factors on step_time drawn for each peer, from 1 to speed_spread",
+     sim<&SimSection::speeds>,
+     {.scope = Scope::kLocal, .names = speed_names}},
+    {"sim.speed_spread",
+     "uniform, lognormal: the slowest machine's step time against the quickest's",
+     sim<&SimSection::speed_spread>,
+     {.range = {1, 1e6}, .scope = Scope::kLocal}},
+    {"sim.links",
+     "class of access that each link's bandwidth and latency are drawn from; equal: bandwidth, latency",
+     sim<&SimSection::links>,
+     {.scope = Scope::kLocal, .names = link_names}},
+    {"sim.day", "after which each peer's sleep comes again", sim<&SimSection::day>, kLocalTime},
+    {"sim.night",
+     "share of each day that a peer sleeps, each at its own time",
+     sim<&SimSection::night>,
+     {.unit = "of the day", .range = {0, 1, false, true}, .scope = Scope::kLocal}},
     {"sim.slow",
      "slow peers and their factor on step_time: [\"peer3=10\"]",
      sim<&SimSection::slow>,

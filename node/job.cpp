@@ -311,6 +311,22 @@ Draft draft_of(const Job& job, bool shared_only) {
   return draft;
 }
 
+/// Who sleeps is silent and must not count as lost.
+void check_night(const Draft& draft) {
+  constexpr double kMargin_s = 1;  // from the last sign of life to the first after waking
+  const SimSection& sim = draft.job.sim;
+  const double most = draft.job.run.silence_timeout - kMargin_s;
+  if (sim.night > 0 && sim.day * sim.night > most)
+    throw ConfigError(
+        draft.where("sim.night") + ": a night lasts sim.day x sim.night = " +
+        number_text(sim.day * sim.night) + " s; expected at most " + number_text(most) +
+        " s, run.silence_timeout less 1 s, so that a sleeping peer does not count as lost; raise "
+        "run.silence_timeout or lower sim.night");
+  if (sim.night > 0 && sim.day == 0)
+    throw ConfigError(draft.where("sim.night") + ": sim.night is " + number_text(sim.night) +
+                      " without sim.day; expected the length of a day, for example day = 10");
+}
+
 Draft begin(const std::string& path) {
   Draft draft;
   draft.origin = path;
@@ -369,6 +385,7 @@ Job load_job(const std::string& path, std::span<const std::string> overrides,
   check_training(draft);
   check_slow(draft);
   check_attackers(draft);
+  check_night(draft);
   return draft.job;
 }
 

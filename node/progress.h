@@ -14,6 +14,8 @@ class Progress {
   /// Shows the text (may hold several lines) in place of the last one; elsewhere than on a terminal its last
   /// line is printed at most every two seconds.
   void line(const std::string& text);
+  /// The next line would be shown.
+  bool due() const { return !quiet_ && std::chrono::steady_clock::now() >= next_; }
   /// Removes what stands on the terminal.
   void clear();
   bool terminal() const { return terminal_; }

@@ -42,10 +42,8 @@ class Simulation::Node final : public Env, public DataPlane {
         replica_(make_replica(sim.prepared_, self, std::move(objective), worker_.buffers(), false)) {
     replica_.observe(sim.observer_);
     const Job& job = sim.prepared_.job;
-    step_time_ =
-        job.sim.step_time * static_cast<double>(job.peers[self].batch) / static_cast<double>(job.batch);
-    for (const auto& [name, factor] : job.sim.slow)
-      if (name == job.peers[self].name) step_time_ *= factor;
+    step_time_ = job.sim.step_time * sim.profile_.slowness(self) *
+                 static_cast<double>(job.peers[self].batch) / static_cast<double>(job.batch);
   }
 
   // Env
@@ -58,6 +56,8 @@ class Simulation::Node final : public Env, public DataPlane {
     sim_.at(time, self_, [this, time] {
       if (wake_at_ != time) return;
       wake_at_ = -1;
+      if (sim_.now_ > time)
+        return wake_at(sim_.now_);  // was paused: reads what waits before it judges silence
       on([](Worker& w) { w.on_timer(); });
     });
   }
@@ -73,25 +73,32 @@ class Simulation::Node final : public Env, public DataPlane {
     if (sim_.on_log) sim_.on_log(self_, sim_.now_, line);
   }
 
-  // DataPlane: floats are computed at once, answers come after the time that they would take
+  // DataPlane: answers come after the time that the floats would take
   void submit(Op op) override {
-    guarded([&] { replica_.run(op, [&](DataEvent e) { post(sim_.now_, std::move(e)); }); });
+    if (!answers(op))
+      return sim_.crew_.add(queue_, [this, o = std::move(op)] {
+        guarded([&] { replica_.run(o, [](const DataEvent&) { assert(false); }); });
+      });
+    compute(sim_.now_, [this, o = std::move(op), now = sim_.now_](Answers& out) {
+      replica_.run(o, [&](DataEvent e) { out.emplace_back(now, std::move(e)); });
+    });
   }
   void submit(Gradient gradient) override {
     const double duration = step_time_ * (1 + sim_.prepared_.job.sim.step_jitter * (2 * sim_.uniform() - 1));
     const double begin = sim_.now_ + duration * kForwardShare, rest = duration * (1 - kForwardShare);
-    const std::size_t layers = sim_.prepared_.layers.size();
-    std::size_t done = 1;  // layers whose gradient stands, the one being posted included
-    const auto time = [&] {
-      return begin + rest * static_cast<double>(std::min(done, layers)) / static_cast<double>(layers);
-    };
-    guarded([&] {
+    const auto layers = static_cast<double>(sim_.prepared_.layers.size());
+    // done: layers whose gradient stands, the one whose events are posted included
+    const auto time = [=](double done) { return begin + rest * std::min(done, layers) / layers; };
+    compute(time(1), [this, time, g = std::move(gradient)](Answers& out) {
+      double done = 1;
       replica_.run(
-          gradient, [&](DataEvent e) { post(time(), std::move(e)); }, [&] { ++done; });
+          g, [&](DataEvent e) { out.emplace_back(time(done), std::move(e)); }, [&] { ++done; });
     });
   }
   void submit_evaluation(Round round) override {
-    guarded([&] { replica_.evaluate(round, [&](DataEvent e) { post(sim_.now_, std::move(e)); }); });
+    compute(sim_.now_, [this, round, now = sim_.now_](Answers& out) {
+      replica_.evaluate(round, [&](DataEvent e) { out.emplace_back(now, std::move(e)); });
+    });
   }
 
   /// Runs an event on the worker, and counts it out when it ends.
@@ -112,8 +119,23 @@ class Simulation::Node final : public Env, public DataPlane {
     if (sim_.observer_) sim_.observer_->on_crash(self_);
   }
 
-  Worker& worker() { return worker_; }
-  const Replica& replica() const { return replica_; }
+  const Worker& worker() const { return worker_; }
+  /// With all that was submitted done.
+  const Replica& replica() {
+    sim_.crew_.finish(queue_);
+    return replica_;
+  }
+  /// Of the run that has ended: a command that failed after the last answer was used counts as well.
+  WorkerResult result() {
+    replica();
+    WorkerResult r = worker_.result();
+    if (failure_ && r.outcome == Outcome::finished) {
+      r.outcome = Outcome::failed;
+      r.message = *failure_;
+    }
+    if (crashed_) r.message = "crashed";
+    return r;
+  }
   bool crashed() const { return crashed_; }
   /// Crashed, or ended and its process has ended too.
   bool gone() const { return crashed_ || (worker_.finished() && sim_.now_ > ended_at_ + kLinger_s); }
@@ -126,47 +148,70 @@ class Simulation::Node final : public Env, public DataPlane {
     s.observer = sim.observer_;
     return s;
   }
-  void post(double time, DataEvent event) {
-    sim_.at(time, self_, [this, e = std::move(event)] { on([&](Worker& w) { w.on_data(e); }); });
+
+  using Answers = std::vector<std::pair<double, DataEvent>>;  ///< and when each is due
+
+  /// Commands without an answer need not be waited for.
+  static bool answers(const Op& op) {
+    return !std::holds_alternative<op::Update>(op) && !std::holds_alternative<op::Combine>(op) &&
+           !std::holds_alternative<op::DecodeAdd>(op) && !std::holds_alternative<op::Aggregate>(op);
   }
+  /// The first failure is kept until the next answer is due.
   template <class Action>
   void guarded(Action&& action) {
     try {
       action();
     } catch (const std::exception& e) {
-      post(sim_.now_, Failed{e.what()});
+      if (!failure_) failure_ = e.what();
     }
+  }
+  /// Has the crew compute what is answered from `due` on. The answers take their places among the events as
+  /// if they had been posted now, however late they are known.
+  void compute(double due, std::function<void(Answers&)> work) {
+    auto out = std::make_shared<Answers>();
+    sim_.crew_.add(queue_, [this, out, work = std::move(work)] { guarded([&] { work(*out); }); });
+    sim_.at(due, kNetwork, [this, due, out, sequence = sim_.next_sequence_] {
+      sim_.crew_.finish(queue_);
+      std::uint32_t place = 0;
+      const auto post = [&](double time, DataEvent event) {
+        sim_.push({time, sequence, ++place, self_,
+                   [this, e = std::move(event)] { on([&](Worker& w) { w.on_data(e); }); }});
+      };
+      for (auto& [time, event] : *out) post(time, std::move(event));
+      if (failure_ && !failure_told_) post(due, Failed{*failure_});
+      failure_told_ = failure_.has_value();
+    });
   }
 
   Simulation& sim_;
   PeerId self_;
   Worker worker_;
   Replica replica_;
+  SimCrew::Queue queue_;
+  std::optional<std::string> failure_;  // written by the crew, read when the queue is finished
+  bool failure_told_ = false;
   double step_time_ = 0, wake_at_ = -1, ended_at_ = 0;
   bool crashed_ = false;
 };
 
-Simulation::Simulation(const Prepared& prepared, SimFaults faults, Observer* observer)
+Simulation::Simulation(const Prepared& prepared, SimFaults faults, Observer* observer, std::size_t threads)
     : prepared_(prepared),
       faults_(std::move(faults)),
       spells_(prepared.job),
+      profile_(prepared.job, faults_.seed),
       observer_(observer),
-      random_(faults_.seed) {
+      random_(faults_.seed),
+      crew_(observer ? 1 : threads) {
   const Job& job = prepared.job;
   const std::size_t peers = job.peers.size();
   uplink_free_.assign(peers, 0);
   wires_.resize(peers);
   for (PeerId p = 0; p < peers; ++p)
-    for (const PeerId to : prepared.plan->schedule.links(p))
-      wires_[p].push_back({to, job.sim.bandwidth, job.sim.latency, false, {}, 0});
-  for (const auto& l : job.links)
-    for (const auto& [from, to] : {std::pair(l.a, l.b), std::pair(l.b, l.a)}) {
-      const auto links = prepared.plan->schedule.links(from);
-      if (!std::binary_search(links.begin(), links.end(), to)) continue;  // no edge of this graph
-      if (l.bandwidth) wire(from, to).bandwidth = *l.bandwidth;
-      if (l.latency) wire(from, to).latency = *l.latency;
+    for (const PeerId to : prepared.plan->schedule.links(p)) {
+      const LinkQuality link = profile_.link(p, to);
+      wires_[p].push_back({to, link.bandwidth, link.latency, false, {}, 0});
     }
-  const std::shared_ptr<optim::Objective> objective = make_objective(prepared);
+  const auto objective = make_shared_objective([&prepared] { return make_objective(prepared); });
   for (PeerId p = 0; p < peers; ++p) nodes_.push_back(std::make_unique<Node>(*this, p, objective));
   running_ = peers;
 }
@@ -174,7 +219,19 @@ Simulation::Simulation(const Prepared& prepared, SimFaults faults, Observer* obs
 Simulation::~Simulation() = default;
 
 void Simulation::at(double time, PeerId peer, std::function<void()> action) {
-  events_.push({time, next_sequence_++, peer, std::move(action)});
+  push({time, next_sequence_++, 0, peer, std::move(action)});
+}
+
+void Simulation::push(Event event) {
+  events_.push_back(std::move(event));
+  std::push_heap(events_.begin(), events_.end(), std::greater<>());
+}
+
+Simulation::Event Simulation::pop() {
+  std::pop_heap(events_.begin(), events_.end(), std::greater<>());
+  Event event = std::move(events_.back());
+  events_.pop_back();
+  return event;
 }
 
 double Simulation::uniform() { return static_cast<double>(random_() >> 11) * 0x1p-53; }
@@ -267,6 +324,25 @@ FrameBytes Simulation::garbled(const FrameBytes& frame) {
   return std::make_shared<const std::vector<std::byte>>(std::move(bytes));
 }
 
+/// When the peer is neither paused nor asleep.
+double Simulation::awake_at(PeerId peer, double time) const {
+  while (true) {
+    const double later = profile_.asleep_until(peer, spells_.paused_until(peer, time));
+    if (later <= time) return time;
+    time = later;
+  }
+}
+
+SimProgress Simulation::progress() const {
+  SimProgress p{now_, std::numeric_limits<Round>::max(), 0, 0};
+  for (const auto& node : nodes_) {
+    p.least = std::min(p.least, node->worker().rounds());
+    p.most = std::max(p.most, node->worker().rounds());
+    p.joined += node->worker().joined();
+  }
+  return p;
+}
+
 SimResult Simulation::run(const std::function<bool()>& stop) {
   for (const auto& [peer, time] : faults_.crashes)
     at(time, kNetwork, [this, p = peer] { nodes_[p]->crash(); });
@@ -277,11 +353,10 @@ SimResult Simulation::run(const std::function<bool()>& stop) {
       throw std::runtime_error(fmt::format("the simulation stalled after {} s of virtual time", now_));
     if (stop && count % 64 == 0 && stop())
       for (auto& node : nodes_) node->on([](Worker& w) { w.interrupt(); });
-    Event event = events_.top();
-    events_.pop();
+    Event event = pop();
     now_ = event.time;
     if (event.peer != kNetwork)
-      if (const double awake = spells_.paused_until(event.peer, now_); awake > now_) {
+      if (const double awake = awake_at(event.peer, now_); awake > now_) {
         at(awake, event.peer, std::move(event.action));
         continue;
       }
@@ -290,8 +365,7 @@ SimResult Simulation::run(const std::function<bool()>& stop) {
   }
   SimResult result;
   for (PeerId p = 0; p < nodes_.size(); ++p) {
-    result.peers.push_back(nodes_[p]->worker().result());
-    if (nodes_[p]->crashed()) result.peers.back().message = "crashed";
+    result.peers.push_back(nodes_[p]->result());
     result.virtual_seconds = std::max(result.virtual_seconds, nodes_[p]->ended_at());
     result.digest = hash_bytes(std::as_bytes(parameters(p)), result.digest);
   }

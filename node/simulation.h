@@ -1,23 +1,26 @@
 #pragma once
-// A whole run in one thread and in virtual time: the same workers and replicas as in real processes, over a
-// simulated network. Deterministic: one seed, and a heap of (time, sequence) events.
+// A whole run in one process and in virtual time: the same workers and replicas as in real processes, over a
+// simulated network. Deterministic: one seed, and a heap of (time, sequence) events. Control code runs in one
+// thread; floats may be computed by several (sim_crew.h), which does not show in what comes out.
 #include <deque>
 #include <functional>
 #include <map>
 #include <memory>
-#include <queue>
 #include <random>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "setup.h"
+#include "sim_crew.h"
+#include "sim_profile.h"
 #include "sim_spells.h"
 #include "worker.h"
 
 namespace gossamer::node {
 
 struct SimFaults {
-  std::uint64_t seed = 1;  ///< of loss, duplication, reordering, strays, garbling, jitter
+  std::uint64_t seed = 1;  ///< of loss, duplication, reordering, strays, garbling, jitter, machines and links
   std::vector<std::pair<PeerId, double>> crashes;  ///< peer and virtual time at which it stops for good
 };
 
@@ -28,10 +31,18 @@ struct SimResult {
   std::uint64_t digest = 0;          ///< XXH3 over all peers' parameters in peer order
 };
 
+struct SimProgress {
+  double virtual_seconds = 0;
+  Round least = 0, most = 0;  ///< rounds finished by the slowest and by the quickest peer
+  std::size_t joined = 0;     ///< peers that train, or have
+};
+
 class Simulation {
  public:
-  /// observer: told of all that happens, in this thread; null: nobody.
-  Simulation(const Prepared& prepared, SimFaults faults, Observer* observer = nullptr);
+  /// observer: told of all that happens, in this thread; null: nobody. threads: that compute floats, the
+  /// caller's included; an observed run has one.
+  Simulation(const Prepared& prepared, SimFaults faults, Observer* observer = nullptr,
+             std::size_t threads = 1);
   ~Simulation();
   /// Called with every report; peer, virtual time.
   std::function<void(PeerId, double, const Report&)> on_report;
@@ -40,6 +51,8 @@ class Simulation {
   /// Until every worker that has not crashed has ended. `stop` is asked now and then; true ends the run at
   /// once. Throws std::runtime_error where nothing is left to happen and a worker still runs.
   SimResult run(const std::function<bool()>& stop = {});
+  /// How far the run is; may be asked while it runs, in the thread that runs it.
+  SimProgress progress() const;
   std::span<const float> parameters(PeerId peer) const;
   std::span<const float> slot(PeerId peer, Slot slot) const;
   std::span<const std::uint64_t> sum(PeerId peer, std::uint32_t number) const;
@@ -51,12 +64,18 @@ class Simulation {
   struct Event {
     double time;
     std::uint64_t sequence;
-    PeerId peer;  ///< that it happens to; kNetwork: to none, so that no pause puts it off
+    std::uint32_t place;  ///< among events of one sequence number
+    PeerId peer;          ///< that it happens to; kNetwork: to none, so that no pause puts it off
     std::function<void()> action;
-    bool operator>(const Event& o) const { return time != o.time ? time > o.time : sequence > o.sequence; }
+    bool operator>(const Event& o) const {
+      return std::tie(time, sequence, place) > std::tie(o.time, o.sequence, o.place);
+    }
   };
   static constexpr PeerId kNetwork = 0xffffffff;
   void at(double time, PeerId peer, std::function<void()> action);
+  void push(Event event);
+  Event pop();
+  double awake_at(PeerId peer, double time) const;
   void deliver(PeerId from, PeerId to, FrameBytes frame, std::uint32_t priority);
   double uniform();  ///< in [0, 1)
   std::size_t frames_under_way() const;
@@ -80,14 +99,16 @@ class Simulation {
   const Prepared& prepared_;
   SimFaults faults_;
   SimSpells spells_;
+  SimProfile profile_;
   Observer* observer_;
   std::mt19937_64 random_;  // its sequence is fixed by the standard
   double now_ = 0;
   std::uint64_t next_sequence_ = 0;
-  std::priority_queue<Event, std::vector<Event>, std::greater<>> events_;
+  std::vector<Event> events_;             ///< a heap, the earliest in front
   std::vector<std::vector<Wire>> wires_;  ///< [from], ascending by to
   std::vector<double> uplink_free_;  ///< of each peer that has one: when its last frame has passed it
   std::vector<std::unique_ptr<Node>> nodes_;
+  mutable SimCrew crew_;  // after nodes_: its threads end first
   std::size_t running_ = 0;
   std::size_t scheduled_frames_ = 0;  ///< that have left their wire and not arrived
 };

@@ -75,6 +75,7 @@ Summary summarise(const Prepared& prepared, std::span<const WorkerResult> result
     data_bytes += static_cast<double>(r.traffic.data_bytes_out);
     entries += static_cast<double>(r.traffic.data_entries_out);
   }
+  s.data_bytes_sent_per_peer = data_bytes / count;
   s.samples_per_second = s.seconds > 0 ? rows / s.seconds : 0;
   s.bits_per_parameter = entries > 0 ? 8 * data_bytes / entries : 0;
   if (models.empty()) return s;
@@ -94,6 +95,7 @@ std::string to_json(const Summary& s) {
       {"steps", s.steps},
       {"samples_per_second", number(s.samples_per_second)},
       {"bytes_sent_per_peer", number(s.bytes_sent_per_peer)},
+      {"data_bytes_sent_per_peer", number(s.data_bytes_sent_per_peer)},
       {"bits_per_parameter", number(s.bits_per_parameter)},
       {"consensus_distance", number(s.consensus_distance)},
       {"peers", s.peers},
@@ -126,6 +128,7 @@ std::optional<Summary> parse_summary(const std::string& text) try {
   s.test_accuracy = value("test_accuracy"), s.has_accuracy = std::isfinite(s.test_accuracy);
   s.test_loss = value("test_loss"), s.train_loss = value("train_loss"), s.seconds = value("seconds");
   s.samples_per_second = value("samples_per_second"), s.bytes_sent_per_peer = value("bytes_sent_per_peer");
+  s.data_bytes_sent_per_peer = value("data_bytes_sent_per_peer");
   s.bits_per_parameter = value("bits_per_parameter"), s.consensus_distance = value("consensus_distance");
   s.staleness_mean = value("staleness_mean"), s.staleness_max = value("staleness_max");
   if (j.contains("virtual_seconds")) s.virtual_seconds = value("virtual_seconds");

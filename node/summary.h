@@ -18,10 +18,11 @@ struct Summary {
   double test_accuracy = 0, test_loss = 0;               ///< of the average over peers
   double peer_accuracy_mean = 0, peer_accuracy_min = 0;  ///< of the peers' own models
   double train_loss = 0;                                 ///< mean over peers and the last epoch's steps
-  double seconds = 0;              ///< first round's start to last round's end, the slowest peer's
-  std::uint64_t steps = 0;         ///< rounds that every peer finished
-  double samples_per_second = 0;   ///< all peers together
-  double bytes_sent_per_peer = 0;  ///< all frames, mean over peers
+  double seconds = 0;                   ///< first round's start to last round's end, the slowest peer's
+  std::uint64_t steps = 0;              ///< rounds that every peer finished
+  double samples_per_second = 0;        ///< all peers together
+  double bytes_sent_per_peer = 0;       ///< all frames, mean over peers
+  double data_bytes_sent_per_peer = 0;  ///< those of parcels alone
   double bits_per_parameter =
       0;  ///< and message: bits of parcel frames, headers included, per parameter they carry
   double consensus_distance = 0;  ///< (1/P) Σ ‖x_i − x̄‖²

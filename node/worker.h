@@ -59,6 +59,8 @@ class Worker final : public ExchangeHost {
   /// The neighbour is not known to have gone.
   bool reachable(PeerId peer) const { return members_.reachable(peer); }
   bool finished() const { return result_.outcome != Outcome::running; }
+  bool joined() const { return phase_ != Phase::joining; }
+  Round rounds() const { return round_; }  ///< finished
   WorkerResult result() const;
   Buffers buffers() const { return {exchange_->slots(), exchange_->sums()}; }
 

@@ -99,6 +99,10 @@ struct SimSection {
   std::vector<SimSpell> cut;                         ///< "a>b": frames from a to b are lost
   std::vector<SimSpell> clog;                        ///< "a>b": frames from a to b are held until the end
   std::vector<SimSpell> pause;                       ///< the peer does nothing
+  std::string speeds = "equal";  ///< how factors on step_time are drawn for the peers (sim_profile.h)
+  double speed_spread = 20;      ///< the slowest machine's step time, the quickest's being 1
+  std::string links = "equal";   ///< class of the links whose bandwidth and latency are drawn
+  double day = 0, night = 0;     ///< virtual seconds; share of each day that a peer sleeps, 0 = none
 };
 
 struct Job {
