@@ -1,0 +1,126 @@
+// What rounds cost, against sums done by hand.
+#include "gossamer/topology/cost.h"
+
+#include <cmath>
+
+#include "gossamer/topology/report.h"
+#include "gossamer_test/catch.h"
+#include "support.h"
+
+namespace gossamer::topology::test {
+namespace {
+
+constexpr double kStep = 0.1;
+const std::vector<Part> kWhole{{1, 1e6}};  // 1 MB when the step is done
+
+double seconds_of(const Traffic& traffic, const LinkTable& links, std::size_t staleness = 0) {
+  const std::vector<double> step(links.peers(), kStep);
+  return round_cost(traffic, step, links, staleness).seconds;
+}
+
+}  // namespace
+
+TEST_CASE("a round of gossip is the step and the dearest link") {
+  LinkTable links(5, {8e6, 0.02});  // 1 MB takes a second
+  const Traffic ring = gossip_traffic(make_schedule(spec_of("ring", 5)), kWhole, {});
+  REQUIRE(seconds_of(ring, links) == Approx(kStep + 1 + 0.02));
+  links.at(2, 3) = links.at(3, 2) = {2e6, 0.5};
+  REQUIRE(seconds_of(ring, links) == Approx(kStep + 4 + 0.5));
+  links.at(0, 2) = {1, 1};  // no edge of the ring
+  REQUIRE(seconds_of(ring, links) == Approx(kStep + 4 + 0.5));
+}
+
+TEST_CASE("the message that a round waits for is named") {
+  LinkTable links(4, {8e6, 0});
+  links.at(2, 1) = {1e6, 0};
+  const std::vector<double> step(4, kStep);
+  const Traffic full = gossip_traffic(make_schedule(spec_of("full", 4)), kWhole, {});
+  const RoundCost cost = round_cost(full, step, links);
+  REQUIRE(cost.from == 2);
+  REQUIRE(cost.to == 1);
+  REQUIRE(cost.step == kStep);
+  const RoundCost alone = round_cost(Traffic(1), step, links);
+  REQUIRE(alone.seconds == Approx(kStep));
+  REQUIRE(alone.from == alone.to);
+}
+
+TEST_CASE("what is slow in one direction only is waited for every other round") {
+  // 1 waits for 0's slow message, 0 for 1's fast one: the mean around the cycle.
+  LinkTable links(2, {8e6, 0});
+  links.at(0, 1) = {8e6, 3};
+  const Traffic pair = gossip_traffic(make_schedule(spec_of("ring", 2)), kWhole, {});
+  REQUIRE(seconds_of(pair, links) == Approx(kStep + 1 + 1.5));
+}
+
+TEST_CASE("parts that are ready early travel while the rest is computed") {
+  const LinkTable links(4, {8e6, 0});
+  const std::vector<Part> parts{{0.25, 5e5}, {1, 5e5}};
+  const Traffic ring = gossip_traffic(make_schedule(spec_of("ring", 4)), parts, {});
+  const std::vector<double> step(4, 4.0);
+  REQUIRE(round_cost(ring, step, links).seconds == Approx(4.5));  // only the second half is waited for
+}
+
+TEST_CASE("messages share an uplink where there is one") {
+  LinkTable links(4, {8e6, 0});
+  const Traffic full = gossip_traffic(make_schedule(spec_of("full", 4)), kWhole, {});
+  REQUIRE(seconds_of(full, links) == Approx(kStep + 1));
+  for (PeerId i = 0; i < 4; ++i) links.uplink(i) = 8e6;
+  REQUIRE(seconds_of(full, links) == Approx(kStep + 3));
+}
+
+TEST_CASE("staleness hides latency") {
+  const LinkTable links(4, {8e9, 1});
+  const Traffic ring = gossip_traffic(make_schedule(spec_of("ring", 4)), kWhole, {});
+  const std::vector<double> step(4, 0.3);
+  REQUIRE(round_cost(ring, step, links, 0).seconds == Approx(1.301));
+  REQUIRE(round_cost(ring, step, links, 1).seconds == Approx(1.301 / 2));
+  REQUIRE(round_cost(ring, step, links, 8).seconds == Approx(0.3));
+}
+
+TEST_CASE("reduces cost what their formulas say") {
+  const LinkTable links(5, {8e6, 0.02});
+  REQUIRE(seconds_of(ring_traffic(5, kWhole, {}), links) == Approx(kStep + 8 * (0.2 + 0.02)));
+  REQUIRE(seconds_of(slice_traffic(5, kWhole, {}), links) == Approx(kStep + 2 * (0.2 + 0.02)));
+  REQUIRE(seconds_of(halving_traffic(5, kWhole, {}), links) ==
+          Approx(kStep + 2 * (1 + 0.02) + 2 * (0.5 + 0.02) + 2 * (0.25 + 0.02)));
+  REQUIRE(seconds_of(halving_traffic(8, kWhole, {}), LinkTable(8, {8e6, 0.02})) ==
+          Approx(kStep + 2 * 7.0 / 8 + 6 * 0.02));
+  REQUIRE(seconds_of(tree_traffic(5, kWhole, {}), links) == Approx(kStep + 4 * (1 + 0.02)));  // 3 -> 2 -> 0
+  REQUIRE(seconds_of(ring_traffic(1, kWhole, {}), LinkTable(1, {1, 1})) == Approx(kStep));
+}
+
+TEST_CASE("a varying graph costs the mean of its rounds") {
+  const LinkTable links(8, {8e6, 0});
+  const Schedule schedule = make_schedule(spec_of("one_peer_exponential", 8));
+  REQUIRE(seconds_of(gossip_traffic(schedule, kWhole, {}), links) == Approx(kStep + 1));
+}
+
+TEST_CASE("frames add their headers") {
+  const Framing framing{100, 1000};
+  REQUIRE(framing.on_wire(0) == 100);
+  REQUIRE(framing.on_wire(1000) == 1100);
+  REQUIRE(framing.on_wire(1001) == 1201);
+  REQUIRE(Framing{}.on_wire(1001) == 1001);
+}
+
+TEST_CASE("the delay to consensus is that of the spectrum") {
+  for (const std::size_t peers : {4, 8, 16}) {
+    CAPTURE(peers);
+    const Schedule ring = make_schedule(spec_of("ring", peers));
+    const double lambda = 1 - analyse(ring).spectral_gap;
+    REQUIRE(consensus_delay(ring) == Approx(1 / (1 - lambda * lambda)).epsilon(1e-5));
+    REQUIRE(consensus_delay(make_schedule(spec_of("full", peers))) == Approx(1));
+    const Schedule one_peer = make_schedule(spec_of("one_peer_exponential", peers));
+    REQUIRE(consensus_delay(one_peer) == Approx(static_cast<double>(one_peer.period())));
+  }
+  REQUIRE(consensus_delay(make_schedule(spec_of("ring", 1))) == 1);
+  REQUIRE(std::isinf(consensus_delay(Schedule({MixingMatrix({{}, {}})}))));
+}
+
+TEST_CASE("rounds grow mildly with the delay, more so on unlike data") {
+  REQUIRE(round_growth(1, 0) == 1);
+  REQUIRE(round_growth(4, 0) == Approx(1.13));
+  REQUIRE(round_growth(4, 1) == Approx(1.43));
+}
+
+}  // namespace gossamer::topology::test
