@@ -1,13 +1,14 @@
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <cstdio>
 #include <fstream>
 #include <iomanip>
 #include <iostream>
 #include <memory>
 #include <nlohmann/json.hpp>
-#include <random>
 
+#include "command_topology.h"
 #include "commands.h"
 #include "config_document.h"
 #include "config_fields.h"
@@ -15,6 +16,7 @@
 #include "gossamer/node/job.h"
 #include "gossamer/topology/formats.h"
 #include "gossamer/topology/report.h"
+#include "model_parts.h"
 #include "text.h"
 
 namespace gossamer::node {
@@ -38,17 +40,6 @@ struct Sheet {
   std::size_t entries, payload;
 };
 
-/// Bytes of a vector of normal random numbers: sparse and entropy codes have no size but that of an example.
-std::size_t payload_bytes(const compress::Codec& codec, std::size_t entries) {
-  std::mt19937_64 random(1);
-  std::normal_distribution<float> normal;
-  std::vector<float> x(entries);
-  std::generate(x.begin(), x.end(), [&] { return normal(random); });
-  std::vector<std::byte> out(codec.max_bytes(entries));
-  compress::Workspace workspace;
-  return codec.encode(x, {.seed = 1}, workspace, out);
-}
-
 Sheet make_sheet(const Options& options) {
   const bool is_job = config::is_job_document(config::read_document(options.file));
   const auto peers = options.peers > 0 ? std::optional(options.peers) : std::nullopt;
@@ -58,8 +49,9 @@ Sheet make_sheet(const Options& options) {
   const auto codec = compress::make_codec(options.codec.empty() ? fallback : options.codec);
   topology::Schedule schedule = topology::make_schedule(job.graph);
   const topology::SpectralReport report = topology::analyse(schedule);
-  return {std::move(job), std::move(schedule), report,
-          codec->spec(),  options.entries,     payload_bytes(*codec, options.entries)};
+  return {std::move(job),  std::move(schedule),
+          report,          codec->spec(),
+          options.entries, static_cast<std::size_t>(std::llround(payload_bytes(*codec, options.entries)))};
 }
 
 std::string decimal(double value, int digits) {
@@ -252,6 +244,7 @@ void add_topology_command(CLI::App& app, int& status) {
   command->add_flag("--dot", options->dot, "Print the graph for Graphviz")->excludes(json);
   command->add_option("--svg", options->svg, "Also draw the graph and its consensus error into this file");
   add_convert(*group, status);
+  add_topology_advise(*group, status);
   command->callback([options, &status] {
     show(*options);
     status = kExitOk;

@@ -25,6 +25,9 @@ bool is_job_document(const Value& document);
 /// The draft's values as TOML, in the order of the tables; see to_toml.
 std::string print_keys(const Draft& draft, bool shared_only);
 
+/// Peers, graph and links alone; see to_topology_toml.
+std::string print_topology_keys(const Draft& draft);
+
 std::vector<KeyHelp> help_of_job();
 std::vector<KeyHelp> help_of_topology();
 

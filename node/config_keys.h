@@ -44,6 +44,7 @@ struct LinkDraft : Written {
 struct Draft : Written {
   Job job;
   std::string topology;                ///< path of the topology file, joined to the job file's folder
+  std::string link_file;               ///< path of a table of links
   std::optional<std::uint64_t> count;  ///< peers = 4
   std::vector<EdgeDraft> edges;
   std::vector<PeerDraft> peers;

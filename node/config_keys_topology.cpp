@@ -84,6 +84,13 @@ constexpr Key<Draft> kTopologyKeys[] = {
      {.range = {1, 65535}}},
     {"base_port", "first port of local peers", job<&Job::base_port>, {.range = {1, 65535}}},
 
+    {"links",
+     "a table of links as gossamer probe writes it (.toml, or .csv), relative to this file; [[link]] tables "
+     "here "
+     "go before",
+     draft<&Draft::link_file>,
+     {.scope = Scope::kInput, .path = Path::kJoined}},
+
     {"graph.kind", "who talks to whom", graph<&topology::GraphSpec::kind>, {.names = graph_names}},
     {"graph.weights",
      "rule of the mixing matrix",
@@ -139,16 +146,20 @@ constexpr Key<PeerDraft> kPeerKeys[] = {
      peer<&PeerEntry::device>,
      {.scope = Scope::kLocal, .check = check_device}},
     {"peer.batch", "rows per step; 0: optimizer.batch", peer<&PeerEntry::batch>, {.unit = "rows"}},
+    {"peer.uplink",
+     "that all it sends at once shares, for the simulator and advise; default: each link by itself",
+     peer<&PeerEntry::uplink>,
+     {.unit = "bit/s", .range = kPositive, .scope = Scope::kLocal, .quantity = Quantity::kBandwidth}},
 };
 
 constexpr Key<LinkDraft> kLinkKeys[] = {
     {"link.between", "names of the two peers", link<&LinkDraft::between>, {.scope = Scope::kLocal}},
     {"link.bandwidth",
-     "of this link in the simulator, each direction; default sim.bandwidth",
+     "of this link for the simulator and advise, each direction; default sim.bandwidth",
      link<&LinkDraft::bandwidth>,
      {.unit = "bit/s", .range = kPositive, .scope = Scope::kLocal, .quantity = Quantity::kBandwidth}},
-    {"link.latency", "of this link in the simulator; default sim.latency", link<&LinkDraft::latency>,
-     kLocalTime},
+    {"link.latency", "of this link for the simulator and advise; default sim.latency",
+     link<&LinkDraft::latency>, kLocalTime},
 };
 
 }  // namespace

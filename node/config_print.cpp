@@ -125,11 +125,12 @@ void add_help(std::span<const Key<Owner>> keys, std::vector<KeyHelp>& out) {
 
 }  // namespace
 
-std::string print_keys(const Draft& draft, bool shared_only) {
-  std::string out;
-  print_section(topology_key_table().first(2), draft, shared_only, "", out);
-  print_section(job_key_table(), draft, shared_only, "", out);
-  print_section(topology_key_table().subspan(2), draft, shared_only, "", out);
+namespace {
+
+constexpr std::size_t kTopLevelKeys = 3;  ///< of the topology: they stand before any table
+
+void print_graph_and_peers(const Draft& draft, bool shared_only, std::string& out) {
+  print_section(topology_key_table().subspan(kTopLevelKeys), draft, shared_only, "", out);
   for (const PeerDraft& peer : draft.peers) {
     out += "\n[[peer]]\n";
     print_section(peer_key_table(), peer, shared_only, "peer", out);
@@ -139,7 +140,23 @@ std::string print_keys(const Draft& draft, bool shared_only) {
     out += "\n[[link]]\n";
     print_section(link_key_table(), link, shared_only, "link", out);
   }
+}
+
+}  // namespace
+
+std::string print_keys(const Draft& draft, bool shared_only) {
+  std::string out;
+  print_section(topology_key_table().first(kTopLevelKeys), draft, shared_only, "", out);
+  print_section(job_key_table(), draft, shared_only, "", out);
+  print_graph_and_peers(draft, shared_only, out);
   return out;
+}
+
+std::string print_topology_keys(const Draft& draft) {
+  std::string out;
+  print_section(topology_key_table().first(kTopLevelKeys), draft, false, "", out);
+  print_graph_and_peers(draft, false, out);
+  return out.substr(out.find_first_not_of('\n'));
 }
 
 std::vector<KeyHelp> help_of_job() {

@@ -9,6 +9,7 @@
 #include "config_fields.h"
 #include "gossamer/compress/codec.h"
 #include "gossamer/topology/formats.h"
+#include "link_file.h"
 #include "text.h"
 
 namespace gossamer::node {
@@ -160,7 +161,19 @@ class PeerIndex {
 
 // --- What refers to peers ---
 
+/// The links of the file that the key names come first, without those that the topology states itself.
+void add_link_file(Draft& draft) {
+  if (draft.link_file.empty()) return;
+  const auto ends = [](const LinkDraft& link) { return std::set(link.between.begin(), link.between.end()); };
+  std::set<std::set<std::string>> stated;
+  for (const LinkDraft& link : draft.links) stated.insert(ends(link));
+  std::vector<LinkDraft> links = read_links(draft.link_file);
+  std::erase_if(links, [&](const LinkDraft& link) { return stated.contains(ends(link)); });
+  draft.links.insert(draft.links.begin(), links.begin(), links.end());
+}
+
 void fill_links(Draft& draft, const PeerIndex& index) {
+  add_link_file(draft);
   std::set<std::pair<topology::PeerId, topology::PeerId>> seen;
   for (const LinkDraft& link : draft.links) {
     const std::string where = link.where("link.between");
@@ -250,9 +263,32 @@ bool all_local(const Job& job, bool shared_only) {
     const PeerEntry& peer = job.peers[i];
     const PeerEntry local = local_peer(job, i);
     const bool alike = peer.name == local.name && peer.address == local.address && peer.batch == job.batch;
-    if (!alike || (!shared_only && (peer.bind != peer.address || peer.device != local.device))) return false;
+    if (!alike || (!shared_only && (peer.bind != peer.address || peer.device != local.device || peer.uplink)))
+      return false;
   }
   return !job.peers.empty();
+}
+
+/// As it would have been written.
+Draft draft_of(const Job& job, bool shared_only) {
+  Draft draft;
+  draft.job = job;
+  // Edges read from a file are written out, so that the text stands alone.
+  if (job.graph.kind == "file") draft.job.graph.kind = "edges";
+  const auto end = [](topology::PeerId peer) { return EdgeEnd{"", peer}; };
+  for (const auto& edge : job.graph.edges)
+    draft.edges.push_back({"", end(edge.from), end(edge.to), edge.weight});
+  if (all_local(job, shared_only))
+    draft.count = job.peers.size();
+  else
+    for (const PeerEntry& peer : job.peers) draft.peers.emplace_back().entry = peer;
+  for (const LinkEntry& entry : job.links) {
+    LinkDraft& link = draft.links.emplace_back();
+    link.between = {job.peers.at(entry.a).name, job.peers.at(entry.b).name};
+    link.bandwidth = entry.bandwidth;
+    link.latency = entry.latency;
+  }
+  return draft;
 }
 
 Draft begin(const std::string& path) {
@@ -326,25 +362,10 @@ Job load_topology(const std::string& path, std::span<const std::string> override
 }
 
 std::string to_toml(const Job& job, bool shared_only) {
-  Draft draft;
-  draft.job = job;
-  // Edges read from a file are written out, so that the text stands alone.
-  if (job.graph.kind == "file") draft.job.graph.kind = "edges";
-  const auto end = [](topology::PeerId peer) { return EdgeEnd{"", peer}; };
-  for (const auto& edge : job.graph.edges)
-    draft.edges.push_back({"", end(edge.from), end(edge.to), edge.weight});
-  if (all_local(job, shared_only))
-    draft.count = job.peers.size();
-  else
-    for (const PeerEntry& peer : job.peers) draft.peers.emplace_back().entry = peer;
-  for (const LinkEntry& entry : job.links) {
-    LinkDraft& link = draft.links.emplace_back();
-    link.between = {job.peers.at(entry.a).name, job.peers.at(entry.b).name};
-    link.bandwidth = entry.bandwidth;
-    link.latency = entry.latency;
-  }
-  return print_keys(draft, shared_only);
+  return print_keys(draft_of(job, shared_only), shared_only);
 }
+
+std::string to_topology_toml(const Job& job) { return print_topology_keys(draft_of(job, false)); }
 
 std::string first_difference(const std::string& here, const std::string& there) {
   const auto ours = lines_of(here), theirs = lines_of(there);

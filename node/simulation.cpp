@@ -150,6 +150,7 @@ Simulation::Simulation(const Prepared& prepared, SimFaults faults, Observer* obs
       random_(faults_.seed) {
   const Job& job = prepared.job;
   const std::size_t peers = job.peers.size();
+  uplink_free_.assign(peers, 0);
   wires_.resize(peers);
   for (PeerId p = 0; p < peers; ++p)
     for (const PeerId to : prepared.plan->schedule.links(p))
@@ -200,7 +201,13 @@ void Simulation::send_next(PeerId from, PeerId to) {
   first->second.pop_front();
   if (first->first > 0) --wire.parcels_waiting;
   if (first->second.empty()) wire.waiting.erase(first);
-  at(now_ + static_cast<double>(frame->size()) * 8 / wire.bandwidth, kNetwork, [this, from, to, frame] {
+  const double bits = static_cast<double>(frame->size()) * 8;
+  double sent = now_ + bits / wire.bandwidth;
+  if (const auto uplink = prepared_.job.peers[from].uplink) {
+    uplink_free_[from] = std::max(now_, uplink_free_[from]) + bits / *uplink;
+    sent = std::max(sent, uplink_free_[from]);
+  }
+  at(sent, kNetwork, [this, from, to, frame] {
     arrive(from, to, frame);
     send_next(from, to);
   });

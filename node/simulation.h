@@ -83,6 +83,7 @@ class Simulation {
   std::uint64_t next_sequence_ = 0;
   std::priority_queue<Event, std::vector<Event>, std::greater<>> events_;
   std::vector<std::vector<Wire>> wires_;  ///< [from], ascending by to
+  std::vector<double> uplink_free_;       ///< of each peer that has one: when its last frame has passed it
   std::vector<std::unique_ptr<Node>> nodes_;
   std::size_t running_ = 0;
 };

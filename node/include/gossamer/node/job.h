@@ -26,7 +26,8 @@ struct PeerEntry {
   std::string address;  ///< how others reach it: tcp://host:port
   std::string bind;     ///< where it listens; default: address
   std::string device = "cpu";
-  std::size_t batch = 0;  ///< rows per step; 0 in the file = optimizer.batch, filled in when loaded
+  std::size_t batch = 0;         ///< rows per step; 0 in the file = optimizer.batch, filled in when loaded
+  std::optional<double> uplink;  ///< bit/s that its links share on their way out; none: they do not meet
 };
 
 /// What the simulator should know of one link (both directions).
@@ -125,6 +126,9 @@ Job load_topology(const std::string& path, std::span<const std::string> override
 /// The job with every key written out, in a fixed order; load_job reads it back. Where shared_only, keys that
 /// may differ between peers (paths, time-outs, threads, devices, bind addresses, [sim]) are left out.
 std::string to_toml(const Job& job, bool shared_only = false);
+
+/// The topology alone, as a topology file: peers, graph and links.
+std::string to_topology_toml(const Job& job);
 
 /// "key: here A, there B" for the first line in which two to_toml(…, true) texts differ; empty where equal.
 std::string first_difference(const std::string& here, const std::string& there);

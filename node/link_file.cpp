@@ -1,0 +1,129 @@
+#include "link_file.h"
+
+#include <charconv>
+#include <cmath>
+#include <fstream>
+#include <map>
+#include <optional>
+#include <sstream>
+
+#include "config_document.h"
+#include "config_fields.h"
+#include "text.h"
+
+namespace gossamer::node::config {
+namespace {
+
+using Words = std::vector<std::string>;
+
+std::string trimmed(const std::string& text) {
+  const auto begin = text.find_first_not_of(" \t\r"), end = text.find_last_not_of(" \t\r");
+  return begin == std::string::npos ? "" : text.substr(begin, end - begin + 1);
+}
+
+Words cells_of(const std::string& line) {
+  Words cells;
+  std::istringstream in(line);
+  for (std::string cell; std::getline(in, cell, ',');) cells.push_back(trimmed(cell));
+  if (!line.empty() && line.back() == ',') cells.emplace_back();
+  return cells;
+}
+
+/// The matrices of a file, line by line, turned into links.
+class Matrices {
+ public:
+  explicit Matrices(std::string path) : path_(std::move(path)) {}
+
+  std::vector<LinkDraft> read() {
+    std::ifstream in(path_);
+    if (!in) throw ConfigError(path_ + ": cannot be read");
+    for (std::string line; std::getline(in, line);) {
+      ++line_;
+      if (!trimmed(line).empty()) take(cells_of(line));
+    }
+    if (names_.empty())
+      throw ConfigError(path_ + ": no matrix; expected a first line such as bandwidth,alpha,beta");
+    std::vector<LinkDraft> links;
+    for (auto& [pair, link] : links_) links.push_back(std::move(link));
+    return links;
+  }
+
+ private:
+  std::string here() const { return path_ + ":" + std::to_string(line_); }
+
+  void take(const Words& cells) {
+    if (cells[0] == "bandwidth" || cells[0] == "latency") {
+      latency_ = cells[0] == "latency";
+      names_.assign(cells.begin() + 1, cells.end());
+      values_.clear();
+      return;
+    }
+    if (names_.empty())
+      throw ConfigError(here() + ": the first word is " + in_quotes(cells[0]) +
+                        "; expected 'bandwidth' or 'latency', and then the names of the peers");
+    if (cells.size() != names_.size() + 1)
+      throw ConfigError(here() + ": the row of " + in_quotes(cells[0]) + " has " +
+                        std::to_string(cells.size() - 1) + " values; expected " +
+                        std::to_string(names_.size()) + ", one for each name in the matrix's first line");
+    for (std::size_t i = 0; i < names_.size(); ++i)
+      if (!cells[i + 1].empty() && names_[i] != cells[0]) put(cells[0], names_[i], cells[i + 1]);
+  }
+
+  void put(const std::string& from, const std::string& to, const std::string& text) {
+    const std::string what = (latency_ ? "latency" : "bandwidth") + std::string(" from ") + in_quotes(from) +
+                             " to " + in_quotes(to) + " is " + text;
+    const double value = number(text).value_or(-1);
+    if (!std::isfinite(value) || value < 0 || (!latency_ && value == 0))
+      throw ConfigError(here() + ": " + what +
+                        (latency_ ? "; expected seconds of at least 0, or a text such as 5ms"
+                                  : "; expected bit/s above 0, or a text such as 100mbit"));
+    if (const auto back = values_.find({to, from});
+        back != values_.end() && std::abs(back->second.value - value) > 1e-9 * value)
+      throw ConfigError(here() + ": " + what + ", and at line " + std::to_string(back->second.line) + " " +
+                        number_text(back->second.value) +
+                        " the other way; a link is the same in both directions: expected the smaller "
+                        "bandwidth or the larger latency in both places");
+    if (!values_.insert({{from, to}, {value, line_}}).second)
+      throw ConfigError(here() + ": " + what + ", which stands there already; expected one row for a peer");
+    LinkDraft& link = links_[std::minmax(from, to)];
+    if (link.between.empty()) {
+      link.between = {from, to};
+      link.origin = here();
+    }
+    (latency_ ? link.latency : link.bandwidth) = value;
+  }
+
+  std::optional<double> number(const std::string& text) const {
+    double value = 0;
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+    if (error == std::errc() && end == text.data() + text.size()) return value;
+    return latency_ ? parse_duration(text) : parse_bandwidth(text);
+  }
+
+  struct Cell {
+    double value;
+    std::size_t line;
+  };
+  std::string path_;
+  std::size_t line_ = 0;
+  bool latency_ = false;
+  Words names_;
+  std::map<std::pair<std::string, std::string>, Cell> values_;  ///< of this matrix
+  std::map<std::pair<std::string, std::string>, LinkDraft> links_;
+};
+
+}  // namespace
+
+std::vector<LinkDraft> read_links(const std::string& path) {
+  if (path.ends_with(".csv")) return Matrices(path).read();
+  const Value document = read_document(path);
+  for (const Entry& entry : document.entries)
+    if (entry.key != "link")
+      throw ConfigError(entry.origin + ": found " + in_quotes(entry.key) +
+                        "; expected a table of links, which holds [[link]] tables only");
+  Draft draft;
+  read_keys(document, {.job_keys = false}, draft);
+  return std::move(draft.links);
+}
+
+}  // namespace gossamer::node::config

@@ -1,0 +1,24 @@
+#pragma once
+// Tables of measured links: TOML with [[link]] tables, or a matrix in CSV.
+#include <string>
+#include <vector>
+
+#include "config_keys.h"
+
+namespace gossamer::node::config {
+
+/// By the ending of the path: .csv, else TOML that holds [[link]] tables and nothing else.
+///
+/// A CSV file holds one or two square matrices, each with a line of names above and a name in front of every
+/// row; the first word says what it is:
+///     bandwidth,alpha,beta,gamma
+///     alpha,,100mbit,20mbit
+///     beta,100mbit,,1e7
+///     gamma,20mbit,1e7,
+///     latency,alpha,beta,gamma
+///     …
+/// Numbers are bit/s and seconds, texts such as 100mbit and 5ms. An empty cell says nothing. A [[link]] is
+/// both directions, so that a matrix must be symmetric. Throws ConfigError with file and line.
+std::vector<LinkDraft> read_links(const std::string& path);
+
+}  // namespace gossamer::node::config

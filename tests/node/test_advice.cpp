@@ -1,0 +1,251 @@
+// What advice predicts, against the simulator; tables of links; jobs that follow advice.
+#include "advice.h"
+
+#include <algorithm>
+#include <cmath>
+#include <random>
+
+#include "gossamer_test/catch.h"
+#include "model_parts.h"
+#include "sim_job.h"
+
+namespace gossamer::node::test {
+namespace {
+
+using gossamer::test::Folder;
+using gossamer::test::says;
+
+/// Bandwidths from 1 to 100 Mbit/s, latencies from 1 to 50 ms, evenly in their logarithms.
+std::vector<LinkEntry> random_links(std::size_t peers, unsigned seed) {
+  std::mt19937 random(seed);
+  std::uniform_real_distribution<double> bandwidth(6, 8), latency(-3, -1.3);
+  std::vector<LinkEntry> links;
+  for (PeerId a = 0; a < peers; ++a)
+    for (PeerId b = a + 1; b < peers; ++b)
+      links.push_back({a, b, std::pow(10, bandwidth(random)), std::pow(10, latency(random))});
+  return links;
+}
+
+/// A model of 17 000 parameters in two layers on links of that seed.
+Question question_of(std::size_t peers, unsigned seed, const Settings& settings = {}) {
+  Question question;
+  question.job =
+      small_job(Settings{"peers=" + std::to_string(peers), "model.kind=mlp", "model.hidden=[64]",
+                         "data.features=256", "data.classes=10", "sim.step_jitter=0", "sim.step_time=0.02"} +
+                settings);
+  question.job.links = random_links(peers, seed);
+  question.layers = prepare(question.job).layers;
+  return question;
+}
+
+double seconds_of(Job job, std::uint64_t rounds) {
+  job.run.rounds = rounds;
+  Run run(std::move(job));
+  REQUIRE(run.go().all(Outcome::finished));
+  return run.result.virtual_seconds;
+}
+
+/// Between a short and a long run: joining and leaving take as long in both.
+double simulated_seconds_per_round(const Question& question, const Advice& advice) {
+  const Job job = follow(question.job, advice);
+  const std::uint64_t rounds = std::max<std::uint64_t>(8, advice.period);
+  return (seconds_of(job, 2 * rounds) - seconds_of(job, rounds)) / static_cast<double>(rounds);
+}
+
+/// In graphs whose edges go one way a peer may run ahead of those that it sends to; then the simulated link
+/// sends a later round's first layers before this round's last, and the rounds take longer than reckoned.
+bool one_way(const Question& question, const Advice& advice) {
+  const topology::Schedule schedule = make_plan(follow(question.job, advice), 0).schedule;
+  for (std::size_t t = 0; t < schedule.period(); ++t)
+    if (!schedule.at(t).symmetric()) return true;
+  return false;
+}
+
+}  // namespace
+
+TEST_CASE("predicted seconds per round are those of the simulator") {
+  Question question = question_of(6, 1);
+  question.methods = {"dpsgd", "choco", "allreduce", "gradient_tracking"};
+  std::vector<double> ratios;
+  std::size_t number = 0;
+  for (const Advice& a : advise(question)) {
+    if (a.period > 16 || ++number % 2 == 0) continue;  // half of them are enough
+    ratios.push_back(a.cost.seconds / simulated_seconds_per_round(question, a));
+    INFO(a.graph << " " << a.method << " " << a.codec << " " << a.cost.seconds);
+    CHECK(ratios.back() > (one_way(question, a) ? 0.5 : 0.8));
+    CHECK(ratios.back() < 1.2);
+  }
+  REQUIRE(ratios.size() > 20);
+  std::sort(ratios.begin(), ratios.end());
+  CHECK(ratios[ratios.size() / 2] == Approx(1).margin(0.03));
+}
+
+TEST_CASE("the pick is within a tenth of the best by simulation") {
+  Question question = question_of(8, 3);
+  question.methods = {"dpsgd", "choco", "allreduce"};
+  const std::vector<Advice> ranked = advise(question);
+  const auto score = [&](const Advice& a) { return a.rounds * simulated_seconds_per_round(question, a); };
+  double best = INFINITY;
+  for (const Advice& a : ranked)
+    if (a.period <= 16) best = std::min(best, score(a));
+  CHECK(score(ranked.front()) <= 1.1 * best);
+}
+
+TEST_CASE("a shared uplink slows a peer with many neighbours, in the model and in the simulator") {
+  Question question = question_of(6, 1);
+  question.job.links.clear();
+  question.job.sim.bandwidth = 1e7;
+  question.methods = {"dpsgd"};
+  const auto of_star = [&] {
+    for (const Advice& a : advise(question))
+      if (a.graph == "star") return a;
+    throw std::runtime_error("no star");
+  };
+  const Advice apart = of_star();
+  for (PeerEntry& peer : question.job.peers) peer.uplink = 1e7;
+  const Advice shared = of_star();
+  CHECK(shared.cost.seconds > 2.5 * apart.cost.seconds);
+  CHECK(simulated_seconds_per_round(question, shared) == Approx(shared.cost.seconds).epsilon(0.15));
+}
+
+TEST_CASE("advice is followed") {
+  Question question = question_of(8, 1);
+  for (const Advice& a : advise(question)) {
+    const Job job = follow(question.job, a);
+    INFO(a.graph << " " << a.method);
+    CHECK(make_plan(job, 0).schedule.peers() == 8);
+    // every link is still between the peers of these names
+    const auto before = link_table(question.job), after = link_table(job);
+    for (PeerId i = 0; i < 8; ++i)
+      for (PeerId j = 0; j < 8; ++j) {
+        REQUIRE(job.peers[i].name == question.job.peers[a.order[i]].name);
+        if (i != j) REQUIRE(after.at(i, j).bandwidth == before.at(a.order[i], a.order[j]).bandwidth);
+      }
+  }
+  const Folder folder;
+  const Advice best = advise(question).front();
+  const Job written = load_topology(folder.write("best.toml", to_topology_toml(follow(question.job, best))));
+  CHECK(written.peers[3].name == question.job.peers[best.order[3]].name);
+  CHECK(written.graph.kind == best.spec.kind);
+  CHECK(written.links.size() == 28);
+}
+
+TEST_CASE("compressed methods win over slow links and dense ones over fast links") {
+  Question question = question_of(8, 1);
+  question.methods = {"dpsgd", "choco"};
+  question.job.links.clear();
+  question.job.sim.bandwidth = 1e6;
+  CHECK(advise(question).front().method == "choco");
+  question.job.sim.bandwidth = 1e11;
+  CHECK(advise(question).front().method == "dpsgd");
+}
+
+TEST_CASE("unlike data asks for more mixing") {
+  Question question = question_of(8, 1);
+  question.methods = {"dpsgd"};
+  const auto rounds_on = [&](const std::string& graph) {
+    for (const Advice& a : advise(question))
+      if (a.graph == graph) return a.rounds;
+    return 0.0;
+  };
+  const double alike = rounds_on("ring");
+  CHECK(alike > 1000);
+  question.unlike = 1;
+  CHECK(rounds_on("ring") > 1.1 * alike);
+  CHECK(rounds_on("full") == Approx(1000));
+}
+
+TEST_CASE("methods that cannot be ranked are refused") {
+  Question question = question_of(4, 1);
+  const auto message = [&](const std::string& method) {
+    question.methods = {method};
+    try {
+      advise(question);
+    } catch (const ConfigError& e) {
+      return std::string(e.what());
+    }
+    return std::string();
+  };
+  CHECK(says(message("chocco"), "did you mean 'choco'?"));
+  CHECK(says(message("none"), "what its rounds cost is not known; expected some of dpsgd"));
+  question.job.exchange.staleness = 2;
+  CHECK(says(message("allreduce"), "needs exchange.staleness = 0"));
+}
+
+TEST_CASE("sizes of messages") {
+  const auto layers = equal_layers(1000, 3);
+  REQUIRE(layers.size() == 3);
+  CHECK(layers[0].size + layers[1].size + layers[2].size == 1000);
+  Job job = small_job({"exchange.codec=dense"});
+  const auto parts = model_parts(job, layers);
+  REQUIRE(parts.size() == 3);
+  CHECK(parts[0].ready == Approx(1.0 / 3 + 2.0 / 9));
+  CHECK(parts[2].ready == Approx(1));
+  CHECK(parts[0].bytes > 4 * 333);
+  job.exchange.overlap = true;
+  CHECK(model_parts(job, layers)[2].ready == 0);
+  const auto codec = compress::make_codec("onebit");
+  CHECK(payload_bytes(*codec, 100'000'000) == Approx(100e6 / 8).epsilon(0.1));
+  CHECK(wire_framing().header > 0);
+}
+
+// --- Tables of links
+
+TEST_CASE("a table of links in CSV or TOML") {
+  const Folder folder;
+  folder.write("links.csv",
+               "bandwidth,peer0,peer1,peer2\npeer0,,100mbit,\npeer1,1e8,,2e6\npeer2,,2mbit,\n\n"
+               "latency,peer2,peer0,peer1\npeer0,5ms,,\npeer2,,0.005,1ms\n");
+  folder.write("links.toml", "[[link]]\nbetween = [\"peer0\", \"peer1\"]\nbandwidth = \"1mbit\"\n");
+  const auto topology = folder.write("t.toml",
+                                     "peers = 3\nlinks = \"links.csv\"\n[[link]]\nbetween = [\"peer2\", "
+                                     "\"peer1\"]\nbandwidth = 5e6\n");
+  const auto table = link_table(load_topology(topology));
+  CHECK(table.at(0, 1).bandwidth == 1e8);
+  CHECK(table.at(1, 0).bandwidth == 1e8);
+  CHECK(table.at(0, 2).latency == 0.005);
+  CHECK(table.at(2, 1).bandwidth == 5e6);  // stated by the topology itself
+  const auto other = load_topology(topology, std::vector<std::string>{"links=" + folder.path("links.toml")});
+  CHECK(link_table(other).at(1, 0).bandwidth == 1e6);
+}
+
+TEST_CASE("wrong tables of links are refused with file and line") {
+  struct Wrong {
+    const char *file, *text, *expected;
+  };
+  const Wrong wrongs[] = {
+      {"l.csv", "bandwidth,peer0,peer1\npeer0,,-5\n", "l.csv:2: bandwidth from \"peer0\" to \"peer1\" is -5"},
+      {"l.csv", "bandwidth,peer0,peer1\npeer0,,0\n", "l.csv:2: "},
+      {"l.csv", "bandwidth,peer0,peer1\npeer0,,5ms\n", "expected bit/s above 0"},
+      {"l.csv", "latency,peer0,peer1\npeer0,,nan\n", "l.csv:2: "},
+      {"l.csv", "bandwidth,peer0,peer1\npeer0,,5\npeer1,6,\n", "l.csv:3: bandwidth from \"peer1\""},
+      {"l.csv", "bandwidth,peer0,peer1\npeer0,,5\npeer1,6,\n", "at line 2 5 the other way"},
+      {"l.csv", "bandwidth,peer0,peer1\npeer0,,5,7\n", "l.csv:2: the row of \"peer0\" has 3 values"},
+      {"l.csv", "bandwidth,peer0,peer9\npeer0,,5\n",
+       "l.csv:2: link.between names \"peer9\", which is no peer"},
+      {"l.csv", "bandwidth,peer0,peer1\npeer0,,5\npeer0,,5\n", "l.csv:3: "},
+      {"l.csv", "peer0,peer1\n", "l.csv:1: the first word is \"peer0\""},
+      {"l.csv", "\n", "l.csv: no matrix"},
+      {"l.toml", "peers = 3\n", "l.toml:1:1: found \"peers\""},
+      {"l.toml", "[[link]]\nbetween = [\"peer0\", \"peer1\"]\nbandwidth = -1\n",
+       "l.toml:3:13: link.bandwidth is -1"},
+      {"l.toml", "[[link]]\nbetween = [\"peer0\", \"peer9\"]\n", "l.toml:2:"},
+  };
+  for (const Wrong& wrong : wrongs) {
+    const Folder folder;
+    folder.write(wrong.file, wrong.text);
+    const auto topology = folder.write("t.toml", "peers = 3\nlinks = \"" + std::string(wrong.file) + "\"\n");
+    std::string message;
+    try {
+      load_topology(topology);
+    } catch (const ConfigError& e) {
+      message = e.what();
+    }
+    CHECK(says(message, wrong.expected));
+  }
+  const Folder folder;
+  const auto missing = folder.write("t.toml", "peers = 3\nlinks = \"none.csv\"\n");
+  CHECK_THROWS_AS(load_topology(missing), ConfigError);
+}
+
+}  // namespace gossamer::node::test
