@@ -126,7 +126,8 @@ class Adviser {
 
   std::vector<Advice> all() {
     for (const Pattern& pattern : patterns_of(question_))
-      for (const std::string& codec : codecs(pattern)) each_graph(pattern, codec);
+      for (const std::string& codec : codecs(pattern))
+        for (const std::string& algorithm : algorithms(pattern, codec)) each_graph(pattern, codec, algorithm);
     std::stable_sort(found_.begin(), found_.end(),
                      [](const Advice& a, const Advice& b) { return a.seconds() < b.seconds(); });
     if (found_.empty())
@@ -147,10 +148,17 @@ class Adviser {
     return {codec};
   }
 
-  void each_graph(const Pattern& pattern, const std::string& codec) {
+  /// The ways of a method over its graph: exchange.algorithm, empty where it does not matter.
+  static std::vector<std::string> algorithms(const Pattern& pattern, const std::string& codec) {
+    if (pattern.messages == Messages::reduce && codec == "dense") return {"ring", "halving_doubling"};
+    return {""};
+  }
+
+  void each_graph(const Pattern& pattern, const std::string& codec, const std::string& algorithm) {
     Job job = question_.job;
     job.exchange.method = pattern.method;
     job.exchange.codec = codec;
+    if (!algorithm.empty()) job.exchange.algorithm = algorithm;
     const std::vector<topology::Part> parts = model_parts(job, question_.layers);
     double bytes = 0;
     for (const topology::Part& p : parts) bytes += framing_.on_wire(p.bytes);
@@ -161,27 +169,28 @@ class Adviser {
       if ((spec.kind == "epidemic") != (pattern.method == "epidemic")) continue;
       job.graph = spec;
       try {
-        weigh_up(pattern, job, parts, bytes);
+        weigh_up(pattern, job, algorithm, parts, bytes);
       } catch (const ConfigError& refusal) {
         last_reason_ = refusal.what();
       }
     }
   }
 
-  void weigh_up(const Pattern& pattern, const Job& job, const std::vector<topology::Part>& parts,
-                double bytes) {
+  void weigh_up(const Pattern& pattern, const Job& job, const std::string& algorithm,
+                const std::vector<topology::Part>& parts, double bytes) {
     const Plan plan = make_plan(job, 0);
     Advice advice;
     advice.method = pattern.method;
     advice.codec = job.exchange.codec;
+    advice.algorithm = algorithm;
     advice.spec = job.graph;
     advice.graph = graph_label(job.graph);
     consensus(pattern, plan, advice);
     if (!std::isfinite(advice.delay)) return;
-    const Traffic traffic = traffic_of(pattern, plan, topology::make_schedule(job.graph), parts);
-    advice.order = placed(pattern, job, traffic, bytes);
+    const Traffic traffic = traffic_of(pattern, plan, algorithm, topology::make_schedule(job.graph), parts);
+    advice.order = placed(pattern, job, algorithm, traffic, bytes);
     const Traffic& whole =
-        pattern.method == "local_sgd" ? traffic_of(pattern, plan, plan.schedule, parts) : traffic;
+        pattern.method == "local_sgd" ? traffic_of(pattern, plan, algorithm, plan.schedule, parts) : traffic;
     const std::size_t staleness = job.exchange.staleness.value_or(kUnbounded);
     advice.cost = topology::round_cost(whole, picked(step_, advice.order), links_.placed(advice.order),
                                        std::min(staleness, kUnbounded));
@@ -214,24 +223,26 @@ class Adviser {
                     topology::round_growth(advice.delay, corrected ? 0 : question_.unlike);
   }
 
-  Traffic traffic_of(const Pattern& pattern, const Plan& plan, const topology::Schedule& schedule,
-                     const std::vector<topology::Part>& parts) const {
+  Traffic traffic_of(const Pattern& pattern, const Plan& plan, const std::string& algorithm,
+                     const topology::Schedule& schedule, const std::vector<topology::Part>& parts) const {
     if (pattern.messages == Messages::gossip)
       return topology::gossip_traffic(schedule, parts, framing_, pattern.vectors);
     if (pattern.messages == Messages::tree) return topology::tree_traffic(schedule.peers(), parts, framing_);
+    if (algorithm == "halving_doubling") return topology::halving_traffic(schedule.peers(), parts, framing_);
     return plan.codec.exact ? topology::ring_traffic(schedule.peers(), parts, framing_)
                             : topology::slice_traffic(schedule.peers(), parts, framing_);
   }
 
   /// The best order found; the same for methods that send the same over the same graph.
-  Order placed(const Pattern& pattern, const Job& job, const Traffic& traffic, double bytes) {
+  Order placed(const Pattern& pattern, const Job& job, const std::string& algorithm, const Traffic& traffic,
+               double bytes) {
     Order as_listed(links_.peers());
     std::iota(as_listed.begin(), as_listed.end(), topology::PeerId{0});
     // Whose messages follow the numbers of the peers, whatever the graph is.
-    const bool numbered = pattern.messages == Messages::tree ||
-                          (pattern.messages == Messages::reduce && job.exchange.codec == "dense");
+    const bool numbered = pattern.messages == Messages::tree || !algorithm.empty();
     if (has_no_places(job.graph) && !numbered) return as_listed;
-    Order& known = orders_[{graph_label(job.graph), bytes * pattern.vectors, numbered ? pattern.method : ""}];
+    Order& known = orders_[{graph_label(job.graph), bytes * pattern.vectors,
+                            numbered ? std::string(pattern.method) + algorithm : ""}];
     if (!known.empty()) return known;
     std::size_t messages = 1;
     for (const auto& round : traffic) messages += round.size();
@@ -280,7 +291,7 @@ class Adviser {
   topology::LinkTable links_;
   std::vector<double> step_;
   topology::Framing framing_;
-  std::map<std::tuple<std::string, double, std::string_view>, Order> orders_;
+  std::map<std::tuple<std::string, double, std::string>, Order> orders_;
   std::vector<Advice> found_;
   std::string last_reason_;
 };
@@ -324,6 +335,7 @@ Job follow(const Job& job, const Advice& advice) {
   placed.graph = advice.spec;
   placed.exchange.method = advice.method;
   placed.exchange.codec = advice.codec;
+  if (!advice.algorithm.empty()) placed.exchange.algorithm = advice.algorithm;
   return placed;
 }
 

@@ -22,6 +22,7 @@ struct Question {
 
 struct Advice {
   std::string method, codec, graph;  ///< graph: with its parameters, for people
+  std::string algorithm;             ///< of a dense all-reduce; empty where it does not matter
   topology::GraphSpec spec;
   topology::Order order;        ///< the peer at place i of the graph is job.peers[order[i]]
   topology::RoundCost cost;     ///< peers as in the question

@@ -127,12 +127,16 @@ std::string order_text(const Question& question, const Advice& advice) {
   return join(names, ", ");
 }
 
+std::string method_label(const Advice& a) {
+  return a.algorithm.empty() ? a.method : a.method + " (" + a.algorithm + ")";
+}
+
 void print_table(const Options& options, const Question& question, const std::vector<Advice>& ranked) {
   const std::size_t shown = options.all ? ranked.size() : std::min(ranked.size(), kShown);
   std::size_t graph = 5, method = 6, codec = 5;
   for (const Advice& a : ranked) {
     graph = std::max(graph, a.graph.size());
-    method = std::max(method, a.method.size());
+    method = std::max(method, method_label(a).size());
     codec = std::max(codec, a.codec.size());
   }
   const std::string line_format =
@@ -143,14 +147,15 @@ void print_table(const Options& options, const Question& question, const std::ve
              "WHY");
   for (std::size_t i = 0; i < shown; ++i) {
     const Advice& a = ranked[i];
-    fmt::print(line, a.graph, a.method, a.codec, figure_text(a.cost.seconds), bytes_text(a.bytes_per_round),
+    fmt::print(line, a.graph, method_label(a), a.codec, figure_text(a.cost.seconds),
+               bytes_text(a.bytes_per_round),
                a.consensus_rounds < 0 ? "never" : figure_text(a.consensus_rounds),
                figure_text(std::round(a.rounds)), time_text(a.seconds()), reason(question, a));
   }
   if (shown < ranked.size()) fmt::print("... and {} more (--all)\n", ranked.size() - shown);
   const Advice& best = ranked.front();
-  fmt::print("\nBest: {} under {} with codec {}. Peers in the graph's order: {}\n", best.graph, best.method,
-             best.codec, order_text(question, best));
+  fmt::print("\nBest: {} under {} with codec {}. Peers in the graph's order: {}\n", best.graph,
+             method_label(best), best.codec, order_text(question, best));
   fmt::print(
       "S/ROUND: computing, then the slowest wait for messages of latency + bytes / bandwidth; no time for "
       "coding.\n"
@@ -164,6 +169,7 @@ nlohmann::ordered_json row_json(const Question& question, const Advice& a) {
   nlohmann::ordered_json row{{"graph", a.graph},
                              {"method", a.method},
                              {"codec", a.codec},
+                             {"algorithm", a.algorithm},
                              {"seconds_per_round", a.cost.seconds},
                              {"step_seconds", a.cost.step},
                              {"bytes_per_round", a.bytes_per_round},
@@ -194,13 +200,14 @@ void write_best(const Options& options, const Question& question, const Advice& 
   file << fmt::format(
       "# gossamer topology advise: {} for method {} with codec {}; predicted {} s per round, {:.0f} rounds, "
       "{}.\n# The order of the peers belongs to it.\n\n",
-      best.graph, best.method, best.codec, figure_text(best.cost.seconds), best.rounds,
+      best.graph, method_label(best), best.codec, figure_text(best.cost.seconds), best.rounds,
       time_text(best.seconds()));
   if (!(file << to_topology_toml(follow(question.job, best))).flush())
     throw ConfigError("--out " + options.out + ": cannot be written");
   fmt::print(stderr,
-             "written: {}; train with --set topology={} --set exchange.method={} --set exchange.codec={}\n",
-             options.out, options.out, best.method, best.codec);
+             "written: {}; train with --set topology={} --set exchange.method={} --set exchange.codec={}{}\n",
+             options.out, options.out, best.method, best.codec,
+             best.algorithm.empty() ? "" : " --set exchange.algorithm=" + best.algorithm);
 }
 
 void run_advise(const Options& options) {

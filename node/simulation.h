@@ -106,7 +106,7 @@ class Simulation {
   std::uint64_t next_sequence_ = 0;
   std::vector<Event> events_;             ///< a heap, the earliest in front
   std::vector<std::vector<Wire>> wires_;  ///< [from], ascending by to
-  std::vector<double> uplink_free_;  ///< of each peer that has one: when its last frame has passed it
+  std::vector<double> uplink_free_;       ///< of each peer that has one: when its last frame has passed it
   std::vector<std::unique_ptr<Node>> nodes_;
   mutable SimCrew crew_;  // after nodes_: its threads end first
   std::size_t running_ = 0;

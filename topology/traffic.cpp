@@ -1,5 +1,6 @@
 // What methods send in a round.
 #include <algorithm>
+#include <bit>
 #include <cmath>
 
 #include "gossamer/topology/cost.h"
@@ -86,6 +87,34 @@ Traffic tree_traffic(std::size_t peers, std::span<const Part> parts, const Frami
     for (std::size_t i = 0; i < peers; ++i)
       for (const std::size_t c : children(i))
         down[c] = send(i, c, i == 0 ? from_children(0) : std::vector<std::uint32_t>{down[i]});
+  }
+  return {round};
+}
+
+Traffic halving_traffic(std::size_t peers, std::span<const Part> parts, const Framing& framing) {
+  const std::size_t ranks = std::bit_floor(peers), surplus = peers - ranks;
+  const auto peer = [&](std::size_t rank) {
+    return static_cast<PeerId>(rank < surplus ? 2 * rank : rank + surplus);
+  };
+  std::vector<Transfer> round;
+  for (const Part& part : parts) {
+    const auto send = [&](PeerId from, PeerId to, double share, std::vector<std::uint32_t> after) {
+      round.push_back({from, to, part.ready, framing.on_wire(share * part.bytes), std::move(after)});
+      return static_cast<std::uint32_t>(round.size() - 1);
+    };
+    std::vector<std::vector<std::uint32_t>> came(ranks);  // what each rank waits for at the next step
+    for (std::size_t r = 0; r < surplus; ++r) came[r] = {send(peer(r) + 1, peer(r), 1, {})};
+    std::vector<std::size_t> widths;  // of the blocks sent, in slices: halving, then doubling
+    for (std::size_t d = ranks / 2; d > 0; d /= 2) widths.push_back(d);
+    widths.insert(widths.end(), widths.rbegin(), widths.rend());
+    for (const std::size_t d : widths) {
+      std::vector<std::vector<std::uint32_t>> next(ranks);
+      for (std::size_t r = 0; r < ranks; ++r)
+        next[r ^ d] = {
+            send(peer(r), peer(r ^ d), static_cast<double>(d) / static_cast<double>(ranks), came[r])};
+      came = std::move(next);
+    }
+    for (std::size_t r = 0; r < surplus; ++r) send(peer(r), peer(r) + 1, 1, came[r]);
   }
   return {round};
 }

@@ -81,6 +81,10 @@ TEST_CASE("reduces cost what their formulas say") {
   const LinkTable links(5, {8e6, 0.02});
   REQUIRE(seconds_of(ring_traffic(5, kWhole, {}), links) == Approx(kStep + 8 * (0.2 + 0.02)));
   REQUIRE(seconds_of(slice_traffic(5, kWhole, {}), links) == Approx(kStep + 2 * (0.2 + 0.02)));
+  REQUIRE(seconds_of(halving_traffic(5, kWhole, {}), links) ==
+          Approx(kStep + 2 * (1 + 0.02) + 2 * (0.5 + 0.02) + 2 * (0.25 + 0.02)));
+  REQUIRE(seconds_of(halving_traffic(8, kWhole, {}), LinkTable(8, {8e6, 0.02})) ==
+          Approx(kStep + 2 * 7.0 / 8 + 6 * 0.02));
   REQUIRE(seconds_of(tree_traffic(5, kWhole, {}), links) == Approx(kStep + 4 * (1 + 0.02)));  // 3 -> 2 -> 0
   REQUIRE(seconds_of(ring_traffic(1, kWhole, {}), LinkTable(1, {1, 1})) == Approx(kStep));
 }

@@ -65,6 +65,9 @@ Traffic gossip_traffic(const Schedule& schedule, std::span<const Part> parts, co
                        double vectors = 1);
 /// Ring all-reduce in the order of the peers (Patarasu & Yuan 2009): each part in P slices, 2(P − 1) steps.
 Traffic ring_traffic(std::size_t peers, std::span<const Part> parts, const Framing& framing);
+/// Recursive halving, then doubling (Rabenseifner 2004), of the largest power of two of peers; the peers in
+/// excess hand their vector to a neighbour before and get the sum after.
+Traffic halving_traffic(std::size_t peers, std::span<const Part> parts, const Framing& framing);
 /// Each part in P slices: every peer's slice to its owner, then the owner's sum to all.
 Traffic slice_traffic(std::size_t peers, std::span<const Part> parts, const Framing& framing);
 
