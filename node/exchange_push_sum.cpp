@@ -18,8 +18,8 @@
 //
 // In synchronous rounds every peer hears from all that send to it before its next gradient. Where it waits
 // less, w may fall as it sends and nothing comes, and a step of u moves z by u / w: a peer then keeps at
-// least a quarter of a peer's weight and gives away what is above, in the proportions of A. Neighbours that
-// have not used up what they were sent get nothing in that round.
+// least a quarter of a peer's weight and gives away what is above, in the proportions of A. Where nobody
+// waits, neighbours that have not used up what they were sent get nothing in that round.
 #include <cmath>
 
 #include "gossip.h"
@@ -50,8 +50,10 @@ class PushSum final : public Gossip {
     op::Push push{range(parcel), parcel, round, {}, synchronous() ? 0.0f : kLeastWeight};
     const bool by_matrix = column_sums_to_one(round);
     const auto out = weights(round).out(self);
+    const bool may_skip =
+        !host_.plan().exchange.staleness;  // a bounded neighbour may be waiting for this round
     for (const PeerId to : out)
-      if (synchronous() || host_.link_clear(to, parcel))
+      if (!may_skip || host_.link_clear(to, parcel))
         push.shares.emplace_back(numbers_.sent(to),
                                  by_matrix ? weight(round, to) : 1.0f / static_cast<float>(1 + out.size()));
     host_.submit(std::move(push));

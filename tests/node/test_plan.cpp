@@ -38,8 +38,7 @@ TEST_CASE("methods are accepted where they are sound and refused with a reason e
   const Settings uniform{"graph.weights=uniform"}, undirected{"graph.directed=false"},
       overlap{"exchange.overlap=true"}, bounded{"exchange.staleness=4"},
       never{"exchange.staleness=unbounded"}, samples{"exchange.aggregate=samples"},
-      lossy{"exchange.delivery=best_effort"},
-      streamed{"exchange.fragments=4", "exchange.outer_delay=2"},
+      lossy{"exchange.delivery=best_effort"}, streamed{"exchange.fragments=4", "exchange.outer_delay=2"},
       backup{"exchange.backup=1", "optimizer.kind=sgd"};
   const std::vector<Row> rows{
       {"none", "ring", kOnebit, {}, ""},
