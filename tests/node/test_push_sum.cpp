@@ -156,6 +156,23 @@ TEST_CASE("a peer of push-sum that does not wait keeps a quarter of a weight") {
   CHECK(least < static_cast<std::uint64_t>(kMassOne));
 }
 
+TEST_CASE("push-sum with bounded staleness leaves no neighbour waiting") {
+  const Settings shuffled{"peers=7",
+                          "graph.kind=full",
+                          "exchange.method=push_sum",
+                          "exchange.codec=dense",
+                          "exchange.staleness=3",
+                          "run.rounds=40",
+                          "sim.step_time=0.0005",
+                          "sim.latency=0.01",
+                          "sim.jitter=0.003",
+                          "sim.reorder=0.5"};
+  for (std::uint64_t seed = 1; seed <= 3; ++seed) {
+    Run run(small_job(shuffled), {.seed = seed, .crashes = {}});
+    finish(run);
+  }
+}
+
 TEST_CASE("sums of another length are refused") {
   Mass mass(std::vector<float>{1, 2, 3, 4}, 1, 3);
   const op::Push push{{0, 4}, 0, 0, {{1, 0.5f}}, 0};
