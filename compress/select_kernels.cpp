@@ -117,8 +117,58 @@ HWY_INLINE std::size_t ListGroup(const float* group, IntVector below, std::uint3
 }
 #endif
 
-template <class Form>
-Emitted EmitFrom(const Source& source, MagnitudeBits threshold, std::uint32_t first, EntryList& list) {
+#if HWY_TARGET != HWY_SCALAR
+/// The lanes of one block, in registers while groups are added.
+class Lanes {
+ public:
+  HWY_INLINE void Add(std::size_t k, Vector v, IntVector magnitude) {
+    const Tag tag;
+    const std::size_t c = k % kChains;
+    sum_[c] = hn::Add(sum_[c], v);
+    l1_[c] = hn::Add(l1_[c], hn::BitCast(tag, magnitude));
+    squares_[c] = hn::Add(squares_[c], hn::Mul(v, v));
+  }
+  /// most: lanewise, of a group's magnitudes
+  HWY_INLINE void Largest(IntVector most) { largest_ = hn::Max(largest_, most); }
+  /// Hands what was summed to the block at hand, and begins anew.
+  HWY_INLINE void Flush(std::size_t entries, plain::MomentBlocks& blocks) {
+    const Tag tag;
+    const hn::RebindToUnsigned<Tag> words;
+    plain::MomentLanes& lanes = blocks.lanes;
+    for (std::size_t c = 0; c < kChains; ++c) {
+      hn::StoreU(sum_[c], tag, lanes.sum.data() + c * kWidth);
+      hn::StoreU(l1_[c], tag, lanes.l1.data() + c * kWidth);
+      hn::StoreU(squares_[c], tag, lanes.l2_squared.data() + c * kWidth);
+    }
+    hn::StoreU(hn::BitCast(words, largest_), words, lanes.largest.data());
+    blocks.filled = entries;
+    if (entries == plain::kBlock) blocks.close();
+    *this = Lanes();
+  }
+
+ private:
+  static constexpr std::size_t kChains = plain::MomentLanes::kCount / kWidth;
+  static HWY_INLINE void Clear(Vector* v) {
+    for (std::size_t c = 0; c < kChains; ++c) v[c] = hn::Zero(Tag());
+  }
+
+ public:
+  HWY_INLINE Lanes() : largest_(hn::Zero(IntTag())) {
+    Clear(sum_);
+    Clear(l1_);
+    Clear(squares_);
+  }
+
+ private:
+  Vector sum_[kChains], l1_[kChains], squares_[kChains];
+  IntVector largest_;
+};
+#endif
+
+/// blocks: null where kSums is false.
+template <class Form, bool kSums>
+Emitted EmitFrom(const Source& source, MagnitudeBits threshold, std::uint32_t first, EntryList& list,
+                 plain::MomentBlocks* blocks) {
   std::size_t i = 0, count = 0;
 #if HWY_TARGET != HWY_SCALAR
   constexpr std::size_t kAhead = 2048;
@@ -126,6 +176,7 @@ Emitted EmitFrom(const Source& source, MagnitudeBits threshold, std::uint32_t fi
   const IntTag tag;
   const IntVector below = hn::Set(tag, static_cast<std::int32_t>(threshold) - 1);
   const IntVector finite = hn::Set(tag, static_cast<std::int32_t>(kInfinityBits) - 1);
+  Lanes lanes;
   for (; i + kGroup <= source.g.size(); i += kGroup) {
     for (std::size_t line = 0; line < kGroup; line += 16) form.Prefetch(i + kAhead + line);
     Vector v[kVectors], u[kVectors];
@@ -135,26 +186,41 @@ Emitted EmitFrom(const Source& source, MagnitudeBits threshold, std::uint32_t fi
       most = hn::Max(most, Magnitude(v[k]));
     }
     if (!hn::AllFalse(tag, hn::Gt(most, below))) {
-      if (!hn::AllFalse(tag, hn::Gt(most, finite))) return {count, i};
+      if (!hn::AllFalse(tag, hn::Gt(most, finite))) break;
       float group[kGroup];
       for (std::size_t k = 0; k < kVectors; ++k) hn::StoreU(v[k], Tag(), group + k * kWidth);
       count += ListGroup(group, below, first + static_cast<std::uint32_t>(i), list);
     }
     for (std::size_t k = 0; k < kVectors; ++k) form.Store(i + k * kWidth, v[k], u[k]);
+    if constexpr (kSums) {
+      for (std::size_t k = 0; k < kVectors; ++k) lanes.Add(k, v[k], Magnitude(v[k]));
+      lanes.Largest(most);
+      if ((i + kGroup) % plain::kBlock == 0) lanes.Flush(plain::kBlock, *blocks);
+    }
   }
+  if constexpr (kSums) lanes.Flush(i % plain::kBlock, *blocks);
 #endif
-  return plain::emit_reaching_from(source, i, count, threshold, first, list);
+  // The rest, or the group that is not finite.
+  return plain::emit_reaching_from(source, i, count, threshold, first, list, blocks);
+}
+
+template <bool kSums>
+Emitted Emit(const Source& source, MagnitudeBits threshold, std::uint32_t first, EntryList& list,
+             plain::MomentBlocks* blocks) {
+  if (source.velocity != nullptr) return EmitFrom<Accelerated, kSums>(source, threshold, first, list, blocks);
+  if (source.sum != nullptr) return EmitFrom<Added, kSums>(source, threshold, first, list, blocks);
+  return EmitFrom<Ready, kSums>(source, threshold, first, list, blocks);
 }
 
 void EmitReaching(const Source& source, MagnitudeBits threshold, std::uint32_t first, EntryList& list,
-                  Emitted* result) {
-  if (source.velocity != nullptr) {
-    *result = EmitFrom<Accelerated>(source, threshold, first, list);
-  } else if (source.sum != nullptr) {
-    *result = EmitFrom<Added>(source, threshold, first, list);
-  } else {
-    *result = EmitFrom<Ready>(source, threshold, first, list);
+                  MomentSums* sums, Emitted* result) {
+  if (sums == nullptr) {
+    *result = Emit<false>(source, threshold, first, list, nullptr);
+    return;
   }
+  plain::MomentBlocks blocks;
+  *result = Emit<true>(source, threshold, first, list, &blocks);
+  *sums = blocks.total();
 }
 
 std::size_t EmitEqual(const float* v, std::size_t n, MagnitudeBits magnitude, std::size_t enough,
@@ -173,51 +239,6 @@ std::size_t EmitEqual(const float* v, std::size_t n, MagnitudeBits magnitude, st
   return plain::emit_equal_from({v, n}, i, count, magnitude, enough, first, list);
 }
 
-/// kBlocks whole blocks side by side, so that additions of one need not wait for those of another.
-template <std::size_t kBlocks>
-void SumBlocks(const float* HWY_RESTRICT x, plain::MomentTree& tree) {
-  const Tag tag;
-  constexpr std::size_t kParts = plain::kLanes / kWidth, kChains = kBlocks * kParts;
-  Vector sum[kChains], l1[kChains], l2[kChains];
-  IntVector largest = hn::Zero(IntTag());
-  for (std::size_t c = 0; c < kChains; ++c) sum[c] = l1[c] = l2[c] = hn::Zero(tag);
-  for (std::size_t i = 0; i < plain::kBlock; i += plain::kLanes) {
-    for (std::size_t c = 0; c < kChains; ++c) {
-      const Vector v = hn::LoadU(tag, x + (c / kParts) * plain::kBlock + i + (c % kParts) * kWidth);
-      largest = hn::Max(largest, Magnitude(v));
-      sum[c] = hn::Add(sum[c], v);
-      l1[c] = hn::Add(l1[c], hn::Abs(v));
-      l2[c] = hn::Add(l2[c], hn::Mul(v, v));
-    }
-  }
-  for (std::size_t b = 0; b < kBlocks; ++b) {
-    plain::MomentLanes lanes;
-    const hn::RebindToUnsigned<Tag> words;
-    hn::StoreU(hn::BitCast(words, largest), words, lanes.largest.data());
-    for (std::size_t p = 0; p < kParts; ++p) {
-      hn::StoreU(sum[b * kParts + p], tag, lanes.sum.data() + p * kWidth);
-      hn::StoreU(l1[b * kParts + p], tag, lanes.l1.data() + p * kWidth);
-      hn::StoreU(l2[b * kParts + p], tag, lanes.l2_squared.data() + p * kWidth);
-    }
-    tree.add(lanes.total());
-  }
-}
-
-void SumMoments(const float* x, std::size_t n, MomentSums* result) {
-  // As many chains as registers hold.
-  constexpr std::size_t kSide = kWidth >= 16 ? 4 : 1;
-  plain::MomentTree tree;
-  std::size_t i = 0;
-  for (; i + kSide * plain::kBlock <= n; i += kSide * plain::kBlock) SumBlocks<kSide>(x + i, tree);
-  for (; i + plain::kBlock <= n; i += plain::kBlock) SumBlocks<1>(x + i, tree);
-  if (i < n) {
-    plain::MomentLanes lanes;
-    lanes.add(x + i, n - i);
-    tree.add(lanes.total());
-  }
-  *result = tree.total();
-}
-
 }  // namespace
 }  // namespace HWY_NAMESPACE
 }  // namespace gossamer::compress
@@ -229,25 +250,19 @@ namespace {
 
 HWY_EXPORT(EmitReaching);
 HWY_EXPORT(EmitEqual);
-HWY_EXPORT(SumMoments);
 
 }  // namespace
 
-Emitted emit_reaching(const Source& source, MagnitudeBits threshold, std::uint32_t first, EntryList& list) {
+Emitted emit_reaching(const Source& source, MagnitudeBits threshold, std::uint32_t first, EntryList& list,
+                      MomentSums* sums) {
   Emitted result;
-  HWY_DYNAMIC_DISPATCH(EmitReaching)(source, threshold, first, list, &result);
+  HWY_DYNAMIC_DISPATCH(EmitReaching)(source, threshold, first, list, sums, &result);
   return result;
 }
 
 std::size_t emit_equal(std::span<const float> v, MagnitudeBits magnitude, std::size_t enough,
                        std::uint32_t first, EntryList& list) {
   return HWY_DYNAMIC_DISPATCH(EmitEqual)(v.data(), v.size(), magnitude, enough, first, list);
-}
-
-MomentSums moment_sums(std::span<const float> v) {
-  MomentSums result;
-  HWY_DYNAMIC_DISPATCH(SumMoments)(v.data(), v.size(), &result);
-  return result;
 }
 
 }  // namespace gossamer::compress

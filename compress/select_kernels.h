@@ -46,25 +46,25 @@ struct EntryList {
 /// Entries are formed and checked so many at a time.
 inline constexpr std::size_t kGroup = 64;
 
+/// Σv, Σ|v|, Σv² in 32 lanes over blocks of 4096, lanes then blocks combined pairwise: sums of pieces of 2ʲ
+/// blocks, combined pairwise, are those of the whole. largest: of the magnitudes.
+struct MomentSums {
+  float sum, l1, l2_squared;
+  MagnitudeBits largest;
+};
+
 struct Emitted {
   std::size_t count;   ///< entries that reach the threshold, listed or not
   std::size_t formed;  ///< below the size: the group that starts there holds NaN or Inf and is as it was
 };
 /// Forms v and appends to list every entry whose magnitude reaches threshold; entry 0 has index `first`.
-/// Stops before a group that holds NaN or Inf.
-Emitted emit_reaching(const Source& source, MagnitudeBits threshold, std::uint32_t first, EntryList& list);
+/// Stops before a group that holds NaN or Inf. sums, where set, gets the moments of what was formed.
+Emitted emit_reaching(const Source& source, MagnitudeBits threshold, std::uint32_t first, EntryList& list,
+                      MomentSums* sums = nullptr);
 
 /// Appends to list the entries of exactly this magnitude; stops soon after `enough` of them. Returns how
 /// many.
 std::size_t emit_equal(std::span<const float> v, MagnitudeBits magnitude, std::size_t enough,
                        std::uint32_t first, EntryList& list);
-
-/// Σv, Σ|v|, Σv² in 16 lanes over blocks of 4096, as norms() does. Pieces of 2ʲ blocks combined pairwise give
-/// the sums of the whole. largest: of the magnitudes. v is finite.
-struct MomentSums {
-  float sum, l1, l2_squared;
-  MagnitudeBits largest;
-};
-MomentSums moment_sums(std::span<const float> v);
 
 }  // namespace gossamer::compress

@@ -19,67 +19,33 @@ inline bool has_room(EntryList& list) {
   return !list.full;
 }
 
-/// One group of at most kGroup entries; false, with nothing written, where one of them is not finite.
-inline bool emit_group(const Source& source, MagnitudeBits threshold, std::uint32_t first, EntryList& list,
-                       std::size_t& count) {
-  std::array<float, kGroup> v, u;
-  const std::size_t n = source.g.size();
-  bool finite = true;
-  for (std::size_t i = 0; i < n; ++i) {
-    u[i] = source.velocity == nullptr ? source.g[i] : source.momentum * source.velocity[i] + source.g[i];
-    v[i] = source.sum == nullptr ? u[i] : source.sum[i] + u[i];
-    finite = finite && magnitude_bits(v[i]) < kInfinityBits;
-  }
-  if (!finite) return false;
-  const bool stores = has_room(list);
-  for (std::size_t i = 0; i < n; ++i) {
-    if (source.sum != nullptr) source.sum[i] = v[i];
-    if (source.velocity != nullptr) source.velocity[i] = u[i];
-    if (magnitude_bits(v[i]) < threshold) continue;
-    ++count;
-    if (stores) append(list, first + static_cast<std::uint32_t>(i), v[i]);
-  }
-  return true;
-}
-
-/// From entry `start` on, with the count so far.
-inline Emitted emit_reaching_from(const Source& source, std::size_t start, std::size_t count,
-                                  MagnitudeBits threshold, std::uint32_t first, EntryList& list) {
-  const std::size_t n = source.g.size();
-  for (std::size_t i = start; i < n; i += kGroup) {
-    const Source group = source.part(i, std::min(kGroup, n - i));
-    if (!emit_group(group, threshold, first + static_cast<std::uint32_t>(i), list, count)) return {count, i};
-  }
-  return {count, n};
-}
-
-inline std::size_t emit_equal_from(std::span<const float> v, std::size_t start, std::size_t count,
-                                   MagnitudeBits magnitude, std::size_t enough, std::uint32_t first,
-                                   EntryList& list) {
-  for (std::size_t i = start; i < v.size() && count < enough; ++i) {
-    if (magnitude_bits(v[i]) != magnitude) continue;
-    ++count;
-    if (has_room(list)) append(list, first + static_cast<std::uint32_t>(i), v[i]);
-  }
-  return count;
-}
-
+/// Entry i goes to lane i mod 32; twice as many lanes as elsewhere, so that an addition need not wait for the
+/// one before it where lanes are 16 a register.
 struct MomentLanes {
-  std::array<float, kLanes> sum{}, l1{}, l2_squared{};
-  std::array<MagnitudeBits, kLanes> largest{};
+  static constexpr std::size_t kCount = 2 * kLanes;
+  std::array<float, kCount> sum{}, l1{}, l2_squared{};
+  std::array<MagnitudeBits, kCount> largest{};
 
   /// Entries from lane 0 on.
   void add(const float* x, std::size_t n) {
     for (std::size_t i = 0; i < n; ++i) {
-      sum[i % kLanes] += x[i];
-      l1[i % kLanes] += std::fabs(x[i]);
-      l2_squared[i % kLanes] += x[i] * x[i];
-      largest[i % kLanes] = std::max(largest[i % kLanes], magnitude_bits(x[i]));
+      const std::size_t lane = i % kCount;
+      sum[lane] += x[i];
+      l1[lane] += std::fabs(x[i]);
+      l2_squared[lane] += x[i] * x[i];
+      largest[lane] = std::max(largest[lane], magnitude_bits(x[i]));
     }
   }
   MomentSums total() const {
-    return {combine_lanes(sum), combine_lanes(l1), combine_lanes(l2_squared),
+    return {combine(sum), combine(l1), combine(l2_squared),
             *std::max_element(largest.begin(), largest.end())};
+  }
+
+ private:
+  static float combine(const std::array<float, kCount>& lanes) {
+    std::array<float, kLanes> half;
+    for (std::size_t j = 0; j < kLanes; ++j) half[j] = lanes[j] + lanes[j + kLanes];
+    return combine_lanes(half);
   }
 };
 
@@ -96,5 +62,75 @@ class MomentTree {
   BlockTree first_, second_;
   MagnitudeBits largest_ = 0;
 };
+
+/// The moments of a vector that comes in groups: lanes of the block at hand, and a tree of those before it.
+struct MomentBlocks {
+  MomentLanes lanes;
+  MomentTree tree;
+  std::size_t filled = 0;  ///< entries of the block at hand
+
+  void add(const float* x, std::size_t n) {
+    lanes.add(x, n);
+    filled += n;
+    if (filled == kBlock) close();
+  }
+  void close() {
+    tree.add(lanes.total());
+    lanes = {};
+    filled = 0;
+  }
+  MomentSums total() {
+    if (filled > 0) close();
+    return tree.total();
+  }
+};
+
+/// One group of at most kGroup entries; false, with nothing written, where one of them is not finite.
+inline bool emit_group(const Source& source, MagnitudeBits threshold, std::uint32_t first, EntryList& list,
+                       std::size_t& count, MomentBlocks* moments) {
+  std::array<float, kGroup> v, u;
+  const std::size_t n = source.g.size();
+  bool finite = true;
+  for (std::size_t i = 0; i < n; ++i) {
+    u[i] = source.velocity == nullptr ? source.g[i] : source.momentum * source.velocity[i] + source.g[i];
+    v[i] = source.sum == nullptr ? u[i] : source.sum[i] + u[i];
+    finite = finite && magnitude_bits(v[i]) < kInfinityBits;
+  }
+  if (!finite) return false;
+  if (moments != nullptr) moments->add(v.data(), n);
+  const bool stores = has_room(list);
+  for (std::size_t i = 0; i < n; ++i) {
+    if (source.sum != nullptr) source.sum[i] = v[i];
+    if (source.velocity != nullptr) source.velocity[i] = u[i];
+    if (magnitude_bits(v[i]) < threshold) continue;
+    ++count;
+    if (stores) append(list, first + static_cast<std::uint32_t>(i), v[i]);
+  }
+  return true;
+}
+
+/// From entry `start` on, with the count so far.
+inline Emitted emit_reaching_from(const Source& source, std::size_t start, std::size_t count,
+                                  MagnitudeBits threshold, std::uint32_t first, EntryList& list,
+                                  MomentBlocks* moments) {
+  const std::size_t n = source.g.size();
+  for (std::size_t i = start; i < n; i += kGroup) {
+    const Source group = source.part(i, std::min(kGroup, n - i));
+    if (!emit_group(group, threshold, first + static_cast<std::uint32_t>(i), list, count, moments))
+      return {count, i};
+  }
+  return {count, n};
+}
+
+inline std::size_t emit_equal_from(std::span<const float> v, std::size_t start, std::size_t count,
+                                   MagnitudeBits magnitude, std::size_t enough, std::uint32_t first,
+                                   EntryList& list) {
+  for (std::size_t i = start; i < v.size() && count < enough; ++i) {
+    if (magnitude_bits(v[i]) != magnitude) continue;
+    ++count;
+    if (has_room(list)) append(list, first + static_cast<std::uint32_t>(i), v[i]);
+  }
+  return count;
+}
 
 }  // namespace gossamer::compress::plain

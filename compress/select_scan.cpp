@@ -116,13 +116,12 @@ void Scan::work_on(std::size_t index, std::size_t thread, MagnitudeBits threshol
   Piece& piece = records_[index].piece;
   piece.thread = thread;
   piece.begin = list.size;
-  const Emitted emitted = emit_reaching(part, threshold, static_cast<std::uint32_t>(start), list);
+  const Emitted emitted =
+      emit_reaching(part, threshold, static_cast<std::uint32_t>(start), list, sums ? &piece.sums : nullptr);
   piece.end = list.size;
   piece.count = emitted.count;
   piece.formed = emitted.formed;
   if (emitted.formed < count) throw NotFinite{};
-  // From the cache by now.
-  if (sums) piece.sums = moment_sums({part.sum == nullptr ? part.g.data() : part.sum, count});
 }
 
 std::size_t Scan::run(MagnitudeBits threshold, bool sums) {
@@ -208,12 +207,15 @@ Moments Scan::moments(MagnitudeBits threshold) {
   const MomentSums sums = tree.total();
   const auto n = static_cast<double>(size());
   const float largest = std::bit_cast<float>(sums.largest);
+  double mean = sums.sum / n, magnitude = sums.l1 / n;
+  if (!std::isfinite(sums.l1)) {  // and the sum perhaps
+    mean = sum_in_lanes(vector(), [](double v) { return v; }) / n;
+    magnitude = sum_in_lanes(vector(), [](double v) { return std::fabs(v); }) / n;
+  }
   // Within these limits no square overflows, and what underflows is nothing beside the sum.
-  if (sums.l2_squared > 1e-25f && sums.l2_squared < 1e35f)
-    return {sums.sum / n, sums.l1 / n, sums.l2_squared / n, largest};
-  return {sum_in_lanes(vector(), [](double v) { return v; }) / n,
-          sum_in_lanes(vector(), [](double v) { return std::fabs(v); }) / n, sum_of_squares(vector()) / n,
-          largest};
+  const bool told = sums.l2_squared > 1e-25f && sums.l2_squared < 1e35f;
+  const double variance = told ? sums.l2_squared / n - mean * mean : 2 * magnitude * magnitude;
+  return {mean, magnitude, std::max(0.0, variance), largest};
 }
 
 MagnitudeBits Scan::sampled_threshold(double wanted, bool surely, double weight, std::uint64_t draw) {

@@ -15,7 +15,10 @@ struct Cut {
 };
 
 struct Moments {
-  double mean, mean_magnitude, mean_square;
+  double mean, mean_magnitude;
+  /// Where the squares leave the range of floats, as far as one of a Laplace distribution may be told: its
+  /// scale b is the mean magnitude too (the maximum-likelihood estimate for μ = 0).
+  double variance;
   float largest;  ///< magnitude
 };
 
@@ -39,8 +42,7 @@ class Scan {
   int passes() const { return passes_; }
   /// True where the list holds every entry that reaches threshold.
   bool lists(MagnitudeBits threshold) const { return complete_ && threshold >= floor_; }
-  /// Means of v, in floats by 16 lanes where no square leaves their range, otherwise in double; in the same
-  /// pass lists what reaches threshold.
+  /// Of v, from sums in floats; in the same pass lists what reaches threshold.
   Moments moments(MagnitudeBits threshold);
 
   /// A threshold that about `wanted` ≥ 1 entries reach, and with `surely` at least about as many; from about

@@ -102,7 +102,9 @@ Moments Search::survey() {
   const Bits guess = scan_.sampled_threshold(1.9 * static_cast<double>(k_), false, 2, draw_);
   const Bits t = std::clamp(guess, Bits{1}, kInfinityBits - 1);
   const Moments m = scan_.moments(t);
-  if (scan_.lists(t)) (scan_.count(t) < k_ ? high_ : low_) = t;
+  // What cannot be listed is more than is wanted.
+  (scan_.lists(t) && scan_.count(t) < k_ ? high_ : low_) = t;
+  high_ = std::min(high_, bits_of(m.largest) + 1);  // which nothing reaches
   return m;
 }
 
@@ -154,8 +156,7 @@ void Search::bisect() {
 
 void Search::ldte_bs() {
   const Moments m = survey();
-  const double variance = std::max(0.0, m.mean_square - m.mean * m.mean);
-  const double b = std::sqrt(variance / 2);
+  const double b = std::sqrt(m.variance / 2);
   if (!(b > 0)) return;  // all entries equal
   // Aimed at the middle of what fits.
   const double density = 1.22 * static_cast<double>(k_) / static_cast<double>(scan_.size());

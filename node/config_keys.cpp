@@ -1,13 +1,7 @@
-#include "config_keys.h"
-
-#include <algorithm>
-#include <charconv>
-#include <span>
-#include <stdexcept>
-
+// The keys of job files.
+#include "config_words.h"
 #include "exchange.h"
 #include "gossamer/compress/codec.h"
-#include "text.h"
 
 namespace gossamer::node::config {
 namespace {
@@ -16,12 +10,6 @@ using Words = std::vector<std::string>;
 
 // --- Choices ---
 
-template <class Row>
-Words names_of(std::span<const Row> table) {
-  Words names;
-  for (const Row& row : table) names.emplace_back(row.name);
-  return names;
-}
 Words model_names() { return names_of(optim::objective_table()); }
 Words format_names() { return names_of(optim::data_format_table()); }
 Words split_names() { return names_of(optim::split_table()); }
@@ -29,8 +17,6 @@ Words optimizer_names() { return names_of(optim::optimizer_table()); }
 Words schedule_names() { return names_of(optim::rate_schedule_table()); }
 Words method_names() { return names_of(method_table()); }
 Words codec_names() { return names_of(compress::codec_table()); }
-Words graph_names() { return names_of(topology::graph_table()); }
-Words weight_names() { return {"metropolis", "uniform", "explicit"}; }
 Words aggregate_names() { return {"weighted", "samples"}; }
 
 std::string check_split_name(const std::string& text) {
@@ -39,71 +25,8 @@ std::string check_split_name(const std::string& text) {
 }
 std::string check_codec(const std::string& text) { return compress::make_codec(text)->spec(); }
 
-[[noreturn]] void refuse(const std::string& text, const std::string& expected) {
-  throw std::invalid_argument("found " + in_quotes(text) + "; expected " + expected);
-}
-
-std::string check_peer_name(const std::string& text) {
-  const bool right = std::all_of(text.begin(), text.end(), [](char c) {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '.' ||
-           c == '_' || c == '-';
-  });
-  if (!right || text.empty() || text.size() > 64)
-    refuse(text, "1 to 64 letters, digits, dots, underscores or hyphens");
-  return text;
-}
-
-std::string check_endpoint(const std::string& text, bool listens) {
-  const std::string expected =
-      listens ? "tcp://host:port or tcp://*:port (IPv6 in brackets)" : "tcp://host:port (IPv6 in brackets)";
-  if (!text.starts_with("tcp://")) refuse(text, expected);
-  const std::string_view rest = std::string_view(text).substr(6);
-  const std::size_t colon = rest.rfind(':');
-  if (colon == std::string_view::npos) refuse(text, expected + "; there is no port");
-  const std::string_view host = rest.substr(0, colon), port = rest.substr(colon + 1);
-  unsigned number = 0;
-  const auto [end, error] = std::from_chars(port.data(), port.data() + port.size(), number);
-  if (error != std::errc() || end != port.data() + port.size() || number < 1 || number > 65535)
-    refuse(text, expected + "; the port is a number from 1 to 65535");
-  if (host == "*" && listens) return text;
-  if (host == "*") refuse(text, expected + "; others cannot reach '*', which may stand in bind only");
-  const bool bracketed = host.size() > 2 && host.front() == '[' && host.back() == ']';
-  if (!bracketed && host.find(':') != std::string_view::npos)
-    refuse(text, expected + ", for example tcp://[::1]:7001");
-  const std::string_view letters = bracketed ? host.substr(1, host.size() - 2) : host;
-  const bool right = std::all_of(letters.begin(), letters.end(), [&](char c) {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '.' ||
-           c == '-' || c == '_' || c == '%' || (bracketed && c == ':');
-  });
-  if (letters.empty() || !right) refuse(text, expected);
-  return text;
-}
-std::string check_address(const std::string& text) { return check_endpoint(text, false); }
-std::string check_bind(const std::string& text) { return check_endpoint(text, true); }
-
-std::string check_device(const std::string& text) {
-  if (text == "cpu") return text;
-  const bool numbered =
-      text.size() > 5 && text.starts_with("cuda:") &&
-      std::all_of(text.begin() + 5, text.end(), [](char c) { return c >= '0' && c <= '9'; });
-  if (numbered || text == "cuda")
-    refuse(text, "\"cpu\": the data plane on a GPU does not exist yet in this version");
-  refuse(text, "\"cpu\" or \"cuda:N\"");
-}
-
 // --- The keys ---
 
-constexpr Interval kPositive{0, kInfinity, true}, kNotNegative{0}, kAtLeastOne{1};
-constexpr Interval kProbability{0, 1, false, true}, kFraction{0, 1, true}, kShare{0, 1};
-
-template <auto Member>
-auto& draft(Draft& d) {
-  return d.*Member;
-}
-template <auto Member>
-auto& job(Draft& d) {
-  return d.job.*Member;
-}
 template <auto Member>
 auto& model(Draft& d) {
   return d.job.model.*Member;
@@ -128,25 +51,6 @@ template <auto Member>
 auto& sim(Draft& d) {
   return d.job.sim.*Member;
 }
-template <auto Member>
-auto& graph(Draft& d) {
-  return d.job.graph.*Member;
-}
-template <auto Member>
-auto& peer(PeerDraft& p) {
-  return p.entry.*Member;
-}
-template <auto Member>
-auto& link(LinkDraft& l) {
-  return l.*Member;
-}
-
-constexpr Rule kLocalSeconds{
-    .unit = "seconds", .range = kPositive, .scope = Scope::kLocal, .quantity = Quantity::kSeconds};
-constexpr Rule kLocalTime{
-    .unit = "seconds", .range = kNotNegative, .scope = Scope::kLocal, .quantity = Quantity::kSeconds};
-constexpr Rule kLocalProbability{.range = kProbability, .scope = Scope::kLocal};
-constexpr Rule kLocalPath{.scope = Scope::kLocal, .path = Path::kAbsolute};
 
 constexpr Key<Draft> kJobKeys[] = {
     {"topology",
@@ -314,88 +218,8 @@ constexpr Key<Draft> kJobKeys[] = {
      {.range = kPositive, .scope = Scope::kLocal}},
 };
 
-constexpr Key<Draft> kTopologyKeys[] = {
-    {"peers",
-     "that many local peers, peer0 and on, at base_port and on; or [[peer]] tables",
-     draft<&Draft::count>,
-     {.range = {1, 65535}, .scope = Scope::kInput}},
-    {"base_port",
-     "first port of local peers",
-     job<&Job::base_port>,
-     {.range = {1, 65535}, .scope = Scope::kLocal}},
-
-    {"graph.kind", "who talks to whom", graph<&topology::GraphSpec::kind>, {.names = graph_names}},
-    {"graph.weights",
-     "rule of the mixing matrix",
-     graph<&topology::GraphSpec::weights>,
-     {.names = weight_names}},
-    {"graph.degree",
-     "random_regular, watts_strogatz: neighbours of each peer; tree: children; base: most neighbours in a "
-     "round",
-     graph<&topology::GraphSpec::degree>,
-     {.unit = "peers", .range = kAtLeastOne}},
-    {"graph.rows",
-     "torus: rows of the grid; 0: the most square",
-     graph<&topology::GraphSpec::rows>,
-     {.unit = "peers"}},
-    {"graph.groups",
-     "hierarchical: how many groups; 0: about the square root of the peers",
-     graph<&topology::GraphSpec::groups>,
-     {.unit = "groups"}},
-    {"graph.probability",
-     "erdos_renyi: of each edge; watts_strogatz: that an edge's end is moved; 0: 2 ln P / P, and 0.1",
-     graph<&topology::GraphSpec::probability>,
-     {.range = kShare}},
-    {"graph.period",
-     "matching, equi_dyn: random rounds before they repeat",
-     graph<&topology::GraphSpec::period>,
-     {.unit = "rounds", .range = {1, 65536}}},
-    {"graph.seed", "of the random kinds", graph<&topology::GraphSpec::seed>},
-    {"graph.directed", "exponential, edges, file: false adds the reverse of every edge",
-     graph<&topology::GraphSpec::directed>},
-    {"graph.edges", "edges: [[\"a\", \"b\"], [\"a\", \"c\", 0.3]]: from, to, weight; names or indices",
-     draft<&Draft::edges>},
-    {"graph.file",
-     "file: edge list, .graphml, .json (node-link) or .metis, relative to this file",
-     job<&Job::graph_file>,
-     {.scope = Scope::kInput, .path = Path::kJoined}},
-};
-
-constexpr Key<PeerDraft> kPeerKeys[] = {
-    {"peer.name",
-     "letters, digits, dot, underscore, hyphen",
-     peer<&PeerEntry::name>,
-     {.check = check_peer_name}},
-    {"peer.address",
-     "how others reach it: tcp://host:port",
-     peer<&PeerEntry::address>,
-     {.check = check_address}},
-    {"peer.bind",
-     "where it listens; default: address",
-     peer<&PeerEntry::bind>,
-     {.scope = Scope::kLocal, .check = check_bind}},
-    {"peer.device",
-     "\"cpu\"; \"cuda:N\" is for a later version",
-     peer<&PeerEntry::device>,
-     {.scope = Scope::kLocal, .check = check_device}},
-    {"peer.batch", "rows per step; 0: optimizer.batch", peer<&PeerEntry::batch>, {.unit = "rows"}},
-};
-
-constexpr Key<LinkDraft> kLinkKeys[] = {
-    {"link.between", "names of the two peers", link<&LinkDraft::between>, {.scope = Scope::kLocal}},
-    {"link.bandwidth",
-     "of this link in the simulator, each direction; default sim.bandwidth",
-     link<&LinkDraft::bandwidth>,
-     {.unit = "bit/s", .range = kPositive, .scope = Scope::kLocal, .quantity = Quantity::kBandwidth}},
-    {"link.latency", "of this link in the simulator; default sim.latency", link<&LinkDraft::latency>,
-     kLocalTime},
-};
-
 }  // namespace
 
 std::span<const Key<Draft>> job_key_table() { return kJobKeys; }
-std::span<const Key<Draft>> topology_key_table() { return kTopologyKeys; }
-std::span<const Key<PeerDraft>> peer_key_table() { return kPeerKeys; }
-std::span<const Key<LinkDraft>> link_key_table() { return kLinkKeys; }
 
 }  // namespace gossamer::node::config

@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <array>
 
 #include "text.h"
@@ -152,121 +151,6 @@ constexpr auto kRows = [] {
   return rows;
 }();
 
-bool every(const topology::Schedule& s, bool (topology::MixingMatrix::*property)() const) {
-  for (std::size_t t = 0; t < s.period(); ++t)
-    if (!(s.at(t).*property)()) return false;
-  return true;
-}
-
-bool sends(const topology::MixingMatrix& w, PeerId from, PeerId to) {
-  const auto out = w.out(from);
-  return std::find(out.begin(), out.end(), to) != out.end();
-}
-
-bool complete(const topology::Schedule& s) {
-  for (PeerId i = 0; i < s.peers(); ++i)
-    if (s.at(0).out(i).size() + 1 != s.peers()) return false;
-  return !s.time_varying();
-}
-
-bool has_ring(const topology::Schedule& s) {
-  const auto peers = static_cast<PeerId>(s.peers());
-  for (PeerId i = 0; peers > 1 && i < peers; ++i)
-    if (!sends(s.at(0), i, (i + 1) % peers)) return false;
-  return !s.time_varying();
-}
-
-/// Connected, as every schedule is, with P − 1 edges.
-bool is_tree(const topology::Schedule& s) {
-  std::size_t ends = 0;
-  for (PeerId i = 0; i < s.peers(); ++i) ends += s.at(0).out(i).size();
-  return !s.time_varying() && s.at(0).symmetric() && ends == 2 * (s.peers() - 1);
-}
-
-class Check {
- public:
-  Check(const Method& method, const Job& job, const Plan& plan, const topology::Schedule& schedule)
-      : needs_(method.needs), name_(method.row.name), job_(job), plan_(plan), schedule_(schedule) {}
-
-  void all() const {
-    if (!needs_.may_be_stale && job_.exchange.staleness != std::optional<std::uint64_t>(0))
-      refuse("needs exchange.staleness = 0: {}", needs_.why_synchronous);
-    graph();
-    if (!needs_.may_vary && schedule_.time_varying())
-      refuse("needs a graph that does not vary, found the time-varying graph '{}': it {}", job_.graph.kind,
-             needs_.why_static);
-    weights();
-    code();
-    if (needs_.plain_sgd && job_.optimizer.kind != "sgd")
-      refuse(
-          "needs optimizer.kind 'sgd', found '{}': its correction holds for steps that depend on the present "
-          "gradient alone; use 'sgd', or method 'gradient_tracking'",
-          job_.optimizer.kind);
-  }
-
- private:
-  template <class... Args>
-  [[noreturn]] void refuse(fmt::format_string<Args...> what, Args&&... args) const {
-    throw ConfigError(
-        fmt::format("{}: method '{}' {}", job_.path, name_, fmt::format(what, std::forward<Args>(args)...)));
-  }
-
-  /// Exact codes travel along a ring, others need every edge.
-  void ring_or_complete() const {
-    if (plan_.codec.exact && !has_ring(schedule_))
-      refuse(
-          "sends along the ring of peers in file order, and graph '{}' lacks one of its edges; use "
-          "graph.kind "
-          "'ring' or 'full', or method 'dpsgd'",
-          job_.graph.kind);
-    if (!plan_.codec.exact && !complete(schedule_))
-      refuse(
-          "with codec '{}' needs an edge between every two peers (slices go straight to their owners), and "
-          "graph "
-          "'{}' has not; use graph.kind 'full', codec 'dense' on a ring, or method 'choco'",
-          job_.exchange.codec, job_.graph.kind);
-  }
-
-  void graph() const {
-    if (needs_.graph == Graph::ring_or_complete) ring_or_complete();
-    if (needs_.graph == Graph::complete && !complete(schedule_))
-      refuse("needs an edge between every two peers, and graph '{}' has not: {}", job_.graph.kind,
-             needs_.why_graph);
-    if (needs_.graph == Graph::tree && !is_tree(schedule_))
-      refuse("needs a tree, and graph '{}' is none: {}", job_.graph.kind, needs_.why_graph);
-  }
-
-  void weights() const {
-    const bool by_samples = job_.exchange.aggregate == "samples";  // checked by itself
-    if (needs_.weights == Weights::doubly_stochastic && !by_samples &&
-        !every(schedule_, &topology::MixingMatrix::doubly_stochastic))
-      refuse("needs weights whose columns sum to 1 too, and graph '{}' with weights '{}' has not: {}",
-             job_.graph.kind, job_.graph.weights, needs_.why_weights);
-    if (needs_.weights == Weights::symmetric && !every(schedule_, &topology::MixingMatrix::symmetric))
-      refuse("needs a symmetric mixing matrix (W_ij = W_ji), and graph '{}' with weights '{}' has not; {}",
-             job_.graph.kind, job_.graph.weights, needs_.why_weights);
-  }
-
-  void code() const {
-    const compress::Traits& c = plan_.codec;
-    const std::string& codec = job_.exchange.codec;
-    if (needs_.code == Code::exact && !c.exact) refuse("{} (found '{}')", needs_.why_code, codec);
-    if (needs_.code == Code::unbiased && !c.unbiased && !c.exact)
-      refuse("needs an unbiased codec, and '{}' is not: {}", codec, needs_.why_code);
-    if (needs_.code == Code::contractive && !c.contractive)
-      refuse("needs a contractive codec (its error below the size of what it encodes), and '{}' is not: {}",
-             codec, needs_.why_code);
-    if (needs_.code == Code::feedback && !c.feedback())
-      refuse("needs a codec that error feedback can bear, and '{}' is not: {}", codec, needs_.why_code);
-  }
-
-  const Needs& needs_;
-  std::string_view name_;
-  const Job& job_;
-  const Plan& plan_;
-  const topology::Schedule& schedule_;
-};
-
 }  // namespace
 
 std::span<const Method> methods() { return kMethods; }
@@ -280,11 +164,6 @@ const Method& find_method(std::string_view name) {
   }
   throw ConfigError(fmt::format("unknown exchange method '{}'; expected one of {}{}", name, join(names, ", "),
                                 did_you_mean(std::string(name), names)));
-}
-
-void check_method(const Method& method, const Job& job, const Plan& plan,
-                  const topology::Schedule& schedule) {
-  Check(method, job, plan, schedule).all();
 }
 
 std::string method_text(const Method& method) {

@@ -1,0 +1,37 @@
+#pragma once
+// Words that the tables of keys are written in.
+#include <string>
+#include <vector>
+
+#include "config_keys.h"
+
+namespace gossamer::node::config {
+
+template <class Row>
+std::vector<std::string> names_of(std::span<const Row> table) {
+  std::vector<std::string> names;
+  for (const Row& row : table) names.emplace_back(row.name);
+  return names;
+}
+
+constexpr Interval kPositive{0, kInfinity, true}, kNotNegative{0}, kAtLeastOne{1};
+constexpr Interval kProbability{0, 1, false, true}, kFraction{0, 1, true}, kShare{0, 1};
+
+constexpr Rule kLocalSeconds{
+    .unit = "seconds", .range = kPositive, .scope = Scope::kLocal, .quantity = Quantity::kSeconds};
+constexpr Rule kLocalTime{
+    .unit = "seconds", .range = kNotNegative, .scope = Scope::kLocal, .quantity = Quantity::kSeconds};
+constexpr Rule kLocalProbability{.range = kProbability, .scope = Scope::kLocal};
+constexpr Rule kLocalPath{.scope = Scope::kLocal, .path = Path::kAbsolute};
+
+// Where the keys of each section stand.
+template <auto Member>
+auto& draft(Draft& d) {
+  return d.*Member;
+}
+template <auto Member>
+auto& job(Draft& d) {
+  return d.job.*Member;
+}
+
+}  // namespace gossamer::node::config
