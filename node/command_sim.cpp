@@ -55,6 +55,9 @@ int simulate(const SimFlags& flags) {
   const Prepared prepared = prepare(load_job(flags.job.path, overrides, flags.peers));
   // the same bits as in processes of their own, where those have one thread each (or the job says how many)
   optim::set_blas_threads(std::max(1, prepared.job.run.threads));
+  if (!flags.model.empty() && !prepared.alike())
+    throw ConfigError(
+        fmt::format("--model {}: peers of unlike hidden sizes have no average model", flags.model));
   Simulation simulation(prepared, {flags.seed, parse_crashes(prepared.job, flags.crashes)});
   Progress progress(flags.job.quiet);
   simulation.on_report = [&](PeerId peer, double time, const Report& r) {

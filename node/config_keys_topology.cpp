@@ -142,6 +142,10 @@ constexpr Key<PeerDraft> kPeerKeys[] = {
      peer<&PeerEntry::device>,
      {.scope = Scope::kLocal, .check = check_device}},
     {"peer.batch", "rows per step; 0: optimizer.batch", peer<&PeerEntry::batch>, {.unit = "rows"}},
+    {"peer.hidden",
+     "mlp: sizes of this peer's hidden layers; empty: model.hidden",
+     peer<&PeerEntry::hidden>,
+     {.unit = "units", .range = kAtLeastOne}},
 };
 
 constexpr Key<LinkDraft> kLinkKeys[] = {

@@ -25,8 +25,23 @@ struct Plan {
   compress::Traits codec;
   topology::Schedule schedule;       ///< weights as aggregated (mixing matrix, or renormalised by samples)
   std::vector<double> sample_share;  ///< b_i / Σ b
-  std::vector<Parcel> parcels;
+  std::vector<Parcel> parcels;       ///< of this peer's model
   PeerId self = 0;
+  std::vector<std::vector<Parcel>>
+      unlike_parcels{};  ///< by peer, of those with a link; empty: all as parcels
+
+  /// Those that a neighbour sends.
+  const std::vector<Parcel>& parcels_of(PeerId peer) const {
+    return unlike_parcels.empty() ? parcels : unlike_parcels[peer];
+  }
+};
+
+/// The buffers beside x and g, numbered from 2: `own` copies of x, then the models of these peers, zero at
+/// first and each of its peer's shape.
+struct Slots {
+  Slots(std::size_t count = 0, std::vector<PeerId> peers = {}) : own(count), models(std::move(peers)) {}
+  std::size_t own;
+  std::vector<PeerId> models;
 };
 
 /// What a method may ask of the worker that runs it.
@@ -51,7 +66,11 @@ class Exchange {
  public:
   virtual ~Exchange() = default;
   virtual std::size_t slots() const { return 0; }  ///< buffers beside x and g; they start as copies of x
+  virtual std::vector<PeerId> models() const {
+    return {};
+  }  ///< peers whose models are kept in slots after those
   virtual void begin_round(Round) {}
+  virtual SoftLabels soft_labels(Round) const { return {}; }  ///< that the round's batch gets
   virtual std::vector<Op> on_ready(Round round, ParcelId parcel) = 0;
   virtual void on_parcel_ready(Round round, ParcelId parcel) = 0;
   virtual void on_encoded(const Encoded& encoded) = 0;
@@ -84,5 +103,6 @@ std::unique_ptr<Exchange> make_deep_squeeze(ExchangeHost& host);
 std::unique_ptr<Exchange> make_exact_diffusion(ExchangeHost& host);
 std::unique_ptr<Exchange> make_gradient_tracking(ExchangeHost& host);
 std::unique_ptr<Exchange> make_relay_sum(ExchangeHost& host);
+std::unique_ptr<Exchange> make_ensemble(ExchangeHost& host);
 
 }  // namespace gossamer::node

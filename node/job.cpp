@@ -227,6 +227,26 @@ void check_training(Draft& draft) {
   }
 }
 
+/// Hidden sizes of their own stay with the peers only where these differ; else they are the model's.
+void settle_hidden(Draft& draft) {
+  Job& job = draft.job;
+  if (!job.unlike()) return;
+  const auto own =
+      std::find_if(job.peers.begin(), job.peers.end(), [](const PeerEntry& p) { return !p.hidden.empty(); });
+  const std::string where = draft.where("peers") + ": peer '" + own->name + "' has hidden sizes of its own";
+  if (job.model.kind != "mlp")
+    throw ConfigError(where + ", and model.kind is " + in_quotes(job.model.kind) +
+                      "; expected \"mlp\", or no peer.hidden");
+  const auto& first = job.hidden_of(job.peers.front());
+  if (std::all_of(job.peers.begin(), job.peers.end(),
+                  [&](const auto& p) { return job.hidden_of(p) == first; })) {
+    job.model.hidden = std::vector(first);
+    for (PeerEntry& p : job.peers) p.hidden.clear();
+  } else if (!job.initial.empty()) {
+    throw ConfigError(where + ", and model.initial is one file for all; expected one of the two");
+  }
+}
+
 void check_slow(const Draft& draft) {
   const PeerIndex index(draft.job);
   std::set<std::string> seen;
@@ -277,6 +297,10 @@ std::vector<std::string> Job::peer_names() const {
   return names;
 }
 
+bool Job::unlike() const {
+  return std::any_of(peers.begin(), peers.end(), [](const PeerEntry& p) { return !p.hidden.empty(); });
+}
+
 Job load_job(const std::string& path, std::span<const std::string> overrides,
              std::optional<std::size_t> peers) {
   Draft draft = begin(path);
@@ -294,6 +318,7 @@ Job load_job(const std::string& path, std::span<const std::string> overrides,
   finish_topology(draft);
   draft.origin = path;
   check_training(draft);
+  settle_hidden(draft);
   check_slow(draft);
   return draft.job;
 }

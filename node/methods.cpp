@@ -29,7 +29,9 @@ constexpr const char* kWholeState =
     "for compressed gossip";
 
 constexpr std::array kMethods{
-    Method{{"none", "no messages: every peer trains alone (the control in every comparison)"}, {}, make_none},
+    Method{{"none", "no messages: every peer trains alone (the control in every comparison)"},
+           {.unlike = true},
+           make_none},
     Method{{"allreduce",
             "average gradients over all peers before the step; graph full (any codec) or ring (dense)"},
            {.graph = Graph::ring_or_complete,
@@ -143,6 +145,20 @@ constexpr std::array kMethods{
          .why_code = kWholeState,
          .why_synchronous = kLockstep},
         make_relay_sum},
+    Method{
+        {"ensemble",
+         "models, not averaged, label each peer's batches for exchange.distill_steps steps (EC-DNN); peers' "
+         "hidden sizes may differ"},
+        {.code = Code::faithful,
+         .may_be_stale = false,
+         .unlike = true,
+         .classifier = true,
+         .why_code =
+             "neighbours use what they decode as a model, and a coarse code of all parameters predicts "
+             "little; use 'dense', 'fp16', 'intq:bits=8' or 'qsgd:bits=8'",
+         .why_synchronous =
+             "an exchange's models belong to one round; use staleness = 0 and a larger exchange.local_steps"},
+        make_ensemble},
 };
 
 constexpr auto kRows = [] {
@@ -170,17 +186,23 @@ std::string method_text(const Method& method) {
   constexpr std::array kGraphs{"any", "an edge between every two peers",
                                "full; with codec 'dense' any with the ring of peers in file order", "a tree"};
   constexpr std::array kWeights{"any: rows sum to 1", "rows and columns sum to 1", "symmetric"};
-  constexpr std::array kCodes{
-      "any", "exact: dense", "unbiased: qsgd, randk:scale=1, intq:rounding=stochastic ...",
-      "contractive: onebit_scaled, topk, qsgd:bits=4,norm=max ...", "contractive, or threshold"};
+  constexpr std::array kCodes{"any",
+                              "exact: dense",
+                              "unbiased: qsgd, randk:scale=1, intq:rounding=stochastic ...",
+                              "contractive: onebit_scaled, topk, qsgd:bits=4,norm=max ...",
+                              "contractive, or threshold",
+                              "error at most 5 %: dense, fp16, bf16, intq:bits=8, qsgd:bits=8 ..."};
   const Needs& n = method.needs;
   const auto at = [](const auto& texts, auto choice) { return texts[static_cast<std::size_t>(choice)]; };
   return fmt::format(
       "{}: {}\n\n  graph      {}\n  weights    {}\n  schedule   {}\n  codec      {}\n  staleness  {}\n  "
-      "optimizer  {}\n",
+      "optimizer  {}\n  models     {}\n",
       method.row.name, method.row.help, at(kGraphs, n.graph), at(kWeights, n.weights),
       n.may_vary ? "static or time-varying" : "static", at(kCodes, n.code),
-      n.may_be_stale ? "0, bounded or unbounded" : "0", n.plain_sgd ? "sgd" : "any");
+      n.may_be_stale ? "0, bounded or unbounded" : "0", n.plain_sgd ? "sgd" : "any",
+      n.unlike ? (n.classifier ? "classifiers; peers' hidden sizes may differ"
+                               : "any; peers' hidden sizes may differ")
+               : "of one shape");
 }
 
 }  // namespace gossamer::node

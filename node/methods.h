@@ -13,10 +13,12 @@ namespace gossamer::node {
 struct Needs {
   enum class Graph { any, complete, ring_or_complete, tree } graph = Graph::any;
   enum class Weights { any, doubly_stochastic, symmetric } weights = Weights::any;
-  enum class Code { any, exact, unbiased, contractive, feedback } code = Code::any;
+  enum class Code { any, exact, unbiased, contractive, feedback, faithful } code = Code::any;
   bool may_vary = true;  ///< the graph in time
   bool may_be_stale = true;
-  bool plain_sgd = false;  ///< the optimiser keeps no state of its own
+  bool plain_sgd = false;   ///< the optimiser keeps no state of its own
+  bool unlike = false;      ///< peers' models may have hidden sizes of their own
+  bool classifier = false;  ///< the model gives class probabilities
   const char *why_graph = "", *why_weights = "", *why_static = "", *why_code = "", *why_synchronous = "";
 };
 

@@ -36,6 +36,7 @@ Replica::Replica(ReplicaParts parts, std::span<const float> x0, std::size_t slot
   slots_.resize(2 + slots);
   for (auto& s : slots_) s.assign(x0.begin(), x0.end());
   std::fill(slots_[kGradient].begin(), slots_[kGradient].end(), 0.0f);
+  for (const auto& objective : parts_.peer_objectives) slots_.emplace_back(objective->buffer_size());
   parcels_of_layer_.resize(parts_.objective->layers().size());
   for (ParcelId p = 0; p < parts_.parcels.size(); ++p)
     parcels_of_layer_[parts_.parcels[p].layer].push_back(p);
@@ -50,7 +51,7 @@ void Replica::run(const Op& op, const Post& post) {
 }
 
 void Replica::run(const Gradient& gradient, const Post& post, const std::function<void()>& between_layers) {
-  const optim::Batch& batch = parts_.batches->next();
+  const optim::Batch batch = labelled(parts_.batches->next(), gradient.soft);
   const auto on_layer = [&](std::size_t layer) {
     const auto& parcels = parcels_of_layer_[layer];
     for (auto p = parcels.rbegin(); p != parcels.rend(); ++p) {
@@ -66,6 +67,22 @@ void Replica::run(const Gradient& gradient, const Post& post, const std::functio
                     "(or exchange.gamma)",
                     loss, gradient.round));
   post(GradientDone{gradient.round, loss, batch.size});
+}
+
+optim::Batch Replica::labelled(optim::Batch batch, const SoftLabels& soft) {
+  if (soft.models.empty()) return batch;
+  const std::size_t first_of_peers = slots_.size() - parts_.peer_objectives.size();
+  soft_labels_.assign(batch.size * parts_.objective->classes(), 0.0f);
+  probabilities_.resize(soft_labels_.size());
+  for (const auto& [weight, slot] : soft.models) {
+    optim::Objective& model =
+        slot < first_of_peers ? *parts_.objective : *parts_.peer_objectives[slot - first_of_peers];
+    model.predict(slots_[slot], batch, probabilities_);
+    compress::axpy(weight, probabilities_, soft_labels_);
+  }
+  batch.soft_labels = soft_labels_;
+  batch.soft_weight = soft.weight;
+  return batch;
 }
 
 void Replica::evaluate(Round round, const Post& post) {

@@ -24,6 +24,8 @@ struct ReplicaParts {
   std::shared_ptr<const optim::Dataset> test;
   std::shared_ptr<const compress::Codec> codec;
   std::vector<Parcel> parcels;
+  std::vector<std::shared_ptr<optim::Objective>>
+      peer_objectives{};  ///< of the slots that hold others' models
   std::uint64_t seed = 0;
   std::uint32_t peer = 0;
   std::size_t dense_below = 0;  ///< parcels of smaller layers go dense, where the codec gains nothing there
@@ -35,7 +37,8 @@ struct ReplicaParts {
 class Replica {
  public:
   using Post = std::function<void(DataEvent)>;
-  /// Starts at the parameters x0 (buffer_size floats). Slots 2 … 2+slots−1 start as copies of x0.
+  /// Starts at the parameters x0 (buffer_size floats). Slots 2 … 2+slots−1 start as copies of x0; after them
+  /// come those of parts.peer_objectives, zero at first.
   Replica(ReplicaParts parts, std::span<const float> x0, std::size_t slots);
 
   void run(const Op& op, const Post& post);
@@ -48,6 +51,8 @@ class Replica {
 
  private:
   std::span<float> at(Slot s, Range r) { return {slots_[s].data() + r.begin, r.size}; }
+  /// The batch with the soft labels that the models in the slots give it; they lie in soft_labels_.
+  optim::Batch labelled(optim::Batch batch, const SoftLabels& soft);
   void run_one(const op::Update& o, const Post&);
   void run_one(const op::Combine& o, const Post&);
   void run_one(const op::Encode& o, const Post&);
@@ -62,6 +67,7 @@ class Replica {
   std::unique_ptr<compress::Threads> team_;                                  ///< null: one thread
   compress::Workspace workspace_;
   AlignedFloats difference_;
+  std::vector<float> soft_labels_, probabilities_;
   std::vector<std::byte> encoded_;
 };
 

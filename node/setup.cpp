@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
+#include <set>
 
 #include "gossamer/node/safetensors.h"
 
@@ -28,10 +30,47 @@ void check_data(const Job& job, const optim::Data& data) {
                                   job.path, job.model.kind, data.train->classes()));
 }
 
-std::string layer_text(const std::vector<optim::Layer>& layers) {
-  std::string text;
+void add_layer_text(const std::vector<optim::Layer>& layers, std::string& text) {
   for (const auto& l : layers) text += fmt::format("{}:{}+{} ", l.name, l.offset, l.size);
+}
+
+/// The tables of all shapes in the run, each once.
+std::string layer_text(const Prepared& prepared) {
+  std::string text;
+  if (prepared.alike()) add_layer_text(prepared.layers, text);
+  std::set<const Shape*> seen;
+  for (const auto& shape : prepared.unlike)
+    if (seen.insert(shape.get()).second) add_layer_text(shape->layers, text);
   return text;
+}
+
+std::uint64_t parameters_hash(const Prepared& prepared) {
+  if (prepared.alike()) return hash_floats(prepared.initial);
+  std::uint64_t hash = 0;
+  for (const auto& shape : prepared.unlike)
+    hash = hash_bytes(std::as_bytes(std::span<const float>(shape->initial)), hash);
+  return hash;
+}
+
+/// One for each peer; peers of the same hidden sizes share it.
+std::vector<std::shared_ptr<const Shape>> unlike_shapes(const Job& job) {
+  std::vector<std::shared_ptr<const Shape>> shapes;
+  if (!job.unlike()) return shapes;
+  std::map<std::vector<std::size_t>, std::shared_ptr<const Shape>> made;
+  for (const auto& peer : job.peers) {
+    auto& shape = made[job.hidden_of(peer)];
+    if (!shape) {
+      Shape s{job.model, {}, {}};
+      s.model.hidden = job.hidden_of(peer);
+      const auto objective = optim::make_objective(s.model);
+      s.layers = objective->layers();
+      s.initial.resize(objective->buffer_size());
+      objective->initialise(job.run.seed, s.initial);
+      shape = std::make_shared<const Shape>(std::move(s));
+    }
+    shapes.push_back(shape);
+  }
+  return shapes;
 }
 
 }  // namespace
@@ -63,6 +102,7 @@ Prepared prepare(Job job) {
     objective->initialise(j.run.seed, p.initial);
   else
     read_safetensors(j.initial, p.layers, p.initial);
+  p.unlike = unlike_shapes(j);
   p.shared_text = to_toml(p.job, true);
   return p;
 }
@@ -71,10 +111,19 @@ std::unique_ptr<optim::Objective> make_objective(const Prepared& prepared) {
   return optim::make_objective(prepared.job.model);
 }
 
+std::unique_ptr<optim::Objective> make_objective(const Prepared& prepared, PeerId peer) {
+  return optim::make_objective(prepared.alike() ? prepared.job.model : prepared.unlike[peer]->model);
+}
+
 WorkerSpec worker_spec(const Prepared& prepared, PeerId self, std::uint64_t epoch, std::uint64_t session) {
   const Job& job = prepared.job;
   WorkerSpec spec{make_plan(job, self), {}};
-  spec.plan.parcels = make_parcels(prepared.layers, job.exchange.parcel);
+  spec.plan.parcels = make_parcels(prepared.layers_of(self), job.exchange.parcel);
+  if (!prepared.alike()) {
+    spec.plan.unlike_parcels.resize(job.peers.size());
+    for (const PeerId p : spec.plan.schedule.links(self))
+      spec.plan.unlike_parcels[p] = make_parcels(prepared.layers_of(p), job.exchange.parcel);
+  }
   spec.membership.self = self;
   spec.membership.names = job.peer_names();
   spec.membership.links = spec.plan.schedule.links(self);
@@ -96,8 +145,8 @@ WorkerSpec worker_spec(const Prepared& prepared, PeerId self, std::uint64_t epoc
         topology = hash_bytes(std::as_bytes(std::span(&entry, 1)), topology);
       }
   hello.topology_hash = topology;
-  hello.layers = layer_text(prepared.layers);
-  hello.parameters_hash = hash_floats(prepared.initial);
+  hello.layers = layer_text(prepared);
+  hello.parameters_hash = parameters_hash(prepared);
   hello.data_hash = prepared.data.train->hash() ^ (prepared.data.test->hash() * 3);
   spec.job_id = hash_bytes(std::as_bytes(std::span(&hello.job_hash, 1)), session);
   spec.rounds = prepared.rounds;
@@ -111,10 +160,14 @@ WorkerSpec worker_spec(const Prepared& prepared, PeerId self, std::uint64_t epoc
 }
 
 Replica make_replica(const Prepared& prepared, PeerId self, std::shared_ptr<optim::Objective> objective,
-                     std::size_t slots, bool prefetch, std::size_t threads) {
+                     const Slots& slots, bool prefetch, std::size_t threads) {
   const Job& job = prepared.job;
   ReplicaParts parts;
-  parts.parcels = make_parcels(prepared.layers, job.exchange.parcel);
+  parts.parcels = make_parcels(prepared.layers_of(self), job.exchange.parcel);
+  for (const PeerId p : slots.models)
+    parts.peer_objectives.push_back(prepared.alike() || prepared.unlike[p] == prepared.unlike[self]
+                                        ? objective
+                                        : std::shared_ptr(make_objective(prepared, p)));
   parts.optimizer = optim::make_optimizer(job.optimizer, objective->buffer_size());
   parts.batches = std::make_unique<optim::BatchStream>(
       prepared.data.train, optim::make_sampler(split_of(job), prepared.data.train, self),
@@ -126,7 +179,7 @@ Replica make_replica(const Prepared& prepared, PeerId self, std::shared_ptr<opti
   parts.peer = self;
   parts.threads = threads;
   parts.dense_below = job.exchange.dense_below;
-  return Replica(std::move(parts), prepared.initial, slots);
+  return Replica(std::move(parts), prepared.initial_of(self), slots.own);
 }
 
 }  // namespace gossamer::node

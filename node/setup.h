@@ -12,6 +12,13 @@
 
 namespace gossamer::node {
 
+/// A model's layers and where it starts.
+struct Shape {
+  optim::ObjectiveSpec model;
+  std::vector<optim::Layer> layers;
+  AlignedFloats initial;  ///< x⁰
+};
+
 /// What is common to all peers of a run; made once per process.
 struct Prepared {
   Job job;  ///< model sizes and the optimiser's length are filled in
@@ -21,18 +28,27 @@ struct Prepared {
   std::uint64_t rounds = 0;
   std::uint64_t rounds_per_epoch = 1;
   std::size_t parameters = 0;
-  std::string shared_text;  ///< what all peers must agree on, one key a line
+  std::string shared_text;                           ///< what all peers must agree on, one key a line
+  std::vector<std::shared_ptr<const Shape>> unlike;  ///< by peer; empty where all have the job's shape
+
+  bool alike() const { return unlike.empty(); }
+  const std::vector<optim::Layer>& layers_of(PeerId peer) const {
+    return alike() ? layers : unlike[peer]->layers;
+  }
+  const AlignedFloats& initial_of(PeerId peer) const { return alike() ? initial : unlike[peer]->initial; }
 };
 
 /// Loads the data, draws or reads the initial parameters. Throws ConfigError, OptimError.
 Prepared prepare(Job job);
 
+/// Of the shape that all peers have, or of one peer's.
 std::unique_ptr<optim::Objective> make_objective(const Prepared& prepared);
+std::unique_ptr<optim::Objective> make_objective(const Prepared& prepared, PeerId peer);
 
 /// epoch: drawn by the caller, not 0. session: keeps runs of the same job on the same ports apart.
 WorkerSpec worker_spec(const Prepared& prepared, PeerId self, std::uint64_t epoch, std::uint64_t session);
 /// threads: that share the coding of a large parcel.
 Replica make_replica(const Prepared& prepared, PeerId self, std::shared_ptr<optim::Objective> objective,
-                     std::size_t slots, bool prefetch, std::size_t threads = 1);
+                     const Slots& slots, bool prefetch, std::size_t threads = 1);
 
 }  // namespace gossamer::node

@@ -61,9 +61,11 @@ class Simulation::Node final : public Env, public DataPlane {
     guarded([&] { replica_.run(op, [&](DataEvent e) { post(sim_.now_, std::move(e)); }); });
   }
   void submit(Gradient gradient) override {
+    const double labelling = step_time_ * kForwardShare * static_cast<double>(gradient.soft.models.size());
     const double duration = step_time_ * (1 + sim_.prepared_.job.sim.step_jitter * (2 * sim_.uniform() - 1));
-    const double begin = sim_.now_ + duration * kForwardShare, rest = duration * (1 - kForwardShare);
-    const std::size_t layers = sim_.prepared_.layers.size();
+    const double begin = sim_.now_ + labelling + duration * kForwardShare,
+                 rest = duration * (1 - kForwardShare);
+    const std::size_t layers = sim_.prepared_.layers_of(self_).size();
     std::size_t done = 1;  // layers whose gradient stands, the one being posted included
     const auto time = [&] {
       return begin + rest * static_cast<double>(std::min(done, layers)) / static_cast<double>(layers);
@@ -136,7 +138,9 @@ Simulation::Simulation(const Prepared& prepared, SimFaults faults)
       if (l.latency) w->latency = *l.latency;
     }
   const std::shared_ptr<optim::Objective> objective = make_objective(prepared);
-  for (PeerId p = 0; p < peers; ++p) nodes_.push_back(std::make_unique<Node>(*this, p, objective));
+  for (PeerId p = 0; p < peers; ++p)
+    nodes_.push_back(std::make_unique<Node>(
+        *this, p, prepared.alike() ? objective : std::shared_ptr(make_objective(prepared, p))));
   running_ = peers;
 }
 

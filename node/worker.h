@@ -57,7 +57,7 @@ class Worker final : public ExchangeHost {
   bool reachable(PeerId peer) const { return members_.reachable(peer); }
   bool finished() const { return result_.outcome != Outcome::running; }
   WorkerResult result() const;
-  std::size_t slots() const { return exchange_->slots(); }
+  Slots slots() const { return {exchange_->slots(), exchange_->models()}; }
 
   // ExchangeHost
   const Plan& plan() const override { return spec_.plan; }

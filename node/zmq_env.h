@@ -32,9 +32,9 @@ class ZmqEnv final : public Env {
   std::function<void(const std::string&)> on_log;
 
   /// Makes the worker and runs it until it has ended and its last frames are out. make_replica is given the
-  /// number of slots. `stop` is asked a few times a second and after every signal; true interrupts the
+  /// slots. `stop` is asked a few times a second and after every signal; true interrupts the
   /// worker.
-  WorkerResult run(WorkerSpec spec, const std::function<Replica(std::size_t slots)>& make_replica,
+  WorkerResult run(WorkerSpec spec, const std::function<Replica(const Slots&)>& make_replica,
                    const std::function<bool()>& stop);
   /// After run: the peer's parameters.
   std::span<const float> parameters() const;

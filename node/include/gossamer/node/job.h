@@ -27,6 +27,8 @@ struct PeerEntry {
   std::string bind;     ///< where it listens; default: address
   std::string device = "cpu";
   std::size_t batch = 0;  ///< rows per step; 0 in the file = optimizer.batch, filled in when loaded
+  std::vector<std::size_t>
+      hidden{};  ///< mlp: in place of model.hidden; empty in all where all peers are alike
 };
 
 /// What the simulator should know of one link (both directions).
@@ -44,9 +46,11 @@ struct ExchangeSection {
   std::string aggregate = "weighted";          ///< weighted (mixing matrix) or samples
   std::size_t dense_below =
       10000;  ///< entries; smaller layers go dense under codecs of several bits and sparse ones
-  std::size_t local_steps = 16;   ///< local_sgd: rounds from one exchange to the next
-  bool overlap = false;           ///< dpsgd: W X − U, computing while x travels
-  std::size_t parcel = 4u << 20;  ///< largest parcel, entries; larger layers are sliced
+  std::size_t local_steps = 16;    ///< local_sgd, ensemble: rounds from one exchange to the next
+  std::size_t distill_steps = 16;  ///< ensemble: of these, how many learn from the ensemble's labels too
+  double distill_weight = 0.5;     ///< ensemble: of the loss against them; the rest is the data's own
+  bool overlap = false;            ///< dpsgd: W X − U, computing while x travels
+  std::size_t parcel = 4u << 20;   ///< largest parcel, entries; larger layers are sliced
 };
 
 struct RunSection {
@@ -91,6 +95,10 @@ struct Job {
   std::uint16_t base_port = 7001;
 
   std::vector<std::string> peer_names() const;
+  const std::vector<std::size_t>& hidden_of(const PeerEntry& peer) const {
+    return peer.hidden.empty() ? model.hidden : peer.hidden;
+  }
+  bool unlike() const;  ///< some peers' models have hidden sizes of their own
 };
 
 /// Reads JOB and the topology file that it names (`topology = "ring4.toml"`, relative to the job file), or a
