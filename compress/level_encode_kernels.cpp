@@ -77,8 +77,10 @@ HWY_INLINE hn::Vec<AllBytesTag> InOrder(Words mixed) {
 enum class Position { all, product };
 
 /// What turns entries to fields, in registers.
-template <bool kRange, Position kPosition>
+template <unsigned kBits, bool kRange, Position kPosition>
 struct Rounding {
+  /// Of the float that a sum without its lower bits is: kBase + field.
+  static constexpr auto kBase = static_cast<float>(1u << kBits);
   explicit HWY_INLINE Rounding(const Levels& levels)
       : shift(hn::Set(Tag(), levels.shift)),
         origin(hn::Set(Tag(), levels.origin)),
@@ -87,18 +89,22 @@ struct Rounding {
         most(hn::Set(Tag(), levels.most)),
         mask(hn::Set(WordTag(), levels.draw_mask)),
         start(hn::Set(WordTag(), levels.start)),
-        values(levels),
-        table(values.Value(hn::Iota(Tag(), 0))) {}
+        values(levels, kBase),
+        table(values.Value(hn::Iota(Tag(), kBase))),
+        upper_table(values.Value(hn::Iota(Tag(), kBase + kWidth % 16))) {}
   Vector shift, origin, inverse, least, most;
   Words mask, start;
   LevelVectors<kRange> values;
-  Vector table;  ///< of the lowest fields
+  Vector table, upper_table;  ///< levels of the lowest fields, and of those after them
+
+  /// The levels of sums.
+  HWY_INLINE Vector LevelOf(Words sums) const;
 };
 
 /// Sums p + 2^bits + zero + u, of which the fields are the upper bits of the fraction, of a register of
 /// entries whose draws are the low (kHigh: high) halves of the words.
 template <unsigned kBits, bool kHigh, bool kRange, Position kPosition>
-HWY_INLINE Words Sums(const Rounding<kRange, kPosition>& rounding, Vector entries, Words word) {
+HWY_INLINE Words Sums(const Rounding<kBits, kRange, kPosition>& rounding, Vector entries, Words word) {
   constexpr int kShift = plain::draw_shift(kBits);
   Vector p = entries;
   if constexpr (kPosition == Position::all) p = hn::Sub(hn::Mul(p, rounding.shift), rounding.origin);
@@ -124,30 +130,39 @@ HWY_INLINE Words Placed(Words sums) {
   return hn::ShiftLeft<(kRight < 0 ? -kRight : 0)>(sums);
 }
 
+template <unsigned kBits, bool kRange, Position kPosition>
+HWY_INLINE Vector Rounding<kBits, kRange, kPosition>::LevelOf(Words sums) const {
+  const Tag tag;
+  if constexpr (kBits <= 4 && kWidth >= 8) {
+    const auto low =
+        hn::And(Placed<kBits, 0>(sums), hn::Set(WordTag(), (kBits < 4 ? 1u << kBits : unsigned{kWidth}) - 1));
+    const auto index = hn::IndicesFromVec(tag, hn::BitCast(IntTag(), low));
+    const Vector level = hn::TableLookupLanes(table, index);
+    if constexpr (kBits < 4 || kWidth == 16) return level;
+    // The field's highest bit becomes the sign.
+    const Vector upper = hn::BitCast(tag, hn::ShiftLeft<9>(sums));
+    return hn::IfNegativeThenElse(upper, hn::TableLookupLanes(upper_table, index), level);
+  }
+  const Words whole = hn::And(sums, hn::Set(WordTag(), ~((1u << (23 - kBits)) - 1)));
+  return values.Value(hn::BitCast(tag, whole));
+}
+
 /// Sums of one register of entries, and its residual.
 template <unsigned kBits, bool kHigh, bool kFeedback, bool kRange, Position kPosition>
-HWY_INLINE Words QuantisePart(const Rounding<kRange, kPosition>& rounding, const float* v,
+HWY_INLINE Words QuantisePart(const Rounding<kBits, kRange, kPosition>& rounding, const float* v,
                               const std::uint32_t* words, float* residual, std::size_t i) {
   const Tag tag;
   const Vector entries = hn::LoadU(tag, v + i);
   const Words sums = Sums<kBits, kHigh>(rounding, entries, hn::LoadU(WordTag(), words + i));
   if constexpr (kFeedback) {
-    const Words field = hn::And(Placed<kBits, 0>(sums), hn::Set(WordTag(), (1u << kBits) - 1));
-    const auto index = hn::BitCast(IntTag(), field);
-    Vector level;
-    if constexpr (kWidth == 16 && kBits <= 4) {
-      level = hn::TableLookupLanes(rounding.table, hn::IndicesFromVec(tag, index));
-    } else {
-      level = rounding.values.Value(hn::ConvertTo(tag, index));
-    }
-    hn::StoreU(hn::Sub(entries, level), tag, residual + i);
+    hn::StoreU(hn::Sub(entries, rounding.LevelOf(sums)), tag, residual + i);
   }
   return sums;
 }
 
 /// One block of kBytes entries.
 template <unsigned kBits, bool kHigh, bool kFeedback, bool kRange, Position kPosition>
-HWY_INLINE void QuantiseBlock(const Rounding<kRange, kPosition>& rounding, const float* v,
+HWY_INLINE void QuantiseBlock(const Rounding<kBits, kRange, kPosition>& rounding, const float* v,
                               const std::uint32_t* words, std::uint8_t* fields, float* residual) {
   constexpr auto kPart = QuantisePart<kBits, kHigh, kFeedback, kRange, kPosition>;
   const Words sums0 = kPart(rounding, v, words, residual, 0);
@@ -165,7 +180,7 @@ HWY_INLINE void QuantiseBlock(const Rounding<kRange, kPosition>& rounding, const
 /// Entries whose draws are one row's halves. What is left of a block is padded: words may be read past the
 /// row.
 template <unsigned kBits, bool kHigh, bool kFeedback, bool kRange, Position kPosition>
-HWY_INLINE void QuantiseRun(const Rounding<kRange, kPosition>& rounding, const float* v, std::size_t n,
+HWY_INLINE void QuantiseRun(const Rounding<kBits, kRange, kPosition>& rounding, const float* v, std::size_t n,
                             const std::uint32_t* words, std::uint8_t* fields, float* residual) {
   std::size_t i = 0;
   for (; i + kBytes <= n; i += kBytes)
@@ -183,7 +198,7 @@ HWY_INLINE void QuantiseRun(const Rounding<kRange, kPosition>& rounding, const f
 template <unsigned kBits, bool kFeedback, bool kRange, Position kPosition>
 void QuantiseAs(const Levels& levels, const float* v, std::size_t n, const Draws& draws, std::size_t first,
                 std::uint8_t* fields, float* residual) {
-  const Rounding<kRange, kPosition> rounding(levels);
+  const Rounding<kBits, kRange, kPosition> rounding(levels);
   for (std::size_t i = 0; i < n;) {
     const std::size_t j = first + i, row = j / Draws::kRow, column = j % Draws::kRow;
     const std::size_t count = std::min(n - i, Draws::kRow - column);

@@ -16,23 +16,25 @@ constexpr std::size_t kBytes = 4 * kWidth;
 template <bool kRange>
 class LevelVectors {
  public:
-  HWY_INLINE explicit LevelVectors(const Levels& levels)
-      : zero_(Of(levels.zero)),
+  /// base: what Value's argument exceeds the field by; small enough that integers about it are exact.
+  HWY_INLINE explicit LevelVectors(const Levels& levels, float base = 0)
+      : zero_(Of(base + levels.zero)),
         step_(Of(levels.step)),
         unit_(Of(levels.unit)),
         low_(Of(levels.low)),
         high_(Of(levels.high)),
-        top_(Of(static_cast<float>(levels.top))),
-        middle_(Of(static_cast<float>(levels.top) * 0.5f)) {}
-  /// plain::value of fields that stand as floats.
+        base_(Of(base)),
+        top_(Of(base + static_cast<float>(levels.top))),
+        middle_(Of(base + static_cast<float>(levels.top) * 0.5f)) {}
+  /// plain::value of base + field.
   HWY_INLINE Vector Value(Vector field) const {
     if constexpr (!kRange) return hn::Mul(hn::Mul(hn::Sub(field, zero_), step_), unit_);
     const auto upper = hn::Gt(field, middle_);
-    const Vector steps = hn::Sub(field, hn::IfThenElseZero(upper, top_));
+    const Vector steps = hn::Sub(field, hn::IfThenElse(upper, top_, base_));
     return hn::Add(hn::IfThenElse(upper, high_, low_), hn::Mul(hn::Mul(steps, step_), unit_));
   }
 
  private:
   static HWY_INLINE Vector Of(float x) { return hn::Set(Tag(), x); }
-  Vector zero_, step_, unit_, low_, high_, top_, middle_;
+  Vector zero_, step_, unit_, low_, high_, base_, top_, middle_;
 };

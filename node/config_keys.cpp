@@ -1,4 +1,5 @@
 // The keys of job files.
+#include "aggregation.h"
 #include "config_words.h"
 #include "exchange.h"
 #include "gossamer/compress/codec.h"
@@ -17,7 +18,6 @@ Words optimizer_names() { return names_of(optim::optimizer_table()); }
 Words schedule_names() { return names_of(optim::rate_schedule_table()); }
 Words method_names() { return names_of(method_table()); }
 Words codec_names() { return names_of(compress::codec_table()); }
-Words aggregate_names() { return {"weighted", "samples"}; }
 
 std::string check_split_name(const std::string& text) {
   optim::check_split(text);
@@ -164,9 +164,9 @@ constexpr Key<Draft> kJobKeys[] = {
      exchange<&ExchangeSection::gamma>,
      {.range = kFraction, .word = "auto"}},
     {"exchange.aggregate",
-     "by the mixing matrix, or by rows seen",
+     "weighted by the mixing matrix, by samples, or a rule that bears f wrong peers: krum:f=3",
      exchange<&ExchangeSection::aggregate>,
-     {.names = aggregate_names}},
+     {.names = aggregate_names, .check = check_aggregate}},
     {"exchange.overlap", "dpsgd: compute while the parameters travel", exchange<&ExchangeSection::overlap>},
     {"exchange.dense_below",
      "layers of fewer entries go dense under codecs of several bits and sparse ones; 0: none",

@@ -45,14 +45,16 @@ struct Combine {
   std::vector<std::pair<float, Slot>> terms;
 };
 /// v = src (− minus); payload = codec(v), with error feedback where feedback ≥ 0 (one state per number and
-/// range begin); then, where apply_to is set, that slot += decode(payload). Answered by Encoded with the same
-/// tag.
+/// range begin); then, where apply_to is set, that slot += decode(payload), and where undelivered_to ≥ 0 the
+/// feedback state of that number += v − decode(payload): what was not sent now goes out with its next
+/// payload. Answered by Encoded with the same tag.
 struct Encode {
   Range range;
   Slot src;
   std::optional<Slot> minus;
   std::optional<Slot> apply_to;
   int feedback = -1;
+  int undelivered_to = -1;
   bool exact = false;  ///< use the dense codec whatever the job's codec is
   Round round;
   ParcelId parcel;
@@ -65,8 +67,18 @@ struct DecodeAdd {
   float weight;
   Payload payload;
 };
+/// dst ← the job's aggregation rule over the vectors of a neighbourhood, each of which is what stands in the
+/// ranges one after another. A vector that does not decode, or holds a NaN or Inf, counts as zero: one wrong
+/// vector more for the rule to bear.
+struct Aggregate {
+  std::vector<Range> ranges;
+  Slot dst;
+  std::vector<std::vector<Payload>> vectors;  ///< in peer order, a payload per range; none: what dst holds
+  std::vector<float> weights;                 ///< of the vectors
+  std::size_t self;                           ///< the own one among them
+};
 }  // namespace op
-using Op = std::variant<op::Update, op::Combine, op::Encode, op::DecodeAdd>;
+using Op = std::variant<op::Update, op::Combine, op::Encode, op::DecodeAdd, op::Aggregate>;
 
 /// A batch's labels by several models beside the data's own: the weighted mean of the class probabilities
 /// that the models in these slots give, terms in order. No models: the data's labels alone.

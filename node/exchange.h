@@ -18,6 +18,9 @@ namespace gossamer::node {
 
 using topology::PeerId;
 
+/// How much of the model the aggregation rule must see at once; none: a weighted sum, no rule.
+enum class RuleScope { none, parcel, model };
+
 /// What all methods know of the run; fixed before the first round. Read by every peer alike.
 struct Plan {
   ExchangeSection exchange;
@@ -27,6 +30,7 @@ struct Plan {
   std::vector<double> sample_share;  ///< b_i / Σ b
   std::vector<Parcel> parcels;       ///< of this peer's model
   PeerId self = 0;
+  RuleScope rule = RuleScope::none;
   std::vector<std::vector<Parcel>>
       unlike_parcels{};  ///< by peer, of those with a link; empty: all as parcels
 
@@ -99,6 +103,7 @@ std::unique_ptr<Exchange> make_dpsgd(ExchangeHost& host);
 std::unique_ptr<Exchange> make_choco(ExchangeHost& host);
 std::unique_ptr<Exchange> make_broadcast(ExchangeHost& host);
 std::unique_ptr<Exchange> make_topk_allgather(ExchangeHost& host);
+std::unique_ptr<Exchange> make_gtopk(ExchangeHost& host);
 std::unique_ptr<Exchange> make_deep_squeeze(ExchangeHost& host);
 std::unique_ptr<Exchange> make_exact_diffusion(ExchangeHost& host);
 std::unique_ptr<Exchange> make_gradient_tracking(ExchangeHost& host);

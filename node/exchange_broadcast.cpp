@@ -5,6 +5,19 @@
 //   codecs. topk_allgather    error feedback at the sender: for sparse codecs every peer's k values and
 //   indices go to all.
 //                     (P − 1)·k values per peer, where a tree would need fewer for many peers, but one hop.
+//
+// With an aggregation rule (median, krum ...) in the sum's place, every vector counts alike, whatever its
+// batch: what a rule bears is a number of peers. All peers give the rule the same vectors in the same order,
+// and so take the same step to the bit. `vote` with codec sign_vote is signSGD with majority vote (Bernstein
+// et al. 2018): g ← ±1. A rule by entry runs parcel by parcel and decodes P vectors of a parcel's size. One
+// that measures distances between whole gradients runs when the round's last parcel has come (`whole_` counts
+// them): no parcel's step overlaps the gradient's computation then, and P + 1 vectors of the model's size are
+// held decoded, beside the P payloads that came.
+#include <algorithm>
+#include <numeric>
+#include <utility>
+
+#include "aggregation.h"
 #include "full_reduce.h"
 
 namespace gossamer::node {
@@ -13,7 +26,10 @@ namespace {
 class Broadcast final : public FullReduce {
  public:
   Broadcast(ExchangeHost& host, bool feedback)
-      : FullReduce(host), feedback_(feedback ? 0 : -1), own_(host.plan().parcels.size()) {}
+      : FullReduce(host),
+        feedback_(feedback ? 0 : -1),
+        own_(host.plan().parcels.size()),
+        whole_(own_.size()) {}
 
   std::vector<Op> on_ready(Round round, ParcelId parcel) override {
     return {op::Encode{.range = host_.plan().parcels[parcel].range,
@@ -36,21 +52,49 @@ class Broadcast final : public FullReduce {
   void start(Round, ParcelId) override {}
 
   void progress(Round round, ParcelId parcel) override {
-    if (!own_[parcel]) return;
+    if (whole_[parcel] || !all_came(round, parcel)) return;
+    if (host_.plan().rule == RuleScope::none) return sum(round, parcel);
+    if (host_.plan().rule == RuleScope::parcel) return aggregate(round, {parcel});
+    whole_[parcel] = true;
+    if (std::find(whole_.begin(), whole_.end(), false) != whole_.end()) return;
+    std::vector<ParcelId> all(whole_.size());
+    std::iota(all.begin(), all.end(), ParcelId{0});
+    aggregate(round, all);
+    whole_.assign(whole_.size(), false);
+  }
+
+  bool all_came(Round round, ParcelId parcel) const {
+    if (!own_[parcel]) return false;
     for (PeerId j = 0; j < peers_; ++j)
-      if (j != self_ && !has(round, parcel, 0, j)) return;
+      if (j != self_ && !has(round, parcel, 0, j)) return false;
+    return true;
+  }
+
+  Payload payload_of(PeerId j, Round round, ParcelId parcel) {
+    return j == self_ ? std::exchange(own_[parcel], nullptr) : take(round, parcel, 0, j)->payload;
+  }
+
+  void sum(Round round, ParcelId parcel) {
     const Range r = host_.plan().parcels[parcel].range;
     host_.submit(op::Combine{r, kGradient, 0, {}});
-    for (PeerId j = 0; j < peers_; ++j) {
-      const Payload payload = j == self_ ? std::move(own_[parcel]) : take(round, parcel, 0, j)->payload;
-      host_.submit(op::DecodeAdd{r, kGradient, share(j), payload});
-    }
-    own_[parcel] = nullptr;
+    for (PeerId j = 0; j < peers_; ++j)
+      host_.submit(op::DecodeAdd{r, kGradient, share(j), payload_of(j, round, parcel)});
     finish(round, parcel);
+  }
+
+  void aggregate(Round round, const std::vector<ParcelId>& parcels) {
+    op::Aggregate op{{}, kGradient, std::vector<std::vector<Payload>>(peers_), equal_weights(peers_), self_};
+    for (const ParcelId p : parcels) {
+      op.ranges.push_back(host_.plan().parcels[p].range);
+      for (PeerId j = 0; j < peers_; ++j) op.vectors[j].push_back(payload_of(j, round, p));
+    }
+    host_.submit(std::move(op));
+    for (const ParcelId p : parcels) finish(round, p);
   }
 
   int feedback_;
   std::vector<Payload> own_;  ///< per parcel: this round's, until it is used
+  std::vector<bool> whole_;  ///< rules of model scope, per parcel: all has come, other parcels are waited for
 };
 
 }  // namespace

@@ -10,6 +10,16 @@
 // the message of round t itself is mixed and, once used, dropped. With staleness the newest message of each
 // neighbour is kept and mixed every round until a newer one comes; the weight of a neighbour that has not
 // been heard yet goes to the peer itself.
+//
+// With an aggregation rule, x_i ← rule of x_i and its neighbours' x_j in the sum's place; rounds are
+// synchronous. Every vector counts alike, except under self_clip, x_i + Σ_j W_ij clip(x_j − x_i) (He et al.
+// 2022), whose weights are W's. A rule by entry runs parcel by parcel; one that measures distances between
+// whole models runs when the round's last parcel has come (`came_` counts them), on d + 2 decoded vectors of
+// the model's size for d neighbours, beside the d payloads that came.
+#include <algorithm>
+#include <utility>
+
+#include "aggregation.h"
 #include "gossip.h"
 
 namespace gossamer::node {
@@ -17,7 +27,10 @@ namespace {
 
 class Dpsgd final : public Gossip {
  public:
-  explicit Dpsgd(ExchangeHost& host) : Gossip(host), newest_(host.plan().schedule.peers()) {
+  explicit Dpsgd(ExchangeHost& host)
+      : Gossip(host),
+        by_weight_(host.plan().exchange.aggregate.starts_with("self_clip")),
+        newest_(host.plan().schedule.peers()) {
     for (auto& per_parcel : newest_) per_parcel.resize(host.plan().parcels.size());
   }
 
@@ -58,6 +71,39 @@ class Dpsgd final : public Gossip {
   }
 
   void mix(Round round, ParcelId parcel) override {
+    const auto neighbours = weights(round).in(host_.plan().self);
+    const RuleScope rule = host_.plan().rule;
+    if (rule == RuleScope::none || neighbours.empty()) return average(round, parcel);
+    for (const auto& e : neighbours) refresh(round, e.peer, parcel);
+    if (rule == RuleScope::parcel) return aggregate(round, {parcel});
+    came_.push_back(parcel);
+    if (came_.size() < host_.plan().parcels.size()) return;
+    std::sort(came_.begin(), came_.end());
+    aggregate(round, std::exchange(came_, {}));
+  }
+
+  void aggregate(Round round, const std::vector<ParcelId>& parcels) {
+    const PeerId self = host_.plan().self;
+    const auto neighbours = weights(round).in(self);
+    std::vector<topology::Edge> row(neighbours.begin(), neighbours.end());  // peers ascending
+    const auto place = std::find_if(row.begin(), row.end(), [&](const auto& e) { return e.peer > self; });
+    const auto own = row.insert(place, {self, weights(round).self_weight(self)});
+    op::Aggregate op{
+        {}, kParameters, {}, equal_weights(row.size()), static_cast<std::size_t>(own - row.begin())};
+    for (const ParcelId p : parcels) op.ranges.push_back(range(p));
+    op.vectors.resize(row.size());
+    for (std::size_t v = 0; v < row.size(); ++v) {
+      if (by_weight_) op.weights[v] = row[v].weight;
+      if (row[v].peer == self) continue;
+      for (const ParcelId p : parcels)
+        op.vectors[v].push_back(std::exchange(newest_[row[v].peer][p], nullptr));
+    }
+    host_.submit(std::move(op));
+    for (const ParcelId p : parcels)
+      if (overlap()) host_.submit(op::Combine{range(p), kParameters, 1, {{-1.0f, kGradient}}});
+  }
+
+  void average(Round round, ParcelId parcel) {
     const PeerId self = host_.plan().self;
     const Range r = range(parcel);
     float own = weights(round).self_weight(self);
@@ -79,7 +125,9 @@ class Dpsgd final : public Gossip {
       newest_[from][parcel] = take(from, box).payload;
   }
 
+  const bool by_weight_;                      ///< the rule weighs vectors as W does
   std::vector<std::vector<Payload>> newest_;  ///< [peer][parcel]
+  std::vector<ParcelId> came_;                ///< rules of model scope: parcels whose neighbours have come
 };
 
 }  // namespace

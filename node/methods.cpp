@@ -12,6 +12,7 @@ namespace {
 using Graph = Needs::Graph;
 using Weights = Needs::Weights;
 using Code = Needs::Code;
+using Rules = Needs::Rules;
 
 constexpr const char* kOneSum =
     "a sum over all peers is complete only when every peer has sent, so there is nothing to be late with; "
@@ -42,6 +43,7 @@ constexpr std::array kMethods{
     Method{{"broadcast", "every peer's encoded gradient to every other before the step (QSGD, algorithm 1)"},
            {.graph = Graph::complete,
             .code = Code::unbiased,
+            .rules = Rules::gradients,
             .may_vary = false,
             .may_be_stale = false,
             .why_graph = kAllLinked,
@@ -61,11 +63,24 @@ constexpr std::array kMethods{
              "method 'broadcast'",
          .why_synchronous = kOneSum},
         make_topk_allgather},
+    Method{{"gtopk", "the k largest entries of the sum of all, selected along a tree of pairs (gTop-k)"},
+           {.graph = Graph::halving,
+            .code = Code::topk,
+            .may_vary = false,
+            .may_be_stale = false,
+            .why_graph =
+                "every peer i > 0 sends to i without its lowest set bit (1 to 0, 6 to 4); use graph.kind "
+                "'full', or 'hypercube' for a power of two of peers",
+            .why_code = "every merge keeps a fixed number of the largest entries; use 'topk', or method "
+                        "'allreduce' for other codecs",
+            .why_synchronous = kOneSum},
+           make_gtopk},
     Method{{"dpsgd",
             "step, then average dense parameters with neighbours (D-PSGD); any graph with doubly stochastic "
             "weights"},
            {.weights = Weights::doubly_stochastic,
             .code = Code::exact,
+            .rules = Rules::parameters,
             .why_weights = kMeanDrifts,
             .why_code = kWholeState},
            make_dpsgd},
@@ -73,6 +88,7 @@ constexpr std::array kMethods{
             "exchange.local_steps steps alone, then one round of dpsgd; on a full graph the mean of all"},
            {.weights = Weights::doubly_stochastic,
             .code = Code::exact,
+            .rules = Rules::parameters,
             .may_be_stale = false,
             .why_weights = kMeanDrifts,
             .why_code = kWholeState,
@@ -80,7 +96,7 @@ constexpr std::array kMethods{
            make_dpsgd},
     Method{
         {"epidemic", "dpsgd with whoever was drawn this round (epidemic learning); graph 'epidemic', or any"},
-        {.code = Code::exact, .why_code = kWholeState},
+        {.code = Code::exact, .rules = Rules::parameters, .why_code = kWholeState},
         make_dpsgd},
     Method{
         {"choco",
@@ -183,26 +199,34 @@ const Method& find_method(std::string_view name) {
 }
 
 std::string method_text(const Method& method) {
-  constexpr std::array kGraphs{"any", "an edge between every two peers",
-                               "full; with codec 'dense' any with the ring of peers in file order", "a tree"};
+  constexpr std::array kGraphs{
+      "any", "an edge between every two peers",
+      "full; with codec 'dense' any with the ring of peers in file order", "a tree",
+      "an edge from every peer i > 0 to i without its lowest set bit: full, or hypercube"};
   constexpr std::array kWeights{"any: rows sum to 1", "rows and columns sum to 1", "symmetric"};
   constexpr std::array kCodes{"any",
                               "exact: dense",
                               "unbiased: qsgd, randk:scale=1, intq:rounding=stochastic ...",
                               "contractive: onebit_scaled, topk, qsgd:bits=4,norm=max ...",
                               "contractive, or threshold",
+                              "topk",
                               "error at most 5 %: dense, fp16, bf16, intq:bits=8, qsgd:bits=8 ..."};
+  constexpr std::array kRules{"weighted sums only", "any but self_clip; vote with codec sign_vote",
+                              "any but vote"};
+  constexpr std::array kShapes{"any, of one shape", "any; peers' hidden sizes may differ",
+                               "classifiers; peers' hidden sizes may differ"};
   const Needs& n = method.needs;
   const auto at = [](const auto& texts, auto choice) { return texts[static_cast<std::size_t>(choice)]; };
   return fmt::format(
-      "{}: {}\n\n  graph      {}\n  weights    {}\n  schedule   {}\n  codec      {}\n  staleness  {}\n  "
-      "optimizer  {}\n  models     {}\n",
+      "{}: {}\n\n  graph      {}\n  weights    {}\n  schedule   {}\n  codec      {}\n  aggregate  {}\n  "
+      "staleness "
+      " {}\n  optimizer  {}\n  models     {}\n",
       method.row.name, method.row.help, at(kGraphs, n.graph), at(kWeights, n.weights),
-      n.may_vary ? "static or time-varying" : "static", at(kCodes, n.code),
+      n.may_vary ? "static or time-varying" : "static", at(kCodes, n.code), at(kRules, n.rules),
       n.may_be_stale ? "0, bounded or unbounded" : "0", n.plain_sgd ? "sgd" : "any",
-      n.unlike ? (n.classifier ? "classifiers; peers' hidden sizes may differ"
-                               : "any; peers' hidden sizes may differ")
-               : "of one shape");
+      at(kShapes, !n.unlike      ? 0
+                  : n.classifier ? 2
+                                 : 1));
 }
 
 }  // namespace gossamer::node

@@ -11,9 +11,11 @@ namespace gossamer::node {
 /// What a method is sound with. The texts are reasons, and what to use instead; they end sentences that name
 /// the method and what was found.
 struct Needs {
-  enum class Graph { any, complete, ring_or_complete, tree } graph = Graph::any;
+  enum class Graph { any, complete, ring_or_complete, tree, halving } graph = Graph::any;
   enum class Weights { any, doubly_stochastic, symmetric } weights = Weights::any;
-  enum class Code { any, exact, unbiased, contractive, feedback, faithful } code = Code::any;
+  enum class Code { any, exact, unbiased, contractive, feedback, topk, faithful } code = Code::any;
+  /// Vectors to which an aggregation rule may be applied in place of the weighted sum.
+  enum class Rules { none, gradients, parameters } rules = Rules::none;
   bool may_vary = true;  ///< the graph in time
   bool may_be_stale = true;
   bool plain_sgd = false;   ///< the optimiser keeps no state of its own

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <random>
 
+#include "aggregation.h"
 #include "methods.h"
 
 namespace gossamer::node {
@@ -36,6 +37,13 @@ bool has_ring(const topology::Schedule& s) {
   const auto peers = static_cast<PeerId>(s.peers());
   for (PeerId i = 0; peers > 1 && i < peers; ++i)
     if (!sends(s.at(0), i, (i + 1) % peers)) return false;
+  return !s.time_varying();
+}
+
+/// Edges both ways between every peer and the one without its lowest set bit: a tree of ⌈log₂P⌉ levels.
+bool has_halving_tree(const topology::Schedule& s) {
+  for (PeerId i = 1; i < s.peers(); ++i)
+    if (!sends(s.at(0), i, i & (i - 1)) || !sends(s.at(0), i & (i - 1), i)) return false;
   return !s.time_varying();
 }
 
@@ -119,6 +127,9 @@ class Check {
     if (needs_.graph == Graph::complete && !complete(schedule_))
       refuse("needs an edge between every two peers, and graph '{}' has not: {}", job_.graph.kind,
              needs_.why_graph);
+    if (needs_.graph == Graph::halving && !has_halving_tree(schedule_))
+      refuse("needs a tree of pairs of peers, and graph '{}' lacks one of its edges: {}", job_.graph.kind,
+             needs_.why_graph);
     if (needs_.graph == Graph::tree && !is_tree(schedule_))
       refuse("needs a tree, and graph '{}' is none: {}", job_.graph.kind, needs_.why_graph);
   }
@@ -138,11 +149,13 @@ class Check {
     const compress::Traits& c = plan_.codec;
     const std::string& codec = job_.exchange.codec;
     if (needs_.code == Code::exact && !c.exact) refuse("{} (found '{}')", needs_.why_code, codec);
-    if (needs_.code == Code::unbiased && !c.unbiased && !c.exact)
+    if (needs_.code == Code::unbiased && !c.unbiased && !c.exact && !is_vote(job_.exchange.aggregate))
       refuse("needs an unbiased codec, and '{}' is not: {}", codec, needs_.why_code);
     if (needs_.code == Code::contractive && !c.contractive)
       refuse("needs a contractive codec (its error below the size of what it encodes), and '{}' is not: {}",
              codec, needs_.why_code);
+    if (needs_.code == Code::topk && !codec.starts_with("topk:"))
+      refuse("needs codec 'topk', found '{}': {}", codec, needs_.why_code);
     if (needs_.code == Code::feedback && !c.feedback())
       refuse("needs a codec that error feedback can bear, and '{}' is not: {}", codec, needs_.why_code);
     if (needs_.code != Code::faithful) return;
@@ -178,6 +191,7 @@ class Check {
 void check_method(const Method& method, const Job& job, const Plan& plan,
                   const topology::Schedule& schedule) {
   Check(method, job, plan, schedule).all();
+  check_rule(method, job, plan, schedule);
 }
 
 }  // namespace gossamer::node

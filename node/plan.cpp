@@ -2,6 +2,7 @@
 
 #include <cmath>
 
+#include "aggregation.h"
 #include "methods.h"
 
 namespace gossamer::node {
@@ -80,7 +81,8 @@ Plan make_plan(const Job& job, PeerId self) {
             samples ? by_samples(mixing, job.peers) : mixing,
             {},
             {},
-            self};
+            self,
+            rule_scope(job.exchange.aggregate)};
   double rows = 0;
   for (const auto& p : job.peers) rows += static_cast<double>(p.batch);
   for (const auto& p : job.peers) plan.sample_share.push_back(static_cast<double>(p.batch) / rows);

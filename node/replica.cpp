@@ -24,13 +24,23 @@ void scale(float factor, float* dst, std::size_t n) {
   for (std::size_t i = 0; i < n; ++i) dst[i] *= factor;
 }
 
+EncoderParts encoder_parts(const ReplicaParts& parts) {
+  EncoderParts e{parts.codec, {}, parts.seed, parts.peer};
+  for (const Parcel& p : parts.parcels)
+    e.dense_parcels.push_back(
+        parts.codec &&
+        compress::stays_dense(*parts.codec, parts.objective->layers()[p.layer].size, parts.dense_below));
+  return e;
+}
+
 }  // namespace
 
 Replica::Replica(ReplicaParts parts, std::span<const float> x0, std::size_t slots)
     : parts_(std::move(parts)),
-      dense_(compress::make_codec("dense")),
+      encoder_(encoder_parts(parts_)),
       team_(parts_.threads > 1 ? std::make_unique<compress::Threads>(parts_.threads) : nullptr),
-      workspace_(team_.get()) {
+      workspace_(team_.get()),
+      rule_(parts_.aggregate) {
   const std::size_t n = parts_.objective->buffer_size();
   assert(x0.size() == n);
   slots_.resize(2 + slots);
@@ -40,10 +50,12 @@ Replica::Replica(ReplicaParts parts, std::span<const float> x0, std::size_t slot
   parcels_of_layer_.resize(parts_.objective->layers().size());
   for (ParcelId p = 0; p < parts_.parcels.size(); ++p)
     parcels_of_layer_[parts_.parcels[p].layer].push_back(p);
-  for (const Parcel& p : parts_.parcels)
-    dense_parcels_.push_back(
-        parts_.codec &&
-        compress::stays_dense(*parts_.codec, parts_.objective->layers()[p.layer].size, parts_.dense_below));
+}
+
+std::vector<float> Replica::unsent(int feedback) const {
+  std::vector<float> total(parts_.objective->buffer_size());
+  encoder_.add_unsent(feedback, total);
+  return total;
 }
 
 void Replica::run(const Op& op, const Post& post) {
@@ -114,25 +126,7 @@ void Replica::run_one(const op::Encode& o, const Post& post) {
     for (std::size_t i = 0; i < o.range.size; ++i) difference_[i] = v[i] - m[i];
     v = {difference_.data(), o.range.size};
   }
-  assert(o.parcel < dense_parcels_.size());
-  const compress::Codec& codec = o.exact || dense_parcels_[o.parcel] ? *dense_ : *parts_.codec;
-  const std::size_t most = codec.max_bytes(o.range.size);
-  if (encoded_.size() < most) encoded_.resize(most);
-  const compress::RandomKey key{parts_.seed, parts_.peer, static_cast<std::uint32_t>(o.range.begin / 16),
-                                o.round * 2 + (o.feedback > 0 ? 1u : 0u)};
-  std::size_t bytes = 0;
-  try {
-    // An empty range begins where another may begin as well, and has nothing to keep.
-    bytes = o.feedback >= 0 && o.range.size > 0
-                ? codec.encode_feedback(v, feedback_[{o.feedback, o.range.begin}], key, workspace_, encoded_)
-                : codec.encode(v, key, workspace_, encoded_);
-  } catch (const compress::EncodeError& e) {
-    throw std::runtime_error(
-        fmt::format("{} in round {}: the run diverged; lower optimizer.learning_rate "
-                    "(or exchange.gamma)",
-                    e.what(), o.round));
-  }
-  auto payload = std::make_shared<const std::vector<std::byte>>(encoded_.begin(), encoded_.begin() + bytes);
+  Payload payload = encoder_.encode(o, v, workspace_);
   if (o.apply_to) compress::decode_add(*payload, 1.0f, at(*o.apply_to, o.range), team_.get());
   post(Encoded{o.round, o.parcel, o.tag, o.range.size, std::move(payload)});
 }
@@ -140,5 +134,7 @@ void Replica::run_one(const op::Encode& o, const Post& post) {
 void Replica::run_one(const op::DecodeAdd& o, const Post&) {
   compress::decode_add(*o.payload, o.weight, at(o.dst, o.range), team_.get());
 }
+
+void Replica::run_one(const op::Aggregate& o, const Post&) { rule_.run(o, slots_[o.dst], team_.get()); }
 
 }  // namespace gossamer::node

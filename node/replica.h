@@ -1,18 +1,19 @@
 #pragma once
 // The floats of one peer: parameters, gradient, optimiser state, residuals, estimates of neighbours.
 #include <functional>
-#include <map>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "aligned.h"
 #include "data_plane.h"
+#include "encoder.h"
 #include "gossamer/compress/codec.h"
 #include "gossamer/optim/data.h"
 #include "gossamer/optim/objective.h"
 #include "gossamer/optim/optimizer.h"
 #include "parcel.h"
+#include "rule.h"
 
 namespace gossamer::node {
 
@@ -23,6 +24,7 @@ struct ReplicaParts {
   std::unique_ptr<optim::BatchStream> batches;
   std::shared_ptr<const optim::Dataset> test;
   std::shared_ptr<const compress::Codec> codec;
+  std::string aggregate = "weighted";  ///< of op::Aggregate; canonical
   std::vector<Parcel> parcels;
   std::vector<std::shared_ptr<optim::Objective>>
       peer_objectives{};  ///< of the slots that hold others' models
@@ -48,6 +50,8 @@ class Replica {
 
   std::span<const float> parameters() const { return slot(kParameters); }
   std::span<const float> slot(Slot s) const { return {slots_[s].data(), slots_[s].size()}; }
+  /// What was encoded with feedback of this number and has not been sent yet; 0 elsewhere.
+  std::vector<float> unsent(int feedback) const;
 
  private:
   std::span<float> at(Slot s, Range r) { return {slots_[s].data() + r.begin, r.size}; }
@@ -57,18 +61,17 @@ class Replica {
   void run_one(const op::Combine& o, const Post&);
   void run_one(const op::Encode& o, const Post&);
   void run_one(const op::DecodeAdd& o, const Post&);
+  void run_one(const op::Aggregate& o, const Post&);
 
   ReplicaParts parts_;
-  std::shared_ptr<const compress::Codec> dense_;
   std::vector<AlignedFloats> slots_;
   std::vector<std::vector<ParcelId>> parcels_of_layer_;
-  std::vector<bool> dense_parcels_;                                          ///< those of small layers
-  std::map<std::pair<int, std::size_t>, compress::FeedbackState> feedback_;  ///< by number and range begin
-  std::unique_ptr<compress::Threads> team_;                                  ///< null: one thread
+  Encoder encoder_;
+  std::unique_ptr<compress::Threads> team_;  ///< null: one thread
   compress::Workspace workspace_;
+  Rule rule_;
   AlignedFloats difference_;
   std::vector<float> soft_labels_, probabilities_;
-  std::vector<std::byte> encoded_;
 };
 
 }  // namespace gossamer::node

@@ -175,6 +175,7 @@ Replica make_replica(const Prepared& prepared, PeerId self, std::shared_ptr<opti
   parts.objective = std::move(objective);
   parts.test = prepared.data.test;
   parts.codec = compress::make_codec(job.exchange.codec);
+  parts.aggregate = job.exchange.aggregate;
   parts.seed = job.run.seed;
   parts.peer = self;
   parts.threads = threads;

@@ -217,5 +217,8 @@ std::span<const float> Simulation::parameters(PeerId peer) const {
 std::span<const float> Simulation::slot(PeerId peer, Slot slot) const {
   return nodes_[peer]->replica().slot(slot);
 }
+std::vector<float> Simulation::unsent(PeerId peer, int feedback) const {
+  return nodes_[peer]->replica().unsent(feedback);
+}
 
 }  // namespace gossamer::node

@@ -39,6 +39,8 @@ class Simulation {
   SimResult run(const std::function<bool()>& stop = {});
   std::span<const float> parameters(PeerId peer) const;
   std::span<const float> slot(PeerId peer, Slot slot) const;
+  /// Replica::unsent of a peer.
+  std::vector<float> unsent(PeerId peer, int feedback) const;
 
  private:
   class Node;

@@ -9,40 +9,79 @@
 namespace gossamer::optim {
 namespace {
 
-constexpr std::array<Row<AggregatorFactory>, 9> kAggregators{{
-    {{"weighted", "sum by the mixing weights"}, make_weighted},
-    {{"median", "of each entry (Yin et al. 2018); bears 2f < n; f=0"}, make_median},
-    {{"trimmed_mean", "of each entry without its f largest and f smallest (Yin et al. 2018); 2f < n; f=0"},
-     make_trimmed_mean},
-    {{"krum", "the vector nearest to its n-f-2 nearest (Blanchard et al. 2017); 2f+2 < n; f=0"}, make_krum},
-    {{"multi_krum",
-      "mean of the `keep` vectors that Krum likes best (Blanchard et al. 2017); 2f+2 < n; f=0, "
-      "keep=0 (n-f-2)"},
-     make_multi_krum},
-    {{"geometric_median",
-      "least sum of distances, smoothed Weiszfeld (Pillutla et al. 2022); 2f < n; f=0, "
-      "rounds=32"},
-     make_geometric_median},
-    {{"centered_clip",
-      "steps towards all, each clipped, from the median (Karimireddy et al. 2021); 2f < n; "
-      "f=0, rounds=3, radius=0 (from the distances)"},
-     make_centered_clip},
-    {{"self_clip",
-      "own vector plus weighted differences, each clipped (He et al. 2022), for gossip; 2f < n; "
-      "f=0, radius=0 (from the distances)"},
-     make_self_clip},
-    {{"vote", "sign of the weighted sum of signs (Bernstein et al. 2018); f=0"}, make_vote},
-}};
-constexpr auto kHelp = help_of(kAggregators);
+struct Rule {
+  NamedHelp entry;
+  AggregatorFactory make;
+  bool by_entry;
+  std::string_view parameters;  ///< names, in the canonical order
+};
+
+constexpr std::array kRules{
+    Rule{{"weighted", "sum by the mixing weights"}, make_weighted, true, ""},
+    Rule{{"median", "of each entry (Yin et al. 2018); bears 2f < n; f=0"}, make_median, true, "f"},
+    Rule{
+        {"trimmed_mean", "of each entry without its f largest and f smallest (Yin et al. 2018); 2f < n; f=0"},
+        make_trimmed_mean,
+        true,
+        "f"},
+    Rule{{"krum", "the vector nearest to its n-f-2 nearest (Blanchard et al. 2017); 2f+2 < n; f=0"},
+         make_krum,
+         false,
+         "f"},
+    Rule{{"multi_krum",
+          "mean of the `keep` vectors that Krum likes best (Blanchard et al. 2017); 2f+2 < n; f=0, "
+          "keep=0 (n-f-2)"},
+         make_multi_krum,
+         false,
+         "f,keep"},
+    Rule{{"geometric_median",
+          "least sum of distances, smoothed Weiszfeld (Pillutla et al. 2022); 2f < n; f=0, rounds=0 (32)"},
+         make_geometric_median,
+         false,
+         "f,rounds"},
+    Rule{{"centered_clip",
+          "steps towards all, each clipped, from the median (Karimireddy et al. 2021); 2f < n; "
+          "f=0, rounds=0 (3), radius=0 (from the distances)"},
+         make_centered_clip,
+         false,
+         "f,rounds,radius"},
+    Rule{{"self_clip",
+          "own vector plus weighted differences, each clipped (He et al. 2022), for gossip; 2f < n; "
+          "f=0, radius=0 (from the distances)"},
+         make_self_clip,
+         false,
+         "f,radius"},
+    Rule{{"vote", "sign of the sum of signs (Bernstein et al. 2018); 2f < n; f=0"}, make_vote, true, "f"},
+};
+constexpr auto kHelp = [] {
+  std::array<NamedHelp, kRules.size()> help{};
+  for (std::size_t i = 0; i < help.size(); ++i) help[i] = kRules[i].entry;
+  return help;
+}();
+
+constexpr std::string_view kMixing = "nnm+";
 
 struct Parsed {
-  std::string_view name;
+  const Rule* rule = nullptr;
   AggregatorParameters parameters;
   bool nearest_mixing = false;
 };
 
 [[noreturn]] void refuse(std::string_view spec, const std::string& what) {
   throw OptimError("aggregation rule \"" + std::string(spec) + "\": " + what);
+}
+
+const Rule& find_rule(std::string_view name) {
+  for (const Rule& rule : kRules)
+    if (name == rule.entry.name) return rule;
+  throw_unknown("aggregation rule", name, kHelp);
+}
+
+/// The part up to the next `mark`, which is taken off `rest` with it.
+std::string_view cut(std::string_view& rest, char mark) {
+  const std::string_view part = rest.substr(0, rest.find(mark));
+  rest = part.size() == rest.size() ? std::string_view() : rest.substr(part.size() + 1);
+  return part;
 }
 
 template <class Number>
@@ -55,42 +94,68 @@ void read(std::string_view spec, std::string_view key, std::string_view text, Nu
 
 void set(std::string_view spec, std::string_view key, std::string_view text, Parsed& parsed) {
   AggregatorParameters& p = parsed.parameters;
-  std::size_t switched = 0;
-  if (key == "f") return read(spec, key, text, p.f);
-  if (key == "keep") return read(spec, key, text, p.keep);
-  if (key == "rounds") return read(spec, key, text, p.rounds);
-  if (key == "radius") return read(spec, key, text, p.radius);
-  if (key != "nnm")
-    refuse(spec, "unknown parameter '" + std::string(key) + "'; expected f, nnm, keep, rounds or radius");
-  read(spec, key, text, switched);
-  if (switched > 1) refuse(spec, "found nnm='" + std::string(text) + "', expected 0 or 1");
-  parsed.nearest_mixing = switched == 1;
+  bool known = false;
+  for (std::string_view rest = parsed.rule->parameters; !rest.empty();) known |= cut(rest, ',') == key;
+  if (!known && key == "f")
+    refuse(spec, "a weighted sum bears no wrong vector; expected a rule such as trimmed_mean:f=1");
+  if (!known)
+    refuse(spec, "unknown parameter '" + std::string(key) + "'; expected " +
+                     (parsed.rule->parameters.empty() ? "none"
+                                                      : "some of " + std::string(parsed.rule->parameters)));
+  if (key == "f") read(spec, key, text, p.f);
+  if (key == "keep") read(spec, key, text, p.keep);
+  if (key == "rounds") read(spec, key, text, p.rounds);
+  if (key == "radius") read(spec, key, text, p.radius);
 }
 
 Parsed parse(std::string_view spec) {
-  Parsed parsed{spec.substr(0, spec.find(':')), {}};
-  std::string_view rest = parsed.name.size() == spec.size() ? "" : spec.substr(parsed.name.size() + 1);
+  Parsed parsed;
+  std::string_view rest = spec;
+  parsed.nearest_mixing = rest.starts_with(kMixing);
+  if (parsed.nearest_mixing) rest.remove_prefix(kMixing.size());
+  parsed.rule = &find_rule(cut(rest, ':'));
   while (!rest.empty()) {
-    const std::string_view part = rest.substr(0, rest.find(','));
-    rest = part.size() == rest.size() ? "" : rest.substr(part.size() + 1);
-    const std::size_t equals = part.find('=');
-    if (equals == part.npos) refuse(spec, "found '" + std::string(part) + "', expected parameter=value");
-    set(spec, part.substr(0, equals), part.substr(equals + 1), parsed);
+    std::string_view value = cut(rest, ',');
+    const std::string part(value);
+    const std::string_view key = cut(value, '=');
+    if (key.size() == part.size()) refuse(spec, "found '" + part + "', expected parameter=value");
+    set(spec, key, value, parsed);
   }
+  if (parsed.nearest_mixing && parsed.rule->parameters.empty())
+    refuse(spec, "a weighted sum bears no wrong vector; expected a rule such as nnm+trimmed_mean:f=1");
   return parsed;
+}
+
+std::string text_of(double number) {
+  std::array<char, 32> text{};
+  return {text.data(), std::to_chars(text.data(), text.data() + text.size(), number).ptr};
+}
+
+std::string canonical(const Parsed& parsed) {
+  const AggregatorParameters& p = parsed.parameters;
+  std::string spec = (parsed.nearest_mixing ? std::string(kMixing) : "") + parsed.rule->entry.name;
+  char mark = ':';
+  for (std::string_view rest = parsed.rule->parameters; !rest.empty(); mark = ',') {
+    const std::string_view key = cut(rest, ',');
+    const double value = key == "f"        ? static_cast<double>(p.f)
+                         : key == "keep"   ? static_cast<double>(p.keep)
+                         : key == "rounds" ? static_cast<double>(p.rounds)
+                                           : p.radius;
+    spec += mark + std::string(key) + '=' + text_of(value);
+  }
+  return spec;
 }
 
 /// f wrong ones among n: what theory rules out (Blanchard et al. 2017 for Krum; a majority elsewhere).
 void check_f(std::string_view spec, const Parsed& parsed, std::size_t n) {
   const std::size_t f = parsed.parameters.f;
-  const bool krum = parsed.name == "krum" || parsed.name == "multi_krum";
-  if (parsed.name == "weighted" && (f > 0 || parsed.nearest_mixing))
-    refuse(spec, "a weighted sum bears no wrong vector; expected f=0, or a rule such as trimmed_mean:f=1");
+  const std::string_view name = parsed.rule->entry.name;
+  const bool krum = name == "krum" || name == "multi_krum";
   if (krum ? n <= 2 * f + 2 : n <= 2 * f)
     refuse(spec, "f=" + std::to_string(f) + " wrong vectors in a neighbourhood of " + std::to_string(n) +
                      " (the own one included); expected " + (krum ? "2f+2 < n" : "2f < n") +
                      ": more neighbours, or a smaller f");
-  if (parsed.name == "multi_krum" && parsed.parameters.keep > n - f - 2)
+  if (name == "multi_krum" && parsed.parameters.keep > n - f - 2)
     refuse(spec, "keep=" + std::to_string(parsed.parameters.keep) + " of " + std::to_string(n) +
                      " vectors; expected at most n-f-2 = " + std::to_string(n - f - 2));
 }
@@ -99,11 +164,16 @@ void check_f(std::string_view spec, const Parsed& parsed, std::size_t n) {
 
 std::span<const NamedHelp> aggregator_table() { return kHelp; }
 
+AggregatorInfo describe_aggregator(std::string_view spec) {
+  const Parsed parsed = parse(spec);
+  return {parsed.rule->entry.name, canonical(parsed), parsed.parameters.f,
+          parsed.rule->by_entry && !parsed.nearest_mixing};
+}
+
 std::unique_ptr<Aggregator> make_aggregator(std::string_view spec, std::size_t n) {
   const Parsed parsed = parse(spec);
-  const auto& row = find_row(kAggregators, "aggregation rule", parsed.name);
   check_f(spec, parsed, n);
-  auto rule = row.make(parsed.parameters, n);
+  auto rule = parsed.rule->make(parsed.parameters, n);
   if (parsed.nearest_mixing) return make_nearest_mixing(std::move(rule), parsed.parameters.f);
   return rule;
 }

@@ -7,8 +7,6 @@
 namespace gossamer::optim {
 namespace {
 
-std::string with_f(const char* name, std::size_t f) { return std::string(name) + ":f=" + std::to_string(f); }
-
 /// Krum's score of vector i: the sum of its squared distances to its n − f − 2 nearest others.
 std::vector<double> krum_scores(std::span<const double> distances, std::size_t n, std::size_t f) {
   std::vector<double> scores(n), row(n);
@@ -24,10 +22,11 @@ std::vector<double> krum_scores(std::span<const double> distances, std::size_t n
   return scores;
 }
 
-/// Krum (keep = 1) and Multi-Krum: mean of the `keep` vectors of least score, ties to the first.
+/// Krum (keep = 1) and Multi-Krum: mean of the `keep` vectors of least score (0: n − f − 2), ties to the
+/// first.
 class Krum final : public Aggregator {
  public:
-  Krum(std::string spec, std::size_t f, std::size_t keep) : spec_(std::move(spec)), f_(f), keep_(keep) {}
+  Krum(std::size_t f, std::size_t keep) : f_(f), keep_(keep) {}
 
   void aggregate(const Neighbourhood& from, std::span<float> out) override {
     const std::size_t n = from.vectors.size();
@@ -35,17 +34,14 @@ class Krum final : public Aggregator {
     std::vector<std::size_t> order(n);
     std::iota(order.begin(), order.end(), std::size_t{0});
     std::stable_sort(order.begin(), order.end(), [&](auto a, auto b) { return scores[a] < scores[b]; });
-    order.resize(std::min(keep_, n));
+    order.resize(std::min(keep_ > 0 ? keep_ : n - std::min(f_ + 2, n - 1), n));
     std::sort(order.begin(), order.end());
     std::vector<std::span<const float>> kept;
     for (const std::size_t i : order) kept.push_back(from.vectors[i]);
     weighted_sum(kept, std::vector<float>(kept.size(), 1.0f / static_cast<float>(kept.size())), out);
   }
-  std::string spec() const override { return spec_; }
-  bool by_entry() const override { return false; }
 
  private:
-  std::string spec_;
   std::size_t f_, keep_;
 };
 
@@ -54,8 +50,7 @@ class Krum final : public Aggregator {
 /// the mean one vector of size 10¹⁸ would cost all the rounds.
 class GeometricMedian final : public Aggregator {
  public:
-  GeometricMedian(std::size_t f, std::size_t rounds, std::size_t n)
-      : f_(f), rounds_(rounds), start_(make_median({}, n)) {}
+  GeometricMedian(std::size_t rounds, std::size_t n) : rounds_(rounds), start_(make_median({}, n)) {}
 
   void aggregate(const Neighbourhood& from, std::span<float> out) override {
     start_->aggregate(from, out);
@@ -77,14 +72,10 @@ class GeometricMedian final : public Aggregator {
       weighted_sum(from.vectors, beta, out);
     }
   }
-  std::string spec() const override {
-    return with_f("geometric_median", f_) + ",rounds=" + std::to_string(rounds_);
-  }
-  bool by_entry() const override { return false; }
 
  private:
   static constexpr double kSmooth = 1e-6;
-  std::size_t f_, rounds_;
+  std::size_t rounds_;
   std::unique_ptr<Aggregator> start_;
 };
 
@@ -122,11 +113,6 @@ class CenteredClip final : public Aggregator {
       add_clipped(from, centre_, squared, radius_ > 0 ? radius_ : reach(squared), out);
     }
   }
-  std::string spec() const override {
-    return with_f("centered_clip", f_) + ",rounds=" + std::to_string(rounds_) +
-           ",radius=" + std::to_string(radius_);
-  }
-  bool by_entry() const override { return false; }
 
  private:
   double reach(std::vector<double> squared) const {
@@ -153,8 +139,6 @@ class SelfClip final : public Aggregator {
     const std::vector<double> squared = squared_distances(from, own);
     add_clipped(from, own, squared, radius_ > 0 ? radius_ : reach(from, squared), out);
   }
-  std::string spec() const override { return with_f("self_clip", f_) + ",radius=" + std::to_string(radius_); }
-  bool by_entry() const override { return false; }
 
  private:
   double reach(const Neighbourhood& from, const std::vector<double>& squared) const {
@@ -199,8 +183,6 @@ class NearestMixing final : public Aggregator {
     }
     inner_->aggregate({views, from.weights, from.self}, out);
   }
-  std::string spec() const override { return inner_->spec() + ",nnm=1"; }
-  bool by_entry() const override { return false; }
 
  private:
   std::unique_ptr<Aggregator> inner_;
@@ -211,14 +193,13 @@ class NearestMixing final : public Aggregator {
 }  // namespace
 
 std::unique_ptr<Aggregator> make_krum(const AggregatorParameters& p, std::size_t) {
-  return std::make_unique<Krum>(with_f("krum", p.f), p.f, 1);
+  return std::make_unique<Krum>(p.f, 1);
 }
-std::unique_ptr<Aggregator> make_multi_krum(const AggregatorParameters& p, std::size_t n) {
-  const std::size_t keep = p.keep > 0 ? p.keep : n - p.f - 2;
-  return std::make_unique<Krum>(with_f("multi_krum", p.f) + ",keep=" + std::to_string(keep), p.f, keep);
+std::unique_ptr<Aggregator> make_multi_krum(const AggregatorParameters& p, std::size_t) {
+  return std::make_unique<Krum>(p.f, p.keep);
 }
 std::unique_ptr<Aggregator> make_geometric_median(const AggregatorParameters& p, std::size_t n) {
-  return std::make_unique<GeometricMedian>(p.f, p.rounds == 0 ? 32 : p.rounds, n);
+  return std::make_unique<GeometricMedian>(p.rounds == 0 ? 32 : p.rounds, n);
 }
 std::unique_ptr<Aggregator> make_centered_clip(const AggregatorParameters& p, std::size_t n) {
   return std::make_unique<CenteredClip>(p, n);

@@ -11,13 +11,10 @@ class Weighted final : public Aggregator {
   void aggregate(const Neighbourhood& from, std::span<float> out) override {
     weighted_sum(from.vectors, from.weights, out);
   }
-  std::string spec() const override { return "weighted"; }
-  bool by_entry() const override { return true; }
 };
 
 class Vote final : public Aggregator {
  public:
-  explicit Vote(std::size_t f) : f_(f) {}
   void aggregate(const Neighbourhood& from, std::span<float> out) override {
     std::fill(out.begin(), out.end(), 0.0f);
     for (std::size_t v = 0; v < from.vectors.size(); ++v) {
@@ -26,11 +23,6 @@ class Vote final : public Aggregator {
     }
     for (float& x : out) x = x >= 0 ? 1.0f : -1.0f;
   }
-  std::string spec() const override { return "vote:f=" + std::to_string(f_); }
-  bool by_entry() const override { return true; }
-
- private:
-  std::size_t f_;
 };
 
 constexpr std::size_t kColumns = 64;  ///< entries that are sorted side by side
@@ -68,8 +60,7 @@ class ColumnSorter {
 /// Mean of the sorted entries without the `cut` smallest and largest.
 class TrimmedMean final : public Aggregator {
  public:
-  TrimmedMean(std::string spec, std::size_t n, std::size_t cut, bool median)
-      : spec_(std::move(spec)), n_(n), cut_(cut), median_(median), sorter_(n) {}
+  TrimmedMean(std::size_t n, std::size_t cut, bool median) : n_(n), cut_(cut), median_(median), sorter_(n) {}
 
   void aggregate(const Neighbourhood& from, std::span<float> out) override {
     const std::size_t n = from.vectors.size();
@@ -89,11 +80,8 @@ class TrimmedMean final : public Aggregator {
       }
     }
   }
-  std::string spec() const override { return spec_; }
-  bool by_entry() const override { return true; }
 
  private:
-  std::string spec_;
   std::size_t n_, cut_;
   bool median_;
   ColumnSorter sorter_;
@@ -104,14 +92,14 @@ class TrimmedMean final : public Aggregator {
 std::unique_ptr<Aggregator> make_weighted(const AggregatorParameters&, std::size_t) {
   return std::make_unique<Weighted>();
 }
-std::unique_ptr<Aggregator> make_vote(const AggregatorParameters& p, std::size_t) {
-  return std::make_unique<Vote>(p.f);
+std::unique_ptr<Aggregator> make_vote(const AggregatorParameters&, std::size_t) {
+  return std::make_unique<Vote>();
 }
-std::unique_ptr<Aggregator> make_median(const AggregatorParameters& p, std::size_t n) {
-  return std::make_unique<TrimmedMean>("median:f=" + std::to_string(p.f), n, 0, true);
+std::unique_ptr<Aggregator> make_median(const AggregatorParameters&, std::size_t n) {
+  return std::make_unique<TrimmedMean>(n, 0, true);
 }
 std::unique_ptr<Aggregator> make_trimmed_mean(const AggregatorParameters& p, std::size_t n) {
-  return std::make_unique<TrimmedMean>("trimmed_mean:f=" + std::to_string(p.f), n, p.f, false);
+  return std::make_unique<TrimmedMean>(n, p.f, false);
 }
 
 }  // namespace gossamer::optim

@@ -86,6 +86,17 @@ TEST_CASE("methods are accepted where they are sound and refused with a reason e
       {"topk_allgather", "full", "threshold", {}, ""},
       {"topk_allgather", "full", "qsgd:bits=2", {}, "error feedback can bear"},
       {"topk_allgather", "star", "topk", {}, "an edge between every two peers"},
+      {"gtopk", "full", "topk", {}, ""},
+      {"gtopk", "full", "topk:density=0.001,values=fp16,select=ldte_bs", {}, ""},
+      {"gtopk", "hypercube", "topk", Settings{"peers=8"}, ""},
+      {"gtopk", "exponential", "topk", undirected, ""},
+      {"gtopk", "exponential", "topk", {}, "tree of pairs of peers"},
+      {"gtopk", "ring", "topk", {}, "tree of pairs of peers"},
+      {"gtopk", "one_peer_exponential", "topk", {}, "tree of pairs of peers"},
+      {"gtopk", "full", "randk", {}, "needs codec 'topk'"},
+      {"gtopk", "full", kDense, {}, "method 'allreduce'"},
+      {"gtopk", "full", "threshold", {}, "fixed number of the largest"},
+      {"gtopk", "full", "topk", bounded, "staleness = 0"},
       {"deep_squeeze", "ring", kOnebit, {}, ""},
       {"deep_squeeze", "one_peer_exponential", kOnebit, {}, ""},
       {"deep_squeeze", "ring", "qsgd:bits=2", {}, "contractive codec"},
@@ -144,8 +155,10 @@ TEST_CASE("every method of the table can be made") {
   for (const auto& row : method_table()) {
     const std::string name = row.name;
     const bool all_linked = name == "broadcast" || name == "topk_allgather";
-    const char* graph = all_linked ? "full" : name == "relay_sum" ? "tree" : "ring";
-    CHECK(refusal(job_of(name, graph, "dense") + Settings{"optimizer.kind=sgd"}).empty());
+    const bool to_halves = name == "gtopk";
+    const char* graph = all_linked || to_halves ? "full" : name == "relay_sum" ? "tree" : "ring";
+    CHECK(
+        refusal(job_of(name, graph, to_halves ? "topk" : "dense") + Settings{"optimizer.kind=sgd"}).empty());
     CHECK(std::string(row.help).size() > 10);
   }
 }

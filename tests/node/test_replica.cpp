@@ -1,5 +1,7 @@
 #include "replica.h"
 
+#include "aggregation.h"
+
 #include "gossamer_test/catch.h"
 #include "sim_job.h"
 
@@ -197,4 +199,41 @@ TEST_CASE("a payload that does not fit is refused") {
   CHECK(says(error_of(f, op::DecodeAdd{{0, 32}, kA, 1, payload}), "holds 16 entries, expected 32"));
   const auto garbage = std::make_shared<const std::vector<std::byte>>(20, std::byte{1});
   CHECK(says(error_of(f, op::DecodeAdd{{0, 16}, kA, 1, garbage}), "not a payload"));
+}
+
+TEST_CASE("aggregate puts the rule's value over payloads and the own vector in place, on all its ranges") {
+  Fixture f({"exchange.aggregate=median"});
+  const std::vector<Range> ranges{{0, 3}, {16, 2}};
+  const auto told = [&](float value) {
+    std::vector<Payload> payloads;
+    for (const Range r : ranges) {
+      f.run(op::Combine{r, kB, 0, {}});
+      f.run(op::Combine{r, kB, 1, {{value, kA}}});
+      payloads.push_back(f.dense(r, kB));
+    }
+    return payloads;
+  };
+  f.run(op::Combine{f.whole, kA, 0, {{1.0f, kParameters}}});
+  const float x = f.at(kA, 1), y = f.at(kA, 17), beside = f.at(kParameters, 3);
+  REQUIRE(x != 0);
+  f.run(op::Aggregate{ranges, kParameters, {told(5), {}, told(3)}, {0.25f, 0.5f, 0.25f}, 1});
+  CHECK(f.at(kParameters, 1) == 3 * x);  // of 5x, x, 3x
+  CHECK(f.at(kParameters, 17) == 3 * y);
+  CHECK(f.at(kParameters, 3) == beside);
+}
+
+TEST_CASE("aggregate takes what does not decode, or is not finite, as a wrong vector of zeros") {
+  Fixture f({"exchange.aggregate=trimmed_mean:f=1"});
+  const Range r{0, 4};
+  const Payload right = f.dense(r, kA);
+  auto truncated = std::make_shared<std::vector<std::byte>>(*right);
+  truncated->pop_back();
+  auto infinite = std::make_shared<std::vector<std::byte>>(*right);
+  const float bad = INFINITY;
+  std::memcpy(infinite->data() + infinite->size() - sizeof bad, &bad, sizeof bad);
+  for (const Payload& wrong : {Payload(truncated), Payload(infinite)}) {
+    f.run(op::Combine{r, kParameters, 0, {{1.0f, kA}}});
+    f.run(op::Aggregate{{r}, kParameters, {{right}, {wrong}, {}}, equal_weights(3), 2});
+    for (std::size_t i = 0; i < r.size; ++i) CHECK(f.at(kParameters, i) == f.at(kA, i));
+  }
 }

@@ -40,9 +40,9 @@ double distance(const Vector& a, const Vector& b) {
 Vector mean(const Vectors& vectors) { return aggregate("weighted", vectors); }
 
 const std::vector<std::string> kRobust{
-    "median:f=2",           "trimmed_mean:f=2",          "krum:f=2",      "multi_krum:f=2",
-    "geometric_median:f=2", "centered_clip:f=2",         "self_clip:f=2", "trimmed_mean:f=2,nnm=1",
-    "krum:f=2,nnm=1",       "geometric_median:f=2,nnm=1"};
+    "median:f=2",           "trimmed_mean:f=2",        "krum:f=2",      "multi_krum:f=2",
+    "geometric_median:f=2", "centered_clip:f=2",       "self_clip:f=2", "nnm+trimmed_mean:f=2",
+    "nnm+krum:f=2",         "nnm+geometric_median:f=2"};
 
 std::string refusal(const std::string& spec, std::size_t n) {
   try {
@@ -164,7 +164,33 @@ TEST_CASE("what a rule cannot bear or does not know is refused") {
   REQUIRE(contains(refusal("trimmed_mean:f", 9), "expected parameter=value"));
   REQUIRE(contains(refusal("trimed_mean", 9), "trimmed_mean"));
   REQUIRE(contains(refusal("multi_krum:f=1,keep=7", 9), "at most n-f-2 = 6"));
-  REQUIRE(contains(refusal("median:nnm=2", 9), "expected 0 or 1"));
+  REQUIRE(contains(refusal("median:rounds=2", 9), "unknown parameter 'rounds'; expected some of f"));
+  REQUIRE(contains(refusal("nnm+weighted", 9), "bears no wrong vector"));
+  REQUIRE(contains(refusal("nnm+", 9), "aggregation rule"));
+}
+
+TEST_CASE("a spec is described with every parameter, and its canonical form reads back") {
+  REQUIRE(describe_aggregator("krum:f=2").spec == "krum:f=2");
+  REQUIRE(describe_aggregator("nnm+multi_krum:f=2").spec == "nnm+multi_krum:f=2,keep=0");
+  REQUIRE(describe_aggregator("centered_clip:radius=0.5").spec == "centered_clip:f=0,rounds=0,radius=0.5");
+  REQUIRE(describe_aggregator("weighted").spec == "weighted");
+  REQUIRE(describe_aggregator("median:f=3").f == 3);
+  REQUIRE(describe_aggregator("median").by_entry);
+  REQUIRE_FALSE(describe_aggregator("nnm+median:f=1").by_entry);
+  for (const NamedHelp& row : aggregator_table()) {
+    const AggregatorInfo info = describe_aggregator(row.name);
+    REQUIRE(info.name == row.name);
+    REQUIRE(describe_aggregator(info.spec).spec == info.spec);
+  }
+}
+
+TEST_CASE("multi-krum keeps by the neighbourhood at hand, not by the one that it was made for") {
+  const auto rule = make_aggregator("multi_krum:f=1", 9);
+  const Vectors vectors{{0.0f}, {1.0f}, {2.0f}, {3.0f}, {100.0f}};
+  const std::vector<std::span<const float>> views(vectors.begin(), vectors.end());
+  Vector out(1);
+  rule->aggregate({views, Vector(5, 0.2f), 0}, out);
+  REQUIRE(out[0] == 1.5f);  // {1, 2}: the middle of the four that are near
 }
 
 }  // namespace gossamer::optim::test

@@ -43,7 +43,7 @@ struct ExchangeSection {
   std::string codec = "onebit_scaled";         ///< canonical spec after loading
   std::optional<std::uint64_t> staleness = 0;  ///< rounds; empty = unbounded
   std::optional<double> gamma;                 ///< consensus step of choco; empty = the codec's default
-  std::string aggregate = "weighted";          ///< weighted (mixing matrix) or samples
+  std::string aggregate = "weighted";          ///< weighted (mixing matrix), samples, or a rule's spec
   std::size_t dense_below =
       10000;  ///< entries; smaller layers go dense under codecs of several bits and sparse ones
   std::size_t local_steps = 16;    ///< local_sgd, ensemble: rounds from one exchange to the next

@@ -25,19 +25,25 @@ class Aggregator {
   virtual ~Aggregator() = default;
   /// out ← the rule's value; out is none of the vectors. A NaN or Inf among them gives any value.
   virtual void aggregate(const Neighbourhood& from, std::span<float> out) = 0;
-  /// Canonical, with every parameter: "krum:f=1,nnm=0".
-  virtual std::string spec() const = 0;
-  /// Whether the rule looks at each entry by itself, so that a model may be aggregated part by part with the
-  /// same result.
-  virtual bool by_entry() const = 0;
 };
 
 /// name and one line of help with the parameters.
 std::span<const NamedHelp> aggregator_table();
 
-/// spec: a name of the table, then parameters: "trimmed_mean:f=2", "centered_clip:f=1,nnm=1". n: the largest
-/// neighbourhood, own vector included. Throws OptimError for an unknown name or parameter, and where the rule
-/// cannot bear f wrong vectors among n.
+/// What a spec asks for, whatever the neighbourhood.
+struct AggregatorInfo {
+  std::string name;      ///< of the table: "krum"
+  std::string spec;      ///< canonical, with every parameter: "nnm+krum:f=1"
+  std::size_t f = 0;     ///< wrong vectors that it is to bear
+  bool by_entry = true;  ///< looks at each entry by itself: a model may be aggregated part by part
+};
+
+/// spec: a name of the table, then parameters: "trimmed_mean:f=2"; with nearest-neighbour mixing in front,
+/// "nnm+centered_clip:f=1". Throws OptimError for an unknown name or parameter.
+AggregatorInfo describe_aggregator(std::string_view spec);
+
+/// n: vectors of the neighbourhood, the own one included. Throws OptimError as describe_aggregator, and where
+/// the rule cannot bear f wrong ones among n.
 std::unique_ptr<Aggregator> make_aggregator(std::string_view spec, std::size_t n);
 
 }  // namespace gossamer::optim

@@ -1,0 +1,33 @@
+#pragma once
+// The key exchange.aggregate: by what rule a peer makes one vector of those of its neighbourhood.
+#include <string>
+#include <vector>
+
+#include "exchange.h"
+
+namespace gossamer::node {
+
+struct Method;
+
+/// weighted, samples, and the rules of optim/aggregate.h.
+std::vector<std::string> aggregate_names();
+/// The canonical text of the key's value: "median" → "median:f=0". Throws std::exception for a wrong one.
+std::string check_aggregate(const std::string& text);
+
+/// Whether the key asks for a rule in place of a weighted sum, and how much of the model that must see at
+/// once.
+RuleScope rule_scope(const std::string& aggregate);
+/// Whether the key asks for the majority of signs, to which a codec may send signs alone.
+bool is_vote(const std::string& aggregate);
+
+/// Throws ConfigError where the rule does not go with the method, codec or staleness, or cannot bear its f
+/// wrong vectors in every neighbourhood; names the first peer where it cannot. schedule: before local steps.
+void check_rule(const Method& method, const Job& job, const Plan& plan, const topology::Schedule& schedule);
+
+/// Weights of a neighbourhood's n vectors for the rule: all alike, because what rules bear is counted in
+/// peers.
+inline std::vector<float> equal_weights(std::size_t n) {
+  return std::vector<float>(n, 1.0f / static_cast<float>(n));
+}
+
+}  // namespace gossamer::node

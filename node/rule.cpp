@@ -1,0 +1,63 @@
+#include "rule.h"
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+namespace gossamer::node {
+namespace {
+
+constexpr std::size_t kAlign = 16;  ///< floats
+
+/// Whether it decoded, to finite numbers. What a wrong peer may send must not end this one's run.
+bool decode(const Payload& payload, std::span<float> out, compress::Threads* threads) {
+  std::fill(out.begin(), out.end(), 0.0f);
+  try {
+    compress::decode_add(*payload, 1.0f, out, threads);
+  } catch (const compress::PayloadError&) {
+    return false;
+  }
+  return std::all_of(out.begin(), out.end(), [](float x) { return std::isfinite(x); });
+}
+
+}  // namespace
+
+optim::Aggregator& Rule::of(std::size_t n) {
+  auto& rule = rules_[n];
+  if (!rule) rule = optim::make_aggregator(spec_, n);
+  return *rule;
+}
+
+void Rule::run(const op::Aggregate& op, std::span<float> slot, compress::Threads* threads) {
+  const std::size_t n = op.vectors.size();
+  const std::size_t size = std::accumulate(op.ranges.begin(), op.ranges.end(), std::size_t{0},
+                                           [](std::size_t sum, Range r) { return sum + r.size; });
+  const std::size_t stride = (size + kAlign - 1) / kAlign * kAlign;
+  if (decoded_.size() < (n + 1) * stride) decoded_.resize((n + 1) * stride);
+  std::vector<std::span<const float>> vectors;
+  for (std::size_t v = 0; v < n; ++v) {
+    const std::span<float> whole(decoded_.data() + v * stride, size);
+    bool right = true;
+    std::size_t at = 0;
+    for (std::size_t r = 0; r < op.ranges.size(); at += op.ranges[r++].size) {
+      const auto part = whole.subspan(at, op.ranges[r].size);
+      if (op.vectors[v].empty())
+        std::copy_n(slot.begin() + static_cast<std::ptrdiff_t>(op.ranges[r].begin), part.size(),
+                    part.begin());
+      else
+        right &= decode(op.vectors[v][r], part, threads);
+    }
+    if (!right) std::fill(whole.begin(), whole.end(), 0.0f);
+    vectors.emplace_back(whole);
+  }
+  const std::span<float> out(decoded_.data() + n * stride, size);
+  of(n).aggregate({vectors, op.weights, op.self}, out);
+  std::size_t at = 0;
+  for (const Range r : op.ranges) {
+    std::copy_n(out.begin() + static_cast<std::ptrdiff_t>(at), r.size,
+                slot.begin() + static_cast<std::ptrdiff_t>(r.begin));
+    at += r.size;
+  }
+}
+
+}  // namespace gossamer::node
