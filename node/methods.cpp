@@ -171,7 +171,7 @@ constexpr std::array kMethods{
          .classifier = true,
          .why_code =
              "neighbours use what they decode as a model, and a coarse code of all parameters predicts "
-             "little; use 'dense', 'fp16', 'intq:bits=8' or 'qsgd:bits=8'",
+             "little; use 'dense', 'fp16', 'intq:bits=4' or 'qsgd:bits=8'",
          .why_synchronous =
              "an exchange's models belong to one round; use staleness = 0 and a larger exchange.local_steps"},
         make_ensemble},
@@ -210,7 +210,7 @@ std::string method_text(const Method& method) {
                               "contractive: onebit_scaled, topk, qsgd:bits=4,norm=max ...",
                               "contractive, or threshold",
                               "topk",
-                              "error at most 5 %: dense, fp16, bf16, intq:bits=8, qsgd:bits=8 ..."};
+                              "error at most 15 %: dense, fp16, bf16, intq:bits=4, qsgd:bits=8 ..."};
   constexpr std::array kRules{"weighted sums only", "any but self_clip; vote with codec sign_vote",
                               "any but vote"};
   constexpr std::array kShapes{"any, of one shape", "any; peers' hidden sizes may differ",

@@ -54,8 +54,9 @@ bool is_tree(const topology::Schedule& s) {
   return !s.time_varying() && s.at(0).symmetric() && ends == 2 * (s.peers() - 1);
 }
 
-/// What codes a model so well that it predicts as the model does (measured: at 4 bits, 0.12 to 0.2).
-constexpr double kFaithfulError = 0.05;
+/// What codes a model so well that it predicts nearly as the model does. Of an mlp on Fashion-MNIST, an error
+/// of 0.01 (8 bits) cost no accuracy, 0.12 (intq:bits=4) 0.3 points, 0.2 (qsgd:bits=4) 1, 0.6 (one bit) 13.
+constexpr double kFaithfulError = 0.15;
 
 /// ‖C[v] − v‖ / ‖v‖ of a vector of independent, nearly normal entries, such as weights are.
 double coding_error(const std::string& spec) {

@@ -167,9 +167,9 @@ TEST_CASE("wrong uses of the ensemble are refused with a reason") {
   CHECK(says(refusal(small_job(ensemble({"exchange.distill_steps=4"}))), "expected at most as many"));
   CHECK(says(refusal(small_job(ensemble({"exchange.staleness=2"}))), "staleness = 0"));
   CHECK(says(refusal(small_job(ensemble({"model.kind=quadratic"}))), "predicts classes"));
-  for (const char* codec : {"onebit_scaled", "topk:density=0.1", "qsgd:bits=2", "terngrad"})
-    CHECK(says(refusal(small_job(ensemble({std::string("exchange.codec=") + codec}))), "'intq:bits=8'"));
-  for (const char* codec : {"fp16", "bf16", "intq:bits=8", "qsgd:bits=8", "topk:density=0.95"})
+  for (const char* codec : {"onebit_scaled", "topk:density=0.1", "qsgd:bits=4", "intq:bits=2", "terngrad"})
+    CHECK(says(refusal(small_job(ensemble({std::string("exchange.codec=") + codec}))), "'intq:bits=4'"));
+  for (const char* codec : {"fp16", "bf16", "intq:bits=4", "qsgd:bits=8", "topk:density=0.95"})
     CHECK(refusal(small_job(ensemble({std::string("exchange.codec=") + codec}))).empty());
 }
 
