@@ -221,8 +221,8 @@ TEST_CASE("the summary tells peers, ensemble and average apart, and where there 
 }
 
 TEST_CASE("distilled peers do better than peers that train alone") {
-  // Few rows a peer in many dimensions: alone, they learn their rows by heart. The run ends with a
-  // distillation.
+  // Alone, peers learn their rows by heart. The run ends with a distillation (3 points better at seeds 1 to
+  // 4).
   const Settings hard{"model.kind=mlp",
                       "model.hidden=[32]",
                       "graph.kind=full",
@@ -230,7 +230,7 @@ TEST_CASE("distilled peers do better than peers that train alone") {
                       "exchange.local_steps=200",
                       "exchange.distill_steps=100",
                       "run.rounds=500",
-                      "data.rows=256",
+                      "data.rows=800",
                       "data.test_rows=2000",
                       "data.features=40",
                       "data.classes=6",
@@ -248,6 +248,6 @@ TEST_CASE("distilled peers do better than peers that train alone") {
   for (const bool unlike : {false, true}) {
     const double alone = accuracy("none", unlike), distilled = accuracy("ensemble", unlike);
     INFO("alone " << alone << ", distilled " << distilled);
-    CHECK(distilled > alone + 0.01);
+    CHECK(distilled > alone + 0.015);
   }
 }
