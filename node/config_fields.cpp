@@ -172,6 +172,19 @@ void read(const Value& value, const Row& row, SlowPeers& out) {
     out.emplace_back(item.text.substr(0, equals), factor);
   }
 }
+void read(const Value& value, const Row& row, std::vector<SimSpell>& out) {
+  const std::string expected = "a list of where@begin+length, for example [\"peer3@1.5s+500ms\"]";
+  out.clear();
+  for (const Value& item : items_of(value, row, expected)) {
+    const std::size_t at = item.text.rfind('@');
+    const std::size_t plus = at == std::string::npos ? at : item.text.find('+', at);
+    if (!item.is(Kind::kString) || plus == std::string::npos || at == 0) fail(item, row, expected);
+    const auto begin = parse_duration(item.text.substr(at + 1, plus - at - 1));
+    const auto seconds = parse_duration(item.text.substr(plus + 1));
+    if (!begin || !seconds || !(*begin >= 0) || !within(*seconds, row.rule.range)) fail(item, row, expected);
+    out.push_back({item.text.substr(0, at), *begin, *seconds});
+  }
+}
 
 EdgeEnd edge_end(const Value& value, const Row& row) {
   if (value.is(Kind::kString)) return {value.text, std::nullopt};

@@ -217,6 +217,10 @@ constexpr Key<Draft> kJobKeys[] = {
     {"sim.duplicate", "probability that a frame arrives twice", sim<&SimSection::duplicate>,
      kLocalProbability},
     {"sim.reorder", "probability that a frame is overtaken", sim<&SimSection::reorder>, kLocalProbability},
+    {"sim.stray", "probability that a frame of an earlier start of its sender comes before one",
+     sim<&SimSection::stray>, kLocalProbability},
+    {"sim.garble", "probability that bytes of a frame change on the way", sim<&SimSection::garble>,
+     kLocalProbability},
     {"sim.step_time", "of one gradient at optimizer.batch rows", sim<&SimSection::step_time>, kLocalSeconds},
     {"sim.step_jitter", "of step_time, uniform, up and down", sim<&SimSection::step_jitter>,
      kLocalProbability},
@@ -224,6 +228,11 @@ constexpr Key<Draft> kJobKeys[] = {
      "slow peers and their factor on step_time: [\"peer3=10\"]",
      sim<&SimSection::slow>,
      {.range = kPositive, .scope = Scope::kLocal}},
+    {"sim.cut", "when frames from one peer to another are lost: [\"peer0>peer1@2s+500ms\"]",
+     sim<&SimSection::cut>, kLocalSpell},
+    {"sim.clog", "when frames from one peer to another are held back: [\"peer0>peer1@2s+500ms\"]",
+     sim<&SimSection::clog>, kLocalSpell},
+    {"sim.pause", "when a peer stands still: [\"peer1@2s+500ms\"]", sim<&SimSection::pause>, kLocalSpell},
 };
 
 }  // namespace

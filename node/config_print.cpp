@@ -69,6 +69,9 @@ Text print_item(std::uint64_t value) { return std::to_string(value); }
 Text print_item(const std::pair<std::string, double>& slow) {
   return in_quotes(slow.first + "=" + number_text(slow.second));
 }
+Text print_item(const SimSpell& spell) {
+  return in_quotes(spell.where + "@" + number_text(spell.begin) + "s+" + number_text(spell.seconds) + "s");
+}
 Text print_item(const EdgeDraft& edge) {
   const std::string weight = edge.weight ? ", " + number_text(*edge.weight) : "";
   return "[" + print_end(edge.from) + ", " + print_end(edge.to) + weight + "]";

@@ -22,6 +22,7 @@ constexpr Rule kLocalSeconds{
 constexpr Rule kLocalTime{
     .unit = "seconds", .range = kNotNegative, .scope = Scope::kLocal, .quantity = Quantity::kSeconds};
 constexpr Rule kLocalProbability{.range = kProbability, .scope = Scope::kLocal};
+constexpr Rule kLocalSpell{.range = kPositive, .scope = Scope::kLocal};
 constexpr Rule kLocalPath{.scope = Scope::kLocal, .path = Path::kAbsolute};
 
 // Where the keys of each section stand.

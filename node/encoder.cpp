@@ -34,7 +34,17 @@ std::size_t Encoder::write(const op::Encode& o, const compress::Codec& codec, st
                                 o.round * 2 + (o.feedback > 0 ? 1u : 0u)};
   // An empty range begins where another may begin as well, and has nothing to keep.
   if (o.feedback < 0 || v.empty()) return codec.encode(v, key, workspace, encoded_);
-  return codec.encode_feedback(v, states_[{o.feedback, o.range.begin}], key, workspace, encoded_);
+  compress::FeedbackState& state = states_[{o.feedback, o.range.begin}];
+  const compress::FeedbackState before =
+      parts_.planted.is(Bug::residual_not_updated) ? state : compress::FeedbackState{};
+  const std::size_t bytes = codec.encode_feedback(v, state, key, workspace, encoded_);
+  if (parts_.planted.is(Bug::residual_not_updated)) state = before;
+  return bytes;
+}
+
+const compress::FeedbackState* Encoder::unsent(const op::Encode& o) const {
+  const auto at = states_.find({o.feedback, o.range.begin});
+  return o.feedback < 0 || o.range.size == 0 || at == states_.end() ? nullptr : &at->second;
 }
 
 void Encoder::keep_undelivered(const op::Encode& o, std::span<const float> v, const Payload& payload) {

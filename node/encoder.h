@@ -8,6 +8,7 @@
 
 #include "data_plane.h"
 #include "gossamer/compress/codec.h"
+#include "planted.h"
 
 namespace gossamer::node {
 
@@ -16,6 +17,7 @@ struct EncoderParts {
   std::vector<bool> dense_parcels;  ///< parcels that go dense whatever the codec
   std::uint64_t seed = 0;
   std::uint32_t peer = 0;
+  [[no_unique_address]] Planted planted{};
 };
 
 class Encoder {
@@ -24,6 +26,8 @@ class Encoder {
   /// The payload of v as the command says; keeps what it leaves out. Throws std::runtime_error where v is not
   /// finite.
   Payload encode(const op::Encode& o, std::span<const float> v, compress::Workspace& workspace);
+  /// What the command's feedback has not sent yet; null where it has none, or keeps nothing so far.
+  const compress::FeedbackState* unsent(const op::Encode& o) const;
   /// total (a buffer of the parameters' size) += what the feedback states of this number hold.
   void add_unsent(int feedback, std::span<float> total) const;
 

@@ -13,6 +13,7 @@
 #include "gossamer/topology/schedule.h"
 #include "link.h"
 #include "parcel.h"
+#include "planted.h"
 
 namespace gossamer::node {
 
@@ -31,6 +32,7 @@ struct Plan {
   std::vector<Parcel> parcels;       ///< of this peer's model
   PeerId self = 0;
   RuleScope rule = RuleScope::none;
+  [[no_unique_address]] Planted planted{};
   std::vector<std::vector<Parcel>>
       unlike_parcels{};  ///< by peer, of those with a link; empty: all as parcels
 

@@ -93,7 +93,11 @@ class CodedAllreduce final : public FullReduce {
     if (e.tag < peers_) return host_.send(e.tag, {e.round, e.parcel, e.tag, e.entries, e.payload});
     for (PeerId to = 0; to < peers_; ++to)
       if (to != self_) host_.send(to, {e.round, e.parcel, e.tag, e.entries, e.payload});
-    overwrite(slice(e.parcel, self_), kGradient, e.payload);
+    const Range own = slice(e.parcel, self_);
+    if (host_.plan().planted.is(Bug::owner_keeps_its_average))
+      host_.submit(op::Combine{own, kGradient, 0, {{1.0f, kSum}}});
+    else
+      overwrite(own, kGradient, e.payload);
     applied(e.round, e.parcel);
   }
 
@@ -101,6 +105,7 @@ class CodedAllreduce final : public FullReduce {
   static constexpr Slot kSum = 2;
   struct State {
     bool averaged = false;
+    PeerId added = 0;
     PeerId applied = 0;  ///< averages that stand in g
   };
 
@@ -115,9 +120,14 @@ class CodedAllreduce final : public FullReduce {
                       .tag = tag};
   }
 
-  void start(Round, ParcelId parcel) override { state_[parcel] = {}; }
+  void start(Round, ParcelId parcel) override {
+    state_[parcel] = {};
+    if (host_.plan().planted.is(Bug::arrival_order))
+      host_.submit(op::Combine{slice(parcel, self_), kSum, 0, {{share(self_), kGradient}}});
+  }
 
   void progress(Round round, ParcelId parcel) override {
+    if (host_.plan().planted.is(Bug::arrival_order)) add_as_they_come(round, parcel);
     if (!state_[parcel].averaged && all_slices_came(round, parcel)) average(round, parcel);
     for (PeerId owner = 0; owner < peers_; ++owner) {
       if (owner == self_) continue;
@@ -126,6 +136,16 @@ class CodedAllreduce final : public FullReduce {
         if (applied(round, parcel)) return;
       }
     }
+  }
+
+  void add_as_they_come(Round round, ParcelId parcel) {
+    for (PeerId j = 0; j < peers_; ++j)
+      if (auto message = take(round, parcel, self_, j)) {
+        host_.submit(op::DecodeAdd{slice(parcel, self_), kSum, share(j), message->payload});
+        if (++state_[parcel].added + 1 < peers_) continue;
+        host_.submit(encode(round, parcel, self_, kSum, 1, peers_ + self_));
+        state_[parcel].averaged = true;
+      }
   }
 
   bool all_slices_came(Round round, ParcelId parcel) const {

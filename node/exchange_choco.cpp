@@ -40,7 +40,11 @@ class Choco final : public Gossip {
 
   void on_encoded(const Encoded& e) override {
     const Message message{e.round, e.parcel, 0, e.entries, e.payload};
-    if (!synchronous()) return host_.send(neighbours_[e.tag].peer, message);
+    if (!synchronous()) {
+      const PeerId to = neighbours_[e.tag].peer;
+      if (host_.plan().planted.is(Bug::delta_encoded_not_sent) && !host_.link_clear(to, e.parcel)) return;
+      return host_.send(to, message);
+    }
     for (const auto& n : neighbours_) host_.send(n.peer, message);
   }
 
@@ -67,7 +71,8 @@ class Choco final : public Gossip {
         !host_.plan().exchange.staleness;  // a bounded neighbour may be waiting for this round
     told_.assign(neighbours_.size(), true);
     for (std::size_t n = 0; n < neighbours_.size(); ++n) {
-      told_[n] = !may_skip || host_.link_clear(neighbours_[n].peer, parcel);
+      told_[n] = !may_skip || host_.link_clear(neighbours_[n].peer, parcel) ||
+                 host_.plan().planted.is(Bug::delta_encoded_not_sent);
       if (told_[n]) host_.submit(encode(round, parcel, n));
     }
   }
@@ -93,8 +98,12 @@ class Choco final : public Gossip {
   void absorb(Round round, ParcelId parcel, std::size_t n) {
     const PeerId from = neighbours_[n].peer;
     Inbox& box = inbox(from, parcel);
-    while (!box.waiting.empty() && (!synchronous() || box.waiting.front().round <= round))
-      host_.submit(op::DecodeAdd{range(parcel), estimate(n), 1.0f, take(from, box).payload});
+    while (!box.waiting.empty() && (!synchronous() || box.waiting.front().round <= round)) {
+      const bool twice = host_.plan().planted.is(Bug::delta_applied_twice) && box.waiting.size() > 1;
+      const op::DecodeAdd delta{range(parcel), estimate(n), 1.0f, take(from, box).payload};
+      if (twice) host_.submit(delta);
+      host_.submit(delta);
+    }
   }
 
   std::span<const topology::Edge> neighbours_;

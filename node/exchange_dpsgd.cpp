@@ -109,7 +109,8 @@ class Dpsgd final : public Gossip {
     float own = weights(round).self_weight(self);
     for (const auto& e : weights(round).in(self)) {
       refresh(round, e.peer, parcel);
-      if (!newest_[e.peer][parcel]) own += e.weight;
+      if (!newest_[e.peer][parcel] && !host_.plan().planted.is(Bug::weights_not_renormalised))
+        own += e.weight;
     }
     host_.submit(op::Combine{r, kParameters, own, {}});
     for (const auto& e : weights(round).in(self))

@@ -35,7 +35,8 @@ void Gossip::on_parcel_ready(Round round, ParcelId parcel) {
 
 /// The newest round ≤ round − staleness in which `from` sends to this peer must have come.
 bool Gossip::heard_enough(PeerId from, ParcelId parcel) const {
-  const auto staleness = host_.plan().exchange.staleness;
+  auto staleness = host_.plan().exchange.staleness;
+  if (staleness && host_.plan().planted.is(Bug::staleness_off_by_one)) ++*staleness;
   if (!staleness || *staleness > round_) return true;
   const auto& schedule = host_.plan().schedule;
   const Round latest = round_ - *staleness;
@@ -80,6 +81,11 @@ void Gossip::try_mix(ParcelId parcel) {
 }
 
 Message Gossip::take(PeerId from, Inbox& box) {
+  if (host_.plan().planted.is(Bug::wrong_round_mixed)) std::swap(box.waiting.front(), box.waiting.back());
+  if (host_.plan().planted.is(Bug::consumed_unused) && box.waiting.size() > 1) {
+    host_.consumed(from, box.waiting.front());
+    box.waiting.pop_front();
+  }
   Message m = std::move(box.waiting.front());
   box.waiting.pop_front();
   host_.consumed(from, m);

@@ -42,6 +42,7 @@ void Link::put(Outstanding& o) { counters_.data_bytes_out += send_(o.frame, o.pr
 
 FrameHeader Link::stamp(FrameHeader header) {
   header.received = sent_received_ = received_;
+  if (planted_.is(Bug::early_acknowledgement)) header.received += early_.size();
   header.consumed = sent_consumed_ = consumed_;
   return header;
 }
@@ -92,6 +93,7 @@ std::optional<double> Link::resend_due(double now, bool busy) {
     if (resent == kMostResentAtOnce || now + 1e-9 < overdue_at(o)) break;
     o.sent_at = now;
     o.resent = true;
+    if (planted_.is(Bug::resent_renumbered)) o.frame.header.sequence = o.sequence = next_++;
     o.priority = kResendPriority;
     put(o);
     ++resent;
@@ -106,8 +108,10 @@ std::vector<Message> Link::receive(const FrameHeader& header, const ParcelBody& 
   if (header.sequence <= received_) {
     ++counters_.duplicates;
     sent_received_ = received_ - 1;  // the other side has not heard: say it again
+    if (planted_.is(Bug::duplicate_delivered)) append(body, body.payload, out);
     return out;
   }
+  if (header.sequence > received_ + 1 && planted_.is(Bug::gap_passed)) received_ = header.sequence - 1;
   if (header.sequence > received_ + 1) {
     if (early_.size() >= kMostEarlyFrames) {  // the earlier is needed sooner; what is dropped is resent
       const auto last = std::prev(early_.end());
@@ -138,7 +142,7 @@ void Link::append(const ParcelBody& body, std::span<const std::byte> payload, st
     return;
   }
   partial_.insert(partial_.end(), payload.begin(), payload.end());
-  if (++next_chunk_ < body.chunks) {
+  if (++next_chunk_ < body.chunks - (planted_.is(Bug::chunks_unchecked) && body.chunks > 1 ? 1 : 0)) {
     consume(received_);
     return;
   }

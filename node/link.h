@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "frame.h"
+#include "planted.h"
 
 namespace gossamer::node {
 
@@ -36,7 +37,8 @@ class Link {
  public:
   /// send puts a frame on the wire; the header's sender, job and epoch are filled in by it.
   using Send = std::function<std::size_t(Frame, std::uint32_t priority)>;
-  Link(Send send, double least_resend_s) : send_(std::move(send)), least_resend_s_(least_resend_s) {}
+  Link(Send send, double least_resend_s, Planted planted = {})
+      : send_(std::move(send)), least_resend_s_(least_resend_s), planted_(planted) {}
 
   /// Cuts the payload into chunks, numbers and sends them.
   void send(const Message& message, std::uint32_t priority, double now);
@@ -97,6 +99,7 @@ class Link {
   std::vector<std::byte> partial_;
   std::uint32_t next_chunk_ = 0;
   LinkCounters counters_;
+  [[no_unique_address]] Planted planted_;
 };
 
 }  // namespace gossamer::node

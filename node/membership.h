@@ -7,6 +7,7 @@
 
 #include "frame.h"
 #include "gossamer/topology/schedule.h"
+#include "planted.h"
 
 namespace gossamer::node {
 
@@ -20,6 +21,7 @@ struct MembershipSpec {
   std::uint64_t epoch = 0;
   double join_timeout_s = 60;
   double silence_timeout_s = 4;
+  [[no_unique_address]] Planted planted{};
 };
 
 /// Time from a broken connection to the verdict, unless the peer is heard again.

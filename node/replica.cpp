@@ -25,7 +25,7 @@ void scale(float factor, float* dst, std::size_t n) {
 }
 
 EncoderParts encoder_parts(const ReplicaParts& parts) {
-  EncoderParts e{parts.codec, {}, parts.seed, parts.peer};
+  EncoderParts e{parts.codec, {}, parts.seed, parts.peer, parts.planted};
   for (const Parcel& p : parts.parcels)
     e.dense_parcels.push_back(
         parts.codec &&
@@ -60,9 +60,11 @@ std::vector<float> Replica::unsent(int feedback) const {
 
 void Replica::run(const Op& op, const Post& post) {
   std::visit([&](const auto& o) { run_one(o, post); }, op);
+  if (observer_) observer_->on_op(parts_.peer, op, *this);
 }
 
 void Replica::run(const Gradient& gradient, const Post& post, const std::function<void()>& between_layers) {
+  if (observer_) observer_->on_gradient(parts_.peer, gradient.round);
   const optim::Batch batch = labelled(parts_.batches->next(), gradient.soft);
   const auto on_layer = [&](std::size_t layer) {
     const auto& parcels = parcels_of_layer_[layer];
@@ -126,7 +128,9 @@ void Replica::run_one(const op::Encode& o, const Post& post) {
     for (std::size_t i = 0; i < o.range.size; ++i) difference_[i] = v[i] - m[i];
     v = {difference_.data(), o.range.size};
   }
+  if (observer_) observer_->before_encode(parts_.peer, o, v, encoder_.unsent(o));
   Payload payload = encoder_.encode(o, v, workspace_);
+  if (observer_) observer_->after_encode(parts_.peer, o, encoder_.unsent(o), payload);
   if (o.apply_to) compress::decode_add(*payload, 1.0f, at(*o.apply_to, o.range), team_.get());
   post(Encoded{o.round, o.parcel, o.tag, o.range.size, std::move(payload)});
 }

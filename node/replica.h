@@ -12,7 +12,9 @@
 #include "gossamer/optim/data.h"
 #include "gossamer/optim/objective.h"
 #include "gossamer/optim/optimizer.h"
+#include "observer.h"
 #include "parcel.h"
+#include "planted.h"
 #include "rule.h"
 
 namespace gossamer::node {
@@ -33,6 +35,7 @@ struct ReplicaParts {
   std::size_t dense_below = 0;  ///< parcels of smaller layers go dense, where the codec gains nothing there
   std::size_t threads =
       1;  ///< that share the encoding and decoding of a large parcel; the bytes are the same
+  [[no_unique_address]] Planted planted{};
 };
 
 /// Executes commands on the calling thread; one thread at a time.
@@ -47,6 +50,9 @@ class Replica {
   /// between_layers is called after each layer's on_ready ops.
   void run(const Gradient& gradient, const Post& post, const std::function<void()>& between_layers);
   void evaluate(Round round, const Post& post);
+
+  /// Tells the observer of every gradient, op and encoding from now on; null: nobody.
+  void observe(Observer* observer) { observer_ = observer; }
 
   std::span<const float> parameters() const { return slot(kParameters); }
   std::span<const float> slot(Slot s) const { return {slots_[s].data(), slots_[s].size()}; }
@@ -72,6 +78,7 @@ class Replica {
   Rule rule_;
   AlignedFloats difference_;
   std::vector<float> soft_labels_, probabilities_;
+  Observer* observer_ = nullptr;
 };
 
 }  // namespace gossamer::node

@@ -124,6 +124,7 @@ WorkerSpec worker_spec(const Prepared& prepared, PeerId self, std::uint64_t epoc
     for (const PeerId p : spec.plan.schedule.links(self))
       spec.plan.unlike_parcels[p] = make_parcels(prepared.layers_of(p), job.exchange.parcel);
   }
+  spec.plan.planted = spec.membership.planted = prepared.planted;
   spec.membership.self = self;
   spec.membership.names = job.peer_names();
   spec.membership.links = spec.plan.schedule.links(self);
@@ -179,6 +180,7 @@ Replica make_replica(const Prepared& prepared, PeerId self, std::shared_ptr<opti
   parts.seed = job.run.seed;
   parts.peer = self;
   parts.threads = threads;
+  parts.planted = prepared.planted;
   parts.dense_below = job.exchange.dense_below;
   return Replica(std::move(parts), prepared.initial_of(self), slots.own);
 }

@@ -28,7 +28,8 @@ struct Prepared {
   std::uint64_t rounds = 0;
   std::uint64_t rounds_per_epoch = 1;
   std::size_t parameters = 0;
-  std::string shared_text;                           ///< what all peers must agree on, one key a line
+  std::string shared_text;  ///< what all peers must agree on, one key a line
+  [[no_unique_address]] Planted planted{};
   std::vector<std::shared_ptr<const Shape>> unlike;  ///< by peer; empty where all have the job's shape
 
   bool alike() const { return unlike.empty(); }

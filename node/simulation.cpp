@@ -14,6 +14,19 @@ namespace {
 constexpr double kForwardShare = 1.0 / 3;
 constexpr double kLeastResend_s = 0.2;
 
+/// The frame as an earlier start of its sender would have sent it, with other numbers in it; empty for what
+/// is no parcel.
+FrameBytes stray_of(const FrameBytes& bytes) {
+  auto frame = decode_frame(*bytes);
+  auto* body = frame ? std::get_if<ParcelBody>(&frame->body) : nullptr;
+  if (!body || body->payload.size() < 4) return nullptr;
+  std::vector<std::byte> payload(body->payload.begin(), body->payload.end());
+  payload.back() ^= std::byte{1};
+  body->payload = payload;
+  frame->header.epoch += std::uint64_t{1} << 32;
+  return encode_frame(*frame);
+}
+
 }  // namespace
 
 /// One peer: its worker, its replica, and the world as they see it.
@@ -22,8 +35,9 @@ class Simulation::Node final : public Env, public DataPlane {
   Node(Simulation& sim, PeerId self, std::shared_ptr<optim::Objective> objective)
       : sim_(sim),
         self_(self),
-        worker_(spec(sim.prepared_, self), *this),
+        worker_(spec(sim, self), *this),
         replica_(make_replica(sim.prepared_, self, std::move(objective), worker_.slots(), false)) {
+    replica_.observe(sim.observer_);
     const Job& job = sim.prepared_.job;
     step_time_ =
         job.sim.step_time * static_cast<double>(job.peers[self].batch) / static_cast<double>(job.batch);
@@ -38,7 +52,7 @@ class Simulation::Node final : public Env, public DataPlane {
     time = std::max(time, sim_.now_);
     if (time >= wake_at_ && wake_at_ >= sim_.now_) return;
     wake_at_ = time;
-    sim_.at(time, [this, time] {
+    sim_.at(time, self_, [this, time] {
       if (wake_at_ != time) return;
       wake_at_ = -1;
       on([](Worker& w) { w.on_timer(); });
@@ -94,6 +108,7 @@ class Simulation::Node final : public Env, public DataPlane {
     if (!worker_.finished()) --sim_.running_;
     crashed_ = true;
     ended_at_ = sim_.now_;
+    if (sim_.observer_) sim_.observer_->on_crash(self_);
   }
 
   Worker& worker() { return worker_; }
@@ -102,13 +117,14 @@ class Simulation::Node final : public Env, public DataPlane {
   double ended_at() const { return ended_at_; }
 
  private:
-  static WorkerSpec spec(const Prepared& prepared, PeerId self) {
-    WorkerSpec s = worker_spec(prepared, self, self + 1, 0);
+  static WorkerSpec spec(const Simulation& sim, PeerId self) {
+    WorkerSpec s = worker_spec(sim.prepared_, self, self + 1, 0);
     s.least_resend_s = kLeastResend_s;
+    s.observer = sim.observer_;
     return s;
   }
   void post(double time, DataEvent event) {
-    sim_.at(time, [this, e = std::move(event)] { on([&](Worker& w) { w.on_data(e); }); });
+    sim_.at(time, self_, [this, e = std::move(event)] { on([&](Worker& w) { w.on_data(e); }); });
   }
   template <class Action>
   void guarded(Action&& action) {
@@ -127,8 +143,12 @@ class Simulation::Node final : public Env, public DataPlane {
   bool crashed_ = false;
 };
 
-Simulation::Simulation(const Prepared& prepared, SimFaults faults)
-    : prepared_(prepared), faults_(std::move(faults)), random_(faults_.seed) {
+Simulation::Simulation(const Prepared& prepared, SimFaults faults, Observer* observer)
+    : prepared_(prepared),
+      faults_(std::move(faults)),
+      spells_(prepared.job),
+      observer_(observer),
+      random_(faults_.seed) {
   const Job& job = prepared.job;
   const std::size_t peers = job.peers.size();
   wires_.assign(peers, std::vector<Wire>(peers, Wire{job.sim.bandwidth, job.sim.latency, false, {}, 0}));
@@ -146,14 +166,15 @@ Simulation::Simulation(const Prepared& prepared, SimFaults faults)
 
 Simulation::~Simulation() = default;
 
-void Simulation::at(double time, std::function<void()> action) {
-  events_.push({time, next_sequence_++, std::move(action)});
+void Simulation::at(double time, PeerId peer, std::function<void()> action) {
+  events_.push({time, next_sequence_++, peer, std::move(action)});
 }
 
 double Simulation::uniform() { return static_cast<double>(random_() >> 11) * 0x1p-53; }
 
 void Simulation::deliver(PeerId from, PeerId to, FrameBytes frame, std::uint32_t priority) {
   Wire& wire = wires_[from][to];
+  tell(Fate::sent, from, to, frame);
   wire.waiting[priority].push_back(std::move(frame));
   if (priority > 0) ++wire.parcels_waiting;
   if (!wire.sending) send_next(from, to);
@@ -169,7 +190,7 @@ void Simulation::send_next(PeerId from, PeerId to) {
   first->second.pop_front();
   if (first->first > 0) --wire.parcels_waiting;
   if (first->second.empty()) wire.waiting.erase(first);
-  at(now_ + static_cast<double>(frame->size()) * 8 / wire.bandwidth, [this, from, to, frame] {
+  at(now_ + static_cast<double>(frame->size()) * 8 / wire.bandwidth, kNetwork, [this, from, to, frame] {
     arrive(from, to, frame);
     send_next(from, to);
   });
@@ -179,18 +200,45 @@ void Simulation::send_next(PeerId from, PeerId to) {
 void Simulation::arrive(PeerId from, PeerId to, const FrameBytes& frame) {
   const SimSection& sim = prepared_.job.sim;
   const Wire& wire = wires_[from][to];
-  if (uniform() < sim.loss) return;
+  if (uniform() < sim.loss) return tell(Fate::lost, from, to, frame);
+  if (spells_.cut(from, to, now_)) return tell(Fate::cut, from, to, frame);
   const int copies = uniform() < sim.duplicate ? 2 : 1;
   for (int c = 0; c < copies; ++c) {
+    if (c > 0) tell(Fate::copied, from, to, frame);
     double arrival = now_ + wire.latency + sim.jitter * uniform();
     if (uniform() < sim.reorder) arrival += 4 * wire.latency * (0.5 + uniform());
-    at(arrival, [this, to, frame] { nodes_[to]->on([&](Worker& w) { w.on_frame(*frame); }); });
+    const FrameBytes stray = sim.stray > 0 && uniform() < sim.stray ? stray_of(frame) : nullptr;
+    if (stray) {
+      tell(Fate::stray, from, to, stray);
+      arrive_at(arrival, from, to, stray);
+    }
+    const bool garble = sim.garble > 0 && uniform() < sim.garble;
+    if (garble) tell(Fate::garbled, from, to, frame);
+    arrive_at(arrival, from, to, garble ? garbled(frame) : frame);
   }
 }
 
+void Simulation::arrive_at(double time, PeerId from, PeerId to, const FrameBytes& frame) {
+  const double free = spells_.clogged_until(from, to, time);
+  if (free > time) tell(Fate::held, from, to, frame);
+  at(free, to, [this, from, to, frame] {
+    tell(nodes_[to]->crashed() ? Fate::late : Fate::arrived, from, to, frame);
+    nodes_[to]->on([&](Worker& w) { w.on_frame(*frame); });
+  });
+}
+
+/// Three bytes changed, as a faulty network card would.
+FrameBytes Simulation::garbled(const FrameBytes& frame) {
+  auto bytes = *frame;
+  for (int k = 0; k < 3; ++k) bytes[random_() % bytes.size()] ^= static_cast<std::byte>(1 + random_() % 255);
+  return std::make_shared<const std::vector<std::byte>>(std::move(bytes));
+}
+
 SimResult Simulation::run(const std::function<bool()>& stop) {
-  for (const auto& [peer, time] : faults_.crashes) at(time, [this, p = peer] { nodes_[p]->crash(); });
-  for (auto& node : nodes_) at(0, [n = node.get()] { n->on([](Worker& w) { w.start(); }); });
+  for (const auto& [peer, time] : faults_.crashes)
+    at(time, kNetwork, [this, p = peer] { nodes_[p]->crash(); });
+  for (PeerId p = 0; p < nodes_.size(); ++p)
+    at(0, p, [n = nodes_[p].get()] { n->on([](Worker& w) { w.start(); }); });
   for (std::uint64_t count = 0; running_ > 0; ++count) {
     if (events_.empty())
       throw std::runtime_error(fmt::format("the simulation stalled after {} s of virtual time", now_));
@@ -199,6 +247,12 @@ SimResult Simulation::run(const std::function<bool()>& stop) {
     Event event = events_.top();
     events_.pop();
     now_ = event.time;
+    if (event.peer != kNetwork)
+      if (const double awake = spells_.paused_until(event.peer, now_); awake > now_) {
+        at(awake, event.peer, std::move(event.action));
+        continue;
+      }
+    if (observer_) observer_->on_time(now_);
     event.action();
   }
   SimResult result;

@@ -11,12 +11,13 @@
 #include <vector>
 
 #include "setup.h"
+#include "sim_spells.h"
 #include "worker.h"
 
 namespace gossamer::node {
 
 struct SimFaults {
-  std::uint64_t seed = 1;                          ///< of loss, duplication, reordering, jitter
+  std::uint64_t seed = 1;  ///< of loss, duplication, reordering, strays, garbling, jitter
   std::vector<std::pair<PeerId, double>> crashes;  ///< peer and virtual time at which it stops for good
 };
 
@@ -28,7 +29,8 @@ struct SimResult {
 
 class Simulation {
  public:
-  Simulation(const Prepared& prepared, SimFaults faults);
+  /// observer: told of all that happens, in this thread; null: nobody.
+  Simulation(const Prepared& prepared, SimFaults faults, Observer* observer = nullptr);
   ~Simulation();
   /// Called with every report; peer, virtual time.
   std::function<void(PeerId, double, const Report&)> on_report;
@@ -47,10 +49,12 @@ class Simulation {
   struct Event {
     double time;
     std::uint64_t sequence;
+    PeerId peer;  ///< that it happens to; kNetwork: to none, so that no pause puts it off
     std::function<void()> action;
     bool operator>(const Event& o) const { return time != o.time ? time > o.time : sequence > o.sequence; }
   };
-  void at(double time, std::function<void()> action);
+  static constexpr PeerId kNetwork = 0xffffffff;
+  void at(double time, PeerId peer, std::function<void()> action);
   void deliver(PeerId from, PeerId to, FrameBytes frame, std::uint32_t priority);
   double uniform();  ///< in [0, 1)
   struct Wire {
@@ -61,9 +65,16 @@ class Simulation {
   };
   void send_next(PeerId from, PeerId to);
   void arrive(PeerId from, PeerId to, const FrameBytes& frame);
+  void arrive_at(double time, PeerId from, PeerId to, const FrameBytes& frame);
+  FrameBytes garbled(const FrameBytes& frame);
+  void tell(Fate fate, PeerId from, PeerId to, const FrameBytes& frame) const {
+    if (observer_) observer_->on_frame(fate, from, to, *frame);
+  }
 
   const Prepared& prepared_;
   SimFaults faults_;
+  SimSpells spells_;
+  Observer* observer_;
   std::mt19937_64 random_;  // its sequence is fixed by the standard
   double now_ = 0;
   std::uint64_t next_sequence_ = 0;

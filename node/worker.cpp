@@ -28,7 +28,7 @@ Worker::Worker(WorkerSpec spec, Env& env)
   for (const PeerId p : members_.links())
     links_[p] = std::make_unique<Link>(
         [this, p](Frame f, std::uint32_t priority) { return transmit(p, std::move(f), priority); },
-        spec_.least_resend_s);
+        spec_.least_resend_s, spec_.plan.planted);
   exchange_ = make_exchange(*this);
 }
 
@@ -64,9 +64,15 @@ void Worker::broadcast_alive() {
   news_ = false;
 }
 
-void Worker::send(PeerId to, Message message) { link(to).send(message, 1 + message.parcel, env_.now()); }
+void Worker::send(PeerId to, Message message) {
+  if (spec_.observer) spec_.observer->on_send(spec_.membership.self, to, message);
+  link(to).send(message, 1 + message.parcel, env_.now());
+}
 
-void Worker::consumed(PeerId from, const Message& message) { link(from).consume(message.sequence); }
+void Worker::consumed(PeerId from, const Message& message) {
+  if (spec_.observer) spec_.observer->on_used(spec_.membership.self, from, message);
+  link(from).consume(message.sequence);
+}
 
 bool Worker::link_clear(PeerId to, ParcelId parcel) const {
   return links_[to]->unused(parcel) < kWindowRounds;
@@ -134,12 +140,15 @@ void Worker::handle(const FrameHeader& header, const ParcelBody& body) {
     return;
   }
   link(from).acknowledged(header, env_.now());
-  for (Message& m : link(from).receive(header, body)) {
-    if (phase_ == Phase::draining || phase_ == Phase::over)
-      link(from).consume(m.sequence);
-    else
-      exchange_->on_message(from, std::move(m));
-  }
+  for (Message& m : link(from).receive(header, body)) deliver(from, std::move(m));
+}
+
+void Worker::deliver(PeerId from, Message message) {
+  if (spec_.observer) spec_.observer->on_message(spec_.membership.self, from, message);
+  if (phase_ == Phase::draining || phase_ == Phase::over)
+    consumed(from, message);
+  else
+    exchange_->on_message(from, std::move(message));
 }
 
 // --- membership
@@ -182,6 +191,7 @@ void Worker::end(Outcome outcome, std::string message) {
   if (phase_ == Phase::training) result_.seconds = env_.now() - started_;
   result_.outcome = outcome;
   result_.message = std::move(message);
+  if (spec_.observer) spec_.observer->on_end(spec_.membership.self, result_.message);
   // A peer that ends because another is missing is not itself the cause: what it knows of the other says it
   // all.
   const bool consequence = outcome == Outcome::lost_peer && phase_ != Phase::joining;
@@ -270,6 +280,7 @@ void Worker::begin_round() {
     broadcast_alive();
     return check_members();
   }
+  if (spec_.observer) spec_.observer->on_round(spec_.membership.self, round_);
   gradient_done_ = false;
   unmixed_ = spec_.plan.parcels.size();
   exchange_->begin_round(round_);
@@ -289,7 +300,8 @@ void Worker::end_round() {
   begin_round();
 }
 
-void Worker::mixed(ParcelId) {
+void Worker::mixed(ParcelId parcel) {
+  if (spec_.observer) spec_.observer->on_mixed(spec_.membership.self, round_, parcel);
   assert(unmixed_ > 0);
   --unmixed_;
 }

@@ -10,6 +10,7 @@
 #include "exchange.h"
 #include "link.h"
 #include "membership.h"
+#include "observer.h"
 
 namespace gossamer::node {
 
@@ -22,7 +23,8 @@ struct WorkerSpec {
   std::uint64_t evaluate_every = 0;  ///< rounds between test evaluations by this peer; 0 = none
   double report_every_s = 0.5;
   double drain_timeout_s = 60;
-  double least_resend_s = 30;  ///< patience before a frame is resent; TCP resends by itself while it stands
+  double least_resend_s = 30;    ///< patience before a frame is resent; TCP resends by itself while it stands
+  Observer* observer = nullptr;  ///< told of what this peer does; outlives the worker
 };
 
 enum class Outcome { running, finished, lost_peer, bad_input, failed, interrupted };
@@ -91,6 +93,7 @@ class Worker final : public ExchangeHost {
   void send_alive(PeerId to);
   void broadcast_alive();
   void spread_news();
+  void deliver(PeerId from, Message message);
   std::size_t transmit(PeerId to, Frame frame, std::uint32_t priority);
   void report(const std::optional<optim::Evaluation>& test);
   void schedule_wake();

@@ -175,3 +175,34 @@ TEST_CASE("64 peers take seconds") {
   const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   CHECK(seconds < 20);
 }
+
+TEST_CASE("a synchronous run learns the same whatever befalls links and peers for a while") {
+  const Case& c = methods()[0];
+  Job job = job_of(c);
+  const std::uint64_t digest = digest_of(job);
+  job.sim.cut = {{"peer0>peer1", 0.02, 1.5}, {"peer2>peer1", 0.1, 0.4}};
+  job.sim.clog = {{"peer3>peer2", 0, 0.7}, {"peer3>peer2", 0.5, 0.7}};
+  job.sim.pause = {{"peer1", 0.05, 1.2}};
+  job.sim.stray = job.sim.garble = 0.1;
+  Run run(job);
+  run.go();
+  CHECK(run.all(Outcome::finished));
+  CHECK(run.result.digest == digest);
+  std::uint64_t dropped = 0;
+  for (const auto& p : run.result.peers) dropped += p.dropped_frames;
+  CHECK(dropped > 10);
+  CHECK(run.result.virtual_seconds > 1.5);
+}
+
+TEST_CASE("spells are written as they are read, and name peers of the job") {
+  const Job job = small_job({"sim.cut=[\"peer0>peer1@0.25s+1.5s\"]", "sim.pause=[\"peer2@1s+500ms\"]"});
+  REQUIRE(job.sim.cut.size() == 1);
+  CHECK(job.sim.cut[0].where == "peer0>peer1");
+  CHECK(job.sim.cut[0].begin == 0.25);
+  CHECK(job.sim.cut[0].seconds == 1.5);
+  CHECK(job.sim.pause[0].seconds == 0.5);
+  CHECK(to_toml(job).find("cut = [\"peer0>peer1@0.25s+1.5s\"]") != std::string::npos);
+  CHECK_THROWS_AS(small_job({"sim.pause=[\"peer2\"]"}), ConfigError);
+  CHECK_THROWS_AS(Run(small_job({"sim.clog=[\"peer2@1s+1s\"]"})), ConfigError);
+  CHECK_THROWS_AS(Run(small_job({"sim.pause=[\"alpha@1s+1s\"]"})), ConfigError);
+}

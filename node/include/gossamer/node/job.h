@@ -65,15 +65,26 @@ struct RunSection {
   int threads = 0;               ///< compute threads of one peer; 0 = cores / peers on this host, at least 1
 };
 
+/// Something that befalls a link's direction ("a>b") or a peer ("a") of the simulator for a while.
+struct SimSpell {
+  std::string where;
+  double begin = 0, seconds = 0;  ///< of virtual time
+};
+
 /// The simulated network and machines (gossamer sim).
 struct SimSection {
   double bandwidth = 1e9;                       ///< bit/s of each link and direction
   double latency = 5e-4;                        ///< seconds
   double jitter = 0;                            ///< seconds, uniform, added to latency (reorders frames)
   double loss = 0, duplicate = 0, reorder = 0;  ///< probability per frame
-  double step_time = 5e-3;   ///< seconds of virtual time for one gradient at optimizer.batch rows
-  double step_jitter = 0.1;  ///< relative, uniform ±
+  double stray = 0;         ///< probability that one from an earlier start of its sender comes before a frame
+  double garble = 0;        ///< probability that bytes of a frame change on the way
+  double step_time = 5e-3;  ///< seconds of virtual time for one gradient at optimizer.batch rows
+  double step_jitter = 0.1;                          ///< relative, uniform ±
   std::vector<std::pair<std::string, double>> slow;  ///< peer name, factor on step_time
+  std::vector<SimSpell> cut;                         ///< "a>b": frames from a to b are lost
+  std::vector<SimSpell> clog;                        ///< "a>b": frames from a to b are held until the end
+  std::vector<SimSpell> pause;                       ///< the peer does nothing
 };
 
 struct Job {

@@ -1,0 +1,68 @@
+#pragma once
+// Bugs on purpose, to show that the swarm of simulated runs finds such ones (tests/planted). They exist only
+// in builds with -DGOSSAMER_PLANTED=ON; in any other, Planted is empty, says no to every question, and the
+// branches that ask vanish.
+#include <array>
+#include <cstdint>
+#include <type_traits>
+
+namespace gossamer::node {
+
+constexpr bool kPlantable = GOSSAMER_PLANTED;
+
+enum class Bug : std::uint8_t {
+  none,
+  duplicate_delivered,       ///< link: a frame that came before is delivered again
+  early_acknowledgement,     ///< link: frames behind a gap are acknowledged, and the gap with them
+  gap_passed,                ///< link: the reorder buffer delivers what came over a gap
+  resent_renumbered,         ///< link: what is resent gets a new number
+  chunks_unchecked,          ///< link: a payload counts as whole one chunk early
+  staleness_off_by_one,      ///< gossip: mixes with messages one round older than allowed
+  wrong_round_mixed,         ///< gossip: the newest message is mixed instead of this round's
+  arrival_order,             ///< allreduce: slices are added as they come, not in peer order
+  delta_applied_twice,       ///< choco: the last delta of several is absorbed twice
+  delta_encoded_not_sent,    ///< choco: a link that is full is skipped after encoding
+  weights_not_renormalised,  ///< dpsgd: the weight of a neighbour not heard yet is nobody's
+  epoch_not_checked,         ///< membership: frames of a sender's earlier start are taken
+  silence_not_noticed,       ///< membership: a silent neighbour never counts as lost
+  residual_not_updated,      ///< replica: the residual stays as it was
+  owner_keeps_its_average,   ///< allreduce: a slice's owner applies the average, not the decoded bytes
+  consumed_unused,           ///< gossip: of two waiting messages the older is dropped
+};
+
+struct BugName {
+  Bug bug;
+  const char* name;
+};
+inline constexpr std::array kBugs{
+    BugName{Bug::duplicate_delivered, "duplicate_delivered"},
+    BugName{Bug::early_acknowledgement, "early_acknowledgement"},
+    BugName{Bug::gap_passed, "gap_passed"},
+    BugName{Bug::resent_renumbered, "resent_renumbered"},
+    BugName{Bug::chunks_unchecked, "chunks_unchecked"},
+    BugName{Bug::staleness_off_by_one, "staleness_off_by_one"},
+    BugName{Bug::wrong_round_mixed, "wrong_round_mixed"},
+    BugName{Bug::arrival_order, "arrival_order"},
+    BugName{Bug::delta_applied_twice, "delta_applied_twice"},
+    BugName{Bug::delta_encoded_not_sent, "delta_encoded_not_sent"},
+    BugName{Bug::weights_not_renormalised, "weights_not_renormalised"},
+    BugName{Bug::epoch_not_checked, "epoch_not_checked"},
+    BugName{Bug::silence_not_noticed, "silence_not_noticed"},
+    BugName{Bug::residual_not_updated, "residual_not_updated"},
+    BugName{Bug::owner_keeps_its_average, "owner_keeps_its_average"},
+    BugName{Bug::consumed_unused, "consumed_unused"},
+};
+
+struct NothingPlanted {
+  constexpr NothingPlanted(Bug = Bug::none) {}
+  constexpr bool is(Bug) const { return false; }
+};
+struct OnePlanted {
+  Bug bug = Bug::none;
+  constexpr OnePlanted(Bug b = Bug::none) : bug(b) {}
+  constexpr bool is(Bug b) const { return bug == b; }
+};
+/// Handed down from Prepared to every part that a bug can be planted in.
+using Planted = std::conditional_t<kPlantable, OnePlanted, NothingPlanted>;
+
+}  // namespace gossamer::node
