@@ -6,6 +6,9 @@
 // u(y) is the optimiser's step for y in the gradient's place: η·y with plain SGD. Two dense vectors travel
 // per round: x (tag 0) and y (tag 1). Slots: 2 holds y and then ŷ, 3 the gradient of the last round. W is
 // doubly stochastic, and may vary in time; rounds synchronous.
+//
+// The rate is bounded: with curvatures up to L and λ the least eigenvalue of W, η·L < (1 + λ)²/2, which for a
+// hypercube of 8 (λ = −½) is ⅛.
 #include "gossip.h"
 
 namespace gossamer::node {
