@@ -81,11 +81,8 @@ constexpr Key<Draft> kTopologyKeys[] = {
     {"peers",
      "that many local peers, peer0 and on, at base_port and on; or [[peer]] tables",
      draft<&Draft::count>,
-     {.range = {1, 65535}, .scope = Scope::kInput}},
-    {"base_port",
-     "first port of local peers",
-     job<&Job::base_port>,
-     {.range = {1, 65535}, .scope = Scope::kLocal}},
+     {.range = {1, 65535}}},
+    {"base_port", "first port of local peers", job<&Job::base_port>, {.range = {1, 65535}}},
 
     {"graph.kind", "who talks to whom", graph<&topology::GraphSpec::kind>, {.names = graph_names}},
     {"graph.weights",

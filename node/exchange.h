@@ -14,6 +14,7 @@
 #include "link.h"
 #include "parcel.h"
 #include "planted.h"
+#include "shared_list.h"
 
 namespace gossamer::node {
 
@@ -22,22 +23,22 @@ using topology::PeerId;
 /// How much of the model the aggregation rule must see at once; none: a weighted sum, no rule.
 enum class RuleScope { none, parcel, model };
 
-/// What all methods know of the run; fixed before the first round. Read by every peer alike.
+/// What all methods know of the run; fixed before the first round. Read by every peer alike; copies share
+/// what is large.
 struct Plan {
   ExchangeSection exchange;
   double gamma = 1;  ///< CHOCO's consensus step, resolved
   compress::Traits codec;
-  topology::Schedule schedule;       ///< weights as aggregated (mixing matrix, or renormalised by samples)
-  std::vector<double> sample_share;  ///< b_i / Σ b
-  std::vector<Parcel> parcels;       ///< of this peer's model
+  topology::Schedule schedule;      ///< weights as aggregated (mixing matrix, or renormalised by samples)
+  SharedList<double> sample_share;  ///< b_i / Σ b
+  SharedList<Parcel> parcels;       ///< of this peer's model
   PeerId self = 0;
   RuleScope rule = RuleScope::none;
   [[no_unique_address]] Planted planted{};
-  std::vector<std::vector<Parcel>>
-      unlike_parcels{};  ///< by peer, of those with a link; empty: all as parcels
+  SharedList<SharedList<Parcel>> unlike_parcels{};  ///< by peer; empty: all as parcels
 
   /// Those that a neighbour sends.
-  const std::vector<Parcel>& parcels_of(PeerId peer) const {
+  const SharedList<Parcel>& parcels_of(PeerId peer) const {
     return unlike_parcels.empty() ? parcels : unlike_parcels[peer];
   }
 };

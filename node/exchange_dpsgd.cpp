@@ -30,7 +30,7 @@ class Dpsgd final : public Gossip {
   explicit Dpsgd(ExchangeHost& host)
       : Gossip(host),
         by_weight_(host.plan().exchange.aggregate.starts_with("self_clip")),
-        newest_(host.plan().schedule.peers()) {
+        newest_(host.plan().schedule.links(host.plan().self)) {
     for (auto& per_parcel : newest_) per_parcel.resize(host.plan().parcels.size());
   }
 
@@ -113,9 +113,12 @@ class Dpsgd final : public Gossip {
         own += e.weight;
     }
     host_.submit(op::Combine{r, kParameters, own, {}});
-    for (const auto& e : weights(round).in(self))
-      if (const Payload& payload = newest_[e.peer][parcel])
-        host_.submit(op::DecodeAdd{r, kParameters, e.weight, payload});
+    for (const auto& e : weights(round).in(self)) {
+      Payload& newest = newest_[e.peer][parcel];
+      if (!newest) continue;
+      host_.submit(op::DecodeAdd{r, kParameters, e.weight, newest});
+      if (synchronous()) newest = nullptr;
+    }
     if (overlap()) host_.submit(op::Combine{r, kParameters, 1, {{-1.0f, kGradient}}});
   }
 
@@ -126,9 +129,9 @@ class Dpsgd final : public Gossip {
       newest_[from][parcel] = take(from, box).payload;
   }
 
-  const bool by_weight_;                      ///< the rule weighs vectors as W does
-  std::vector<std::vector<Payload>> newest_;  ///< [peer][parcel]
-  std::vector<ParcelId> came_;                ///< rules of model scope: parcels whose neighbours have come
+  const bool by_weight_;                 ///< the rule weighs vectors as W does
+  ByPeer<std::vector<Payload>> newest_;  ///< [peer][parcel]
+  std::vector<ParcelId> came_;           ///< rules of model scope: parcels whose neighbours have come
 };
 
 }  // namespace

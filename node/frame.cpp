@@ -14,6 +14,9 @@
 namespace gossamer::node {
 namespace {
 
+/// A blob inside the frame is none of its kind's.
+struct Malformed {};
+
 template <class Blob>
 std::uint64_t hash_blob(const Blob& blob, std::uint64_t seed) {
   return XXH3_64bits_withSeed(blob.begin(), blob.size(), seed);
@@ -50,19 +53,14 @@ std::uint64_t checksum(wire::Frame::Reader f) {
 kj::ArrayPtr<const kj::byte> blob(std::span<const std::byte> b) {
   return {reinterpret_cast<const kj::byte*>(b.data()), b.size()};
 }
-kj::ArrayPtr<const kj::byte> blob(const std::vector<PeerStatus>& s) {
-  return {reinterpret_cast<const kj::byte*>(s.data()), s.size()};
-}
-std::vector<PeerStatus> statuses(capnp::Data::Reader d) {
-  std::vector<PeerStatus> s(d.size());
-  for (std::size_t i = 0; i < s.size(); ++i)
-    s[i] = d[i] <= static_cast<std::uint8_t>(PeerStatus::lost) ? static_cast<PeerStatus>(d[i])
-                                                               : PeerStatus::unknown;
-  return s;
+PeerStates states(capnp::Data::Reader d) {
+  auto s = PeerStates::from_bytes({reinterpret_cast<const std::byte*>(d.begin()), d.size()});
+  if (!s) throw Malformed{};
+  return std::move(*s);
 }
 std::string text(capnp::Text::Reader t) { return {t.cStr(), t.size()}; }
 
-void fill(wire::Frame::Builder f, const AliveBody& b) { f.initAlive().setStatus(blob(b.status)); }
+void fill(wire::Frame::Builder f, const AliveBody& b) { f.initAlive().setStatus(blob(b.status.to_bytes())); }
 void fill(wire::Frame::Builder f, const HelloBody& b) {
   auto h = f.initHello();
   h.setOldestVersion(b.oldest_version);
@@ -74,7 +72,7 @@ void fill(wire::Frame::Builder f, const HelloBody& b) {
   h.setLayers(b.layers);
   h.setParametersHash(b.parameters_hash);
   h.setDataHash(b.data_hash);
-  h.setStatus(blob(b.status));
+  h.setStatus(blob(b.status.to_bytes()));
 }
 void fill(wire::Frame::Builder f, const ParcelBody& b) {
   auto p = f.initParcel();
@@ -93,14 +91,14 @@ Frame read(wire::Frame::Reader f) {
                 f.getSequence(), f.getReceived(), f.getConsumed()};
   switch (f.which()) {
     case wire::Frame::ALIVE:
-      out.body = AliveBody{statuses(f.getAlive().getStatus())};
+      out.body = AliveBody{states(f.getAlive().getStatus())};
       break;
     case wire::Frame::HELLO: {
       const auto h = f.getHello();
       out.body =
-          HelloBody{h.getOldestVersion(), text(h.getName()),      h.getHeardEpoch(),   h.getJobHash(),
-                    text(h.getJobText()), h.getTopologyHash(),    text(h.getLayers()), h.getParametersHash(),
-                    h.getDataHash(),      statuses(h.getStatus())};
+          HelloBody{h.getOldestVersion(), text(h.getName()),    h.getHeardEpoch(),   h.getJobHash(),
+                    text(h.getJobText()), h.getTopologyHash(),  text(h.getLayers()), h.getParametersHash(),
+                    h.getDataHash(),      states(h.getStatus())};
       break;
     }
     case wire::Frame::PARCEL: {
@@ -125,8 +123,8 @@ std::size_t first_segment_words(const Frame& frame) {
   std::size_t bytes = 256;
   if (const auto* p = std::get_if<ParcelBody>(&frame.body)) bytes += p->payload.size();
   if (const auto* h = std::get_if<HelloBody>(&frame.body))
-    bytes += h->job_text.size() + h->layers.size() + h->name.size() + h->status.size();
-  if (const auto* a = std::get_if<AliveBody>(&frame.body)) bytes += a->status.size();
+    bytes += h->job_text.size() + h->layers.size() + h->name.size() + h->status.most_bytes();
+  if (const auto* a = std::get_if<AliveBody>(&frame.body)) bytes += a->status.most_bytes();
   return bytes / sizeof(capnp::word) + 8;
 }
 
@@ -170,6 +168,8 @@ std::optional<Frame> decode_frame(std::span<const std::byte> bytes) {
     if (f.which() > wire::Frame::PARCEL || checksum(f) != f.getChecksum()) return std::nullopt;
     return read(f);
   } catch (const kj::Exception&) {
+    return std::nullopt;
+  } catch (const Malformed&) {
     return std::nullopt;
   }
 }

@@ -10,28 +10,19 @@
 #include <vector>
 
 #include "data_plane.h"
+#include "peer_states.h"
 
 namespace gossamer::node {
 
-constexpr std::uint16_t kWireVersion = 0x0100, kOldestWireVersion = 0x0100;
+constexpr std::uint16_t kWireVersion = 0x0101, kOldestWireVersion = 0x0101;
 /// Payload bytes of one frame at most; larger payloads travel in chunks.
 /// Small enough that a sign of life gets through between two chunks on a slow link (1 s at 1 Mbit/s).
 constexpr std::size_t kChunkBytes = std::size_t{128} << 10;
 /// Bytes of one frame at most; a transport refuses larger ones unread.
 constexpr std::size_t kMaxFrameBytes = (std::size_t{1} << 20) + (std::size_t{128} << 10);
 
-/// What a peer knows of another; knowledge only ever grows, so that two views merge by maximum.
-enum class PeerStatus : std::uint8_t {
-  unknown,  ///< not heard of
-  started,  ///< runs, but not yet in touch with all its neighbours
-  present,  ///< in touch with all its neighbours
-  done,     ///< begins no more rounds: has finished them and still serves, or ends because another is missing
-  left,     ///< ended before its last round, and said so
-  lost,     ///< gone without a word
-};
-
 struct AliveBody {
-  std::vector<PeerStatus> status;
+  PeerStates status;
 };
 
 struct HelloBody {
@@ -43,7 +34,7 @@ struct HelloBody {
   std::uint64_t topology_hash = 0;
   std::string layers;
   std::uint64_t parameters_hash = 0, data_hash = 0;
-  std::vector<PeerStatus> status;
+  PeerStates status;
 };
 
 struct ParcelBody {

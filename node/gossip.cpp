@@ -4,11 +4,11 @@
 
 namespace gossamer::node {
 
-Gossip::Gossip(ExchangeHost& host, std::uint32_t vectors) : host_(host), vectors_(vectors) {
+Gossip::Gossip(ExchangeHost& host, std::uint32_t vectors)
+    : host_(host), vectors_(vectors), inboxes_(host.plan().schedule.links(host.plan().self)) {
   const Plan& plan = host.plan();
   stepped_.assign(plan.parcels.size(), false);
-  inboxes_.resize(plan.schedule.peers());
-  for (const PeerId j : plan.schedule.links(plan.self)) inboxes_[j].resize(plan.parcels.size() * vectors);
+  for (auto& of_parcels : inboxes_) of_parcels.resize(plan.parcels.size() * vectors);
 }
 
 void Gossip::on_encoded(const Encoded& e) {

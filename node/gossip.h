@@ -5,6 +5,7 @@
 #include <deque>
 #include <vector>
 
+#include "by_peer.h"
 #include "exchange.h"
 
 namespace gossamer::node {
@@ -48,8 +49,8 @@ class Gossip : public Exchange {
   std::optional<Round> seen(PeerId from, ParcelId parcel) const;
   std::uint32_t vectors_;
   Round round_ = 0;
-  std::vector<bool> stepped_;                ///< per parcel: own step of round_ is done, not mixed yet
-  std::vector<std::vector<Inbox>> inboxes_;  ///< [peer][parcel · vectors + vector]
+  std::vector<bool> stepped_;           ///< per parcel: own step of round_ is done, not mixed yet
+  ByPeer<std::vector<Inbox>> inboxes_;  ///< [peer][parcel · vectors + vector]
 };
 
 }  // namespace gossamer::node

@@ -67,6 +67,13 @@ void replace_peers(std::optional<std::size_t> peers, Draft& draft) {
 
 // --- Peers ---
 
+PeerEntry local_peer(const Job& job, std::uint64_t i) {
+  PeerEntry entry;
+  entry.name = "peer" + std::to_string(i);
+  entry.address = "tcp://127.0.0.1:" + std::to_string(job.base_port + i);
+  return entry;
+}
+
 void make_local_peers(Draft& draft) {
   Job& job = draft.job;
   if (job.base_port + *draft.count - 1 > 65535)
@@ -76,8 +83,7 @@ void make_local_peers(Draft& draft) {
   for (std::uint64_t i = 0; i < *draft.count; ++i) {
     PeerDraft peer;
     peer.origin = draft.where("peers");
-    peer.entry.name = "peer" + std::to_string(i);
-    peer.entry.address = "tcp://127.0.0.1:" + std::to_string(job.base_port + i);
+    peer.entry = local_peer(job, i);
     draft.peers.push_back(std::move(peer));
   }
 }
@@ -258,6 +264,18 @@ void check_slow(const Draft& draft) {
   }
 }
 
+/// The peers are those that `peers = N` makes, as far as they are printed.
+bool all_local(const Job& job, bool shared_only) {
+  for (std::size_t i = 0; i < job.peers.size(); ++i) {
+    const PeerEntry& peer = job.peers[i];
+    const PeerEntry local = local_peer(job, i);
+    const bool alike = peer.name == local.name && peer.address == local.address && peer.batch == job.batch &&
+                       peer.hidden == local.hidden;
+    if (!alike || (!shared_only && (peer.bind != peer.address || peer.device != local.device))) return false;
+  }
+  return !job.peers.empty();
+}
+
 Draft begin(const std::string& path) {
   Draft draft;
   draft.origin = path;
@@ -341,7 +359,10 @@ std::string to_toml(const Job& job, bool shared_only) {
   const auto end = [](topology::PeerId peer) { return EdgeEnd{"", peer}; };
   for (const auto& edge : job.graph.edges)
     draft.edges.push_back({"", end(edge.from), end(edge.to), edge.weight});
-  for (const PeerEntry& peer : job.peers) draft.peers.emplace_back().entry = peer;
+  if (all_local(job, shared_only))
+    draft.count = job.peers.size();
+  else
+    for (const PeerEntry& peer : job.peers) draft.peers.emplace_back().entry = peer;
   for (const LinkEntry& entry : job.links) {
     LinkDraft& link = draft.links.emplace_back();
     link.between = {job.peers.at(entry.a).name, job.peers.at(entry.b).name};

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cassert>
 #include <limits>
 
 #include "gossamer/node/job.h"
@@ -11,19 +10,12 @@
 namespace gossamer::node {
 
 Membership::Membership(MembershipSpec spec, double now)
-    : spec_(std::move(spec)), started_(now), status_(spec_.names.size(), PeerStatus::unknown) {
-  for (const PeerId p : spec_.links) neighbours_.push_back({.peer = p, .broken_at = {}});
-  status_[spec_.self] = neighbours_.empty() ? PeerStatus::present : PeerStatus::started;
-}
-
-const Membership::Neighbour& Membership::of(PeerId peer) const {
-  const auto at =
-      std::find_if(neighbours_.begin(), neighbours_.end(), [&](const auto& n) { return n.peer == peer; });
-  assert(at != neighbours_.end());
-  return *at;
-}
-Membership::Neighbour& Membership::of(PeerId peer) {
-  return const_cast<Neighbour&>(static_cast<const Membership*>(this)->of(peer));
+    : spec_(std::move(spec)),
+      started_(now),
+      neighbours_(spec_.links),
+      status_(spec_.names.size(), PeerStatus::unknown) {
+  for (const PeerId p : spec_.links) neighbours_[p].peer = p;
+  set(spec_.self, spec_.links.empty() ? PeerStatus::present : PeerStatus::started);
 }
 
 std::string Membership::on_hello(PeerId from, const FrameHeader& header, const HelloBody& theirs,
@@ -71,20 +63,11 @@ bool Membership::restarted(PeerId from, std::uint64_t epoch) const {
   return n.epoch != 0 && n.epoch != epoch;
 }
 
-bool Membership::set(PeerId peer, PeerStatus status) {
-  if (status_[peer] >= status) return false;
-  status_[peer] = status;
-  return true;
-}
+bool Membership::set(PeerId peer, PeerStatus status) { return status_.raise(peer, status); }
 
-bool Membership::merge(PeerId from, const std::vector<PeerStatus>& theirs) {
-  bool news = false;
-  of(from).knows_the_end =
-      theirs.size() == status_.size() &&
-      std::all_of(theirs.begin(), theirs.end(), [](PeerStatus s) { return s >= PeerStatus::done; });
-  for (PeerId p = 0; p < std::min(theirs.size(), status_.size()); ++p)
-    if (p != spec_.self) news |= set(p, theirs[p]);
-  return news;
+bool Membership::merge(PeerId from, const PeerStates& theirs) {
+  of(from).knows_the_end = theirs.size() == status_.size() && theirs.all_at_least(PeerStatus::done);
+  return status_.merge(theirs, spec_.self);
 }
 
 void Membership::on_broken(PeerId link, double now) {
@@ -130,14 +113,9 @@ HelloBody Membership::hello_for(PeerId to) const {
   return h;
 }
 
-bool Membership::all_at_least(PeerStatus least) const {
-  return std::all_of(status_.begin(), status_.end(), [&](PeerStatus s) { return s >= least; });
-}
-
 std::vector<std::string> Membership::names_with(PeerStatus status) const {
   std::vector<std::string> names;
-  for (PeerId p = 0; p < status_.size(); ++p)
-    if (status_[p] == status) names.push_back(spec_.names[p]);
+  for (const PeerId p : status_.with(status)) names.push_back(spec_.names[p]);
   return names;
 }
 

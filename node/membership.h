@@ -5,9 +5,10 @@
 #include <string>
 #include <vector>
 
+#include "by_peer.h"
 #include "frame.h"
-#include "gossamer/topology/schedule.h"
 #include "planted.h"
+#include "shared_list.h"
 
 namespace gossamer::node {
 
@@ -15,9 +16,9 @@ using topology::PeerId;
 
 struct MembershipSpec {
   PeerId self = 0;
-  std::vector<std::string> names;  ///< of all peers
-  std::vector<PeerId> links;       ///< peers that frames are exchanged with
-  HelloBody hello;                 ///< what this peer stands for; heard_epoch and status are filled in
+  SharedList<std::string> names;  ///< of all peers
+  std::vector<PeerId> links;      ///< peers that frames are exchanged with; ascending
+  HelloBody hello;                ///< what this peer stands for; heard_epoch and status are filled in
   std::uint64_t epoch = 0;
   double join_timeout_s = 60;
   double silence_timeout_s = 4;
@@ -40,7 +41,7 @@ class Membership {
   /// Whether frames of this epoch are that neighbour's; also counts as a sign of life.
   bool heard(PeerId from, std::uint64_t epoch, double now);
   /// Merges what a neighbour knows; true where something was news.
-  bool merge(PeerId from, const std::vector<PeerStatus>& theirs);
+  bool merge(PeerId from, const PeerStates& theirs);
   void on_broken(PeerId link, double now);
   /// A peer was started anew while the others train.
   bool restarted(PeerId from, std::uint64_t epoch) const;
@@ -62,29 +63,30 @@ class Membership {
   bool linked(PeerId peer) const { return of(peer).linked; }
   bool set(PeerId peer, PeerStatus status);
   PeerStatus status(PeerId peer) const { return status_[peer]; }
-  const std::vector<PeerStatus>& all() const { return status_; }
-  bool all_at_least(PeerStatus least) const;
+  const PeerStates& all() const { return status_; }
+  bool all_at_least(PeerStatus least) const { return status_.all_at_least(least); }
+  bool any(PeerStatus status) const { return status_.any(status); }
   double join_deadline() const { return started_ + spec_.join_timeout_s; }
   std::vector<std::string> names_with(PeerStatus status) const;
   const std::vector<PeerId>& links() const { return spec_.links; }
 
  private:
   struct Neighbour {
-    PeerId peer;
+    PeerId peer = 0;
     std::uint64_t epoch = 0;  ///< 0: not heard yet
     bool linked = false;      ///< both sides have each other's hello
     double last_heard = 0;
     std::optional<double> broken_at;
     bool knows_the_end = false;  ///< its last word: every peer is done
   };
-  Neighbour& of(PeerId peer);
-  const Neighbour& of(PeerId peer) const;
+  Neighbour& of(PeerId peer) { return neighbours_[peer]; }
+  const Neighbour& of(PeerId peer) const { return neighbours_[peer]; }
   double verdict_at(const Neighbour& n) const;
 
   MembershipSpec spec_;
   double started_;
-  std::vector<Neighbour> neighbours_;
-  std::vector<PeerStatus> status_;
+  ByPeer<Neighbour> neighbours_;
+  PeerStates status_;
 };
 
 }  // namespace gossamer::node

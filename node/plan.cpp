@@ -85,7 +85,9 @@ Plan make_plan(const Job& job, PeerId self) {
             rule_scope(job.exchange.aggregate)};
   double rows = 0;
   for (const auto& p : job.peers) rows += static_cast<double>(p.batch);
-  for (const auto& p : job.peers) plan.sample_share.push_back(static_cast<double>(p.batch) / rows);
+  std::vector<double> shares;
+  for (const auto& p : job.peers) shares.push_back(static_cast<double>(p.batch) / rows);
+  plan.sample_share = std::move(shares);
   const std::string& method = job.exchange.method;
   if (job.exchange.overlap && method != "dpsgd")
     refuse(job, fmt::format("exchange.overlap = true is a form of method 'dpsgd' only; found method '{}'",

@@ -16,6 +16,7 @@
 #include "parcel.h"
 #include "planted.h"
 #include "rule.h"
+#include "shared_list.h"
 
 namespace gossamer::node {
 
@@ -27,7 +28,7 @@ struct ReplicaParts {
   std::shared_ptr<const optim::Dataset> test;
   std::shared_ptr<const compress::Codec> codec;
   std::string aggregate = "weighted";  ///< of op::Aggregate; canonical
-  std::vector<Parcel> parcels;
+  SharedList<Parcel> parcels;
   std::vector<std::shared_ptr<optim::Objective>>
       peer_objectives{};  ///< of the slots that hold others' models
   std::uint64_t seed = 0;

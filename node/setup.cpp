@@ -73,6 +73,43 @@ std::vector<std::shared_ptr<const Shape>> unlike_shapes(const Job& job) {
   return shapes;
 }
 
+/// By peer; those of one shape share a list.
+SharedList<SharedList<Parcel>> unlike_parcels(const Prepared& p) {
+  std::map<const Shape*, SharedList<Parcel>> made;
+  std::vector<SharedList<Parcel>> all;
+  for (const auto& shape : p.unlike) {
+    SharedList<Parcel>& parcels = made[shape.get()];
+    if (parcels.empty()) parcels = make_parcels(shape->layers, p.job.exchange.parcel);
+    all.push_back(parcels);
+  }
+  return all;
+}
+
+std::uint64_t topology_hash(const Job& job, const topology::Schedule& schedule) {
+  std::uint64_t hash = hash_text(job.graph.kind);
+  for (std::size_t t = 0; t < schedule.period(); ++t)
+    for (PeerId i = 0; i < job.peers.size(); ++i)
+      for (const auto& e : schedule.at(t).in(i)) {
+        const struct {
+          std::uint32_t to, from;
+          float weight;
+        } entry{i, e.peer, e.weight};
+        hash = hash_bytes(std::as_bytes(std::span(&entry, 1)), hash);
+      }
+  return hash;
+}
+
+HelloBody hello_of(const Prepared& p, const Plan& plan) {
+  HelloBody hello;
+  hello.job_text = to_toml(p.job, true);
+  hello.job_hash = hash_text(hello.job_text);
+  hello.topology_hash = topology_hash(p.job, plan.schedule);
+  hello.layers = layer_text(p);
+  hello.parameters_hash = parameters_hash(p);
+  hello.data_hash = p.data.train->hash() ^ (p.data.test->hash() * 3);
+  return hello;
+}
+
 }  // namespace
 
 Prepared prepare(Job job) {
@@ -83,8 +120,8 @@ Prepared prepare(Job job) {
   job.model.classes = p.data.train->classes();
   p.job = std::move(job);
   const Job& j = p.job;
-  p.rounds_per_epoch =
-      std::max<std::uint64_t>(1, optim::make_sampler(split_of(j), p.data.train, 0)->steps_per_epoch());
+  p.split = std::make_shared<const optim::Split>(split_of(j), p.data.train);
+  p.rounds_per_epoch = std::max<std::uint64_t>(1, p.split->sampler(0)->steps_per_epoch());
   if (j.run.rounds == 0 && j.run.epochs * static_cast<double>(p.rounds_per_epoch) > kMostRounds)
     throw ConfigError(fmt::format(
         "{}: run.epochs = {} are more rounds than can be counted; expected at most {:.0f} epochs "
@@ -103,8 +140,18 @@ Prepared prepare(Job job) {
   else
     read_safetensors(j.initial, p.layers, p.initial);
   p.unlike = unlike_shapes(j);
-  p.shared_text = to_toml(p.job, true);
+  p.codec = compress::make_codec(j.exchange.codec);
+  p.names = j.peer_names();
+  make_plan(p);
   return p;
+}
+
+void make_plan(Prepared& p) {
+  Plan plan = make_plan(p.job, 0);
+  plan.parcels = make_parcels(p.layers, p.job.exchange.parcel);
+  plan.unlike_parcels = unlike_parcels(p);
+  p.hello = hello_of(p, plan);
+  p.plan = std::make_shared<const Plan>(std::move(plan));
 }
 
 std::unique_ptr<optim::Objective> make_objective(const Prepared& prepared) {
@@ -117,38 +164,19 @@ std::unique_ptr<optim::Objective> make_objective(const Prepared& prepared, PeerI
 
 WorkerSpec worker_spec(const Prepared& prepared, PeerId self, std::uint64_t epoch, std::uint64_t session) {
   const Job& job = prepared.job;
-  WorkerSpec spec{make_plan(job, self), {}};
-  spec.plan.parcels = make_parcels(prepared.layers_of(self), job.exchange.parcel);
-  if (!prepared.alike()) {
-    spec.plan.unlike_parcels.resize(job.peers.size());
-    for (const PeerId p : spec.plan.schedule.links(self))
-      spec.plan.unlike_parcels[p] = make_parcels(prepared.layers_of(p), job.exchange.parcel);
-  }
+  WorkerSpec spec{*prepared.plan, {}};
+  spec.plan.self = self;
+  spec.plan.parcels = prepared.plan->parcels_of(self);
   spec.plan.planted = spec.membership.planted = prepared.planted;
   spec.membership.self = self;
-  spec.membership.names = job.peer_names();
+  spec.membership.names = prepared.names;
   spec.membership.links = spec.plan.schedule.links(self);
   spec.membership.epoch = epoch;
   spec.membership.join_timeout_s = job.run.join_timeout;
   spec.membership.silence_timeout_s = job.run.silence_timeout;
   HelloBody& hello = spec.membership.hello;
+  hello = prepared.hello;
   hello.name = job.peers[self].name;
-  hello.job_text = prepared.shared_text;
-  hello.job_hash = hash_text(prepared.shared_text);
-  std::uint64_t topology = hash_text(job.graph.kind);
-  for (std::size_t t = 0; t < spec.plan.schedule.period(); ++t)
-    for (PeerId i = 0; i < job.peers.size(); ++i)
-      for (const auto& e : spec.plan.schedule.at(t).in(i)) {
-        const struct {
-          std::uint32_t to, from;
-          float weight;
-        } entry{i, e.peer, e.weight};
-        topology = hash_bytes(std::as_bytes(std::span(&entry, 1)), topology);
-      }
-  hello.topology_hash = topology;
-  hello.layers = layer_text(prepared);
-  hello.parameters_hash = parameters_hash(prepared);
-  hello.data_hash = prepared.data.train->hash() ^ (prepared.data.test->hash() * 3);
   spec.job_id = hash_bytes(std::as_bytes(std::span(&hello.job_hash, 1)), session);
   spec.rounds = prepared.rounds;
   spec.rounds_per_epoch = static_cast<double>(prepared.rounds_per_epoch);
@@ -164,18 +192,17 @@ Replica make_replica(const Prepared& prepared, PeerId self, std::shared_ptr<opti
                      const Slots& slots, bool prefetch, std::size_t threads) {
   const Job& job = prepared.job;
   ReplicaParts parts;
-  parts.parcels = make_parcels(prepared.layers_of(self), job.exchange.parcel);
+  parts.parcels = prepared.plan->parcels_of(self);
   for (const PeerId p : slots.models)
     parts.peer_objectives.push_back(prepared.alike() || prepared.unlike[p] == prepared.unlike[self]
                                         ? objective
                                         : std::shared_ptr(make_objective(prepared, p)));
   parts.optimizer = optim::make_optimizer(job.optimizer, objective->buffer_size());
-  parts.batches = std::make_unique<optim::BatchStream>(
-      prepared.data.train, optim::make_sampler(split_of(job), prepared.data.train, self),
-      job.peers[self].batch, 0, prefetch);
+  parts.batches = std::make_unique<optim::BatchStream>(prepared.data.train, prepared.split->sampler(self),
+                                                       job.peers[self].batch, 0, prefetch);
   parts.objective = std::move(objective);
   parts.test = prepared.data.test;
-  parts.codec = compress::make_codec(job.exchange.codec);
+  parts.codec = prepared.codec;
   parts.aggregate = job.exchange.aggregate;
   parts.seed = job.run.seed;
   parts.peer = self;

@@ -19,7 +19,7 @@ struct Shape {
   AlignedFloats initial;  ///< x⁰
 };
 
-/// What is common to all peers of a run; made once per process.
+/// What is common to all peers of a run; made once per process. Copies share what is large.
 struct Prepared {
   Job job;  ///< model sizes and the optimiser's length are filled in
   optim::Data data;
@@ -28,7 +28,11 @@ struct Prepared {
   std::uint64_t rounds = 0;
   std::uint64_t rounds_per_epoch = 1;
   std::size_t parameters = 0;
-  std::string shared_text;  ///< what all peers must agree on, one key a line
+  SharedList<std::string> names;     ///< of all peers
+  HelloBody hello;                   ///< what all peers must agree on; the name is each peer's own
+  std::shared_ptr<const Plan> plan;  ///< of peer 0; the others' differ in self alone
+  std::shared_ptr<const optim::Split> split;
+  std::shared_ptr<const compress::Codec> codec;
   [[no_unique_address]] Planted planted{};
   std::vector<std::shared_ptr<const Shape>> unlike;  ///< by peer; empty where all have the job's shape
 
@@ -39,8 +43,12 @@ struct Prepared {
   const AlignedFloats& initial_of(PeerId peer) const { return alike() ? initial : unlike[peer]->initial; }
 };
 
-/// Loads the data, draws or reads the initial parameters. Throws ConfigError, OptimError.
+/// Loads the data, draws or reads the initial parameters. Throws ConfigError (also for an unsound
+/// combination), OptimError.
 Prepared prepare(Job job);
+
+/// Plan and hello anew, where layers or initial parameters were replaced after prepare.
+void make_plan(Prepared& prepared);
 
 /// Of the shape that all peers have, or of one peer's.
 std::unique_ptr<optim::Objective> make_objective(const Prepared& prepared);

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cassert>
 #include <cmath>
 #include <limits>
 
@@ -61,7 +62,7 @@ class Simulation::Node final : public Env, public DataPlane {
   void send(PeerId to, FrameBytes frame, std::uint32_t priority) override {
     sim_.deliver(self_, to, std::move(frame), priority);
   }
-  std::size_t backlog(PeerId to) const override { return sim_.wires_[self_][to].parcels_waiting; }
+  std::size_t backlog(PeerId to) const override { return sim_.wire(self_, to).parcels_waiting; }
   DataPlane& data() override { return *this; }
   void report(const Report& r) override {
     if (sim_.on_report) sim_.on_report(self_, sim_.now_, r);
@@ -151,11 +152,16 @@ Simulation::Simulation(const Prepared& prepared, SimFaults faults, Observer* obs
       random_(faults_.seed) {
   const Job& job = prepared.job;
   const std::size_t peers = job.peers.size();
-  wires_.assign(peers, std::vector<Wire>(peers, Wire{job.sim.bandwidth, job.sim.latency, false, {}, 0}));
+  wires_.resize(peers);
+  for (PeerId p = 0; p < peers; ++p)
+    for (const PeerId to : prepared.plan->schedule.links(p))
+      wires_[p].push_back({to, job.sim.bandwidth, job.sim.latency, false, {}, 0});
   for (const auto& l : job.links)
-    for (Wire* w : {&wires_[l.a][l.b], &wires_[l.b][l.a]}) {
-      if (l.bandwidth) w->bandwidth = *l.bandwidth;
-      if (l.latency) w->latency = *l.latency;
+    for (const auto& [from, to] : {std::pair(l.a, l.b), std::pair(l.b, l.a)}) {
+      const auto links = prepared.plan->schedule.links(from);
+      if (!std::binary_search(links.begin(), links.end(), to)) continue;  // no edge of this graph
+      if (l.bandwidth) wire(from, to).bandwidth = *l.bandwidth;
+      if (l.latency) wire(from, to).latency = *l.latency;
     }
   const std::shared_ptr<optim::Objective> objective = make_objective(prepared);
   for (PeerId p = 0; p < peers; ++p)
@@ -172,8 +178,16 @@ void Simulation::at(double time, PeerId peer, std::function<void()> action) {
 
 double Simulation::uniform() { return static_cast<double>(random_() >> 11) * 0x1p-53; }
 
+Simulation::Wire& Simulation::wire(PeerId from, PeerId to) {
+  auto& wires = wires_[from];
+  const auto at = std::lower_bound(wires.begin(), wires.end(), to,
+                                   [](const Wire& w, PeerId peer) { return w.to < peer; });
+  assert(at != wires.end() && at->to == to);
+  return *at;
+}
+
 void Simulation::deliver(PeerId from, PeerId to, FrameBytes frame, std::uint32_t priority) {
-  Wire& wire = wires_[from][to];
+  Wire& wire = this->wire(from, to);
   tell(Fate::sent, from, to, frame);
   wire.waiting[priority].push_back(std::move(frame));
   if (priority > 0) ++wire.parcels_waiting;
@@ -182,7 +196,7 @@ void Simulation::deliver(PeerId from, PeerId to, FrameBytes frame, std::uint32_t
 
 /// Puts the waiting frame of the lowest priority number on the wire.
 void Simulation::send_next(PeerId from, PeerId to) {
-  Wire& wire = wires_[from][to];
+  Wire& wire = this->wire(from, to);
   wire.sending = !wire.waiting.empty();
   if (!wire.sending) return;
   const auto first = wire.waiting.begin();
@@ -199,7 +213,7 @@ void Simulation::send_next(PeerId from, PeerId to) {
 /// The last bit has left; what the network does with the frame.
 void Simulation::arrive(PeerId from, PeerId to, const FrameBytes& frame) {
   const SimSection& sim = prepared_.job.sim;
-  const Wire& wire = wires_[from][to];
+  const Wire& wire = this->wire(from, to);
   if (uniform() < sim.loss) return tell(Fate::lost, from, to, frame);
   if (spells_.cut(from, to, now_)) return tell(Fate::cut, from, to, frame);
   const int copies = uniform() < sim.duplicate ? 2 : 1;

@@ -57,12 +57,15 @@ class Simulation {
   void at(double time, PeerId peer, std::function<void()> action);
   void deliver(PeerId from, PeerId to, FrameBytes frame, std::uint32_t priority);
   double uniform();  ///< in [0, 1)
+  /// One direction of a link; there is one for each edge, in either direction.
   struct Wire {
+    PeerId to;
     double bandwidth, latency;
     bool sending = false;
     std::map<std::uint32_t, std::deque<FrameBytes>> waiting;  ///< by priority
     std::size_t parcels_waiting = 0;                          ///< of priority above 0
   };
+  Wire& wire(PeerId from, PeerId to);
   void send_next(PeerId from, PeerId to);
   void arrive(PeerId from, PeerId to, const FrameBytes& frame);
   void arrive_at(double time, PeerId from, PeerId to, const FrameBytes& frame);
@@ -79,7 +82,7 @@ class Simulation {
   double now_ = 0;
   std::uint64_t next_sequence_ = 0;
   std::priority_queue<Event, std::vector<Event>, std::greater<>> events_;
-  std::vector<std::vector<Wire>> wires_;
+  std::vector<std::vector<Wire>> wires_;  ///< [from], ascending by to
   std::vector<std::unique_ptr<Node>> nodes_;
   std::size_t running_ = 0;
 };

@@ -21,7 +21,8 @@ struct Frame {
 }
 
 struct Alive {
-  status @0 :Data;         # one byte a peer: what the sender knows of everyone, merged by maximum
+  status @0 :Data;         # what the sender knows of everyone, merged by maximum: runs of peers, each a byte of status and
+                           # the number of peers, 7 bits a byte from the lowest on, the highest bit set in all but the last
 }
 
 struct Hello {

@@ -24,7 +24,7 @@ Worker::Worker(WorkerSpec spec, Env& env)
     : spec_(std::move(spec)),
       env_(env),
       members_(spec_.membership, env.now()),
-      links_(spec_.membership.names.size()) {
+      links_(spec_.membership.links) {
   for (const PeerId p : members_.links())
     links_[p] = std::make_unique<Link>(
         [this, p](Frame f, std::uint32_t priority) { return transmit(p, std::move(f), priority); },
@@ -83,7 +83,7 @@ bool Worker::link_clear(PeerId to, ParcelId parcel) const {
 void Worker::on_frame(std::span<const std::byte> bytes) {
   const auto frame = decode_frame(bytes);
   const auto from = frame ? frame->header.sender : 0;
-  if (!frame || from >= links_.size() || !links_[from]) {
+  if (!frame || !links_.contains(from)) {
     ++result_.dropped_frames;
     return;
   }
@@ -155,23 +155,25 @@ void Worker::deliver(PeerId from, Message message) {
 
 void Worker::check_members() {
   if (phase_ == Phase::over) return;
-  const auto lost = members_.names_with(PeerStatus::lost), left = members_.names_with(PeerStatus::left);
-  const auto missing = members_.names_with(PeerStatus::unknown);
-  if (phase_ == Phase::joining && !left.empty() && !missing.empty())
+  const bool lost = members_.any(PeerStatus::lost), left = members_.any(PeerStatus::left);
+  const auto names = [&](PeerStatus status) {
+    return fmt::format("{}", fmt::join(members_.names_with(status), ", "));
+  };
+  if (phase_ == Phase::joining && left && members_.any(PeerStatus::unknown))
     return end(Outcome::lost_peer,
                fmt::format("peer {} gave up waiting for all to appear (--join-timeout there): missing {}",
-                           fmt::join(left, ", "), fmt::join(missing, ", ")));
-  if (!lost.empty() || !left.empty()) {
-    const std::string what = !lost.empty()
-                                 ? fmt::format("lost peer {} (no sign of life)", fmt::join(lost, ", "))
-                                 : fmt::format("peer {} left", fmt::join(left, ", "));
+                           names(PeerStatus::left), names(PeerStatus::unknown)));
+  if (lost || left) {
+    const std::string what = lost ? fmt::format("lost peer {} (no sign of life)", names(PeerStatus::lost))
+                                  : fmt::format("peer {} left", names(PeerStatus::left));
     return end(Outcome::lost_peer, fmt::format("{} in round {} of {}", what, round_, spec_.rounds));
   }
   if (phase_ == Phase::joining && members_.all_at_least(PeerStatus::present)) {
     phase_ = Phase::training;
     started_ = since_.time = env_.now();
     broadcast_alive();
-    env_.log(fmt::format("all {} peers are here; training {} rounds", links_.size(), spec_.rounds));
+    env_.log(fmt::format("all {} peers are here; training {} rounds", spec_.membership.names.size(),
+                         spec_.rounds));
     begin_round();
   }
   // Who leaves before its neighbours know the end would be missed by them.
@@ -342,8 +344,8 @@ WorkerResult Worker::result() const {
   r.train_loss = std::accumulate(recent_losses_.begin(), recent_losses_.end(), 0.0) /
                  static_cast<double>(recent_losses_.size());  // NaN where there was no step
   r.staleness_mean = staleness_count_ ? staleness_sum_ / static_cast<double>(staleness_count_) : 0;
-  for (const PeerId p : members_.links()) {
-    const LinkCounters& c = links_[p]->counters();
+  for (const auto& link : links_) {
+    const LinkCounters& c = link->counters();
     r.traffic.bytes_out += c.bytes_out;
     r.traffic.bytes_in += c.bytes_in;
     r.traffic.data_bytes_out += c.data_bytes_out;

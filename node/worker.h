@@ -104,7 +104,7 @@ class Worker final : public ExchangeHost {
   WorkerSpec spec_;
   Env& env_;
   Membership members_;
-  std::vector<std::unique_ptr<Link>> links_;  ///< by peer; empty where there is no link
+  ByPeer<std::unique_ptr<Link>> links_;
   std::unique_ptr<Exchange> exchange_;
   WorkerResult result_;
   Phase phase_ = Phase::joining;

@@ -26,7 +26,8 @@ struct BatchStream::Impl {
        std::uint64_t first_step, bool threaded_in)
       : data(std::move(rows_in)), sampler(std::move(sampler_in)), step(first_step), threaded(threaded_in) {
     assert(data != nullptr && sampler != nullptr && batch >= 1);
-    for (Slot& slot : slots) {
+    // Without a thread only the first is used.
+    for (Slot& slot : std::span(slots).first(threaded ? slots.size() : 1)) {
       slot.rows.resize(batch);
       slot.labels.resize(data->classes() > 0 ? batch : 0);
       const std::span<float> x = slot.values.need(batch * data->features());

@@ -18,7 +18,7 @@ namespace {
 constexpr std::size_t kLeastRows = 10;
 constexpr std::uint64_t kAttempts = 32;
 
-using Shards = std::vector<std::vector<std::uint32_t>>;
+using Rows = std::vector<std::vector<std::uint32_t>>;
 
 /// ln of a gamma variate of the given shape by Marsaglia and Tsang (A Simple Method for Generating Gamma
 /// Variables, ACM TOMS 2000). Shapes below 1 are drawn as Gamma(shape + 1)·U^(1/shape) (their section 6); the
@@ -49,16 +49,16 @@ std::vector<double> draw_shares(const SplitInput& in, std::uint64_t key) {
 }
 
 /// The rows of each class, in an order drawn from the seed.
-Shards rows_by_class(const SplitInput& in) {
-  Shards rows(in.data.classes());
-  for (std::size_t r = 0; r < in.data.rows(); ++r)
-    rows[static_cast<std::size_t>(in.data.label(r))].push_back(static_cast<std::uint32_t>(r));
+Rows rows_by_class(const SplitInput& in) {
+  Rows rows(in.data->classes());
+  for (std::size_t r = 0; r < in.data->rows(); ++r)
+    rows[static_cast<std::size_t>(in.data->label(r))].push_back(static_cast<std::uint32_t>(r));
   for (std::size_t c = 0; c < rows.size(); ++c) shuffle(rows[c], make_key(in.seed, Use::classes, c));
   return rows;
 }
 
-Shards deal(const SplitInput& in, const Shards& by_class, std::uint64_t attempt) {
-  Shards shards(in.batches.size());
+Rows deal(const SplitInput& in, const Rows& by_class, std::uint64_t attempt) {
+  Rows shards(in.batches.size());
   for (std::size_t c = 0; c < by_class.size(); ++c) {
     const std::vector<double> share = draw_shares(in, make_key(in.seed, Use::proportions, attempt, c));
     const std::vector<std::uint32_t>& rows = by_class[c];
@@ -80,16 +80,16 @@ Shards deal(const SplitInput& in, const Shards& by_class, std::uint64_t attempt)
 
 /// Rows that peer p must have: a batch or kLeastRows, whichever is less, as far as there are enough rows.
 std::size_t least_rows(const SplitInput& in, std::size_t p) {
-  return std::min({kLeastRows, in.batches[p], in.data.rows() / in.batches.size()});
+  return std::min({kLeastRows, in.batches[p], in.data->rows() / in.batches.size()});
 }
 
-bool enough_everywhere(const SplitInput& in, const Shards& shards) {
+bool enough_everywhere(const SplitInput& in, const Rows& shards) {
   for (std::size_t p = 0; p < shards.size(); ++p)
     if (shards[p].size() < least_rows(in, p)) return false;
   return true;
 }
 
-void take_from_the_rich(const SplitInput& in, Shards& shards) {
+void take_from_the_rich(const SplitInput& in, Rows& shards) {
   for (std::size_t p = 0; p < shards.size(); ++p)
     while (shards[p].size() < least_rows(in, p)) {
       const auto richest = std::max_element(shards.begin(), shards.end(),
@@ -102,17 +102,17 @@ void take_from_the_rich(const SplitInput& in, Shards& shards) {
 
 }  // namespace
 
-std::unique_ptr<Sampler> make_dirichlet(const SplitInput& in) {
-  if (in.data.classes() == 0)
+std::unique_ptr<Deal> make_dirichlet(SplitInput in) {
+  if (in.data->classes() == 0)
     throw OptimError("data split dirichlet: found data without labels, expected labels; use local_shuffle");
-  const Shards by_class = rows_by_class(in);
-  Shards shards = deal(in, by_class, 0);
+  const Rows by_class = rows_by_class(in);
+  Rows shards = deal(in, by_class, 0);
   for (std::uint64_t attempt = 1; attempt < kAttempts && !enough_everywhere(in, shards); ++attempt)
     shards = deal(in, by_class, attempt);
   take_from_the_rich(in, shards);
-  std::vector<std::uint32_t> shard = std::move(shards[in.peer]);
-  const std::size_t length = shard.size();  // every row before any again, however many epochs that takes
-  return make_shard_sampler(in, std::move(shard), length);
+  std::vector<std::size_t> lengths;  // every row before any again, however many epochs that takes
+  for (const auto& shard : shards) lengths.push_back(shard.size());
+  return make_shards(std::move(in), std::move(shards), std::move(lengths));
 }
 
 }  // namespace gossamer::optim

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <numeric>
 #include <optional>
+#include <utility>
 
 #include "gossamer/optim/data.h"
 #include "names.h"
@@ -13,7 +14,7 @@
 namespace gossamer::optim {
 namespace {
 
-using Factory = std::unique_ptr<Sampler> (*)(const SplitInput&);
+using Factory = std::unique_ptr<Deal> (*)(SplitInput);
 constexpr std::array<Row<Factory>, 4> kSplits{{
     {{"local_shuffle", "a fixed shard per peer, shuffled each epoch"}, make_local_shuffle},
     {{"with_replacement", "every row drawn from the whole set"}, make_with_replacement},
@@ -56,23 +57,31 @@ std::size_t SplitInput::total_batch() const {
 }
 
 std::size_t SplitInput::steps_per_epoch() const {
-  return std::max<std::size_t>(1, data.rows() / total_batch());
+  return std::max<std::size_t>(1, data->rows() / total_batch());
 }
 
 std::span<const NamedHelp> split_table() { return kHelp; }
 
 void check_split(std::string_view kind) { parse(kind); }
 
-std::unique_ptr<Sampler> make_sampler(const SplitSpec& spec, std::shared_ptr<const Dataset> data,
-                                      std::size_t peer) {
+Split::Split(const SplitSpec& spec, std::shared_ptr<const Dataset> data) {
   const Parsed parsed = parse(spec.kind);
-  assert(data != nullptr && peer < spec.batches.size());
+  assert(data != nullptr);
   if (std::find(spec.batches.begin(), spec.batches.end(), std::size_t{0}) != spec.batches.end())
     throw OptimError("data split: found a peer with a batch of 0 rows, expected at least 1");
   if (data->rows() < spec.batches.size())
     throw OptimError("data split: found " + std::to_string(data->rows()) + " rows for " +
                      std::to_string(spec.batches.size()) + " peers, expected at least one row per peer");
-  return parsed.make({spec.seed, spec.batches, *data, peer, parsed.alpha});
+  deal_ = parsed.make({spec.seed, spec.batches, std::move(data), parsed.alpha});
+}
+Split::~Split() = default;
+Split::Split(Split&&) noexcept = default;
+
+std::unique_ptr<Sampler> Split::sampler(std::size_t peer) const { return deal_->sampler(peer); }
+
+std::unique_ptr<Sampler> make_sampler(const SplitSpec& spec, std::shared_ptr<const Dataset> data,
+                                      std::size_t peer) {
+  return Split(spec, std::move(data)).sampler(peer);
 }
 
 }  // namespace gossamer::optim

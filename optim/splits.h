@@ -1,5 +1,6 @@
 #pragma once
 // Factories of the splits, and what they share.
+#include <functional>
 #include <memory>
 #include <string_view>
 #include <vector>
@@ -8,26 +9,32 @@
 
 namespace gossamer::optim {
 
-/// What every split is made from; checked: peer < batches.size(), all batches ≥ 1, rows ≥ peers.
+/// What every split is made from; checked: all batches ≥ 1, rows ≥ peers.
 struct SplitInput {
   std::uint64_t seed;
-  const std::vector<std::size_t>& batches;
-  const Dataset& data;
-  std::size_t peer;
+  std::vector<std::size_t> batches;
+  std::shared_ptr<const Dataset> data;
   double alpha;  ///< dirichlet only
 
-  std::size_t batch() const { return batches[peer]; }
   std::size_t total_batch() const;      ///< Σ batches
   std::size_t steps_per_epoch() const;  ///< floor(rows / Σ batches), at least 1
 };
 
-std::unique_ptr<Sampler> make_local_shuffle(const SplitInput& in);
-std::unique_ptr<Sampler> make_with_replacement(const SplitInput& in);
-std::unique_ptr<Sampler> make_global_shuffle(const SplitInput& in);
-std::unique_ptr<Sampler> make_dirichlet(const SplitInput& in);
+/// One way of dealing, done; hands out the peers' samplers.
+class Deal {
+ public:
+  virtual ~Deal() = default;
+  virtual std::unique_ptr<Sampler> sampler(std::size_t peer) const = 0;
+};
 
-/// Passes over a fixed shard: every pass reads `pass_length` rows of a new permutation of the shard.
-std::unique_ptr<Sampler> make_shard_sampler(const SplitInput& in, std::vector<std::uint32_t> shard,
-                                            std::size_t pass_length);
+std::unique_ptr<Deal> make_local_shuffle(SplitInput in);
+std::unique_ptr<Deal> make_with_replacement(SplitInput in);
+std::unique_ptr<Deal> make_global_shuffle(SplitInput in);
+std::unique_ptr<Deal> make_dirichlet(SplitInput in);
+
+/// Passes over fixed shards: every pass of peer p reads pass_lengths[p] rows of a new permutation of
+/// shards[p].
+std::unique_ptr<Deal> make_shards(SplitInput in, std::vector<std::vector<std::uint32_t>> shards,
+                                  std::vector<std::size_t> pass_lengths);
 
 }  // namespace gossamer::optim

@@ -78,11 +78,12 @@ std::vector<double> MixingMatrix::dense() const {
   return w;
 }
 
-Schedule::Schedule(std::vector<MixingMatrix> cycle) : cycle_(std::move(cycle)) {
-  if (cycle_.empty() || cycle_.front().peers() == 0)
+Schedule::Schedule(std::vector<MixingMatrix> cycle)
+    : cycle_(std::make_shared<const std::vector<MixingMatrix>>(std::move(cycle))) {
+  if (cycle_->empty() || cycle_->front().peers() == 0)
     throw GraphError(
         "a schedule without rounds or peers; expected at least one mixing matrix of at least one peer");
-  for (const MixingMatrix& w : cycle_)
+  for (const MixingMatrix& w : *cycle_)
     if (w.peers() != peers())
       throw GraphError("mixing matrices of " + std::to_string(peers()) + " and of " +
                        std::to_string(w.peers()) +
@@ -92,7 +93,7 @@ Schedule::Schedule(std::vector<MixingMatrix> cycle) : cycle_(std::move(cycle)) {
 std::vector<PeerId> Schedule::links(PeerId i) const {
   assert(i < peers());
   std::vector<PeerId> linked;
-  for (const MixingMatrix& w : cycle_) {
+  for (const MixingMatrix& w : *cycle_) {
     linked.insert(linked.end(), w.out(i).begin(), w.out(i).end());
     for (const Edge& e : w.in(i)) linked.push_back(e.peer);
   }

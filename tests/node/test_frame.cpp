@@ -20,7 +20,7 @@ FrameHeader some_header() { return {kWireVersion, 7, 0xABCDEF0123456789, 42, 100
 
 HelloBody some_hello() {
   HelloBody h;
-  h.oldest_version = 0x0100;
+  h.oldest_version = kOldestWireVersion;
   h.name = "alpha";
   h.heard_epoch = 5;
   h.job_hash = 6;
@@ -157,5 +157,5 @@ TEST_CASE("a status from a later version counts as unknown") {
   const FrameBytes bytes = encode_frame({some_header(), AliveBody{{static_cast<PeerStatus>(200)}}});
   const auto back = decode_frame(*bytes);
   REQUIRE(back);
-  CHECK(std::get<AliveBody>(back->body).status == std::vector{PeerStatus::unknown});
+  CHECK(std::get<AliveBody>(back->body).status == PeerStates{PeerStatus::unknown});
 }

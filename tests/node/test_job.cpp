@@ -247,10 +247,15 @@ TEST_CASE("the first difference names the key and both values") {
   CHECK(node::first_difference(here, here).empty());
   CHECK(node::first_difference(here, shared({"exchange.method=dpsgd"})) ==
         "exchange.method: here \"choco\", there \"dpsgd\"");
-  CHECK(node::first_difference(here, shared({}, 4)) == "peer[3].name: here nothing, there \"peer3\"");
-  CHECK(node::first_difference(shared({}, 4), here) == "peer[3].name: here \"peer3\", there nothing");
-  CHECK(node::first_difference(here, shared({"base_port=9000"})) ==
-        "peer[0].address: here \"tcp://127.0.0.1:7001\", there \"tcp://127.0.0.1:9000\"");
+  CHECK(node::first_difference(here, shared({}, 4)) == "peers: here 3, there 4");
+  CHECK(node::first_difference(shared({}, 4), here) == "peers: here 4, there 3");
+  CHECK(node::first_difference(here, shared({"base_port=9000"})) == "base_port: here 7001, there 9000");
+  const auto table = [&](const std::string& address) {
+    const std::string text = "[[peer]]\nname = \"a\"\naddress = \"" + address + "\"\n";
+    return node::to_toml(load(folder, text.c_str()), true);
+  };
+  CHECK(node::first_difference(table("tcp://h:1"), table("tcp://h:2")) ==
+        "peer[0].address: here \"tcp://h:1\", there \"tcp://h:2\"");
 }
 
 TEST_CASE("help names every key once with its default") {

@@ -202,7 +202,7 @@ TEST_CASE("a payload that does not fit is refused") {
 }
 
 TEST_CASE("aggregate puts the rule's value over payloads and the own vector in place, on all its ranges") {
-  Fixture f({"exchange.aggregate=median"});
+  Fixture f({"exchange.method=dpsgd", "exchange.codec=dense", "exchange.aggregate=median"});
   const std::vector<Range> ranges{{0, 3}, {16, 2}};
   const auto told = [&](float value) {
     std::vector<Payload> payloads;
@@ -223,7 +223,8 @@ TEST_CASE("aggregate puts the rule's value over payloads and the own vector in p
 }
 
 TEST_CASE("aggregate takes what does not decode, or is not finite, as a wrong vector of zeros") {
-  Fixture f({"exchange.aggregate=trimmed_mean:f=1"});
+  Fixture f({"exchange.method=dpsgd", "exchange.codec=dense", "exchange.aggregate=trimmed_mean:f=1",
+             "graph.kind=full"});
   const Range r{0, 4};
   const Payload right = f.dense(r, kA);
   auto truncated = std::make_shared<std::vector<std::byte>>(*right);

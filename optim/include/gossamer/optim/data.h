@@ -69,7 +69,20 @@ class Sampler {
   /// Fills rows (size = this peer's batch) with the row numbers of `step`.
   virtual void rows_of(std::uint64_t step, std::span<std::uint32_t> rows) = 0;
 };
-/// Throws OptimError for an unknown kind, a bad alpha, or fewer rows than peers.
+/// The rows dealt out to all peers, once; the samplers made from it share what is not a peer's own.
+class Split {
+ public:
+  /// Throws OptimError for an unknown kind, a bad alpha, a batch of 0, or fewer rows than peers.
+  Split(const SplitSpec& spec, std::shared_ptr<const Dataset> data);
+  ~Split();
+  Split(Split&&) noexcept;
+  /// Samplers of different peers may be used by different threads.
+  std::unique_ptr<Sampler> sampler(std::size_t peer) const;
+
+ private:
+  std::unique_ptr<const class Deal> deal_;
+};
+/// Split(spec, data).sampler(peer), for one peer alone.
 std::unique_ptr<Sampler> make_sampler(const SplitSpec& spec, std::shared_ptr<const Dataset> data,
                                       std::size_t peer);
 /// Checks the spec's text without data ("dirichlet:0"); throws OptimError.

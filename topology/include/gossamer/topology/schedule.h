@@ -2,6 +2,7 @@
 // Who talks to whom, in which round, with what weight.
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <span>
 #include <stdexcept>
@@ -49,19 +50,20 @@ class MixingMatrix {
   std::vector<float> self_;
 };
 
-/// A cycle of mixing matrices; a static graph is a cycle of one. Round r uses cycle[r mod period].
+/// A cycle of mixing matrices; a static graph is a cycle of one. Round r uses cycle[r mod period]. Copies
+/// share the matrices.
 class Schedule {
  public:
   explicit Schedule(std::vector<MixingMatrix> cycle);  ///< at least one, all of the same size
-  const MixingMatrix& at(Round r) const { return cycle_[r % cycle_.size()]; }
-  std::size_t period() const { return cycle_.size(); }
-  bool time_varying() const { return cycle_.size() > 1; }
-  std::size_t peers() const { return cycle_.front().peers(); }
+  const MixingMatrix& at(Round r) const { return (*cycle_)[r % cycle_->size()]; }
+  std::size_t period() const { return cycle_->size(); }
+  bool time_varying() const { return cycle_->size() > 1; }
+  std::size_t peers() const { return cycle_->front().peers(); }
   /// Every peer that i sends to or receives from in any round of the cycle; ascending.
   std::vector<PeerId> links(PeerId i) const;
 
  private:
-  std::vector<MixingMatrix> cycle_;
+  std::shared_ptr<const std::vector<MixingMatrix>> cycle_;
 };
 
 /// What a topology file says of the graph. Keys that a kind does not use are ignored here.
