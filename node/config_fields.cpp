@@ -13,7 +13,7 @@ namespace {
 
 using Kind = Value::Kind;
 using Words = std::vector<std::string>;
-using SlowPeers = std::vector<std::pair<std::string, double>>;
+using NamedNumbers = std::vector<std::pair<std::string, double>>;
 
 /// What a message needs to know of a key.
 struct Row {
@@ -149,12 +149,19 @@ void read(const Value& value, const Row& row, std::vector<std::uint64_t>& out) {
   for (const Value& item : items_of(value, row, "a list of integers, for example [256, 128]"))
     out.push_back(integer_of<std::uint64_t>(item, row));
 }
+void read(const Value& value, const Row& row, std::optional<std::vector<double>>& out) {
+  if (is_word(value, row)) return out.reset();
+  out.emplace();
+  for (const Value& item :
+       items_of(value, row, with_word("a list of numbers, for example [0.25, 0.05],", row.rule)))
+    out->push_back(number_of(item, row));
+}
 void read(const Value& value, const Row& row, Words& out) {
   out.clear();
   for (const Value& item : items_of(value, row, "a list of strings")) out.push_back(string_of(item, row));
 }
-void read(const Value& value, const Row& row, SlowPeers& out) {
-  const std::string expected = "a list of peer=factor, for example [\"peer3=10\"]";
+void read(const Value& value, const Row& row, NamedNumbers& out) {
+  const std::string expected = "a list of name=number, for example [\"peer3=10\"]";
   out.clear();
   for (const Value& item : items_of(value, row, expected)) {
     const std::size_t equals = item.text.rfind('=');
@@ -168,7 +175,7 @@ void read(const Value& value, const Row& row, SlowPeers& out) {
       fail(item, row, expected);
     }
     if (used != number.size() || !within(factor, row.rule.range))
-      fail(item, row, expected_number("a factor", row.rule));
+      fail(item, row, expected_number("a number", row.rule));
     out.emplace_back(item.text.substr(0, equals), factor);
   }
 }

@@ -18,6 +18,7 @@ Words optimizer_names() { return names_of(optim::optimizer_table()); }
 Words schedule_names() { return names_of(optim::rate_schedule_table()); }
 Words method_names() { return names_of(method_table()); }
 Words codec_names() { return names_of(compress::codec_table()); }
+Words algorithm_names() { return {"auto", "ring", "halving_doubling"}; }
 
 std::string check_split_name(const std::string& text) {
   optim::check_split(text);
@@ -163,6 +164,11 @@ constexpr Key<Draft> kJobKeys[] = {
      "choco: consensus step; auto: the codec's",
      exchange<&ExchangeSection::gamma>,
      {.range = kFraction, .word = "auto"}},
+    {"exchange.algorithm",
+     "allreduce, dense: the way around; auto: for each parcel the cheaper by sim.latency, sim.bandwidth and "
+     "[[link]]",
+     exchange<&ExchangeSection::algorithm>,
+     {.names = algorithm_names}},
     {"exchange.aggregate",
      "weighted by the mixing matrix, by samples, or a rule that bears f wrong peers: krum:f=3",
      exchange<&ExchangeSection::aggregate>,
@@ -188,6 +194,28 @@ constexpr Key<Draft> kJobKeys[] = {
      "largest parcel; larger layers are sliced",
      exchange<&ExchangeSection::parcel>,
      {.unit = "entries", .range = {16}}},
+
+    {"exchange.momentum_correction",
+     "sparse gradients: momentum before the selection, cut off where an entry is sent (deep gradient "
+     "compression; unlike data leave a bias); 0: none",
+     exchange<&ExchangeSection::momentum_correction>,
+     {.range = kProbability}},
+    {"exchange.clip",
+     "sparse gradients: l2 norm to which a layer's mean gradient is kept, clip/sqrt(P) of it by each peer; "
+     "0: "
+     "none",
+     exchange<&ExchangeSection::clip>,
+     {.range = kNotNegative}},
+    {"exchange.density_warmup",
+     "topk, randk of gradients: densities of the first epochs; on: 0.25 and a quarter of it each epoch, down "
+     "to the codec's",
+     exchange<&ExchangeSection::density_warmup>,
+     {.range = kFraction, .word = "on"}},
+    {"exchange.layer_density",
+     "topk, randk of gradients: layers, or fronts of their names and *, with another density: "
+     "[\"fc1=0.001\"]",
+     exchange<&ExchangeSection::layer_density>,
+     {.range = kFraction}},
 
     {"run.epochs", "passes over the data", run<&RunSection::epochs>, {.unit = "epochs", .range = kPositive}},
     {"run.rounds", "instead of epochs, where above 0", run<&RunSection::rounds>, {.unit = "rounds"}},

@@ -90,7 +90,7 @@ struct Field {
   std::variant<To<std::string>, To<bool>, To<std::uint64_t>, To<std::uint16_t>, To<int>, To<double>,
                To<std::optional<std::uint64_t>>, To<std::optional<double>>, To<std::vector<std::uint64_t>>,
                To<std::vector<std::string>>, To<std::vector<std::pair<std::string, double>>>,
-               To<std::vector<SimSpell>>, To<std::vector<EdgeDraft>>>
+               To<std::optional<std::vector<double>>>, To<std::vector<SimSpell>>, To<std::vector<EdgeDraft>>>
       access;
   template <class Function>
   constexpr Field(Function f) : access(+f) {}

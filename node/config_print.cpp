@@ -40,6 +40,8 @@ std::string type_text(const Rule& rule) {
     return "list of integers";
   else if constexpr (std::same_as<T, std::vector<EdgeDraft>>)
     return "list of edges";
+  else if constexpr (std::same_as<T, std::optional<std::vector<double>>>)
+    return with_word("list of numbers", rule);
   else
     return "list of strings";
 }
@@ -56,16 +58,12 @@ template <std::integral T>
 Text print(const T& value, const Rule&) {
   return std::to_string(value);
 }
-template <class T>
-Text print(const std::optional<T>& value, const Rule& rule) {
-  if (value) return print(*value, rule);
-  return rule.word ? Text(in_quotes(rule.word)) : std::nullopt;
-}
 std::string print_end(const EdgeEnd& end) {
   return end.index ? std::to_string(*end.index) : in_quotes(end.name);
 }
 Text print_item(const std::string& value) { return in_quotes(value); }
 Text print_item(std::uint64_t value) { return std::to_string(value); }
+Text print_item(double value) { return number_text(value); }
 Text print_item(const std::pair<std::string, double>& slow) {
   return in_quotes(slow.first + "=" + number_text(slow.second));
 }
@@ -81,6 +79,11 @@ Text print(const std::vector<T>& list, const Rule&) {
   Words items;
   for (const T& item : list) items.push_back(*print_item(item));
   return "[" + join(items, ", ") + "]";
+}
+template <class T>
+Text print(const std::optional<T>& value, const Rule& rule) {
+  if (value) return print(*value, rule);
+  return rule.word ? Text(in_quotes(rule.word)) : std::nullopt;
 }
 
 template <class Owner>

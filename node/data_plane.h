@@ -37,6 +37,11 @@ struct Update {
   Range range;
   Round round;
 };
+/// g ← g·min(1, limit/‖g‖₂) on the range.
+struct Clip {
+  Range range;
+  double limit;
+};
 /// dst ← keep·dst + Σ factor·slot, terms in order. keep = 0 overwrites.
 struct Combine {
   Range range;
@@ -47,7 +52,9 @@ struct Combine {
 /// v = src (− minus); payload = codec(v), with error feedback where feedback ≥ 0 (one state per number and
 /// range begin); then, where apply_to is set, that slot += decode(payload), and where undelivered_to ≥ 0 the
 /// feedback state of that number += v − decode(payload): what was not sent now goes out with its next
-/// payload. Answered by Encoded with the same tag.
+/// payload. With momentum m > 0 and feedback the state holds a velocity too (momentum correction with factor
+/// masking, compress/feedback.h): u ← m·u + v goes out in place of v; under the dense codec nothing is
+/// masked. Answered by Encoded with the same tag.
 struct Encode {
   Range range;
   Slot src;
@@ -55,6 +62,7 @@ struct Encode {
   std::optional<Slot> apply_to;
   int feedback = -1;
   int undelivered_to = -1;
+  float momentum = 0;
   bool exact = false;  ///< use the dense codec whatever the job's codec is
   Round round;
   ParcelId parcel;
@@ -78,7 +86,7 @@ struct Aggregate {
   std::size_t self;                           ///< the own one among them
 };
 }  // namespace op
-using Op = std::variant<op::Update, op::Combine, op::Encode, op::DecodeAdd, op::Aggregate>;
+using Op = std::variant<op::Update, op::Clip, op::Combine, op::Encode, op::DecodeAdd, op::Aggregate>;
 
 /// A batch's labels by several models beside the data's own: the weighted mean of the class probabilities
 /// that the models in these slots give, terms in order. No models: the data's labels alone.

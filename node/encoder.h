@@ -6,23 +6,19 @@
 #include <utility>
 #include <vector>
 
+#include "codec_schedule.h"
 #include "data_plane.h"
-#include "gossamer/compress/codec.h"
+#include "gossamer/compress/feedback.h"
+#include "parcel.h"
 #include "planted.h"
+#include "shared_list.h"
 
 namespace gossamer::node {
 
-struct EncoderParts {
-  std::shared_ptr<const compress::Codec> codec;
-  std::vector<bool> dense_parcels;  ///< parcels that go dense whatever the codec
-  std::uint64_t seed = 0;
-  std::uint32_t peer = 0;
-  [[no_unique_address]] Planted planted{};
-};
-
 class Encoder {
  public:
-  explicit Encoder(EncoderParts parts);
+  Encoder(std::shared_ptr<const CodecSchedule> codecs, SharedList<Parcel> parcels, std::uint64_t seed,
+          std::uint32_t peer, Planted planted = {});
   /// The payload of v as the command says; keeps what it leaves out. Throws std::runtime_error where v is not
   /// finite.
   Payload encode(const op::Encode& o, std::span<const float> v, compress::Workspace& workspace);
@@ -32,13 +28,23 @@ class Encoder {
   void add_unsent(int feedback, std::span<float> total) const;
 
  private:
+  struct State {
+    compress::FeedbackState feedback;
+    compress::MomentumState momentum;  ///< in its place where the command says so
+  };
   std::size_t write(const op::Encode& o, const compress::Codec& codec, std::span<const float> v,
                     compress::Workspace& workspace);
+  std::size_t write_with_momentum(float momentum, const compress::Codec& codec, std::span<const float> v,
+                                  compress::MomentumState& state, compress::RandomKey key,
+                                  compress::Workspace& workspace);
   void keep_undelivered(const op::Encode& o, std::span<const float> v, const Payload& payload);
 
-  EncoderParts parts_;
-  std::unique_ptr<const compress::Codec> dense_;
-  std::map<std::pair<int, std::size_t>, compress::FeedbackState> states_;  ///< by number and range begin
+  std::shared_ptr<const CodecSchedule> codecs_;
+  SharedList<Parcel> parcels_;
+  std::uint64_t seed_;
+  std::uint32_t peer_;
+  [[no_unique_address]] Planted planted_;
+  std::map<std::pair<int, std::size_t>, State> states_;  ///< by number and range begin
   std::vector<std::byte> encoded_;
   std::vector<float> left_;
 };

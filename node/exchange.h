@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "allreduce_cost.h"
 #include "data_plane.h"
 #include "gossamer/compress/codec.h"
 #include "gossamer/node/job.h"
@@ -31,6 +32,7 @@ struct Plan {
   compress::Traits codec;
   topology::Schedule schedule;      ///< weights as aggregated (mixing matrix, or renormalised by samples)
   SharedList<double> sample_share;  ///< b_i / Σ b
+  AllreduceCost allreduce;          ///< of a dense all-reduce, by its ways
   SharedList<Parcel> parcels;       ///< of this peer's model
   PeerId self = 0;
   RuleScope rule = RuleScope::none;
@@ -102,6 +104,7 @@ double default_gamma(const std::string& codec);
 // The factories behind the table.
 std::unique_ptr<Exchange> make_none(ExchangeHost& host);
 std::unique_ptr<Exchange> make_allreduce(ExchangeHost& host);
+std::unique_ptr<Exchange> make_halving_allreduce(ExchangeHost& host);
 std::unique_ptr<Exchange> make_dpsgd(ExchangeHost& host);
 std::unique_ptr<Exchange> make_choco(ExchangeHost& host);
 std::unique_ptr<Exchange> make_broadcast(ExchangeHost& host);

@@ -1,6 +1,7 @@
 // Full reduce of gradients, weighted by samples, before the optimiser: every peer then takes the same step,
 // so that all peers' parameters stay identical to the bit. A parcel is cut into P slices; slice s belongs to
-// peer s.
+// peer s. Dense parcels go around the ring, or by halving and doubling (exchange_halving.cpp) where that is
+// the cheaper for their size (allreduce_cost.h).
 //
 // Dense: the ring of Patarasu & Yuan (2009), peers in index order, any P.
 //   reduce-scatter   step k = 0 … P−2: send slice (i − k) mod P to the next peer, add what came to slice (i −
@@ -83,13 +84,21 @@ class CodedAllreduce final : public FullReduce {
   std::size_t slots() const override { return 1; }  // the sum of the slices that this peer owns
 
   std::vector<Op> on_ready(Round round, ParcelId parcel) override {
-    std::vector<Op> ops;
-    for (PeerId owner = 0; owner < peers_; ++owner)
-      if (owner != self_) ops.push_back(encode(round, parcel, owner, kGradient, 0, owner));
+    std::vector<Op> ops = clipped(parcel);
+    for (PeerId owner = 0; owner < peers_; ++owner) {
+      op::Encode part = encode(round, parcel, owner, kGradient, 0, owner);
+      part.momentum = momentum();
+      part.exact = owner == self_;
+      if (owner != self_ || momentum() > 0) ops.emplace_back(part);
+    }
     return ops;
   }
 
   void on_encoded(const Encoded& e) override {
+    if (e.tag == self_) {
+      state_[e.parcel].own = e.payload;
+      return;
+    }
     if (e.tag < peers_) return host_.send(e.tag, {e.round, e.parcel, e.tag, e.entries, e.payload});
     for (PeerId to = 0; to < peers_; ++to)
       if (to != self_) host_.send(to, {e.round, e.parcel, e.tag, e.entries, e.payload});
@@ -107,9 +116,11 @@ class CodedAllreduce final : public FullReduce {
     bool averaged = false;
     PeerId added = 0;
     PeerId applied = 0;  ///< averages that stand in g
+    Payload own{};       ///< under momentum correction: this peer's part of its own slice, whole
   };
 
-  Op encode(Round round, ParcelId parcel, PeerId owner, Slot src, int feedback, std::uint32_t tag) const {
+  op::Encode encode(Round round, ParcelId parcel, PeerId owner, Slot src, int feedback,
+                    std::uint32_t tag) const {
     return op::Encode{.range = slice(parcel, owner),
                       .src = src,
                       .minus = {},
@@ -121,7 +132,6 @@ class CodedAllreduce final : public FullReduce {
   }
 
   void start(Round, ParcelId parcel) override {
-    state_[parcel] = {};
     if (host_.plan().planted.is(Bug::arrival_order))
       host_.submit(op::Combine{slice(parcel, self_), kSum, 0, {{share(self_), kGradient}}});
   }
@@ -158,7 +168,9 @@ class CodedAllreduce final : public FullReduce {
     const Range r = slice(parcel, self_);
     host_.submit(op::Combine{r, kSum, 0, {}});
     for (PeerId j = 0; j < peers_; ++j) {
-      if (j == self_)
+      if (j == self_ && state_[parcel].own)
+        host_.submit(op::DecodeAdd{r, kSum, share(j), state_[parcel].own});
+      else if (j == self_)
         host_.submit(op::Combine{r, kSum, 1, {{share(j), kGradient}}});
       else
         host_.submit(op::DecodeAdd{r, kSum, share(j), take(round, parcel, self_, j)->payload});
@@ -169,6 +181,7 @@ class CodedAllreduce final : public FullReduce {
 
   bool applied(Round round, ParcelId parcel) {
     if (++state_[parcel].applied < peers_) return false;
+    state_[parcel] = {};
     finish(round, parcel);
     return true;
   }
@@ -176,10 +189,38 @@ class CodedAllreduce final : public FullReduce {
   std::vector<State> state_;
 };
 
+/// Each parcel by the way that suits its size.
+class DenseAllreduce final : public Exchange {
+ public:
+  explicit DenseAllreduce(ExchangeHost& host) : ring_(host), halving_(make_halving_allreduce(host)) {
+    for (const Parcel& p : host.plan().parcels) halves_.push_back(host.plan().allreduce.halves(p.range.size));
+  }
+  void begin_round(Round round) override {
+    ring_.begin_round(round);
+    halving_->begin_round(round);
+  }
+  std::vector<Op> on_ready(Round round, ParcelId parcel) override {
+    return of(parcel).on_ready(round, parcel);
+  }
+  void on_parcel_ready(Round round, ParcelId parcel) override { of(parcel).on_parcel_ready(round, parcel); }
+  void on_encoded(const Encoded& e) override { of(e.parcel).on_encoded(e); }
+  void on_message(PeerId from, Message message) override {
+    Exchange& way = of(message.parcel);
+    way.on_message(from, std::move(message));
+  }
+
+ private:
+  Exchange& of(ParcelId parcel) { return halves_[parcel] ? *halving_ : ring_; }
+
+  RingAllreduce ring_;
+  std::unique_ptr<Exchange> halving_;
+  std::vector<bool> halves_;  ///< per parcel
+};
+
 }  // namespace
 
 std::unique_ptr<Exchange> make_allreduce(ExchangeHost& host) {
-  if (host.plan().codec.exact) return std::make_unique<RingAllreduce>(host);
+  if (host.plan().codec.exact) return std::make_unique<DenseAllreduce>(host);
   return std::make_unique<CodedAllreduce>(host);
 }
 

@@ -32,13 +32,17 @@ class Broadcast final : public FullReduce {
         whole_(own_.size()) {}
 
   std::vector<Op> on_ready(Round round, ParcelId parcel) override {
-    return {op::Encode{.range = host_.plan().parcels[parcel].range,
-                       .src = kGradient,
-                       .minus = {},
-                       .apply_to = {},
-                       .feedback = feedback_,
-                       .round = round,
-                       .parcel = parcel}};
+    std::vector<Op> ops = clipped(parcel);
+    const std::vector<Op> encoding{op::Encode{.range = host_.plan().parcels[parcel].range,
+                                              .src = kGradient,
+                                              .minus = {},
+                                              .apply_to = {},
+                                              .feedback = feedback_,
+                                              .momentum = momentum(),
+                                              .round = round,
+                                              .parcel = parcel}};
+    ops.insert(ops.end(), encoding.begin(), encoding.end());
+    return ops;
   }
 
   void on_encoded(const Encoded& e) override {

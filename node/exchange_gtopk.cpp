@@ -32,7 +32,11 @@ class Gtopk final : public FullReduce {
     if (peers_ == 1) return {};
     op::Encode first = select(round, parcel);
     first.feedback = kResidual;
-    return {op::Combine{range(parcel), kGradient, share(self_), {}}, first};
+    first.momentum = momentum();
+    std::vector<Op> ops = clipped(parcel);
+    const std::vector<Op> selection{op::Combine{range(parcel), kGradient, share(self_), {}}, first};
+    ops.insert(ops.end(), selection.begin(), selection.end());
+    return ops;
   }
 
   void on_encoded(const Encoded& e) override {

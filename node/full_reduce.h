@@ -2,6 +2,7 @@
 // What the methods that average gradients over all peers share: messages wait until the parcel's own gradient
 // is there, then the step is taken by all alike.
 #include <algorithm>
+#include <cmath>
 #include <map>
 
 #include "exchange.h"
@@ -64,6 +65,26 @@ class FullReduce : public Exchange {
     host_.saw_staleness(0);
     host_.mixed(parcel);
   }
+
+  /// Before a parcel's gradient is encoded: clips its whole layer, whose last parcel comes first. By its
+  /// share of the sum a layer's norm stays under clip/√P (deep gradient compression, section 3.2), so that
+  /// the sum of P independent ones stays near clip.
+  std::vector<Op> clipped(ParcelId parcel) const {
+    const Plan& plan = host_.plan();
+    const auto& parcels = plan.parcels;
+    const std::size_t layer = parcels[parcel].layer;
+    const bool last = parcel + 1 == parcels.size() || parcels[parcel + 1].layer != layer;
+    if (plan.exchange.clip == 0 || !last) return {};
+    Range whole = parcels[parcel].range;
+    for (std::size_t p = parcel; p > 0 && parcels[p - 1].layer == layer; --p) {
+      whole.size += whole.begin - parcels[p - 1].range.begin;
+      whole.begin = parcels[p - 1].range.begin;
+    }
+    const double limit = plan.exchange.clip / std::sqrt(static_cast<double>(peers_));
+    return {op::Clip{whole, limit / plan.sample_share[self_]}};
+  }
+  /// Of the peers' gradients, before they are encoded.
+  float momentum() const { return static_cast<float>(host_.plan().exchange.momentum_correction); }
 
   float share(PeerId peer) const { return static_cast<float>(host_.plan().sample_share[peer]); }
   Range slice(ParcelId parcel, PeerId owner) const {

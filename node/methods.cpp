@@ -34,7 +34,8 @@ constexpr std::array kMethods{
            {.unlike = true},
            make_none},
     Method{{"allreduce",
-            "average gradients over all peers before the step; graph full (any codec) or ring (dense)"},
+            "average gradients over all peers before the step; graph full (any codec), ring or hypercube "
+            "(dense)"},
            {.graph = Graph::ring_or_complete,
             .may_vary = false,
             .may_be_stale = false,
@@ -201,7 +202,7 @@ const Method& find_method(std::string_view name) {
 std::string method_text(const Method& method) {
   constexpr std::array kGraphs{
       "any", "an edge between every two peers",
-      "full; with codec 'dense' any with the ring of peers in file order", "a tree",
+      "full; with codec 'dense' also hypercube, or any with the ring of peers in file order", "a tree",
       "an edge from every peer i > 0 to i without its lowest set bit: full, or hypercube"};
   constexpr std::array kWeights{"any: rows sum to 1", "rows and columns sum to 1", "symmetric"};
   constexpr std::array kCodes{"any",

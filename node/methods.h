@@ -38,6 +38,10 @@ const Method& find_method(std::string_view name);
 /// before weights by samples and local steps.
 void check_method(const Method& method, const Job& job, const Plan& plan, const topology::Schedule& schedule);
 
+/// Throws ConfigError where a key of sparse gradients (momentum correction, clipping, densities) stands in a
+/// job whose method and codec have no use for it.
+void check_sparse_gradients(const Job& job, const Plan& plan);
+
 /// The table of `gossamer help method NAME`.
 std::string method_text(const Method& method);
 

@@ -33,13 +33,6 @@ bool complete(const topology::Schedule& s) {
   return !s.time_varying();
 }
 
-bool has_ring(const topology::Schedule& s) {
-  const auto peers = static_cast<PeerId>(s.peers());
-  for (PeerId i = 0; peers > 1 && i < peers; ++i)
-    if (!sends(s.at(0), i, (i + 1) % peers)) return false;
-  return !s.time_varying();
-}
-
 /// Edges both ways between every peer and the one without its lowest set bit: a tree of ⌈log₂P⌉ levels.
 bool has_halving_tree(const topology::Schedule& s) {
   for (PeerId i = 1; i < s.peers(); ++i)
@@ -107,13 +100,20 @@ class Check {
         fmt::format("{}: method '{}' {}", job_.path, name_, fmt::format(what, std::forward<Args>(args)...)));
   }
 
-  /// Exact codes travel along a ring, others need every edge.
+  /// Exact codes travel along a ring or by halving and doubling, others need every edge.
   void ring_or_complete() const {
-    if (plan_.codec.exact && !has_ring(schedule_))
+    const bool none =
+        std::isinf(plan_.allreduce.ring.latency_s) && std::isinf(plan_.allreduce.halving.latency_s);
+    if (plan_.codec.exact && none && job_.exchange.algorithm == "halving_doubling")
+      refuse(
+          "by halving and doubling needs an edge between all peers whose ranks differ in one bit, and graph "
+          "'{}' lacks one; use graph.kind 'full', or 'hypercube' for a power of two of peers, or "
+          "exchange.algorithm = 'ring'",
+          job_.graph.kind);
+    if (plan_.codec.exact && none)
       refuse(
           "sends along the ring of peers in file order, and graph '{}' lacks one of its edges; use "
-          "graph.kind "
-          "'ring' or 'full', or method 'dpsgd'",
+          "graph.kind 'ring', 'full' or 'hypercube', or method 'dpsgd'",
           job_.graph.kind);
     if (!plan_.codec.exact && !complete(schedule_))
       refuse(

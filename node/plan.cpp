@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "aggregation.h"
+#include "codec_schedule.h"
 #include "methods.h"
 
 namespace gossamer::node {
@@ -66,8 +67,7 @@ std::unique_ptr<Exchange> make_exchange(ExchangeHost& host) {
 double default_gamma(const std::string& codec) {
   const std::string name = codec_name(codec);
   if (name == "dense" || name == "fp16" || name == "bf16") return 1.0;
-  if (name == "topk" || name == "randk")
-    return std::min(0.5, 2 * std::stod(codec.substr(codec.find("density=") + 8)));
+  if (name == "topk" || name == "randk") return std::min(0.5, 2 * density_of(codec).value());
   return 0.5;  // 1-bit codecs, qsgd with a max norm, intq
 }
 
@@ -81,6 +81,7 @@ Plan make_plan(const Job& job, PeerId self) {
             samples ? by_samples(mixing, job.peers) : mixing,
             {},
             {},
+            {},
             self,
             rule_scope(job.exchange.aggregate)};
   double rows = 0;
@@ -89,6 +90,7 @@ Plan make_plan(const Job& job, PeerId self) {
   for (const auto& p : job.peers) shares.push_back(static_cast<double>(p.batch) / rows);
   plan.sample_share = std::move(shares);
   const std::string& method = job.exchange.method;
+  if (method == "allreduce" && plan.codec.exact) plan.allreduce = allreduce_cost(job, mixing);
   if (job.exchange.overlap && method != "dpsgd")
     refuse(job, fmt::format("exchange.overlap = true is a form of method 'dpsgd' only; found method '{}'",
                             method));
@@ -99,6 +101,7 @@ Plan make_plan(const Job& job, PeerId self) {
                "samples, and graph '{}' has not; use aggregate = 'weighted', or an undirected graph",
                job.graph.kind));
   check_method(find_method(method), job, plan, mixing);
+  check_sparse_gradients(job, plan);
   if (method == "ensemble" && job.exchange.distill_steps > job.exchange.local_steps)
     refuse(job,
            fmt::format("exchange.distill_steps = {} are more than the {} steps from one exchange to the next "

@@ -24,20 +24,11 @@ void scale(float factor, float* dst, std::size_t n) {
   for (std::size_t i = 0; i < n; ++i) dst[i] *= factor;
 }
 
-EncoderParts encoder_parts(const ReplicaParts& parts) {
-  EncoderParts e{parts.codec, {}, parts.seed, parts.peer, parts.planted};
-  for (const Parcel& p : parts.parcels)
-    e.dense_parcels.push_back(
-        parts.codec &&
-        compress::stays_dense(*parts.codec, parts.objective->layers()[p.layer].size, parts.dense_below));
-  return e;
-}
-
 }  // namespace
 
 Replica::Replica(ReplicaParts parts, std::span<const float> x0, std::size_t slots)
     : parts_(std::move(parts)),
-      encoder_(encoder_parts(parts_)),
+      encoder_(std::move(parts_.codecs), parts_.parcels, parts_.seed, parts_.peer, parts_.planted),
       team_(parts_.threads > 1 ? std::make_unique<compress::Threads>(parts_.threads) : nullptr),
       workspace_(team_.get()),
       rule_(parts_.aggregate) {
@@ -106,6 +97,13 @@ void Replica::evaluate(Round round, const Post& post) {
 void Replica::run_one(const op::Update& o, const Post&) {
   const auto g = at(kGradient, o.range);
   parts_.optimizer->step(o.round, o.range.begin, at(kParameters, o.range), g, g);
+}
+
+void Replica::run_one(const op::Clip& o, const Post&) {
+  const auto g = at(kGradient, o.range);
+  if (!std::isfinite(compress::l2_norm(g)))
+    throw std::runtime_error("the gradient is not finite: the run diverged; lower optimizer.learning_rate");
+  compress::clip_locally(g, o.limit, 1);
 }
 
 void Replica::run_one(const op::Combine& o, const Post&) {

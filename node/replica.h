@@ -26,14 +26,13 @@ struct ReplicaParts {
   std::unique_ptr<optim::Optimizer> optimizer;
   std::unique_ptr<optim::BatchStream> batches;
   std::shared_ptr<const optim::Dataset> test;
-  std::shared_ptr<const compress::Codec> codec;
+  std::shared_ptr<const CodecSchedule> codecs;
   std::string aggregate = "weighted";  ///< of op::Aggregate; canonical
   SharedList<Parcel> parcels;
   std::vector<std::shared_ptr<optim::Objective>>
       peer_objectives{};  ///< of the slots that hold others' models
   std::uint64_t seed = 0;
   std::uint32_t peer = 0;
-  std::size_t dense_below = 0;  ///< parcels of smaller layers go dense, where the codec gains nothing there
   std::size_t threads =
       1;  ///< that share the encoding and decoding of a large parcel; the bytes are the same
   [[no_unique_address]] Planted planted{};
@@ -65,6 +64,7 @@ class Replica {
   /// The batch with the soft labels that the models in the slots give it; they lie in soft_labels_.
   optim::Batch labelled(optim::Batch batch, const SoftLabels& soft);
   void run_one(const op::Update& o, const Post&);
+  void run_one(const op::Clip& o, const Post&);
   void run_one(const op::Combine& o, const Post&);
   void run_one(const op::Encode& o, const Post&);
   void run_one(const op::DecodeAdd& o, const Post&);

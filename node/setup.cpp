@@ -7,7 +7,9 @@
 #include <map>
 #include <set>
 
+#include "gossamer/compress/feedback.h"
 #include "gossamer/node/safetensors.h"
+#include "text.h"
 
 namespace gossamer::node {
 namespace {
@@ -28,6 +30,20 @@ void check_data(const Job& job, const optim::Data& data) {
   if (data.train->classes() < 2 && job.model.kind != "quadratic")
     throw ConfigError(fmt::format("{}: model '{}' needs labels of at least 2 classes; the data has {}",
                                   job.path, job.model.kind, data.train->classes()));
+}
+
+void check_layer_names(const Job& job, const std::vector<optim::Layer>& layers) {
+  std::vector<std::string> names;
+  for (const auto& l : layers) names.push_back(l.name);
+  for (const auto& [name, density] : job.exchange.layer_density) {
+    const std::vector<compress::LayerDensity> rule{{name, 0, density}};
+    if (std::none_of(layers.begin(), layers.end(),
+                     [&](const auto& l) { return compress::density_of_layer(rule, l.name, l.size, 0) > 0; }))
+      throw ConfigError(
+          fmt::format("{}: exchange.layer_density names layer '{}', which model '{}' has not; "
+                      "its layers are {}{}",
+                      job.path, name, job.model.kind, join(names, ", "), did_you_mean(name, names)));
+  }
 }
 
 void add_layer_text(const std::vector<optim::Layer>& layers, std::string& text) {
@@ -53,17 +69,19 @@ std::uint64_t parameters_hash(const Prepared& prepared) {
 }
 
 /// One for each peer; peers of the same hidden sizes share it.
-std::vector<std::shared_ptr<const Shape>> unlike_shapes(const Job& job) {
+std::vector<std::shared_ptr<const Shape>> unlike_shapes(const Prepared& p) {
+  const Job& job = p.job;
   std::vector<std::shared_ptr<const Shape>> shapes;
   if (!job.unlike()) return shapes;
   std::map<std::vector<std::size_t>, std::shared_ptr<const Shape>> made;
   for (const auto& peer : job.peers) {
     auto& shape = made[job.hidden_of(peer)];
     if (!shape) {
-      Shape s{job.model, {}, {}};
+      Shape s{job.model, {}, {}, {}};
       s.model.hidden = job.hidden_of(peer);
       const auto objective = optim::make_objective(s.model);
       s.layers = objective->layers();
+      s.codecs = std::make_shared<const CodecSchedule>(job.exchange, s.layers, p.rounds_per_epoch);
       s.initial.resize(objective->buffer_size());
       objective->initialise(job.run.seed, s.initial);
       shape = std::make_shared<const Shape>(std::move(s));
@@ -85,6 +103,14 @@ SharedList<SharedList<Parcel>> unlike_parcels(const Prepared& p) {
   return all;
 }
 
+/// Peers must go the same way, and what they choose it by (links, [sim]) may differ between their files.
+std::string halved_text(const Plan& plan) {
+  std::string text;
+  for (ParcelId p = 0; p < plan.parcels.size(); ++p)
+    if (plan.allreduce.halves(plan.parcels[p].range.size)) text += fmt::format(" {}", p);
+  return text.empty() ? text : "by halving and doubling:" + text;
+}
+
 std::uint64_t topology_hash(const Job& job, const topology::Schedule& schedule) {
   std::uint64_t hash = hash_text(job.graph.kind);
   for (std::size_t t = 0; t < schedule.period(); ++t)
@@ -104,7 +130,7 @@ HelloBody hello_of(const Prepared& p, const Plan& plan) {
   hello.job_text = to_toml(p.job, true);
   hello.job_hash = hash_text(hello.job_text);
   hello.topology_hash = topology_hash(p.job, plan.schedule);
-  hello.layers = layer_text(p);
+  hello.layers = layer_text(p) + halved_text(plan);
   hello.parameters_hash = parameters_hash(p);
   hello.data_hash = p.data.train->hash() ^ (p.data.test->hash() * 3);
   return hello;
@@ -134,13 +160,13 @@ Prepared prepare(Job job) {
   const auto objective = make_objective(p);
   p.layers = objective->layers();
   p.parameters = objective->parameters();
+  check_layer_names(j, p.layers);
   p.initial.resize(objective->buffer_size());
   if (j.initial.empty())
     objective->initialise(j.run.seed, p.initial);
   else
     read_safetensors(j.initial, p.layers, p.initial);
-  p.unlike = unlike_shapes(j);
-  p.codec = compress::make_codec(j.exchange.codec);
+  p.unlike = unlike_shapes(p);
   p.names = j.peer_names();
   make_plan(p);
   return p;
@@ -150,6 +176,7 @@ void make_plan(Prepared& p) {
   Plan plan = make_plan(p.job, 0);
   plan.parcels = make_parcels(p.layers, p.job.exchange.parcel);
   plan.unlike_parcels = unlike_parcels(p);
+  p.codecs = std::make_shared<const CodecSchedule>(p.job.exchange, p.layers, p.rounds_per_epoch);
   p.hello = hello_of(p, plan);
   p.plan = std::make_shared<const Plan>(std::move(plan));
 }
@@ -202,13 +229,12 @@ Replica make_replica(const Prepared& prepared, PeerId self, std::shared_ptr<opti
                                                        job.peers[self].batch, 0, prefetch);
   parts.objective = std::move(objective);
   parts.test = prepared.data.test;
-  parts.codec = prepared.codec;
+  parts.codecs = prepared.codecs_of(self);
   parts.aggregate = job.exchange.aggregate;
   parts.seed = job.run.seed;
   parts.peer = self;
   parts.threads = threads;
   parts.planted = prepared.planted;
-  parts.dense_below = job.exchange.dense_below;
   return Replica(std::move(parts), prepared.initial_of(self), slots.own);
 }
 

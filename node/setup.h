@@ -12,11 +12,12 @@
 
 namespace gossamer::node {
 
-/// A model's layers and where it starts.
+/// A model's layers, how they are coded, and where it starts.
 struct Shape {
   optim::ObjectiveSpec model;
   std::vector<optim::Layer> layers;
   AlignedFloats initial;  ///< x⁰
+  std::shared_ptr<const CodecSchedule> codecs;
 };
 
 /// What is common to all peers of a run; made once per process. Copies share what is large.
@@ -32,13 +33,16 @@ struct Prepared {
   HelloBody hello;                   ///< what all peers must agree on; the name is each peer's own
   std::shared_ptr<const Plan> plan;  ///< of peer 0; the others' differ in self alone
   std::shared_ptr<const optim::Split> split;
-  std::shared_ptr<const compress::Codec> codec;
+  std::shared_ptr<const CodecSchedule> codecs;
   [[no_unique_address]] Planted planted{};
   std::vector<std::shared_ptr<const Shape>> unlike;  ///< by peer; empty where all have the job's shape
 
   bool alike() const { return unlike.empty(); }
   const std::vector<optim::Layer>& layers_of(PeerId peer) const {
     return alike() ? layers : unlike[peer]->layers;
+  }
+  const std::shared_ptr<const CodecSchedule>& codecs_of(PeerId peer) const {
+    return alike() ? codecs : unlike[peer]->codecs;
   }
   const AlignedFloats& initial_of(PeerId peer) const { return alike() ? initial : unlike[peer]->initial; }
 };
@@ -47,7 +51,7 @@ struct Prepared {
 /// combination), OptimError.
 Prepared prepare(Job job);
 
-/// Plan and hello anew, where layers or initial parameters were replaced after prepare.
+/// Plan, codecs and hello anew, where layers or initial parameters were replaced after prepare.
 void make_plan(Prepared& prepared);
 
 /// Of the shape that all peers have, or of one peer's.

@@ -209,7 +209,9 @@ TEST_CASE("an edge list is read from beside its topology file") {
 TEST_CASE("a job written out reads back as the same") {
   const Folder folder, elsewhere;
   for (const char* text :
-       {kJob, "peers = 3\n[exchange]\nstaleness = 2\n[optimizer]\nlearning_rate = 0.1234567890123\n"}) {
+       {kJob, "peers = 3\n[exchange]\nstaleness = 2\n[optimizer]\nlearning_rate = 0.1234567890123\n",
+        "peers = 3\n[exchange]\ndensity_warmup = [0.25, 0.0625]\nlayer_density = [\"fc*=0.5\"]\n",
+        "peers = 3\n[exchange]\ndensity_warmup = \"on\"\n"}) {
     const std::string written = node::to_toml(load(folder, text));
     const node::Job again = node::load_job(elsewhere.write("written.toml", written));
     CHECK(node::to_toml(again) == written);

@@ -79,8 +79,14 @@ constexpr Wrong kJobs[] = {
     {"[sim]\nslow = [\"peer9=10\"]",
      "job.toml:3:8: sim.slow names \"peer9\", which is no peer; expected one of peer0"},
     {"[sim]\nslow = [\"peer1\"]",
-     "job.toml:3:9: sim.slow is the string \"peer1\"; expected a list of peer=factor"},
-    {"[sim]\nslow = [\"peer1=0\"]", "expected a factor above 0"},
+     "job.toml:3:9: sim.slow is the string \"peer1\"; expected a list of name=number"},
+    {"[sim]\nslow = [\"peer1=0\"]", "expected a number above 0"},
+    {"[exchange]\ndensity_warmup = \"off\"",
+     "exchange.density_warmup is the string \"off\"; expected a list of numbers, for example [0.25, 0.05], "
+     "or "
+     "\"on\""},
+    {"[exchange]\ndensity_warmup = [0.25, 2]", "expected a number in (0, 1]"},
+    {"[exchange]\nlayer_density = [\"fc1\"]", "expected a list of name=number"},
     {"[run]\nseed = 1\nseed = 2", "job.toml:4:"},
     {"[run\nseed = 1", "job.toml:2:5: not valid TOML"},
     {"[run]\nseed = ", "job.toml:3:"},

@@ -43,6 +43,7 @@ struct ExchangeSection {
   std::string codec = "onebit_scaled";         ///< canonical spec after loading
   std::optional<std::uint64_t> staleness = 0;  ///< rounds; empty = unbounded
   std::optional<double> gamma;                 ///< consensus step of choco; empty = the codec's default
+  std::string algorithm = "auto";              ///< allreduce, dense: ring, halving_doubling, or the cheaper
   std::string aggregate = "weighted";          ///< weighted (mixing matrix), samples, or a rule's spec
   std::size_t dense_below =
       10000;  ///< entries; smaller layers go dense under codecs of several bits and sparse ones
@@ -51,6 +52,12 @@ struct ExchangeSection {
   double distill_weight = 0.5;     ///< ensemble: of the loss against them; the rest is the data's own
   bool overlap = false;            ///< dpsgd: W X − U, computing while x travels
   std::size_t parcel = 4u << 20;   ///< largest parcel, entries; larger layers are sliced
+  // Sparse gradients under error feedback (deep gradient compression, Lin et al. 2018).
+  double momentum_correction = 0;  ///< momentum before the selection; 0 = none
+  double clip = 0;  ///< a layer's gradient, by its share of the sum, to clip/√P in l2 norm; 0 = none
+  std::optional<std::vector<double>> density_warmup =
+      std::vector<double>{};  ///< densities of the first epochs; empty optional = 0.25, 0.0625 …
+  std::vector<std::pair<std::string, double>> layer_density;  ///< layer or its front followed by '*', density
 };
 
 struct RunSection {
