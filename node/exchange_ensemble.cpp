@@ -14,9 +14,9 @@
 //               and the gradient is that of (1 − s)·CE(labels) + s·CE(q), s = exchange.distill_weight
 //   alone       the rest of the period, the plain gradient
 //
-// What was learned from the ensemble fades in steps alone, so that a run does best to end with a distillation:
-// after k·L + distill_steps rounds. Steps alone are needed none the less, for labels that are distilled over and
-// over grow ever softer.
+// What was learned from the ensemble fades in steps alone, so that a run does best to end with a
+// distillation: after k·L + distill_steps rounds. Steps alone are needed none the less, for labels that are
+// distilled over and over grow ever softer.
 //
 // The rows of W are the ensemble's weights: on a regular graph with Metropolis weights all alike. Slot 2
 // holds the peer's own model as exchanged ("own"), slot 3 + k that of heard_[k]. As nothing is averaged, the
