@@ -13,6 +13,10 @@
 // Peers in excess of Q, where P is no power of two, stand by (Halving): the odd peer of each of the first
 // pairs sends its vector to the even one before all (kFold) and gets the sum after all (kUnfold).
 //
+// By the cost model (allreduce_cost.h) halving is never dearer where P is a power of two: at 10 ms and 100
+// Mbit/s 8 peers wait 60 ms in place of the ring's 140 ms, and the bytes are the same. Folding moves two
+// whole vectors more: there 6 peers do better by it under 68 000 entries, and by the ring above.
+//
 // tag = kStep + s; `step_` is the step whose message is awaited. Each slice is summed at one peer and its
 // bytes are taken by all, hence identical bits.
 #include "allreduce_cost.h"
