@@ -38,8 +38,7 @@ TEST_CASE("methods are accepted where they are sound and refused with a reason e
   const Settings uniform{"graph.weights=uniform"}, undirected{"graph.directed=false"},
       overlap{"exchange.overlap=true"}, bounded{"exchange.staleness=4"},
       never{"exchange.staleness=unbounded"}, samples{"exchange.aggregate=samples"},
-      lossy{"exchange.delivery=best_effort"},
-      streamed{"exchange.fragments=4", "exchange.outer_delay=2"},
+      lossy{"exchange.delivery=best_effort"}, streamed{"exchange.fragments=4", "exchange.outer_delay=2"},
       backup{"exchange.backup=1", "optimizer.kind=sgd"};
   const std::vector<Row> rows{
       {"none", "ring", kOnebit, {}, ""},
@@ -158,6 +157,12 @@ TEST_CASE("methods are accepted where they are sound and refused with a reason e
       {"topk_allgather", "full", "topk", backup + samples, ""},
       {"allreduce", "full", kDense, backup, "none of its messages may be missing"},
       {"choco", "ring", kOnebit, backup, "none of its messages may be missing"},
+      {"ensemble", "ring", kDense, {}, ""},
+      {"ensemble", "star", "intq:bits=8", uniform, ""},
+      {"ensemble", "one_peer_exponential", "fp16", {}, ""},
+      {"ensemble", "ring", kDense, samples, ""},
+      {"ensemble", "ring", kOnebit, {}, "a coarse code of all parameters predicts little"},
+      {"ensemble", "ring", kDense, bounded, "staleness = 0"},
       {"epidemic", "epidemic", kDense, never, ""},
       {"epidemic", "star", kDense, uniform, ""},
       {"dpsgd", "epidemic", kDense, {}, "columns sum to 1"},
