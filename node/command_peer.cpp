@@ -80,9 +80,10 @@ std::string report_line(const Prepared& prepared, const Report& r) {
 }
 
 /// The peer's own figures, for one started by hand.
-void print_summary(const PeerFlags& flags, const Prepared& prepared, const WorkerResult& result,
+void print_summary(const PeerFlags& flags, const Prepared& prepared, PeerId self, const WorkerResult& result,
                    std::span<const float> parameters) {
-  const Summary summary = summarise(prepared, std::span(&result, 1), std::span(&parameters, 1), false);
+  const Summary summary =
+      summarise(prepared, std::span(&result, 1), std::span(&parameters, 1), false, std::span(&self, 1));
   const std::string text = flags.job.json ? to_json(summary) + "\n" : to_table(std::span(&summary, 1));
   std::fputs(text.c_str(), stdout);
 }
@@ -117,8 +118,8 @@ class PeerProcess {
                     prepared_.job.peers.size() - 1));
     const WorkerResult result = env_->run(
         spec,
-        [&](Buffers buffers) {
-          return make_replica(prepared_, self_, make_objective(prepared_), buffers, true,
+        [&](const Buffers& buffers) {
+          return make_replica(prepared_, self_, make_objective(prepared_, self_), buffers, true,
                               static_cast<std::size_t>(compute_threads(prepared_.job, self_)));
         },
         interrupted);
@@ -155,7 +156,7 @@ class PeerProcess {
     if (result.rounds == 0) return;  // nothing learned: an earlier run's model stays
     const auto model = folder_ / (flags_.out.empty() ? "model.safetensors" : flags_.name + ".safetensors");
     write_safetensors(
-        model.string(), prepared_.layers, env_->parameters(),
+        model.string(), prepared_.layers_of(self_), env_->parameters(),
         {{"job", prepared_.job.name}, {"peer", flags_.name}, {"round", std::to_string(result.rounds)}});
     say(fmt::format("model saved to {}", model.string()));
   }
@@ -168,7 +169,7 @@ class PeerProcess {
     if (flags_.records)
       emit(to_json(flags_.name, result));
     else if (result.rounds > 0)
-      print_summary(flags_, prepared_, result, env_->parameters());
+      print_summary(flags_, prepared_, self_, result, env_->parameters());
   }
 
   static void emit(const std::string& line) {

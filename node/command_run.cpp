@@ -154,9 +154,9 @@ class Run {
     return folder_ / "peers" / (job_.peers[peer].name + ".safetensors");
   }
   /// Peers that told how they ended, after at least one round.
-  std::vector<std::size_t> saved_models() const {
-    std::vector<std::size_t> peers;
-    for (std::size_t p = 0; p < results_.size(); ++p)
+  std::vector<PeerId> saved_models() const {
+    std::vector<PeerId> peers;
+    for (PeerId p = 0; p < results_.size(); ++p)
       if (results_[p] && results_[p]->rounds > 0 && fs::exists(model_of(p))) peers.push_back(p);
     return peers;
   }
@@ -168,23 +168,27 @@ class Run {
     if (peers.empty()) return status == kExitOk ? kExitFailure : status;
     summarise_models(peers);
     if (!flags_.job.quiet && status == kExitOk)
-      fmt::print(stderr, "model: {}\n", (folder_ / "model.safetensors").string());
+      fmt::print(stderr, "{}\n",
+                 job_.unlike()
+                     ? fmt::format("the peers' models have no average: {}", (folder_ / "peers").string())
+                     : fmt::format("model: {}", (folder_ / "model.safetensors").string()));
     return status;
   }
 
-  void summarise_models(const std::vector<std::size_t>& peers) {
+  void summarise_models(const std::vector<PeerId>& peers) {
     const Prepared prepared = prepare(job_);
     std::vector<WorkerResult> results;
     std::vector<AlignedFloats> models;
-    for (const std::size_t p : peers) {
+    for (const PeerId p : peers) {
       results.push_back(*results_[p]);
-      models.emplace_back(prepared.initial.size());
-      read_safetensors(model_of(p).string(), prepared.layers, models.back());
+      models.emplace_back(prepared.initial_of(p).size());
+      read_safetensors(model_of(p).string(), prepared.layers_of(p), models.back());
     }
     const std::vector<std::span<const float>> views(models.begin(), models.end());
-    write_safetensors((folder_ / "model.safetensors").string(), prepared.layers, average(views),
-                      {{"job", job_.name}, {"peers", std::to_string(peers.size())}});
-    Summary summary = summarise(prepared, results, views, flags_.own_models);
+    if (have_average(prepared, peers))
+      write_safetensors((folder_ / "model.safetensors").string(), prepared.layers_of(peers.front()),
+                        average(views), {{"job", job_.name}, {"peers", std::to_string(peers.size())}});
+    Summary summary = summarise(prepared, results, views, flags_.own_models, peers);
     const std::string json = to_json(summary);
     write_text(folder_ / "summary.json", json + "\n");
     std::fputs((flags_.job.json ? json + "\n" : to_table(std::span(&summary, 1))).c_str(), stdout);

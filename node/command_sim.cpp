@@ -103,6 +103,9 @@ int simulate(const SimFlags& flags) {
   const Prepared prepared = prepare(load_job(flags.job.path, overrides, flags.peers));
   // the same bits as in processes of their own, where those have one thread each (or the job says how many)
   optim::set_blas_threads(std::max(1, prepared.job.run.threads));
+  if (!flags.model.empty() && !prepared.alike())
+    throw ConfigError(
+        fmt::format("--model {}: peers of unlike hidden sizes have no average model", flags.model));
   Simulation simulation(prepared, {flags.seed, parse_crashes(prepared.job, flags.crashes)}, nullptr,
                         flags.threads);
   Progress progress(flags.job.quiet);
@@ -125,9 +128,13 @@ int simulate(const SimFlags& flags) {
   const double wall = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   progress.clear();
   std::vector<std::span<const float>> models;
-  for (PeerId p = 0; p < prepared.job.peers.size(); ++p)
-    if (honest(prepared.job, p)) models.push_back(simulation.parameters(p));
-  Summary summary = summarise(prepared, result.peers, models, flags.own_models);
+  std::vector<PeerId> whose;
+  for (PeerId p = 0; p < prepared.job.peers.size(); ++p) {
+    if (!honest(prepared.job, p)) continue;
+    models.push_back(simulation.parameters(p));
+    whose.push_back(p);
+  }
+  Summary summary = summarise(prepared, result.peers, models, flags.own_models, whose);
   summary.virtual_seconds = result.virtual_seconds;
   summary.digest = fmt::format("{:016x}", result.digest);
   double rate = 0;  // each peer over its own rounds: the fast may end long before the slow

@@ -150,6 +150,10 @@ constexpr Key<PeerDraft> kPeerKeys[] = {
      "that all it sends at once shares, for the simulator and advise; default: each link by itself",
      peer<&PeerEntry::uplink>,
      {.unit = "bit/s", .range = kPositive, .scope = Scope::kLocal, .quantity = Quantity::kBandwidth}},
+    {"peer.hidden",
+     "mlp: sizes of this peer's hidden layers; empty: model.hidden",
+     peer<&PeerEntry::hidden>,
+     {.unit = "units", .range = kAtLeastOne}},
 };
 
 constexpr Key<LinkDraft> kLinkKeys[] = {

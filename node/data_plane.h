@@ -1,7 +1,7 @@
 #pragma once
 // What the control code may ask of the floats, and what it hears back. The commands are a small vector
-// machine over named buffers ("slots") of the parameter buffer's size: an exchange method is written in these
-// and never sees a float.
+// machine over named buffers ("slots") of the parameter buffer's size, or of a neighbour's model where that
+// is of another shape: an exchange method is written in these and never sees a float.
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "gossamer/optim/objective.h"
+#include "gossamer/topology/schedule.h"
 
 namespace gossamer::node {
 
@@ -135,15 +136,26 @@ using Op = std::variant<op::Update, op::Clip, op::Combine, op::Encode, op::Decod
 
 /// What an exchange method keeps beside x and g.
 struct Buffers {
-  std::size_t slots = 0;  ///< of floats; they start as copies of x
+  std::size_t slots = 0;  ///< of floats, numbered from 2; they start as copies of x
   std::size_t sums = 0;   ///< of 64-bit fixed point (mass.h)
+  /// Peers whose models are kept: slots after those, zero at first and each of its peer's shape.
+  std::vector<topology::PeerId> models{};
+};
+
+/// A batch's labels by several models beside the data's own: the weighted mean of the class probabilities
+/// that the models in these slots give, terms in order. No models: the data's labels alone.
+struct SoftLabels {
+  float weight = 0;  ///< of the loss against them, in [0, 1]; 1 − weight is the data's
+  std::vector<std::pair<float, Slot>> models{};
 };
 
 /// Loss and gradient at x of the next batch, last layer first. As soon as parcel p's gradient stands and its
-/// parameters are not read any more, on_ready[p] runs and ParcelReady{p} is posted; then GradientDone.
+/// parameters are not read any more, on_ready[p] runs and ParcelReady{p} is posted; then GradientDone. The
+/// models of soft are read before the first of these.
 struct Gradient {
   Round round;
   std::vector<std::vector<Op>> on_ready;
+  SoftLabels soft{};
 };
 
 struct ParcelReady {

@@ -34,11 +34,17 @@ struct Plan {
   topology::Schedule schedule;      ///< weights as aggregated (mixing matrix, or renormalised by samples)
   SharedList<double> sample_share;  ///< b_i / Σ b
   AllreduceCost allreduce;          ///< of a dense all-reduce, by its ways
-  SharedList<Parcel> parcels;
+  SharedList<Parcel> parcels;       ///< of this peer's model
   PeerId self = 0;
   RuleScope rule = RuleScope::none;
   std::uint64_t seed = 0;  ///< of everything random
   [[no_unique_address]] Planted planted{};
+  SharedList<SharedList<Parcel>> unlike_parcels{};  ///< by peer; empty: all as parcels
+
+  /// Those that a neighbour sends.
+  const SharedList<Parcel>& parcels_of(PeerId peer) const {
+    return unlike_parcels.empty() ? parcels : unlike_parcels[peer];
+  }
 };
 
 /// What a method may ask of the worker that runs it.
@@ -66,9 +72,11 @@ class Exchange {
   virtual ~Exchange() = default;
   virtual std::size_t slots() const { return 0; }  ///< buffers beside x and g; they start as copies of x
   virtual std::size_t sums() const { return 0; }   ///< buffers in 64-bit fixed point (mass.h)
+  virtual std::vector<PeerId> models() const { return {}; }  ///< peers whose models are kept
   virtual void begin_round(Round) {}
   /// Asked when a round has ended; rounds that were missed may be left out.
   virtual Round next_round(Round round) const { return round + 1; }
+  virtual SoftLabels soft_labels(Round) const { return {}; }  ///< that the round's batch gets
   virtual std::vector<Op> on_ready(Round round, ParcelId parcel) = 0;
   virtual void on_parcel_ready(Round round, ParcelId parcel) = 0;
   virtual void on_encoded(const Encoded& encoded) = 0;
@@ -116,6 +124,7 @@ std::unique_ptr<Exchange> make_push_sum(ExchangeHost& host);
 std::unique_ptr<Exchange> make_diloco(ExchangeHost& host);
 std::unique_ptr<Exchange> make_noloco(ExchangeHost& host);
 std::unique_ptr<Exchange> make_sparse_loco(ExchangeHost& host);
+std::unique_ptr<Exchange> make_ensemble(ExchangeHost& host);
 
 // dpsgd, broadcast and topk_allgather with exchange.backup > 0.
 std::unique_ptr<Exchange> make_partial_dpsgd(ExchangeHost& host);

@@ -7,6 +7,7 @@
 
 #include "attack.h"
 #include "config_document.h"
+#include "config_draft.h"
 #include "config_fields.h"
 #include "gossamer/compress/codec.h"
 #include "gossamer/topology/formats.h"
@@ -68,13 +69,6 @@ void replace_peers(std::optional<std::size_t> peers, Draft& draft) {
 }
 
 // --- Peers ---
-
-PeerEntry local_peer(const Job& job, std::uint64_t i) {
-  PeerEntry entry;
-  entry.name = "peer" + std::to_string(i);
-  entry.address = "tcp://127.0.0.1:" + std::to_string(job.base_port + i);
-  return entry;
-}
 
 void make_local_peers(Draft& draft) {
   Job& job = draft.job;
@@ -247,6 +241,26 @@ void check_training(Draft& draft) {
   }
 }
 
+/// Hidden sizes of their own stay with the peers only where these differ; else they are the model's.
+void settle_hidden(Draft& draft) {
+  Job& job = draft.job;
+  if (!job.unlike()) return;
+  const auto own =
+      std::find_if(job.peers.begin(), job.peers.end(), [](const PeerEntry& p) { return !p.hidden.empty(); });
+  const std::string where = draft.where("peers") + ": peer '" + own->name + "' has hidden sizes of its own";
+  if (job.model.kind != "mlp")
+    throw ConfigError(where + ", and model.kind is " + in_quotes(job.model.kind) +
+                      "; expected \"mlp\", or no peer.hidden");
+  const auto& first = job.hidden_of(job.peers.front());
+  if (std::all_of(job.peers.begin(), job.peers.end(),
+                  [&](const auto& p) { return job.hidden_of(p) == first; })) {
+    job.model.hidden = std::vector(first);
+    for (PeerEntry& p : job.peers) p.hidden.clear();
+  } else if (!job.initial.empty()) {
+    throw ConfigError(where + ", and model.initial is one file for all; expected one of the two");
+  }
+}
+
 void check_slow(const Draft& draft) {
   const PeerIndex index(draft.job);
   std::set<std::string> seen;
@@ -275,40 +289,6 @@ void check_attackers(const Draft& draft) {
   }
   if (seen.size() == draft.job.peers.size())
     throw ConfigError(where + ": sim.attackers names every peer; expected an honest one to look at");
-}
-
-/// The peers are those that `peers = N` makes, as far as they are printed.
-bool all_local(const Job& job, bool shared_only) {
-  for (std::size_t i = 0; i < job.peers.size(); ++i) {
-    const PeerEntry& peer = job.peers[i];
-    const PeerEntry local = local_peer(job, i);
-    const bool alike = peer.name == local.name && peer.address == local.address && peer.batch == job.batch;
-    if (!alike || (!shared_only && (peer.bind != peer.address || peer.device != local.device || peer.uplink)))
-      return false;
-  }
-  return !job.peers.empty();
-}
-
-/// As it would have been written.
-Draft draft_of(const Job& job, bool shared_only) {
-  Draft draft;
-  draft.job = job;
-  // Edges read from a file are written out, so that the text stands alone.
-  if (job.graph.kind == "file") draft.job.graph.kind = "edges";
-  const auto end = [](topology::PeerId peer) { return EdgeEnd{"", peer}; };
-  for (const auto& edge : job.graph.edges)
-    draft.edges.push_back({"", end(edge.from), end(edge.to), edge.weight});
-  if (all_local(job, shared_only))
-    draft.count = job.peers.size();
-  else
-    for (const PeerEntry& peer : job.peers) draft.peers.emplace_back().entry = peer;
-  for (const LinkEntry& entry : job.links) {
-    LinkDraft& link = draft.links.emplace_back();
-    link.between = {job.peers.at(entry.a).name, job.peers.at(entry.b).name};
-    link.bandwidth = entry.bandwidth;
-    link.latency = entry.latency;
-  }
-  return draft;
 }
 
 /// Who sleeps is silent and must not count as lost.
@@ -366,6 +346,10 @@ std::vector<std::string> Job::peer_names() const {
   return names;
 }
 
+bool Job::unlike() const {
+  return std::any_of(peers.begin(), peers.end(), [](const PeerEntry& p) { return !p.hidden.empty(); });
+}
+
 Job load_job(const std::string& path, std::span<const std::string> overrides,
              std::optional<std::size_t> peers) {
   Draft draft = begin(path);
@@ -383,6 +367,7 @@ Job load_job(const std::string& path, std::span<const std::string> overrides,
   finish_topology(draft);
   draft.origin = path;
   check_training(draft);
+  settle_hidden(draft);
   check_slow(draft);
   check_attackers(draft);
   check_night(draft);

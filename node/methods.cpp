@@ -35,7 +35,9 @@ constexpr const char* kOuterDelay =
     "on while they travel";
 
 constexpr std::array kMethods{
-    Method{{"none", "no messages: every peer trains alone (the control in every comparison)"}, {}, make_none},
+    Method{{"none", "no messages: every peer trains alone (the control in every comparison)"},
+           {.unlike = true},
+           make_none},
     Method{{"allreduce",
             "average gradients over all peers before the step; graph full (any codec), ring or hypercube "
             "(dense)"},
@@ -234,6 +236,20 @@ constexpr std::array kMethods{
             "sums of mass and weight, for directed and time-varying graphs and lossy networks (SGP)"},
            {.code = Code::exact, .may_lose = true, .by_samples = false, .why_code = kWholeState},
            make_push_sum},
+    Method{
+        {"ensemble",
+         "models, not averaged, label each peer's batches for exchange.distill_steps steps (EC-DNN); peers' "
+         "hidden sizes may differ"},
+        {.code = Code::faithful,
+         .may_be_stale = false,
+         .unlike = true,
+         .classifier = true,
+         .why_code =
+             "neighbours use what they decode as a model, and a coarse code of all parameters predicts "
+             "little; use 'dense', 'fp16', 'intq:bits=4' or 'qsgd:bits=8'",
+         .why_synchronous =
+             "an exchange's models belong to one round; use staleness = 0 and a larger exchange.local_steps"},
+        make_ensemble},
 };
 
 constexpr auto kRows = [] {
@@ -272,9 +288,12 @@ std::string method_text(const Method& method) {
                               "contractive: onebit_scaled, topk, qsgd:bits=4,norm=max ...",
                               "contractive, or threshold",
                               "topk",
-                              "unbiased; contractive or threshold (under error feedback)"};
+                              "unbiased; contractive or threshold (under error feedback)",
+                              "error at most 15 %: dense, fp16, bf16, intq:bits=4, qsgd:bits=8 ..."};
   constexpr std::array kRules{"weighted sums only", "any but self_clip; vote with codec sign_vote",
                               "any but vote"};
+  constexpr std::array kShapes{"any, of one shape", "any; peers' hidden sizes may differ",
+                               "classifiers; peers' hidden sizes may differ"};
   const Needs& n = method.needs;
   const auto at = [](const auto& texts, auto choice) { return texts[static_cast<std::size_t>(choice)]; };
   std::string code = at(kCodes, n.code);
@@ -283,12 +302,15 @@ std::string method_text(const Method& method) {
   const char* const staleness = !n.may_be_stale ? "0" : n.may_wait ? "0, bounded or unbounded" : "unbounded";
   return fmt::format(
       "{}: {}\n\n  graph      {}\n  weights    {}\n  schedule   {}\n  codec      {}\n  aggregate  {}\n"
-      "  staleness  {}\n  backup     {}\n  delivery   {}\n  optimizer  {}\n",
+      "  staleness  {}\n  backup     {}\n  delivery   {}\n  optimizer  {}\n  models     {}\n",
       method.row.name, method.row.help, at(kGraphs, n.graph), at(kWeights, n.weights),
       n.may_vary ? "static or time-varying" : "static", code, at(kRules, n.rules), staleness,
       n.partial == Partial::no ? "no" : "yes",
       n.may_lose ? "reliable, or best_effort with staleness unbounded" : "reliable",
-      n.plain_sgd ? "sgd" : "any");
+      n.plain_sgd ? "sgd" : "any",
+      at(kShapes, !n.unlike      ? 0
+                  : n.classifier ? 2
+                                 : 1));
 }
 
 }  // namespace gossamer::node

@@ -14,16 +14,18 @@ namespace gossamer::node {
 struct Needs {
   enum class Graph { any, complete, ring_or_complete, tree, halving, one_mean } graph = Graph::any;
   enum class Weights { any, doubly_stochastic, symmetric } weights = Weights::any;
-  enum class Code { any, exact, unbiased, contractive, feedback, topk, averaged } code = Code::any;
+  enum class Code { any, exact, unbiased, contractive, feedback, topk, averaged, faithful } code = Code::any;
   std::optional<Code> code_of_mean{};  ///< in code's place where all peers have one mean (outer.h)
   /// Vectors to which an aggregation rule may be applied in place of the weighted sum.
   enum class Rules { none, gradients, parameters } rules = Rules::none;
   bool may_vary = true;  ///< the graph in time
   bool may_be_stale = true;
-  bool may_wait = true;    ///< staleness may be bounded
-  bool may_lose = false;   ///< messages, under exchange.delivery = "best_effort"
-  bool by_samples = true;  ///< exchange.aggregate may be "samples"
-  bool plain_sgd = false;  ///< the optimiser keeps no state of its own
+  bool may_wait = true;     ///< staleness may be bounded
+  bool may_lose = false;    ///< messages, under exchange.delivery = "best_effort"
+  bool by_samples = true;   ///< exchange.aggregate may be "samples"
+  bool plain_sgd = false;   ///< the optimiser keeps no state of its own
+  bool unlike = false;      ///< peers' models may have hidden sizes of their own
+  bool classifier = false;  ///< the model gives class probabilities
   /// Which vectors a round may go on without (exchange.backup): those that late ones supersede, or add to.
   enum class Partial { no, parameters, gradients } partial = Partial::no;
   bool outer = false;  ///< takes exchange.fragments and exchange.outer_delay

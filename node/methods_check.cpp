@@ -1,8 +1,10 @@
 // Whether a job is what its method is sound with.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>
+#include <random>
 
 #include "aggregation.h"
 #include "methods.h"
@@ -47,6 +49,30 @@ bool is_tree(const topology::Schedule& s) {
   return !s.time_varying() && s.at(0).symmetric() && ends == 2 * (s.peers() - 1);
 }
 
+/// What codes a model so well that it predicts nearly as the model does. Of an mlp on Fashion-MNIST, an error
+/// of 0.01 (8 bits) cost no accuracy, 0.12 (intq:bits=4) 0.3 points, 0.2 (qsgd:bits=4) 1, 0.6 (one bit) 13.
+constexpr double kFaithfulError = 0.15;
+
+/// ‖C[v] − v‖ / ‖v‖ of a vector of independent, nearly normal entries, such as weights are.
+double coding_error(const std::string& spec) {
+  constexpr std::size_t kEntries = 16384, kSummed = 6;
+  std::vector<float> v(kEntries, 0.0f);
+  std::minstd_rand random(1);  // its sequence is fixed by the standard
+  for (float& x : v)
+    for (std::size_t i = 0; i < kSummed; ++i)
+      x += static_cast<float>(static_cast<double>(random()) / static_cast<double>(std::minstd_rand::max()) -
+                              0.5);
+  const auto codec = compress::make_codec(spec);
+  std::vector<std::byte> bytes(codec->max_bytes(kEntries));
+  compress::Workspace workspace;
+  bytes.resize(codec->encode(v, {}, workspace, bytes));
+  double size = 0, error = 0;
+  for (const float x : v) size += static_cast<double>(x) * static_cast<double>(x);
+  compress::decode_add(bytes, -1.0f, v);
+  for (const float x : v) error += static_cast<double>(x) * static_cast<double>(x);
+  return std::sqrt(error / size);
+}
+
 class Check {
  public:
   Check(const Method& method, const Job& job, const Plan& plan, const topology::Schedule& schedule)
@@ -74,6 +100,7 @@ class Check {
           "needs optimizer.kind 'sgd', found '{}': its correction holds for steps that depend on the present "
           "gradient alone; use 'sgd', or method 'gradient_tracking'",
           job_.optimizer.kind);
+    shapes();
   }
 
  private:
@@ -167,6 +194,10 @@ class Check {
     if (needed == Code::averaged && !c.exact && !c.unbiased && !c.feedback())
       refuse("needs a codec that is unbiased or can bear error feedback, and '{}' is neither: {}", codec,
              why);
+    if (needed != Code::faithful) return;
+    if (const double error = coding_error(codec); error > kFaithfulError)
+      refuse("needs a codec whose error is at most {} of what it codes, and that of '{}' is {:.2f}: {}",
+             kFaithfulError, codec, error, why);
   }
 
   void outer() const {
@@ -217,6 +248,21 @@ class Check {
           "in "
           "the same gradients in different rounds, and its steps do not add up to the same",
           kind);
+  }
+
+  void shapes() const {
+    if (needs_.classifier && job_.model.kind == "quadratic")
+      refuse("needs a model that predicts classes, found model.kind 'quadratic'; use 'mlp' or 'softmax'");
+    if (needs_.unlike || !job_.unlike()) return;
+    const auto other = std::find_if(job_.peers.begin(), job_.peers.end(), [&](const PeerEntry& p) {
+      return job_.hidden_of(p) != job_.hidden_of(job_.peers.front());
+    });
+    refuse(
+        "needs models of one shape, and peers '{}' and '{}' have hidden = [{}] and [{}]: it sums parameters "
+        "or "
+        "gradients entry by entry; use method 'ensemble' or 'none', or no peer.hidden",
+        job_.peers.front().name, other->name, fmt::join(job_.hidden_of(job_.peers.front()), ", "),
+        fmt::join(job_.hidden_of(*other), ", "));
   }
 
   const Needs& needs_;

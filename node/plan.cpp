@@ -134,7 +134,13 @@ Plan make_plan(const Job& job, PeerId self) {
                job.graph.kind));
   check_method(find_method(method), job, plan, mixing);
   check_sparse_gradients(job, plan);
-  if (method == "local_sgd") plan.schedule = with_local_steps(plan.schedule, job.exchange.local_steps);
+  if (method == "ensemble" && job.exchange.distill_steps > job.exchange.local_steps)
+    refuse(job,
+           fmt::format("exchange.distill_steps = {} are more than the {} steps from one exchange to the next "
+                       "(exchange.local_steps); expected at most as many",
+                       job.exchange.distill_steps, job.exchange.local_steps));
+  if (method == "local_sgd" || method == "ensemble")
+    plan.schedule = with_local_steps(plan.schedule, job.exchange.local_steps);
   return plan;
 }
 

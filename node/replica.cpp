@@ -26,7 +26,7 @@ void scale(float factor, float* dst, std::size_t n) {
 
 }  // namespace
 
-Replica::Replica(ReplicaParts parts, std::span<const float> x0, Buffers buffers)
+Replica::Replica(ReplicaParts parts, std::span<const float> x0, const Buffers& buffers)
     : parts_(std::move(parts)),
       encoder_(std::move(parts_.codecs), parts_.parcels, parts_.seed, parts_.peer, parts_.planted),
       team_(parts_.threads > 1 ? std::make_unique<compress::Threads>(parts_.threads) : nullptr),
@@ -40,6 +40,7 @@ Replica::Replica(ReplicaParts parts, std::span<const float> x0, Buffers buffers)
   slots_.resize(2 + buffers.slots);
   for (auto& s : slots_) s.assign(x0.begin(), x0.end());
   std::fill(slots_[kGradient].begin(), slots_[kGradient].end(), 0.0f);
+  for (const auto& objective : parts_.peer_objectives) slots_.emplace_back(objective->buffer_size());
   parcels_of_layer_.resize(parts_.objective->layers().size());
   for (ParcelId p = 0; p < parts_.parcels.size(); ++p)
     parcels_of_layer_[parts_.parcels[p].layer].push_back(p);
@@ -58,7 +59,8 @@ void Replica::run(const Op& op, const Post& post) {
 
 void Replica::run(const Gradient& gradient, const Post& post, const std::function<void()>& between_layers) {
   if (observer_) observer_->on_gradient(parts_.peer, gradient.round);
-  const optim::Batch batch = attack_.in_place_of(parts_.batches->next(), parts_.classes);
+  const optim::Batch batch =
+      labelled(attack_.in_place_of(parts_.batches->next(), parts_.classes), gradient.soft);
   const auto on_layer = [&](std::size_t layer) {
     const auto& parcels = parcels_of_layer_[layer];
     for (auto p = parcels.rbegin(); p != parcels.rend(); ++p) {
@@ -74,6 +76,22 @@ void Replica::run(const Gradient& gradient, const Post& post, const std::functio
                     "(or exchange.gamma)",
                     loss, gradient.round));
   post(GradientDone{gradient.round, loss, batch.size});
+}
+
+optim::Batch Replica::labelled(optim::Batch batch, const SoftLabels& soft) {
+  if (soft.models.empty()) return batch;
+  const std::size_t first_of_peers = slots_.size() - parts_.peer_objectives.size();
+  soft_labels_.assign(batch.size * parts_.objective->classes(), 0.0f);
+  probabilities_.resize(soft_labels_.size());
+  for (const auto& [weight, slot] : soft.models) {
+    optim::Objective& model =
+        slot < first_of_peers ? *parts_.objective : *parts_.peer_objectives[slot - first_of_peers];
+    model.predict(slots_[slot], batch, probabilities_);
+    compress::axpy(weight, probabilities_, soft_labels_);
+  }
+  batch.soft_labels = soft_labels_;
+  batch.soft_weight = soft.weight;
+  return batch;
 }
 
 void Replica::evaluate(Round round, const Post& post) {

@@ -37,6 +37,8 @@ struct ReplicaParts {
   int modulo_bits = 8;  ///< of op::Wrap
   double modulo_bound = 1;
   std::function<double(Round)> modulo_rate;  ///< learning rate over its peak
+  std::vector<std::shared_ptr<optim::Objective>>
+      peer_objectives{};  ///< of the slots that hold others' models
   std::uint64_t seed = 0;
   std::uint32_t peer = 0;
   std::size_t threads =
@@ -48,8 +50,9 @@ struct ReplicaParts {
 class Replica {
  public:
   using Post = std::function<void(DataEvent)>;
-  /// Starts at the parameters x0 (buffer_size floats), as do slots 2 … 2+slots−1.
-  Replica(ReplicaParts parts, std::span<const float> x0, Buffers buffers);
+  /// Starts at the parameters x0 (buffer_size floats), as do slots 2 … 2+slots−1; after them come those of
+  /// parts.peer_objectives (one for each of buffers.models), zero at first.
+  Replica(ReplicaParts parts, std::span<const float> x0, const Buffers& buffers);
 
   void run(const Op& op, const Post& post);
   /// between_layers is called after each layer's on_ready ops.
@@ -67,6 +70,8 @@ class Replica {
 
  private:
   std::span<float> at(Slot s, Range r) { return {slots_[s].data() + r.begin, r.size}; }
+  /// The batch with the soft labels that the models in the slots give it; they lie in soft_labels_.
+  optim::Batch labelled(optim::Batch batch, const SoftLabels& soft);
   void run_one(const op::Update& o, const Post&);
   void run_one(const op::Clip& o, const Post&);
   void run_one(const op::Combine& o, const Post&);
@@ -90,6 +95,7 @@ class Replica {
   AlignedFloats difference_;
   Mass mass_;
   Modulo modulo_;
+  std::vector<float> soft_labels_, probabilities_;
   Observer* observer_ = nullptr;
 };
 

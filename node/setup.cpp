@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
+#include <set>
 
 #include "gossamer/compress/feedback.h"
 #include "gossamer/node/safetensors.h"
@@ -44,10 +46,61 @@ void check_layer_names(const Job& job, const std::vector<optim::Layer>& layers) 
   }
 }
 
-std::string layer_text(const std::vector<optim::Layer>& layers) {
-  std::string text;
+void add_layer_text(const std::vector<optim::Layer>& layers, std::string& text) {
   for (const auto& l : layers) text += fmt::format("{}:{}+{} ", l.name, l.offset, l.size);
+}
+
+/// The tables of all shapes in the run, each once.
+std::string layer_text(const Prepared& prepared) {
+  std::string text;
+  if (prepared.alike()) add_layer_text(prepared.layers, text);
+  std::set<const Shape*> seen;
+  for (const auto& shape : prepared.unlike)
+    if (seen.insert(shape.get()).second) add_layer_text(shape->layers, text);
   return text;
+}
+
+std::uint64_t parameters_hash(const Prepared& prepared) {
+  if (prepared.alike()) return hash_floats(prepared.initial);
+  std::uint64_t hash = 0;
+  for (const auto& shape : prepared.unlike)
+    hash = hash_bytes(std::as_bytes(std::span<const float>(shape->initial)), hash);
+  return hash;
+}
+
+/// One for each peer; peers of the same hidden sizes share it.
+std::vector<std::shared_ptr<const Shape>> unlike_shapes(const Prepared& p) {
+  const Job& job = p.job;
+  std::vector<std::shared_ptr<const Shape>> shapes;
+  if (!job.unlike()) return shapes;
+  std::map<std::vector<std::size_t>, std::shared_ptr<const Shape>> made;
+  for (const auto& peer : job.peers) {
+    auto& shape = made[job.hidden_of(peer)];
+    if (!shape) {
+      Shape s{job.model, {}, {}, {}};
+      s.model.hidden = job.hidden_of(peer);
+      const auto objective = optim::make_objective(s.model);
+      s.layers = objective->layers();
+      s.codecs = std::make_shared<const CodecSchedule>(job.exchange, s.layers, p.rounds_per_epoch);
+      s.initial.resize(objective->buffer_size());
+      objective->initialise(job.run.seed, s.initial);
+      shape = std::make_shared<const Shape>(std::move(s));
+    }
+    shapes.push_back(shape);
+  }
+  return shapes;
+}
+
+/// By peer; those of one shape share a list.
+SharedList<SharedList<Parcel>> unlike_parcels(const Prepared& p) {
+  std::map<const Shape*, SharedList<Parcel>> made;
+  std::vector<SharedList<Parcel>> all;
+  for (const auto& shape : p.unlike) {
+    SharedList<Parcel>& parcels = made[shape.get()];
+    if (parcels.empty()) parcels = make_parcels(shape->layers, p.job.exchange.parcel);
+    all.push_back(parcels);
+  }
+  return all;
 }
 
 /// Peers must go the same way, and what they choose it by (links, [sim]) may differ between their files.
@@ -77,8 +130,8 @@ HelloBody hello_of(const Prepared& p, const Plan& plan) {
   hello.job_text = to_toml(p.job, true);
   hello.job_hash = hash_text(hello.job_text);
   hello.topology_hash = topology_hash(p.job, plan.schedule);
-  hello.layers = layer_text(p.layers) + halved_text(plan);
-  hello.parameters_hash = hash_floats(p.initial);
+  hello.layers = layer_text(p) + halved_text(plan);
+  hello.parameters_hash = parameters_hash(p);
   hello.data_hash = p.data.train->hash() ^ (p.data.test->hash() * 3);
   return hello;
 }
@@ -113,6 +166,7 @@ Prepared prepare(Job job) {
     objective->initialise(j.run.seed, p.initial);
   else
     read_safetensors(j.initial, p.layers, p.initial);
+  p.unlike = unlike_shapes(p);
   p.names = j.peer_names();
   make_plan(p);
   return p;
@@ -121,6 +175,7 @@ Prepared prepare(Job job) {
 void make_plan(Prepared& p) {
   Plan plan = make_plan(p.job, 0);
   plan.parcels = make_parcels(p.layers, p.job.exchange.parcel);
+  plan.unlike_parcels = unlike_parcels(p);
   p.codecs = std::make_shared<const CodecSchedule>(p.job.exchange, p.layers, p.rounds_per_epoch);
   p.hello = hello_of(p, plan);
   p.plan = std::make_shared<const Plan>(std::move(plan));
@@ -130,10 +185,15 @@ std::unique_ptr<optim::Objective> make_objective(const Prepared& prepared) {
   return optim::make_objective(prepared.job.model);
 }
 
+std::unique_ptr<optim::Objective> make_objective(const Prepared& prepared, PeerId peer) {
+  return optim::make_objective(prepared.alike() ? prepared.job.model : prepared.unlike[peer]->model);
+}
+
 WorkerSpec worker_spec(const Prepared& prepared, PeerId self, std::uint64_t epoch, std::uint64_t session) {
   const Job& job = prepared.job;
   WorkerSpec spec{*prepared.plan, {}};
   spec.plan.self = self;
+  spec.plan.parcels = prepared.plan->parcels_of(self);
   spec.plan.planted = spec.membership.planted = prepared.planted;
   spec.membership.self = self;
   spec.membership.names = prepared.names;
@@ -156,16 +216,20 @@ WorkerSpec worker_spec(const Prepared& prepared, PeerId self, std::uint64_t epoc
 }
 
 Replica make_replica(const Prepared& prepared, PeerId self, std::shared_ptr<optim::Objective> objective,
-                     Buffers buffers, bool prefetch, std::size_t threads) {
+                     const Buffers& buffers, bool prefetch, std::size_t threads) {
   const Job& job = prepared.job;
   ReplicaParts parts;
-  parts.parcels = prepared.plan->parcels;
+  parts.parcels = prepared.plan->parcels_of(self);
+  for (const PeerId p : buffers.models)
+    parts.peer_objectives.push_back(prepared.alike() || prepared.unlike[p] == prepared.unlike[self]
+                                        ? objective
+                                        : std::shared_ptr(make_objective(prepared, p)));
   parts.optimizer = optim::make_optimizer(job.optimizer, objective->buffer_size());
   parts.batches = std::make_unique<optim::BatchStream>(prepared.data.train, prepared.split->sampler(self),
                                                        job.peers[self].batch, 0, prefetch);
   parts.objective = std::move(objective);
   parts.test = prepared.data.test;
-  parts.codecs = prepared.codecs;
+  parts.codecs = prepared.codecs_of(self);
   parts.aggregate = job.exchange.aggregate;
   parts.attack = attack_of(job, self);
   parts.classes = prepared.data.train->classes();
@@ -178,7 +242,7 @@ Replica make_replica(const Prepared& prepared, PeerId self, std::shared_ptr<opti
     return optim::learning_rate(spec, t) / spec.learning_rate;
   };
   parts.planted = prepared.planted;
-  return Replica(std::move(parts), prepared.initial, buffers);
+  return Replica(std::move(parts), prepared.initial_of(self), buffers);
 }
 
 }  // namespace gossamer::node

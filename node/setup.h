@@ -12,6 +12,14 @@
 
 namespace gossamer::node {
 
+/// A model's layers, how they are coded, and where it starts.
+struct Shape {
+  optim::ObjectiveSpec model;
+  std::vector<optim::Layer> layers;
+  AlignedFloats initial;  ///< x⁰
+  std::shared_ptr<const CodecSchedule> codecs;
+};
+
 /// What is common to all peers of a run; made once per process. Copies share what is large.
 struct Prepared {
   Job job;  ///< model sizes and the optimiser's length are filled in
@@ -27,6 +35,16 @@ struct Prepared {
   std::shared_ptr<const optim::Split> split;
   std::shared_ptr<const CodecSchedule> codecs;
   [[no_unique_address]] Planted planted{};
+  std::vector<std::shared_ptr<const Shape>> unlike;  ///< by peer; empty where all have the job's shape
+
+  bool alike() const { return unlike.empty(); }
+  const std::vector<optim::Layer>& layers_of(PeerId peer) const {
+    return alike() ? layers : unlike[peer]->layers;
+  }
+  const std::shared_ptr<const CodecSchedule>& codecs_of(PeerId peer) const {
+    return alike() ? codecs : unlike[peer]->codecs;
+  }
+  const AlignedFloats& initial_of(PeerId peer) const { return alike() ? initial : unlike[peer]->initial; }
 };
 
 /// Loads the data, draws or reads the initial parameters. Throws ConfigError (also for an unsound
@@ -36,12 +54,14 @@ Prepared prepare(Job job);
 /// Plan, codecs and hello anew, where layers or initial parameters were replaced after prepare.
 void make_plan(Prepared& prepared);
 
+/// Of the shape that all peers have, or of one peer's.
 std::unique_ptr<optim::Objective> make_objective(const Prepared& prepared);
+std::unique_ptr<optim::Objective> make_objective(const Prepared& prepared, PeerId peer);
 
 /// epoch: drawn by the caller, not 0. session: keeps runs of the same job on the same ports apart.
 WorkerSpec worker_spec(const Prepared& prepared, PeerId self, std::uint64_t epoch, std::uint64_t session);
 /// threads: that share the coding of a large parcel.
 Replica make_replica(const Prepared& prepared, PeerId self, std::shared_ptr<optim::Objective> objective,
-                     Buffers buffers, bool prefetch, std::size_t threads = 1);
+                     const Buffers& buffers, bool prefetch, std::size_t threads = 1);
 
 }  // namespace gossamer::node

@@ -11,6 +11,7 @@ class SharedObjective final : public optim::Objective {
     free_.push_back(make_());
     layers_ = free_.back()->layers();
     buffer_size_ = free_.back()->buffer_size();
+    classes_ = free_.back()->classes();
   }
   void initialise(std::uint64_t seed, std::span<float> x) const override { make_()->initialise(seed, x); }
   double gradient(std::span<float> x, const optim::Batch& batch, std::span<float> g,
@@ -21,6 +22,11 @@ class SharedObjective final : public optim::Objective {
   optim::Evaluation evaluate(std::span<const float> x, const optim::Batch& batch) override {
     const Lease lease(*this);
     return lease.objective->evaluate(x, batch);
+  }
+  std::size_t classes() const override { return classes_; }
+  void predict(std::span<const float> x, const optim::Batch& batch, std::span<float> probabilities) override {
+    const Lease lease(*this);
+    lease.objective->predict(x, batch, probabilities);
   }
 
  private:
@@ -48,6 +54,7 @@ class SharedObjective final : public optim::Objective {
   };
 
   const std::function<std::unique_ptr<optim::Objective>()> make_;
+  std::size_t classes_ = 0;
   std::mutex mutex_;
   std::vector<std::unique_ptr<optim::Objective>> free_;
 };

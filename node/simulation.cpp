@@ -84,9 +84,11 @@ class Simulation::Node final : public Env, public DataPlane {
     });
   }
   void submit(Gradient gradient) override {
+    const double labelling = step_time_ * kForwardShare * static_cast<double>(gradient.soft.models.size());
     const double duration = step_time_ * (1 + sim_.prepared_.job.sim.step_jitter * (2 * sim_.uniform() - 1));
-    const double begin = sim_.now_ + duration * kForwardShare, rest = duration * (1 - kForwardShare);
-    const auto layers = static_cast<double>(sim_.prepared_.layers.size());
+    const double begin = sim_.now_ + labelling + duration * kForwardShare,
+                 rest = duration * (1 - kForwardShare);
+    const auto layers = static_cast<double>(sim_.prepared_.layers_of(self_).size());
     // done: layers whose gradient stands, the one whose events are posted included
     const auto time = [=](double done) { return begin + rest * std::min(done, layers) / layers; };
     compute(time(1), [this, time, g = std::move(gradient)](Answers& out) {
@@ -211,8 +213,10 @@ Simulation::Simulation(const Prepared& prepared, SimFaults faults, Observer* obs
       const LinkQuality link = profile_.link(p, to);
       wires_[p].push_back({to, link.bandwidth, link.latency, false, {}, 0});
     }
-  const auto objective = make_shared_objective([&prepared] { return make_objective(prepared); });
-  for (PeerId p = 0; p < peers; ++p) nodes_.push_back(std::make_unique<Node>(*this, p, objective));
+  const auto alike = make_shared_objective([&prepared] { return make_objective(prepared); });
+  for (PeerId p = 0; p < peers; ++p)
+    nodes_.push_back(std::make_unique<Node>(
+        *this, p, prepared.alike() ? alike : std::shared_ptr(make_objective(prepared, p))));
   running_ = peers;
 }
 

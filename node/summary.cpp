@@ -5,10 +5,18 @@
 #include <algorithm>
 #include <cmath>
 #include <functional>
+#include <map>
 #include <nlohmann/json.hpp>
+
+#include "gossamer/optim/ensemble.h"
 
 namespace gossamer::node {
 namespace {
+
+constexpr const char* kNoAverage = "the peers' models have unlike hidden sizes";
+
+std::string percent(double x) { return std::isfinite(x) ? fmt::format("{:.2f} %", 100 * x) : "–"; }
+std::string percent(const std::optional<double>& x) { return x ? percent(*x) : ""; }
 
 double consensus(std::span<const std::span<const float>> models, std::span<const float> mean) {
   double sum = 0;
@@ -19,26 +27,71 @@ double consensus(std::span<const std::span<const float>> models, std::span<const
 
 nlohmann::json number(double x) { return std::isfinite(x) ? nlohmann::json(x) : nlohmann::json(nullptr); }
 
-void evaluate_models(const Prepared& prepared, std::span<const std::span<const float>> models,
-                     std::span<const float> mean, bool own_models, Summary& s) {
-  const auto objective = make_objective(prepared);
-  const auto of_mean = optim::evaluate(*objective, mean, *prepared.data.test);
-  s.has_accuracy = of_mean.has_accuracy;
+/// The models as members of an ensemble, one objective for each shape.
+class Members {
+ public:
+  Members(const Prepared& prepared, std::span<const std::span<const float>> models,
+          std::span<const PeerId> whose) {
+    for (std::size_t i = 0; i < models.size(); ++i) {
+      auto& objective = objectives_[prepared.alike() ? nullptr : prepared.unlike[whose[i]].get()];
+      if (!objective) objective = make_objective(prepared, whose[i]);
+      members_.push_back({objective.get(), models[i]});
+    }
+  }
+  std::span<const optim::Member> all() const { return members_; }
+
+ private:
+  std::map<const Shape*, std::unique_ptr<optim::Objective>> objectives_;
+  std::vector<optim::Member> members_;
+};
+
+void evaluate_members(std::span<const optim::Member> members, const optim::Dataset& test, Summary& s) {
+  double mean = 0, least = 1;
+  for (const auto& m : members) {
+    const double a = optim::evaluate(*m.objective, m.x, test).accuracy();
+    mean += a / static_cast<double>(members.size());
+    least = std::min(least, a);
+  }
+  s.peer_accuracy_mean = mean;
+  s.peer_accuracy_min = least;
+  const auto ensemble = optim::evaluate_ensemble(members, test);
+  s.ensemble_accuracy = ensemble.mean_output.accuracy();
+  s.ensemble_loss = ensemble.mean_output.loss();
+  s.vote_accuracy = ensemble.vote_accuracy();
+}
+
+void evaluate_average(std::span<const std::span<const float>> models, const optim::Member& first,
+                      const optim::Dataset& test, Summary& s) {
+  const AlignedFloats mean = average(models);
+  s.consensus_distance = consensus(models, mean);
+  const auto of_mean = optim::evaluate(*first.objective, mean, test);
   s.test_accuracy = of_mean.accuracy();
   s.test_loss = of_mean.loss();
-  if (!own_models) return;
-  s.peer_accuracy_min = 1;
-  for (const auto& x : models) {
-    const double a = optim::evaluate(*objective, x, *prepared.data.test).accuracy();
-    s.peer_accuracy_mean += a / static_cast<double>(models.size());
-    s.peer_accuracy_min = std::min(s.peer_accuracy_min, a);
-  }
+}
+
+void evaluate_models(const Prepared& prepared, std::span<const std::span<const float>> models,
+                     std::span<const PeerId> whose, bool own_models, Summary& s) {
+  const Members members(prepared, models, whose);
+  const optim::Dataset& test = *prepared.data.test;
+  s.has_accuracy = members.all().front().objective->classes() > 0;
+  s.has_average = have_average(prepared, whose);
+  if (s.has_average)
+    evaluate_average(models, members.all().front(), test, s);
+  else
+    s.test_accuracy = s.test_loss = s.consensus_distance = std::nan("");
+  if (s.has_accuracy && (own_models || s.method == "ensemble")) evaluate_members(members.all(), test, s);
 }
 
 }  // namespace
 
 std::string staleness_text(const std::optional<std::uint64_t>& staleness) {
   return staleness ? std::to_string(*staleness) : "unbounded";
+}
+
+bool have_average(const Prepared& prepared, std::span<const PeerId> peers) {
+  return prepared.alike() || std::all_of(peers.begin(), peers.end(), [&](PeerId p) {
+           return prepared.unlike[p] == prepared.unlike[peers.front()];
+         });
 }
 
 AlignedFloats average(std::span<const std::span<const float>> models) {
@@ -52,7 +105,8 @@ AlignedFloats average(std::span<const std::span<const float>> models) {
 }
 
 Summary summarise(const Prepared& prepared, std::span<const WorkerResult> results,
-                  std::span<const std::span<const float>> models, bool own_models) {
+                  std::span<const std::span<const float>> models, bool own_models,
+                  std::span<const PeerId> whose) {
   const Job& job = prepared.job;
   Summary s;
   s.job = job.name;
@@ -79,9 +133,9 @@ Summary summarise(const Prepared& prepared, std::span<const WorkerResult> result
   s.samples_per_second = s.seconds > 0 ? rows / s.seconds : 0;
   s.bits_per_parameter = entries > 0 ? 8 * data_bytes / entries : 0;
   if (models.empty()) return s;
-  const AlignedFloats mean = average(models);
-  s.consensus_distance = consensus(models, mean);
-  evaluate_models(prepared, models, mean, own_models, s);
+  std::vector<PeerId> peers(whose.begin(), whose.end());
+  for (PeerId p = 0; whose.empty() && p < models.size(); ++p) peers.push_back(p);
+  evaluate_models(prepared, models, peers, own_models, s);
   return s;
 }
 
@@ -105,10 +159,15 @@ std::string to_json(const Summary& s) {
       {"staleness", s.staleness},
       {"staleness_mean", number(s.staleness_mean)},
       {"staleness_max", number(s.staleness_max)}};
-  if (s.has_accuracy && s.peer_accuracy_mean > 0) {
-    j["peer_accuracy_mean"] = number(s.peer_accuracy_mean);
-    j["peer_accuracy_min"] = number(s.peer_accuracy_min);
-  }
+  const auto where_known = [&](const char* key, const std::optional<double>& value) {
+    if (value) j[key] = number(*value);
+  };
+  if (!s.has_average) j["no_average"] = kNoAverage;
+  where_known("peer_accuracy_mean", s.peer_accuracy_mean);
+  where_known("peer_accuracy_min", s.peer_accuracy_min);
+  where_known("ensemble_accuracy", s.ensemble_accuracy);
+  where_known("ensemble_loss", s.ensemble_loss);
+  where_known("vote_accuracy", s.vote_accuracy);
   if (s.virtual_seconds) j["virtual_seconds"] = number(*s.virtual_seconds);
   if (s.virtual_samples_per_second) j["virtual_samples_per_second"] = number(*s.virtual_samples_per_second);
   if (s.digest) j["digest"] = *s.digest;
@@ -125,15 +184,23 @@ std::optional<Summary> parse_summary(const std::string& text) try {
   s.job = j.at("job"), s.method = j.at("method"), s.codec = j.at("codec");
   s.topology = j.at("topology"), s.staleness = j.at("staleness");
   s.peers = j.at("peers"), s.steps = j.at("steps");
-  s.test_accuracy = value("test_accuracy"), s.has_accuracy = std::isfinite(s.test_accuracy);
+  s.has_average = !j.contains("no_average");
+  s.test_accuracy = value("test_accuracy"), s.has_accuracy = !s.has_average || std::isfinite(s.test_accuracy);
   s.test_loss = value("test_loss"), s.train_loss = value("train_loss"), s.seconds = value("seconds");
   s.samples_per_second = value("samples_per_second"), s.bytes_sent_per_peer = value("bytes_sent_per_peer");
   s.data_bytes_sent_per_peer = value("data_bytes_sent_per_peer");
   s.bits_per_parameter = value("bits_per_parameter"), s.consensus_distance = value("consensus_distance");
   s.staleness_mean = value("staleness_mean"), s.staleness_max = value("staleness_max");
-  if (j.contains("virtual_seconds")) s.virtual_seconds = value("virtual_seconds");
-  if (j.contains("virtual_samples_per_second"))
-    s.virtual_samples_per_second = value("virtual_samples_per_second");
+  const auto where_known = [&](const char* key, std::optional<double>& field) {
+    if (j.contains(key)) field = value(key);
+  };
+  where_known("peer_accuracy_mean", s.peer_accuracy_mean);
+  where_known("peer_accuracy_min", s.peer_accuracy_min);
+  where_known("ensemble_accuracy", s.ensemble_accuracy);
+  where_known("ensemble_loss", s.ensemble_loss);
+  where_known("vote_accuracy", s.vote_accuracy);
+  where_known("virtual_seconds", s.virtual_seconds);
+  where_known("virtual_samples_per_second", s.virtual_samples_per_second);
   if (j.contains("digest")) s.digest = j.at("digest");
   return s;
 } catch (const nlohmann::json::exception&) {
@@ -151,9 +218,14 @@ std::string to_table(std::span<const Summary> runs) {
       {"topology (peers)", [](const Summary& s) { return fmt::format("{} ({})", s.topology, s.peers); }},
       {"test accuracy",
        [](const Summary& s) {
-         return s.has_accuracy ? fmt::format("{:.2f} %", 100 * s.test_accuracy) : "–";
+         return !s.has_average ? "unlike: no average" : s.has_accuracy ? percent(s.test_accuracy) : "–";
        }},
-      {"test loss", [](const Summary& s) { return fmt::format("{:.4f}", s.test_loss); }},
+      {"test loss",
+       [](const Summary& s) { return s.has_average ? fmt::format("{:.4f}", s.test_loss) : "–"; }},
+      {"peers, mean", [](const Summary& s) { return percent(s.peer_accuracy_mean); }},
+      {"peers, least", [](const Summary& s) { return percent(s.peer_accuracy_min); }},
+      {"ensemble's mean", [](const Summary& s) { return percent(s.ensemble_accuracy); }},
+      {"ensemble's vote", [](const Summary& s) { return percent(s.vote_accuracy); }},
       {"train loss", [](const Summary& s) { return fmt::format("{:.4f}", s.train_loss); }},
       {"seconds", [](const Summary& s) { return fmt::format("{:.1f}", s.seconds); }},
       {"virtual seconds",
@@ -167,7 +239,8 @@ std::string to_table(std::span<const Summary> runs) {
       {"MB sent per peer",
        [](const Summary& s) { return fmt::format("{:.1f}", s.bytes_sent_per_peer / 1e6); }},
       {"bits per parameter", [](const Summary& s) { return fmt::format("{:.3f}", s.bits_per_parameter); }},
-      {"consensus distance", [](const Summary& s) { return fmt::format("{:.3g}", s.consensus_distance); }},
+      {"consensus distance",
+       [](const Summary& s) { return s.has_average ? fmt::format("{:.3g}", s.consensus_distance) : "–"; }},
       {"staleness mean, max",
        [](const Summary& s) { return fmt::format("{:.1f}, {:.0f}", s.staleness_mean, s.staleness_max); }},
       {"digest", [](const Summary& s) { return s.digest.value_or(""); }},

@@ -107,6 +107,7 @@ void draw_exchange(Draw& d, Job& job) {
   e.aggregate = d.chance(0.15) ? "samples" : "weighted";
   e.overlap = e.method == "dpsgd" && d.chance(0.4);
   e.local_steps = d.from(2, 4);
+  e.distill_steps = e.local_steps;
 }
 
 Job draw_job(Draw& d) {

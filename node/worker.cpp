@@ -136,8 +136,8 @@ void Worker::handle(const FrameHeader& header, const AliveBody& alive) {
 
 void Worker::handle(const FrameHeader& header, const ParcelBody& body) {
   const PeerId from = header.sender;
-  if (header.job != spec_.job_id || header.sequence == 0 || body.parcel >= spec_.plan.parcels.size() ||
-      !members_.heard(from, header.epoch, env_.now())) {
+  if (header.job != spec_.job_id || header.sequence == 0 ||
+      body.parcel >= spec_.plan.parcels_of(from).size() || !members_.heard(from, header.epoch, env_.now())) {
     ++result_.dropped_frames;
     return;
   }
@@ -289,7 +289,7 @@ void Worker::begin_round() {
   gradient_done_ = false;
   unmixed_ = spec_.plan.parcels.size();
   exchange_->begin_round(round_);
-  Gradient gradient{round_, {}};
+  Gradient gradient{round_, {}, exchange_->soft_labels(round_)};
   for (ParcelId p = 0; p < spec_.plan.parcels.size(); ++p)
     gradient.on_ready.push_back(exchange_->on_ready(round_, p));
   env_.data().submit(std::move(gradient));

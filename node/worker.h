@@ -62,7 +62,7 @@ class Worker final : public ExchangeHost {
   bool joined() const { return phase_ != Phase::joining; }
   Round rounds() const { return round_; }  ///< finished
   WorkerResult result() const;
-  Buffers buffers() const { return {exchange_->slots(), exchange_->sums()}; }
+  Buffers buffers() const { return {exchange_->slots(), exchange_->sums(), exchange_->models()}; }
 
   // ExchangeHost
   const Plan& plan() const override { return spec_.plan; }

@@ -217,7 +217,7 @@ void ZmqEnv::flush_queues(Worker& worker) {
   while (waiting() && now_ < until) poll(worker, std::min(until, now_ + 0.02));
 }
 
-WorkerResult ZmqEnv::run(WorkerSpec spec, const std::function<Replica(Buffers)>& make_replica,
+WorkerResult ZmqEnv::run(WorkerSpec spec, const std::function<Replica(const Buffers&)>& make_replica,
                          const std::function<bool()>& stop) {
   for (const PeerId p : spec.membership.links) connect(p);
   tick();

@@ -34,7 +34,7 @@ class ZmqEnv final : public Env {
   /// Makes the worker and runs it until it has ended and its last frames are out. make_replica is given
   /// what the method keeps. `stop` is asked a few times a second and after every signal; true interrupts the
   /// worker.
-  WorkerResult run(WorkerSpec spec, const std::function<Replica(Buffers)>& make_replica,
+  WorkerResult run(WorkerSpec spec, const std::function<Replica(const Buffers&)>& make_replica,
                    const std::function<bool()>& stop);
   /// After run: the peer's parameters.
   std::span<const float> parameters() const;

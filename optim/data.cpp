@@ -34,13 +34,12 @@ Data load_data(const DataSpec& spec) {
   return format.make(spec);
 }
 
-Evaluation evaluate(Objective& objective, std::span<const float> x, const Dataset& data) {
+void for_each_block(const Dataset& data, const std::function<void(const Batch&)>& use) {
   const std::size_t block = std::min(kEvaluationRows, data.rows());
   Scratch<float> values;
   values.need(block * data.features());
   std::vector<std::int32_t> labels;
   std::vector<std::uint32_t> numbers;
-  Evaluation total;
   for (std::size_t first = 0; first < data.rows(); first += block) {
     numbers.resize(std::min(block, data.rows() - first));
     std::iota(numbers.begin(), numbers.end(), static_cast<std::uint32_t>(first));
@@ -49,8 +48,13 @@ Evaluation evaluate(Objective& objective, std::span<const float> x, const Datase
       for (const std::uint32_t row : numbers) labels.push_back(data.label(row));
     const std::span<float> part = values.need(numbers.size() * data.features());
     data.gather(numbers, part);
-    total += objective.evaluate(x, {numbers.size(), data.features(), part, labels});
+    use({numbers.size(), data.features(), part, labels});
   }
+}
+
+Evaluation evaluate(Objective& objective, std::span<const float> x, const Dataset& data) {
+  Evaluation total;
+  for_each_block(data, [&](const Batch& batch) { total += objective.evaluate(x, batch); });
   return total;
 }
 

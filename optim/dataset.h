@@ -1,6 +1,7 @@
 #pragma once
 // What the data formats share, and their loaders.
 #include <cstdint>
+#include <functional>
 #include <mutex>
 #include <vector>
 
@@ -34,6 +35,9 @@ std::shared_ptr<const Dataset> make_float_rows(std::vector<float> values, std::s
 Data load_idx(const DataSpec& spec);
 Data load_csv(const DataSpec& spec);
 Data load_synthetic(const DataSpec& spec);
+
+/// The whole set in order, in batches of at most 1024 rows that hold during the call.
+void for_each_block(const Dataset& data, const std::function<void(const Batch&)>& use);
 
 /// Rows that `limit` leaves of n.
 inline std::size_t limited(std::size_t n, std::size_t limit) { return limit == 0 || limit > n ? n : limit; }

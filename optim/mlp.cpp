@@ -86,7 +86,7 @@ class Mlp final : public Objective {
                   const OnLayer& on_layer) override {
     assert(x.size() == buffer_size() && g.size() == buffer_size());
     const Logits logits = forward(x, batch);
-    const double loss = cross_entropy_gradient(logits, batch.labels) / static_cast<double>(batch.size);
+    const double loss = cross_entropy_gradient(logits, batch) / static_cast<double>(batch.size);
     float* delta = logits.data;
     for (std::size_t l = layers_.size(); l-- > 0;) {
       layer_gradient(l, batch, delta, g);
@@ -99,6 +99,12 @@ class Mlp final : public Objective {
   Evaluation evaluate(std::span<const float> x, const Batch& batch) override {
     assert(x.size() == buffer_size());
     return cross_entropy_evaluate(forward(x, batch), batch.labels);
+  }
+
+  std::size_t classes() const override { return widths_.back(); }
+
+  void predict(std::span<const float> x, const Batch& batch, std::span<float> probabilities) override {
+    softmax_rows(forward(x, batch), probabilities);
   }
 
  private:

@@ -34,6 +34,10 @@ Evaluation& Evaluation::operator+=(const Evaluation& o) {
   return *this;
 }
 
+void Objective::predict(std::span<const float>, const Batch&, std::span<float>) {
+  throw OptimError("this model predicts no classes; expected a classifier such as mlp or softmax");
+}
+
 std::size_t Objective::parameters() const {
   std::size_t total = 0;
   for (const Layer& layer : layers_) total += layer.size;

@@ -71,7 +71,7 @@ class Softmax final : public Objective {
                   const OnLayer& on_layer) override {
     assert(g.size() == buffer_size());
     const Logits logits = forward(x, batch);
-    const double loss = cross_entropy_gradient(logits, batch.labels) / static_cast<double>(batch.size);
+    const double loss = cross_entropy_gradient(logits, batch) / static_cast<double>(batch.size);
     std::fill(g.begin(), g.end(), 0.0f);
     for (std::size_t p = 0; p < panels_; ++p) panel_gradient(p, batch, logits, g);
     if (on_layer) on_layer(0);
@@ -80,6 +80,12 @@ class Softmax final : public Objective {
 
   Evaluation evaluate(std::span<const float> x, const Batch& batch) override {
     return cross_entropy_evaluate(forward(x, batch), batch.labels);
+  }
+
+  std::size_t classes() const override { return classes_; }
+
+  void predict(std::span<const float> x, const Batch& batch, std::span<float> probabilities) override {
+    softmax_rows(forward(x, batch), probabilities);
   }
 
  private:

@@ -134,16 +134,18 @@ TEST_CASE("in simulation the chosen way is the faster one") {
   const auto seconds = [](std::size_t peers, std::size_t n, const char* algorithm, const Settings& net) {
     return seconds_of_round(peers, n, net + Settings{std::string("exchange.algorithm=") + algorithm});
   };
+  // The hello's length shifts the first round's start, and so the rounding of differences of times.
+  const auto same = [](double s) { return Approx(s).epsilon(1e-12); };
   const Settings wan{"sim.latency=10ms", "sim.bandwidth=100mbit"};
   for (const std::size_t peers : {6U, 8U}) {
     INFO(peers << " peers");
     const double ring = seconds(peers, 1000, "ring", wan),
                  halving = seconds(peers, 1000, "halving_doubling", wan);
     CHECK(halving < 0.75 * ring);
-    CHECK(seconds(peers, 1000, "auto", wan) == halving);
+    CHECK(seconds(peers, 1000, "auto", wan) == same(halving));
   }
   const Settings slow{"sim.latency=0.1ms", "sim.bandwidth=10mbit"};
   const double ring = seconds(6, 20000, "ring", slow), halving = seconds(6, 20000, "halving_doubling", slow);
   CHECK(ring < 0.75 * halving);
-  CHECK(seconds(6, 20000, "auto", slow) == ring);
+  CHECK(seconds(6, 20000, "auto", slow) == same(ring));
 }

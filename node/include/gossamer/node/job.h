@@ -28,6 +28,8 @@ struct PeerEntry {
   std::string device = "cpu";
   std::size_t batch = 0;         ///< rows per step; 0 in the file = optimizer.batch, filled in when loaded
   std::optional<double> uplink;  ///< bit/s that its links share on their way out; none: they do not meet
+  std::vector<std::size_t>
+      hidden{};  ///< mlp: in place of model.hidden; empty in all where all peers are alike
 };
 
 /// What the simulator should know of one link (both directions).
@@ -51,13 +53,15 @@ struct ExchangeSection {
   std::size_t modulo_bits = 8;   ///< moniqua: of each parameter, 1 … 8
   double modulo_bound = 1;       ///< moniqua: size of a cell (B), in units of a parameter
   double send_momentum = 0;      ///< broadcast: share that the average of gradients sent keeps a round
-  std::size_t local_steps = 16;  ///< methods with outer steps: rounds between exchanges
+  std::size_t local_steps = 16;  ///< methods with outer steps, ensemble: rounds between exchanges
   std::optional<double> outer_rate, outer_momentum;  ///< of outer steps; empty = the method's default
-  double feedback_decay = 0.95;   ///< sparse_loco: of what was kept back, from one exchange to the next
-  std::size_t fragments = 1;      ///< groups of parcels that are exchanged at their own times
-  std::size_t outer_delay = 0;    ///< rounds from an exchange to the use of its result
-  bool overlap = false;           ///< dpsgd: W X − U, computing while x travels
-  std::size_t parcel = 4u << 20;  ///< largest parcel, entries; larger layers are sliced
+  double feedback_decay = 0.95;    ///< sparse_loco: of what was kept back, from one exchange to the next
+  std::size_t fragments = 1;       ///< groups of parcels that are exchanged at their own times
+  std::size_t outer_delay = 0;     ///< rounds from an exchange to the use of its result
+  std::size_t distill_steps = 16;  ///< ensemble: of local_steps, those that learn from its labels too
+  double distill_weight = 0.5;     ///< ensemble: of the loss against them; the rest is the data's own
+  bool overlap = false;            ///< dpsgd: W X − U, computing while x travels
+  std::size_t parcel = 4u << 20;   ///< largest parcel, entries; larger layers are sliced
   // Sparse gradients under error feedback (deep gradient compression, Lin et al. 2018).
   double momentum_correction = 0;  ///< momentum before the selection; 0 = none
   double clip = 0;  ///< a layer's gradient, by its share of the sum, to clip/√P in l2 norm; 0 = none
@@ -124,6 +128,10 @@ struct Job {
   std::uint16_t base_port = 7001;
 
   std::vector<std::string> peer_names() const;
+  const std::vector<std::size_t>& hidden_of(const PeerEntry& peer) const {
+    return peer.hidden.empty() ? model.hidden : peer.hidden;
+  }
+  bool unlike() const;  ///< some peers' models have hidden sizes of their own
 };
 
 /// Reads JOB and the topology file that it names (`topology = "ring4.toml"`, relative to the job file), or a

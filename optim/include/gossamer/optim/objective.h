@@ -27,12 +27,18 @@ struct Layer {
   std::vector<Tensor> tensors;
 };
 
-/// size rows of `features` floats, row-major, and their classes (empty where the task has none).
+/// size rows of `features` floats, row-major, and their classes (empty where the task has none). Where
+/// soft_labels is not empty (size × classes probabilities, row-major), a row's training loss is
+/// (1 − soft_weight)·CE(class) + soft_weight·CE(soft label), CE(q) = −Σ_j q_j ln p_j: distillation (Hinton,
+/// Vinyals, Dean 2015: Distilling the knowledge in a neural network, at temperature 1). Evaluation reads the
+/// classes alone.
 struct Batch {
   std::size_t size = 0;
   std::size_t features = 0;
   std::span<const float> x;
   std::span<const std::int32_t> labels;
+  std::span<const float> soft_labels{};
+  float soft_weight = 0;  ///< in [0, 1]
 };
 
 struct Evaluation {
@@ -64,6 +70,10 @@ class Objective {
   virtual double gradient(std::span<float> x, const Batch& batch, std::span<float> g,
                           const OnLayer& on_layer) = 0;
   virtual Evaluation evaluate(std::span<const float> x, const Batch& batch) = 0;
+  virtual std::size_t classes() const { return 0; }  ///< that rows are told apart into; 0: no classifier
+  /// probabilities [batch.size, classes()] ← each class's, of every row; labels are not read. Throws
+  /// OptimError where classes() is 0.
+  virtual void predict(std::span<const float> x, const Batch& batch, std::span<float> probabilities);
 
  protected:
   void add_layer(std::string name, std::vector<Tensor> tensors);  ///< tensor offsets are filled in here

@@ -1,0 +1,147 @@
+// EC-DNN (Sun, Chen, Bian, Liu 2017, "Ensemble-compression: a new method for parallel training of deep neural
+// networks", algorithm 2). Averaging the parameters of models that are not convex need not beat any of them;
+// averaging their outputs does. So peers exchange models and never add them up: each keeps its own, and
+// learns from what the ensemble of its neighbourhood says of its batches.
+//
+// Time goes in periods of exchange.local_steps = L rounds (the plan's schedule has a mixing matrix in the
+// last round of each, and nobody sends in the others):
+//
+//   exchange    after the step of the last round, x_i is sent as it is (coded, but without feedback: a code
+//               that is off by a few percent predicts nearly the same) and kept; the round ends when the
+//               models of all neighbours j of W's row have come, each in its slot of peer j's shape
+//   distil      in the next exchange.distill_steps ≤ L rounds, the batch is labelled with
+//                   q = Σ_j W_ij softmax(f_j(batch; x_j)),   j = i and its neighbours, x_j as exchanged,
+//               and the gradient is that of (1 − s)·CE(labels) + s·CE(q), s = exchange.distill_weight
+//   alone       the rest of the period, the plain gradient
+//
+// What was learned from the ensemble fades in steps alone, so that a run does best to end with a
+// distillation: after k·L + distill_steps rounds. Steps alone are needed none the less, for labels that are
+// distilled over and over grow ever softer.
+//
+// The rows of W are the ensemble's weights: on a regular graph with Metropolis weights all alike. Slot 2
+// holds the peer's own model as exchanged ("own"), slot 3 + k that of heard_[k]. As nothing is averaged, the
+// peers' hidden sizes may differ; what a neighbour's parcel is of then follows from the job, which all peers
+// share. Model scope: a batch can be labelled only by whole models, so all parcels of the round end together.
+#include <algorithm>
+#include <deque>
+#include <map>
+
+#include "exchange.h"
+
+namespace gossamer::node {
+namespace {
+
+constexpr Slot kOwn = 2;
+
+class Ensemble final : public Exchange {
+ public:
+  explicit Ensemble(ExchangeHost& host) : host_(host) {
+    const auto& schedule = host.plan().schedule;
+    for (std::size_t t = 0; t < schedule.period(); ++t)
+      for (const auto& e : schedule.at(t).in(host.plan().self)) heard_.push_back(e.peer);
+    std::sort(heard_.begin(), heard_.end());
+    heard_.erase(std::unique(heard_.begin(), heard_.end()), heard_.end());
+  }
+
+  std::size_t slots() const override { return 1; }
+  std::vector<PeerId> models() const override { return heard_; }
+
+  void begin_round(Round round) override {
+    round_ = round;
+    ready_ = 0;
+  }
+
+  SoftLabels soft_labels(Round round) const override {
+    if (teachers_.empty() || round > exchanged_ + host_.plan().exchange.distill_steps) return {};
+    return {static_cast<float>(host_.plan().exchange.distill_weight), teachers_};
+  }
+
+  std::vector<Op> on_ready(Round round, ParcelId parcel) override {
+    const Range r = host_.plan().parcels[parcel].range;
+    const op::Update update{r, round};
+    const op::Combine step{r, kParameters, 1, {{-1.0f, kGradient}}}, keep{r, kOwn, 0, {{1.0f, kParameters}}};
+    const op::Encode send{
+        .range = r, .src = kParameters, .minus = {}, .apply_to = {}, .round = round, .parcel = parcel};
+    const bool hears = !senders().empty(), sends = !weights().out(host_.plan().self).empty();
+    if (hears && sends) return {update, step, keep, send};
+    if (hears) return {update, step, keep};
+    if (sends) return {update, step, send};
+    return {update, step};
+  }
+
+  void on_encoded(const Encoded& e) override {
+    for (const PeerId to : host_.plan().schedule.at(e.round).out(host_.plan().self))
+      host_.send(to, {e.round, e.parcel, e.tag, e.entries, e.payload});
+  }
+
+  void on_parcel_ready(Round, ParcelId parcel) override {
+    ++ready_;
+    if (senders().empty()) return host_.mixed(parcel);
+    try_finish();
+  }
+
+  void on_message(PeerId from, Message message) override {
+    inbox_[from].push_back(std::move(message));
+    try_finish();
+  }
+
+  bool waits_for(PeerId from) const override {
+    const auto row = senders();
+    return std::any_of(row.begin(), row.end(), [&](const auto& e) { return e.peer == from; }) && !came(from);
+  }
+
+ private:
+  const topology::MixingMatrix& weights() const { return host_.plan().schedule.at(round_); }
+  std::span<const topology::Edge> senders() const { return weights().in(host_.plan().self); }
+
+  /// All parcels of the neighbour's model of this round.
+  bool came(PeerId from) const {
+    const auto box = inbox_.find(from);
+    if (box == inbox_.end()) return false;
+    const auto parcels = std::count_if(box->second.begin(), box->second.end(),
+                                       [&](const Message& m) { return m.round == round_; });
+    return static_cast<std::size_t>(parcels) == host_.plan().parcels_of(from).size();
+  }
+
+  void try_finish() {
+    const auto row = senders();
+    if (row.empty() || ready_ < host_.plan().parcels.size()) return;
+    if (!std::all_of(row.begin(), row.end(), [&](const auto& e) { return came(e.peer); })) return;
+    teachers_ = {{weights().self_weight(host_.plan().self), kOwn}};
+    for (const auto& e : row) {
+      const auto k = std::lower_bound(heard_.begin(), heard_.end(), e.peer) - heard_.begin();
+      const Slot slot = kOwn + 1 + static_cast<Slot>(k);
+      absorb(e.peer, slot);
+      teachers_.emplace_back(e.weight, slot);
+    }
+    exchanged_ = round_;
+    ready_ = 0;
+    host_.saw_staleness(0);
+    for (ParcelId p = 0; p < host_.plan().parcels.size(); ++p) host_.mixed(p);
+  }
+
+  /// slot ← the neighbour's model. The labels of the gradient under way were taken before its first layer.
+  void absorb(PeerId from, Slot slot) {
+    auto& box = inbox_[from];
+    for (; !box.empty() && box.front().round <= round_; box.pop_front()) {
+      const Message& m = box.front();
+      const Range r = host_.plan().parcels_of(from)[m.parcel].range;
+      host_.submit(op::Combine{r, slot, 0, {}});
+      host_.submit(op::DecodeAdd{r, slot, 1.0f, m.payload});
+      host_.consumed(from, m);
+    }
+  }
+
+  ExchangeHost& host_;
+  std::vector<PeerId> heard_;  ///< who sends to this peer in some round, ascending
+  Round round_ = 0, exchanged_ = 0;
+  std::size_t ready_ = 0;  ///< parcels of round_ whose own step is done
+  std::vector<std::pair<float, Slot>> teachers_;
+  std::map<PeerId, std::deque<Message>> inbox_;  ///< rounds ascending
+};
+
+}  // namespace
+
+std::unique_ptr<Exchange> make_ensemble(ExchangeHost& host) { return std::make_unique<Ensemble>(host); }
+
+}  // namespace gossamer::node
