@@ -69,6 +69,17 @@ struct Encode {
   ParcelId parcel;
   std::uint32_t tag = 0;
 };
+/// Of src by the dense codec.
+inline Encode encode_exactly(Range range, Slot src, Round round, ParcelId parcel, std::uint32_t tag = 0) {
+  return {.range = range,
+          .src = src,
+          .minus = {},
+          .apply_to = {},
+          .exact = true,
+          .round = round,
+          .parcel = parcel,
+          .tag = tag};
+}
 /// dst += weight · decode(payload)
 struct DecodeAdd {
   Range range;

@@ -44,14 +44,7 @@ class RingAllreduce final : public FullReduce {
     host_.send((self_ + 1) % peers_, {round, parcel, tag, entries, std::move(payload)});
   }
   void encode(Round round, ParcelId parcel, PeerId owner, std::uint32_t tag) {
-    host_.submit(op::Encode{.range = slice(parcel, owner),
-                            .src = kGradient,
-                            .minus = {},
-                            .apply_to = {},
-                            .exact = true,
-                            .round = round,
-                            .parcel = parcel,
-                            .tag = tag});
+    host_.submit(op::encode_exactly(slice(parcel, owner), kGradient, round, parcel, tag));
   }
 
   void start(Round round, ParcelId parcel) override {

@@ -26,13 +26,7 @@ class ExactDiffusion final : public Gossip {
     const Range r = range(parcel);
     return {op::Combine{r, kY, round == 0 ? 0.0f : 1.0f, {}}, op::Update{r, round},
             op::Combine{r, kZ, 0, {{1.0f, kParameters}, {-1.0f, kGradient}, {-1.0f, kY}}},
-            op::Encode{.range = r,
-                       .src = kZ,
-                       .minus = {},
-                       .apply_to = {},
-                       .exact = true,
-                       .round = round,
-                       .parcel = parcel}};
+            op::encode_exactly(r, kZ, round, parcel)};
   }
 
  private:

@@ -66,14 +66,7 @@ class HalvingAllreduce final : public FullReduce {
   }
 
   void encode(Round round, ParcelId parcel, Range r, std::uint32_t tag) {
-    host_.submit(op::Encode{.range = r,
-                            .src = kGradient,
-                            .minus = {},
-                            .apply_to = {},
-                            .exact = true,
-                            .round = round,
-                            .parcel = parcel,
-                            .tag = tag});
+    host_.submit(op::encode_exactly(r, kGradient, round, parcel, tag));
   }
   void send_block(Round round, ParcelId parcel) {
     const std::uint32_t step = step_[parcel];

@@ -106,14 +106,7 @@ class Pairwise final : public Exchange {
     const auto peer = draw(round);
     if (!peer) return;
     asked_[parcel] = Asked{*peer, round};
-    host_.submit(op::Encode{.range = range(parcel),
-                            .src = kShared,
-                            .minus = {},
-                            .apply_to = {},
-                            .exact = true,
-                            .round = round,
-                            .parcel = parcel,
-                            .tag = kRequest});
+    host_.submit(op::encode_exactly(range(parcel), kShared, round, parcel, kRequest));
   }
 
   /// The round's partner; the same for every parcel. Empty where there is none to ask.

@@ -39,14 +39,7 @@ class RelaySum final : public Gossip {
       for (std::size_t from = 0; from < neighbours_.size(); ++from)
         if (from != to && round > 0) sum.terms.emplace_back(1.0f, incoming(from));
       ops.push_back(std::move(sum));
-      ops.push_back(op::Encode{.range = r,
-                               .src = outgoing(),
-                               .minus = {},
-                               .apply_to = {},
-                               .exact = true,
-                               .round = round,
-                               .parcel = parcel,
-                               .tag = static_cast<std::uint32_t>(to)});
+      ops.push_back(op::encode_exactly(r, outgoing(), round, parcel, static_cast<std::uint32_t>(to)));
     }
     return ops;
   }

@@ -36,14 +36,7 @@ class GradientTracking final : public Gossip {
 
  private:
   Op encode(Round round, ParcelId parcel, Slot src, std::uint32_t tag) const {
-    return op::Encode{.range = range(parcel),
-                      .src = src,
-                      .minus = {},
-                      .apply_to = {},
-                      .exact = true,
-                      .round = round,
-                      .parcel = parcel,
-                      .tag = tag};
+    return op::encode_exactly(range(parcel), src, round, parcel, tag);
   }
 
   void mix(Round round, ParcelId parcel) override {

@@ -23,6 +23,11 @@ inline Said says(const std::string& message, const std::string& words) {
   return {message, words, message.find(words) != std::string::npos};
 }
 
+/// What a refusal says: the words; nothing where these are empty.
+inline Said says_if_any(const std::string& message, const std::string& words) {
+  return {message, words, words.empty() ? message.empty() : message.find(words) != std::string::npos};
+}
+
 class Folder {
  public:
   Folder() {

@@ -15,6 +15,21 @@ namespace gossamer::node::test {
 /// g of a peer in a round, entry by entry (padding stays 0).
 using GradientAt = std::function<float(PeerId, Round, std::size_t)>;
 
+/// Drawn once for all by peer, round and entry.
+inline GradientAt normal() {
+  return [](PeerId p, Round t, std::size_t i) {
+    std::mt19937_64 random(p * 7919 + t * 104729 + i);
+    random.discard(3);
+    return static_cast<float>(std::normal_distribution<double>()(random));
+  };
+}
+/// Rows that each peer takes a step.
+inline std::vector<std::size_t> unlike_batches(std::size_t peers) {
+  std::vector<std::size_t> b;
+  for (std::size_t p = 0; p < peers; ++p) b.push_back(3 + 5 * p % 7);
+  return b;
+}
+
 /// One layer of n entries, its gradient given and not computed.
 class GivenGradient final : public optim::Objective {
  public:

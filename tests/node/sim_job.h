@@ -52,6 +52,21 @@ evaluate_every = 0
   return load_job(path, settings);
 }
 
+/// The words of the ConfigError with which work ends; empty where it does not.
+template <class Work>
+std::string refusal_of(const Work& work) {
+  try {
+    work();
+  } catch (const ConfigError& e) {
+    return e.what();
+  }
+  return {};
+}
+/// What is said of small_job with these settings.
+inline std::string refusal(const Settings& settings) {
+  return refusal_of([&] { make_plan(small_job(settings), 0); });
+}
+
 inline Job with_batches(Job job, const std::vector<std::size_t>& batches) {
   for (std::size_t i = 0; i < batches.size(); ++i) job.peers.at(i).batch = batches[i];
   return job;

@@ -137,12 +137,7 @@ Prepared prepare_combination(const Combination& c, std::uint64_t seed) {
 }
 
 std::string refusal(const Combination& c) {
-  try {
-    (void)prepare_combination(c, 1);
-    return {};
-  } catch (const ConfigError& e) {
-    return e.what();
-  }
+  return refusal_of([&] { (void)prepare_combination(c, 1); });
 }
 
 double distance_to_optimum(const Combination& c, std::uint64_t seed) {

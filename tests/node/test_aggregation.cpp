@@ -10,6 +10,7 @@ using namespace gossamer;
 using namespace gossamer::node;
 using namespace gossamer::node::test;
 using gossamer::test::says;
+using gossamer::test::says_if_any;
 
 namespace {
 
@@ -18,15 +19,6 @@ Settings job_of(const std::string& method, const std::string& graph, const std::
   return Settings{"exchange.method=" + method, "graph.kind=" + graph, "exchange.aggregate=" + rule,
                   "exchange.codec=dense"} +
          more;
-}
-
-std::string refusal(const Settings& settings) {
-  try {
-    make_plan(small_job(settings), 0);
-  } catch (const ConfigError& e) {
-    return e.what();
-  }
-  return {};
 }
 
 /// rule over the vectors, each without the padding between layers; weights all alike.
@@ -139,10 +131,7 @@ TEST_CASE("a rule is refused where it is not sound or cannot bear its wrong peer
   for (const auto& row : rows) {
     const std::string said = refusal(six + job_of(row.method, row.graph, row.rule, row.more));
     INFO(row.method << " on " << row.graph << " with " << row.rule << ": " << said);
-    if (*row.refused == 0)
-      CHECK(said.empty());
-    else
-      CHECK(says(said, row.refused));
+    CHECK(says_if_any(said, row.refused));
   }
 }
 

@@ -15,20 +15,6 @@ Settings allreduce(std::size_t peers, const std::string& codec, const Settings& 
          more;
 }
 
-GradientAt normal() {
-  return [](PeerId p, Round t, std::size_t i) {
-    std::mt19937_64 random(p * 7919 + t * 104729 + i);
-    random.discard(3);
-    return static_cast<float>(std::normal_distribution<double>()(random));
-  };
-}
-
-std::vector<std::size_t> unlike(std::size_t peers) {
-  std::vector<std::size_t> b;
-  for (std::size_t p = 0; p < peers; ++p) b.push_back(3 + 5 * p % 7);
-  return b;
-}
-
 /// −Σ_t Σ_i share_i·g_i in double.
 std::vector<double> sums(const ReduceLab& lab, std::size_t n, Round rounds) {
   std::vector<double> x(n);
@@ -65,7 +51,7 @@ TEST_CASE("all-reduce matches the sum for 2 to 17 peers, by the ring and by halv
       for (const std::size_t n : {1U, 17U, 100U, 777U}) {
         INFO(peers << " peers, " << algorithm << ", " << n << " entries");
         const Settings settings{std::string("exchange.algorithm=") + algorithm, "exchange.parcel=500"};
-        ReduceLab lab(with_batches(small_job(allreduce(peers, "dense", settings)), unlike(peers)), n,
+        ReduceLab lab(with_batches(small_job(allreduce(peers, "dense", settings)), unlike_batches(peers)), n,
                       normal(), peers);
         for (Round t = 0; t < 3; ++t) lab.round();
         CHECK(worst(sums(lab, n, 3), lab.x(0)) < 1e-6);
@@ -92,8 +78,8 @@ TEST_CASE("compressed all-reduce keeps all mass for 2 to 17 peers and uneven sli
       for (const std::size_t n : {5U, 100U, 777U}) {
         INFO(peers << " peers, " << codec << ", " << n << " entries");
         ReduceLab lab(
-            with_batches(small_job(allreduce(peers, codec, {"exchange.parcel=500"})), unlike(peers)), n,
-            normal(), peers);
+            with_batches(small_job(allreduce(peers, codec, {"exchange.parcel=500"})), unlike_batches(peers)),
+            n, normal(), peers);
         for (Round t = 0; t < 5; ++t) lab.round();
         CHECK(lab.identical());
         // What was given is what came out, what the senders kept (by their shares) and what the owners kept.

@@ -41,13 +41,8 @@ double norm(const std::vector<float>& v) {
   return std::sqrt(squares);
 }
 
-std::string refusal(const std::vector<std::string>& settings) {
-  try {
-    small_job(settings);
-  } catch (const ConfigError& e) {
-    return e.what();
-  }
-  return {};
+std::string wrong_words(const Settings& settings) {
+  return refusal_of([&] { small_job(settings); });
 }
 
 }  // namespace
@@ -102,7 +97,7 @@ TEST_CASE("a flipped label is the opposite class, and the rows stay") {
 }
 
 TEST_CASE("attackers are read from the job, and wrong ones refused") {
-  const auto with = [](const std::string& list) { return refusal({"sim.attackers=[" + list + "]"}); };
+  const auto with = [](const std::string& list) { return wrong_words({"sim.attackers=[" + list + "]"}); };
   CHECK(with("\"peer1=noise\", \"peer2=alie:0.3\"").empty());
   CHECK(says(with("\"peer1=nois\""), "did you mean 'noise'?"));
   CHECK(says(with("\"peer1\""), "expected PEER=ATTACK"));

@@ -103,12 +103,7 @@ void check_as_written_plainly(Job job) {
 }
 
 std::string refusal(const Job& job) {
-  try {
-    make_plan(job, 0);
-  } catch (const ConfigError& e) {
-    return e.what();
-  }
-  return {};
+  return refusal_of([&] { make_plan(job, 0); });
 }
 
 const std::vector<std::vector<std::size_t>> kUnlike{{8}, {12, 5}, {8}, {3}};

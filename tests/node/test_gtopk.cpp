@@ -75,21 +75,6 @@ struct Plain {
   std::vector<Vector> residual;
 };
 
-/// Drawn once for all: (peer, round, entry) → normal.
-GradientAt normal() {
-  return [](PeerId p, Round t, std::size_t i) {
-    std::mt19937_64 random(p * 7919 + t * 104729 + i);
-    random.discard(3);
-    return static_cast<float>(std::normal_distribution<double>()(random));
-  };
-}
-
-std::vector<std::size_t> batches(std::size_t peers) {
-  std::vector<std::size_t> b;
-  for (std::size_t p = 0; p < peers; ++p) b.push_back(3 + 5 * p % 7);
-  return b;
-}
-
 }  // namespace
 
 TEST_CASE("gtopk equals the recursive selection computed centrally, for any number of peers") {
@@ -99,7 +84,7 @@ TEST_CASE("gtopk equals the recursive selection computed centrally, for any numb
       INFO(peers << " peers, k = " << k);
       const double density = (static_cast<double>(k) - 0.5) / kEntries;
       const Settings settings = gtopk(peers, "topk:select=exact,density=" + std::to_string(density));
-      const Job job = with_batches(small_job(settings), batches(peers));
+      const Job job = with_batches(small_job(settings), unlike_batches(peers));
       ReduceLab lab(job, kEntries, normal(), peers);
       for (Round t = 0; t < 6; ++t) lab.round();
       const Plain plain(peers, kEntries, k, 6, lab, normal());

@@ -6,19 +6,11 @@ using namespace gossamer;
 using namespace gossamer::node;
 using namespace gossamer::node::test;
 using gossamer::test::says;
+using gossamer::test::says_if_any;
 
 namespace {
 
 /// Why the job is refused; empty where it is not.
-std::string refusal(const Settings& settings) {
-  try {
-    make_plan(small_job(settings), 0);
-  } catch (const ConfigError& e) {
-    return e.what();
-  }
-  return {};
-}
-
 Settings job_of(const std::string& method, const std::string& graph, const std::string& codec) {
   return {"peers=6", "exchange.method=" + method, "graph.kind=" + graph, "exchange.codec=" + codec};
 }
@@ -206,10 +198,7 @@ TEST_CASE("methods are accepted where they are sound and refused with a reason e
   for (const Row& row : rows) {
     const std::string said = refusal(job_of(row.method, row.graph, row.codec) + row.more);
     INFO(row.method << " on " << row.graph << " with " << row.codec << ": " << said);
-    if (*row.refused == 0)
-      CHECK(said.empty());
-    else
-      CHECK(says(said, row.refused));
+    CHECK(says_if_any(said, row.refused));
   }
 }
 

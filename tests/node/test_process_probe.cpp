@@ -30,6 +30,18 @@ void check_links(const json& probe, std::size_t links) {
   }
 }
 
+/// A process for each name, which measures with these further words.
+std::vector<std::unique_ptr<Process>> probing(const Folder& folder, const std::vector<std::string>& names,
+                                              const std::vector<std::string>& further) {
+  std::vector<std::unique_ptr<Process>> peers;
+  for (const std::string& name : names) {
+    std::vector<std::string> words{"probe", "t.toml", "--json", "--name", name};
+    words.insert(words.end(), further.begin(), further.end());
+    peers.push_back(std::make_unique<Process>(folder.path(""), name, words));
+  }
+  return peers;
+}
+
 }  // namespace
 
 TEST_CASE("probe measures all pairs of peers of one machine") {
@@ -77,13 +89,8 @@ TEST_CASE("a peer that never answers is named and the others are measured") {
   const Folder folder;
   const Ports ports(4);
   topology(folder, ports, 4);
-  std::vector<std::unique_ptr<Process>> peers;
   const auto begin = Clock::now();
-  for (const char* name : {"peer0", "peer1", "peer3"})
-    peers.push_back(
-        std::make_unique<Process>(folder.path(""), name,
-                                  std::vector<std::string>{"probe", "t.toml", "--name", name, "--json",
-                                                           "--seconds", "0.03", "--timeout", "2"}));
+  const auto peers = probing(folder, {"peer0", "peer1", "peer3"}, {"--seconds", "0.03", "--timeout", "2"});
   for (auto& peer : peers) {
     REQUIRE(peer->wait(60) == 3);
     const json told = json::parse(peer->out());
@@ -98,12 +105,7 @@ TEST_CASE("a peer that dies meanwhile costs its own links only") {
   const Folder folder;
   const Ports ports(3);
   topology(folder, ports, 3);
-  std::vector<std::unique_ptr<Process>> peers;
-  for (const char* name : {"peer0", "peer1", "peer2"})
-    peers.push_back(
-        std::make_unique<Process>(folder.path(""), name,
-                                  std::vector<std::string>{"probe", "t.toml", "--name", name, "--json",
-                                                           "--seconds", "1", "--timeout", "3"}));
+  const auto peers = probing(folder, {"peer0", "peer1", "peer2"}, {"--seconds", "1", "--timeout", "3"});
   // In round 0 of three peers 1 meets 2; 2 is killed in the midst of that.
   pause(1);
   peers[2]->signal(SIGKILL);

@@ -19,22 +19,8 @@ Settings sparse(const std::string& method, const std::string& codec, const Setti
          more;
 }
 
-GradientAt normal() {
-  return [](PeerId p, Round t, std::size_t i) {
-    std::mt19937_64 random(p * 7919 + t * 104729 + i);
-    random.discard(3);
-    return static_cast<float>(std::normal_distribution<double>()(random));
-  };
-}
-
-std::string refusal(const Settings& settings) {
-  try {
-    prepare(small_job(settings));
-    make_plan(small_job(settings), 0);
-  } catch (const ConfigError& e) {
-    return e.what();
-  }
-  return {};
+std::string refusal_before_the_run(const Settings& settings) {
+  return refusal_of([&] { prepare(small_job(settings)); });
 }
 
 /// u ← m·u + g; v ← v + u; the k largest of v are sent, and u and v are 0 there.
@@ -193,20 +179,21 @@ TEST_CASE("keys of sparse gradients are refused where nothing uses them") {
       warm{"exchange.density_warmup=on"}, layer{"exchange.layer_density=[\"*=0.5\"]"};
   for (const Settings& key : {momentum, clip, warm, layer}) {
     for (const char* method : {"topk_allgather", "allreduce", "gtopk"}) {
-      CHECK(refusal(sparse(method, "topk", key)).empty());
-      if (std::string(method) != "gtopk") CHECK(refusal(sparse(method, "randk", key)).empty());
+      CHECK(refusal_before_the_run(sparse(method, "topk", key)).empty());
+      if (std::string(method) != "gtopk") CHECK(refusal_before_the_run(sparse(method, "randk", key)).empty());
     }
-    CHECK(says(refusal(sparse("choco", "topk", key)), "method 'choco' sends none such"));
-    CHECK(says(refusal(sparse("broadcast", "qsgd", key)), "use method 'topk_allgather' or 'gtopk'"));
-    CHECK(says(refusal(sparse("allreduce", "onebit", key)), "use codec 'topk'"));
-    CHECK(says(refusal(sparse("allreduce", "dense", key)), "is not sparse"));
+    CHECK(says(refusal_before_the_run(sparse("choco", "topk", key)), "method 'choco' sends none such"));
+    CHECK(says(refusal_before_the_run(sparse("broadcast", "qsgd", key)),
+               "use method 'topk_allgather' or 'gtopk'"));
+    CHECK(says(refusal_before_the_run(sparse("allreduce", "onebit", key)), "use codec 'topk'"));
+    CHECK(says(refusal_before_the_run(sparse("allreduce", "dense", key)), "is not sparse"));
   }
-  CHECK(refusal(sparse("allreduce", "threshold", momentum)).empty());
-  CHECK(says(refusal(sparse("allreduce", "threshold", warm)), "codec with a density"));
-  CHECK(says(refusal(sparse("gtopk", "topk", momentum + Settings{"optimizer.kind=momentum"})),
+  CHECK(refusal_before_the_run(sparse("allreduce", "threshold", momentum)).empty());
+  CHECK(says(refusal_before_the_run(sparse("allreduce", "threshold", warm)), "codec with a density"));
+  CHECK(says(refusal_before_the_run(sparse("gtopk", "topk", momentum + Settings{"optimizer.kind=momentum"})),
              "optimizer.kind 'sgd'"));
-  const std::string unknown =
-      refusal(sparse("gtopk", "topk", {"model.kind=mlp", "exchange.layer_density=[\"fc7=0.5\"]"}));
+  const std::string unknown = refusal_before_the_run(
+      sparse("gtopk", "topk", {"model.kind=mlp", "exchange.layer_density=[\"fc7=0.5\"]"}));
   CHECK(says(unknown, "names layer 'fc7'"));
   CHECK(says(unknown, "did you mean 'fc1'?"));
 }
