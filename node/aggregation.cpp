@@ -3,10 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <set>
 #include <stdexcept>
 
-#include "gossamer/optim/aggregate.h"
 #include "methods.h"
 #include "text.h"
 
@@ -44,17 +44,40 @@ void check_neighbourhoods(const Job& job, const topology::Schedule& schedule) {
     }
 }
 
+double samples_of(const Job&, const PeerEntry& peer) { return static_cast<double>(peer.batch); }
+double throughput_of(const Job& job, const PeerEntry& peer) {
+  if (peer.throughput) return *peer.throughput;
+  throw ConfigError(
+      fmt::format("{}: exchange.aggregate = 'throughput', and peer '{}' states none; expected throughput = "
+                  "(samples/s) in every [[peer]] table: gossamer run and metrics.jsonl say what each reaches",
+                  job.path, peer.name));
+}
+
+constexpr std::array kPeerWeights{
+    PeerWeight{{"samples", "weighted sum by rows per step; symmetric graphs"}, samples_of},
+    PeerWeight{{"throughput", "weighted sum by the peers' stated samples/s; symmetric graphs"},
+               throughput_of},
+};
+
 }  // namespace
 
+std::span<const PeerWeight> peer_weight_table() { return kPeerWeights; }
+const PeerWeight* find_peer_weight(const std::string& aggregate) {
+  const auto at = std::find_if(kPeerWeights.begin(), kPeerWeights.end(),
+                               [&](const PeerWeight& w) { return aggregate == w.row.name; });
+  return at == kPeerWeights.end() ? nullptr : &*at;
+}
+
 std::vector<std::string> aggregate_names() {
-  std::vector<std::string> names{"weighted", "samples"};
+  std::vector<std::string> names{"weighted"};
+  for (const PeerWeight& w : kPeerWeights) names.emplace_back(w.row.name);
   for (const auto& row : optim::aggregator_table())
     if (names[0] != row.name) names.emplace_back(row.name);
   return names;
 }
 
 std::string check_aggregate(const std::string& text) {
-  if (text == "samples") return text;
+  if (find_peer_weight(text)) return text;
   std::string name = text.substr(0, text.find(':'));
   if (name.starts_with(kMixing)) name = name.substr(std::string(kMixing).size());
   const auto names = aggregate_names();
@@ -66,7 +89,7 @@ std::string check_aggregate(const std::string& text) {
 }
 
 RuleScope rule_scope(const std::string& aggregate) {
-  if (aggregate == "weighted" || aggregate == "samples") return RuleScope::none;
+  if (aggregate == "weighted" || find_peer_weight(aggregate)) return RuleScope::none;
   return optim::describe_aggregator(aggregate).by_entry ? RuleScope::parcel : RuleScope::model;
 }
 

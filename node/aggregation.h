@@ -1,15 +1,27 @@
 #pragma once
 // The key exchange.aggregate: by what rule a peer makes one vector of those of its neighbourhood.
+#include <span>
 #include <string>
 #include <vector>
 
 #include "exchange.h"
+#include "gossamer/optim/aggregate.h"
 
 namespace gossamer::node {
 
 struct Method;
 
-/// weighted, samples, and the rules of optim/aggregate.h.
+/// A weighted sum in which peers weigh unlike: what each brings to the mean that mixing keeps.
+struct PeerWeight {
+  optim::NamedHelp row;  ///< name: the key's value
+  /// Of one peer, above 0. Throws ConfigError where the job does not state it.
+  double (*of)(const Job& job, const PeerEntry& peer);
+};
+std::span<const PeerWeight> peer_weight_table();
+/// nullptr where the key asks for none: all peers weigh alike.
+const PeerWeight* find_peer_weight(const std::string& aggregate);
+
+/// weighted, those of peer_weight_table() and the rules of optim/aggregate.h.
 std::vector<std::string> aggregate_names();
 /// The canonical text of the key's value: "median" → "median:f=0". Throws std::exception for a wrong one.
 std::string check_aggregate(const std::string& text);

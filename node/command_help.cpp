@@ -4,6 +4,7 @@
 #include <iostream>
 #include <memory>
 
+#include "aggregation.h"
 #include "attack.h"
 #include "commands.h"
 #include "gossamer/node/job.h"
@@ -76,9 +77,8 @@ void print_aggregate_help() {
          "neighbourhood, the own "
          "one\nincluded. \"nnm+krum:f=3\" replaces every vector by the mean of its n-f nearest first.\n\n";
   print_rows(optim::aggregator_table());
-  std::cout << "samples             weighted sum by rows per step; symmetric graphs\n\nAttacks of the "
-               "simulator (sim.attackers "
-               "= [\"peer3=noise:100\"]), with a size:\n\n";
+  for (const PeerWeight& weight : peer_weight_table()) print_rows({&weight.row, 1});
+  std::cout << "\nAttacks of the simulator (sim.attackers = [\"peer3=noise:100\"]), with a size:\n\n";
   print_rows(attack_table());
 }
 

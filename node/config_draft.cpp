@@ -9,7 +9,7 @@ bool all_local(const Job& job, bool shared_only) {
     const PeerEntry& peer = job.peers[i];
     const PeerEntry local = local_peer(job, i);
     const bool alike = peer.name == local.name && peer.address == local.address && peer.batch == job.batch &&
-                       peer.hidden == local.hidden;
+                       peer.throughput == local.throughput && peer.hidden == local.hidden;
     if (!alike || (!shared_only && (peer.bind != peer.address || peer.device != local.device || peer.uplink)))
       return false;
   }

@@ -177,8 +177,8 @@ constexpr Key<Draft> kJobKeys[] = {
      exchange<&ExchangeSection::algorithm>,
      {.names = algorithm_names}},
     {"exchange.aggregate",
-     "weighted by the mixing matrix, by samples, or a rule that bears f wrong peers: krum:f=3 (gossamer help "
-     "aggregate)",
+     "weighted by the mixing matrix, by samples or throughput, or a rule that bears f wrong peers: krum:f=3 "
+     "(gossamer help aggregate)",
      exchange<&ExchangeSection::aggregate>,
      {.names = aggregate_names, .check = check_aggregate}},
     {"exchange.delivery",

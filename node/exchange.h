@@ -31,10 +31,10 @@ struct Plan {
   double gamma = 1;                           ///< CHOCO's consensus step, resolved
   double outer_rate = 1, outer_momentum = 0;  ///< resolved
   compress::Traits codec;
-  topology::Schedule schedule;      ///< weights as aggregated (mixing matrix, or renormalised by samples)
-  SharedList<double> sample_share;  ///< b_i / Σ b
-  AllreduceCost allreduce;          ///< of a dense all-reduce, by its ways
-  SharedList<Parcel> parcels;       ///< of this peer's model
+  topology::Schedule schedule;  ///< weights as aggregated (mixing matrix, or renormalised by peer)
+  SharedList<double> share;     ///< of each peer in a mean of gradients: b_i / Σ b, or by throughput
+  AllreduceCost allreduce;      ///< of a dense all-reduce, by its ways
+  SharedList<Parcel> parcels;   ///< of this peer's model
   PeerId self = 0;
   RuleScope rule = RuleScope::none;
   std::uint64_t seed = 0;  ///< of everything random

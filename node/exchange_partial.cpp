@@ -201,7 +201,7 @@ class PartialBroadcast final : public Partial {
   }
 
  private:
-  float share(PeerId peer) const { return static_cast<float>(host_.plan().sample_share[peer]); }
+  float share(PeerId peer) const { return static_cast<float>(host_.plan().share[peer]); }
 
   void close(ParcelId parcel, Round last) override {
     const Range r = range(parcel);

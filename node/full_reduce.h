@@ -81,12 +81,12 @@ class FullReduce : public Exchange {
       whole.begin = parcels[p - 1].range.begin;
     }
     const double limit = plan.exchange.clip / std::sqrt(static_cast<double>(peers_));
-    return {op::Clip{whole, limit / plan.sample_share[self_]}};
+    return {op::Clip{whole, limit / plan.share[self_]}};
   }
   /// Of the peers' gradients, before they are encoded.
   float momentum() const { return static_cast<float>(host_.plan().exchange.momentum_correction); }
 
-  float share(PeerId peer) const { return static_cast<float>(host_.plan().sample_share[peer]); }
+  float share(PeerId peer) const { return static_cast<float>(host_.plan().share[peer]); }
   Range slice(ParcelId parcel, PeerId owner) const {
     return slice_of(host_.plan().parcels[parcel].range, owner, peers_);
   }

@@ -215,7 +215,7 @@ constexpr std::array kMethods{
     Method{{"pairwise", "averages with one neighbour at a time, drawn each round; nobody waits (AD-PSGD)"},
            {.code = Code::exact,
             .may_wait = false,
-            .by_samples = false,
+            .by_peer_weight = false,
             .why_code = kWholeState,
             .why_unbounded = "it waits for nobody, so that no bound can be kept; use staleness = "
                              "\"unbounded\", or method 'dpsgd'"},
@@ -225,7 +225,7 @@ constexpr std::array kMethods{
            {.weights = Weights::doubly_stochastic,
             .code = Code::exact,
             .may_be_stale = false,
-            .by_samples = false,
+            .by_peer_weight = false,
             .why_weights = kMeanDrifts,
             .why_code =
                 "has a code of its own, exchange.modulo_bits of each parameter modulo "
@@ -234,7 +234,7 @@ constexpr std::array kMethods{
            make_moniqua},
     Method{{"push_sum",
             "sums of mass and weight, for directed and time-varying graphs and lossy networks (SGP)"},
-           {.code = Code::exact, .may_lose = true, .by_samples = false, .why_code = kWholeState},
+           {.code = Code::exact, .may_lose = true, .by_peer_weight = false, .why_code = kWholeState},
            make_push_sum},
     Method{
         {"ensemble",

@@ -20,12 +20,12 @@ struct Needs {
   enum class Rules { none, gradients, parameters } rules = Rules::none;
   bool may_vary = true;  ///< the graph in time
   bool may_be_stale = true;
-  bool may_wait = true;     ///< staleness may be bounded
-  bool may_lose = false;    ///< messages, under exchange.delivery = "best_effort"
-  bool by_samples = true;   ///< exchange.aggregate may be "samples"
-  bool plain_sgd = false;   ///< the optimiser keeps no state of its own
-  bool unlike = false;      ///< peers' models may have hidden sizes of their own
-  bool classifier = false;  ///< the model gives class probabilities
+  bool may_wait = true;        ///< staleness may be bounded
+  bool may_lose = false;       ///< messages, under exchange.delivery = "best_effort"
+  bool by_peer_weight = true;  ///< exchange.aggregate may be "samples" or "throughput"
+  bool plain_sgd = false;      ///< the optimiser keeps no state of its own
+  bool unlike = false;         ///< peers' models may have hidden sizes of their own
+  bool classifier = false;     ///< the model gives class probabilities
   /// Which vectors a round may go on without (exchange.backup): those that late ones supersede, or add to.
   enum class Partial { no, parameters, gradients } partial = Partial::no;
   bool outer = false;  ///< takes exchange.fragments and exchange.outer_delay

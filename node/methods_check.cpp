@@ -85,7 +85,7 @@ class Check {
     if (!needs_.may_wait && job_.exchange.staleness)
       refuse("needs exchange.staleness = \"unbounded\": {}", needs_.why_unbounded);
     delivery();
-    if (!needs_.by_samples && job_.exchange.aggregate == "samples")
+    if (!needs_.by_peer_weight && find_peer_weight(job_.exchange.aggregate))
       refuse("keeps the mean in which all peers weigh alike; use aggregate = 'weighted', or method 'dpsgd'");
     graph();
     if (!needs_.may_vary && schedule_.time_varying())
@@ -161,8 +161,8 @@ class Check {
   }
 
   void weights() const {
-    const bool by_samples = job_.exchange.aggregate == "samples";  // checked by itself
-    if (needs_.weights == Weights::doubly_stochastic && !by_samples &&
+    const bool unlike_peers = find_peer_weight(job_.exchange.aggregate) != nullptr;  // checked by itself
+    if (needs_.weights == Weights::doubly_stochastic && !unlike_peers &&
         !every(schedule_, &topology::MixingMatrix::doubly_stochastic))
       refuse("needs weights whose columns sum to 1 too, and graph '{}' with weights '{}' has not: {}",
              job_.graph.kind, job_.graph.weights, needs_.why_weights);

@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <cmath>
+#include <numeric>
 
 #include "aggregation.h"
 #include "codec_schedule.h"
@@ -41,25 +42,24 @@ double method_gamma(const ExchangeSection& exchange, const OuterDefaults& outer)
   return default_gamma(exchange.codec);
 }
 
-/// Weights by samples, b_i the batch of peer i: M_ij = W_ij b_j / max(s_i, s_j), s_i = Σ_k W_ik b_k, the rest
-/// to M_ii. Where all neighbourhoods weigh alike (a full graph) these are W's rows weighted by samples and
-/// renormalised; the maximum is Metropolis and Hastings' correction elsewhere. With W symmetric b_i M_ij =
-/// b_j M_ji, so that mixing keeps the mean weighted by samples, Σ b_i x_i / Σ b_i.
-topology::Schedule by_samples(const topology::Schedule& schedule, const std::vector<PeerEntry>& peers) {
-  const auto batch = [&](PeerId i) { return static_cast<double>(peers[i].batch); };
+/// Weights by peer, b_i of peer i (its batch, its throughput): M_ij = W_ij b_j / max(s_i, s_j), s_i =
+/// Σ_k W_ik b_k, the rest to M_ii. Where all neighbourhoods weigh alike (a full graph) these are W's rows
+/// weighted by b and renormalised; the maximum is Metropolis and Hastings' correction elsewhere. With W
+/// symmetric b_i M_ij = b_j M_ji, so that mixing keeps the mean weighted by b, Σ b_i x_i / Σ b_i.
+topology::Schedule by_peer(const topology::Schedule& schedule, const std::vector<double>& b) {
   std::vector<topology::MixingMatrix> cycle;
   for (std::size_t t = 0; t < schedule.period(); ++t) {
     const auto& w = schedule.at(t);
     std::vector<double> sums(w.peers());
     for (PeerId i = 0; i < w.peers(); ++i) {
-      sums[i] = w.self_weight(i) * batch(i);
-      for (const auto& e : w.in(i)) sums[i] += e.weight * batch(e.peer);
+      sums[i] = w.self_weight(i) * b[i];
+      for (const auto& e : w.in(i)) sums[i] += e.weight * b[e.peer];
     }
     std::vector<std::vector<topology::Edge>> rows(w.peers());
     for (PeerId i = 0; i < w.peers(); ++i)
       for (const auto& e : w.in(i))
         rows[i].push_back(
-            {e.peer, static_cast<float>(e.weight * batch(e.peer) / std::max(sums[i], sums[e.peer]))});
+            {e.peer, static_cast<float>(e.weight * b[e.peer] / std::max(sums[i], sums[e.peer]))});
     cycle.emplace_back(std::move(rows));
   }
   return topology::Schedule(std::move(cycle));
@@ -97,7 +97,12 @@ double default_gamma(const std::string& codec) {
 
 Plan make_plan(const Job& job, PeerId self) {
   const auto mixing = topology::make_schedule(job.graph);
-  const bool samples = job.exchange.aggregate == "samples";
+  const PeerWeight* unlike = find_peer_weight(job.exchange.aggregate);
+  const PeerWeight& by_samples = *find_peer_weight("samples");
+  std::vector<double> shares;
+  for (const auto& p : job.peers) shares.push_back((unlike ? *unlike : by_samples).of(job, p));
+  const double sum = std::accumulate(shares.begin(), shares.end(), 0.0);
+  for (double& s : shares) s /= sum;
   const compress::Traits codec = compress::make_codec(job.exchange.codec)->traits();
   const OuterDefaults outer = outer_defaults(job.exchange.method, codec);
   Plan plan{job.exchange,
@@ -105,18 +110,13 @@ Plan make_plan(const Job& job, PeerId self) {
             job.exchange.outer_rate.value_or(outer.rate),
             job.exchange.outer_momentum.value_or(outer.momentum),
             codec,
-            samples ? by_samples(mixing, job.peers) : mixing,
-            {},
+            unlike ? by_peer(mixing, shares) : mixing,
+            std::move(shares),
             {},
             {},
             self,
             rule_scope(job.exchange.aggregate),
             job.run.seed};
-  double rows = 0;
-  for (const auto& p : job.peers) rows += static_cast<double>(p.batch);
-  std::vector<double> shares;
-  for (const auto& p : job.peers) shares.push_back(static_cast<double>(p.batch) / rows);
-  plan.sample_share = std::move(shares);
   const std::string& method = job.exchange.method;
   if (method == "allreduce" && plan.codec.exact) plan.allreduce = allreduce_cost(job, mixing);
   if (job.exchange.overlap && method != "dpsgd")
@@ -126,12 +126,11 @@ Plan make_plan(const Job& job, PeerId self) {
     refuse(job, fmt::format("exchange.send_momentum > 0 is a form of method 'broadcast' only; found method "
                             "'{}', where optimizer.kind = 'momentum' may serve",
                             method));
-  if (samples && !symmetric(mixing))
-    refuse(job,
-           fmt::format(
-               "exchange.aggregate = 'samples' needs a symmetric mixing matrix to keep the mean weighted by "
-               "samples, and graph '{}' has not; use aggregate = 'weighted', or an undirected graph",
-               job.graph.kind));
+  if (unlike && !symmetric(mixing))
+    refuse(job, fmt::format(
+                    "exchange.aggregate = '{0}' needs a symmetric mixing matrix to keep the mean weighted by "
+                    "{0}, and graph '{1}' has not; use aggregate = 'weighted', or an undirected graph",
+                    unlike->row.name, job.graph.kind));
   check_method(find_method(method), job, plan, mixing);
   check_sparse_gradients(job, plan);
   if (method == "ensemble" && job.exchange.distill_steps > job.exchange.local_steps)

@@ -88,7 +88,7 @@ class ReduceLab {
     return e;
   }
   std::size_t peers() const { return peers_.size(); }
-  double share(PeerId peer) const { return peers_[0]->plan().sample_share[peer]; }
+  double share(PeerId peer) const { return peers_[0]->plan().share[peer]; }
   bool identical() const {
     for (PeerId p = 1; p < peers(); ++p)
       if (!Run::same_bits(x(p), x(0))) return false;

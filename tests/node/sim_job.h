@@ -67,6 +67,11 @@ inline std::string refusal(const Settings& settings) {
   return refusal_of([&] { make_plan(small_job(settings), 0); });
 }
 
+inline Job with_throughput(Job job, const std::vector<std::size_t>& samples_per_second) {
+  for (std::size_t i = 0; i < samples_per_second.size(); ++i)
+    job.peers.at(i).throughput = static_cast<double>(samples_per_second[i]);
+  return job;
+}
 inline Job with_batches(Job job, const std::vector<std::size_t>& batches) {
   for (std::size_t i = 0; i < batches.size(); ++i) job.peers.at(i).batch = batches[i];
   return job;

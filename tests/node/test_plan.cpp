@@ -30,7 +30,8 @@ TEST_CASE("methods are accepted where they are sound and refused with a reason e
   const Settings uniform{"graph.weights=uniform"}, undirected{"graph.directed=false"},
       overlap{"exchange.overlap=true"}, bounded{"exchange.staleness=4"},
       never{"exchange.staleness=unbounded"}, samples{"exchange.aggregate=samples"},
-      lossy{"exchange.delivery=best_effort"}, streamed{"exchange.fragments=4", "exchange.outer_delay=2"},
+      throughput{"exchange.aggregate=throughput"}, lossy{"exchange.delivery=best_effort"},
+      streamed{"exchange.fragments=4", "exchange.outer_delay=2"},
       backup{"exchange.backup=1", "optimizer.kind=sgd"};
   const std::vector<Row> rows{
       {"none", "ring", kOnebit, {}, ""},
@@ -77,6 +78,7 @@ TEST_CASE("methods are accepted where they are sound and refused with a reason e
       {"dpsgd", "star", kDense, uniform + samples, "symmetric mixing matrix"},
       {"dpsgd", "exponential", kDense, samples, "symmetric mixing matrix"},
       {"dpsgd", "star", kDense, samples, ""},
+      {"dpsgd", "star", kDense, throughput, "peer 'peer0' states none"},
 
       {"broadcast", "full", "qsgd", {}, ""},
       {"broadcast", "ring", "qsgd", {}, "an edge between every two peers"},
@@ -222,24 +224,29 @@ TEST_CASE("every method of the table can be made") {
 
 TEST_CASE("the plan holds each peer's share of the samples") {
   const Plan plan = make_plan(with_batches(small_job({}), {8, 16, 8, 32}), 2);
-  CHECK(plan.sample_share == std::vector<double>{0.125, 0.25, 0.125, 0.5});
+  CHECK(plan.share == std::vector<double>{0.125, 0.25, 0.125, 0.5});
   CHECK(plan.self == 2);
 }
 
-TEST_CASE("weights by samples keep the mean weighted by samples") {
-  const std::vector<std::size_t> batches{256, 16, 16, 3, 16, 40};
-  for (const char* graph : {"ring", "star", "full", "torus", "random_regular"}) {
-    INFO(graph);
-    const Settings settings{"peers=6", std::string("graph.kind=") + graph, "exchange.aggregate=samples"};
-    const Plan plan = make_plan(with_batches(small_job(settings), batches), 0);
-    const auto m = plan.schedule.at(0).dense();
-    for (std::size_t j = 0; j < 6; ++j) {
-      double column = 0;
-      for (std::size_t i = 0; i < 6; ++i) column += static_cast<double>(batches[i]) * m[i * 6 + j];
-      CHECK(column == Approx(static_cast<double>(batches[j])).epsilon(1e-5));
+TEST_CASE("weights by samples or throughput keep the mean weighted so") {
+  const std::vector<std::size_t> weights{256, 16, 16, 3, 16, 40};
+  for (const std::string aggregate : {"samples", "throughput"})
+    for (const char* graph : {"ring", "star", "full", "torus", "random_regular"}) {
+      INFO(aggregate << ", " << graph);
+      const Settings settings{"peers=6", std::string("graph.kind=") + graph,
+                              "exchange.aggregate=" + aggregate};
+      const Job job = small_job(settings);
+      const Plan plan =
+          make_plan(aggregate == "samples" ? with_batches(job, weights) : with_throughput(job, weights), 0);
+      const auto m = plan.schedule.at(0).dense();
+      for (std::size_t j = 0; j < 6; ++j) {
+        double column = 0;
+        for (std::size_t i = 0; i < 6; ++i) column += static_cast<double>(weights[i]) * m[i * 6 + j];
+        CHECK(column == Approx(static_cast<double>(weights[j])).epsilon(1e-5));
+        CHECK(plan.share[j] == Approx(static_cast<double>(weights[j]) / 347));
+      }
+      if (std::string(graph) == "full") CHECK(m[1] == Approx(16.0 / 347));
     }
-    if (std::string(graph) == "full") CHECK(m[1] == Approx(16.0 / 347));
-  }
 }
 
 TEST_CASE("weights by samples are renormalised rows where neighbourhoods weigh alike") {

@@ -26,8 +26,9 @@ struct PeerEntry {
   std::string address;  ///< how others reach it: tcp://host:port
   std::string bind;     ///< where it listens; default: address
   std::string device = "cpu";
-  std::size_t batch = 0;         ///< rows per step; 0 in the file = optimizer.batch, filled in when loaded
-  std::optional<double> uplink;  ///< bit/s that its links share on their way out; none: they do not meet
+  std::size_t batch = 0;  ///< rows per step; 0 in the file = optimizer.batch, filled in when loaded
+  std::optional<double> throughput;  ///< samples/s, as exchange.aggregate = "throughput" weighs it
+  std::optional<double> uplink;      ///< bit/s that its links share on their way out; none: they do not meet
   std::vector<std::size_t>
       hidden{};  ///< mlp: in place of model.hidden; empty in all where all peers are alike
 };
