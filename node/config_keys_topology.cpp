@@ -10,7 +10,7 @@ namespace gossamer::node::config {
 namespace {
 
 std::vector<std::string> graph_names() { return names_of(topology::graph_table()); }
-std::vector<std::string> weight_names() { return {"metropolis", "uniform", "explicit"}; }
+std::vector<std::string> weight_names() { return names_of(topology::weights_table()); }
 
 [[noreturn]] void refuse(const std::string& text, const std::string& expected) {
   throw std::invalid_argument("found " + in_quotes(text) + "; expected " + expected);

@@ -48,7 +48,7 @@ std::vector<Graph> equi_dyn(const GraphSpec& spec);
 std::vector<Graph> epidemic(const GraphSpec& spec);
 std::vector<Graph> listed_edges(const GraphSpec& spec);
 
-/// Puts weights (metropolis, uniform or explicit) on a graph. Throws GraphError for an unknown name, and
+/// Puts weights, of a rule of weights_table(), on a graph. Throws GraphError for an unknown name, and
 /// where the weights asked for do not exist on this graph.
 MixingMatrix weigh(const Graph& graph, std::string_view weights);
 

@@ -107,7 +107,7 @@ Schedule make_schedule(const GraphSpec& spec) {
                      " peers; expected below 2^32");
   if (spec.weights == "explicit" && kind.weights != Kind::Weights::by_rule_or_explicit)
     throw GraphError("weights 'explicit' are for the kinds edges and file, not for '" + spec.kind +
-                     "'; use \"metropolis\" or \"uniform\"");
+                     "'; use \"metropolis\", \"lazy\" or \"uniform\"");
   std::vector<MixingMatrix> cycle;
   const std::string_view rule = kind.weights == Kind::Weights::of_its_own ? "explicit"
                                 : kind.weights == Kind::Weights::by_in_degree

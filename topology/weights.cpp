@@ -42,24 +42,34 @@ MixingMatrix metropolis(const Graph& graph) {
   return MixingMatrix(std::move(rows));
 }
 
+/// Half of metropolis, the other half stays: no eigenvalue is negative.
+MixingMatrix lazy(const Graph& graph) {
+  const MixingMatrix whole = metropolis(graph);
+  std::vector<std::vector<Edge>> rows(graph.peers());
+  for (PeerId i = 0; i < graph.peers(); ++i)
+    for (const Edge& e : whole.in(i)) rows[i].push_back({e.peer, e.weight / 2});
+  return MixingMatrix(std::move(rows));
+}
+
 MixingMatrix explicit_weights(const Graph& graph) { return MixingMatrix(graph.in()); }
 
-struct Weights {
-  std::string_view name;
-  MixingMatrix (*make)(const Graph&);
-};
 constexpr std::array kWeights{
-    Weights{"metropolis", metropolis},
-    Weights{"uniform", uniform},
-    Weights{"explicit", explicit_weights},
+    WeightRule{"metropolis", "1 / (1 + the larger degree of the two): symmetric, so that the mean stays"},
+    WeightRule{"lazy", "half of metropolis, for methods that bear no eigenvalue near -1"},
+    WeightRule{"uniform", "1 / (1 + in-degree): each row alike, for directed graphs"},
+    WeightRule{"explicit", "as the edges state them"},
 };
+constexpr std::array<MixingMatrix (*)(const Graph&), kWeights.size()> kMake{metropolis, lazy, uniform,
+                                                                            explicit_weights};
 
 }  // namespace
+
+std::span<const WeightRule> weights_table() { return kWeights; }
 
 MixingMatrix weigh(const Graph& graph, std::string_view weights) {
   std::array<std::string_view, kWeights.size()> names;
   for (std::size_t i = 0; i < kWeights.size(); ++i) {
-    if (kWeights[i].name == weights) return kWeights[i].make(graph);
+    if (kWeights[i].name == weights) return kMake[i](graph);
     names[i] = kWeights[i].name;
   }
   throw GraphError("weights '" + std::string(weights) + "' are unknown: expected one of " + joined(names) +

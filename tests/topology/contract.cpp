@@ -51,7 +51,7 @@ void check_in_matches_out(const MixingMatrix& w) {
 
 TEST_CASE("every graph has rows of non-negative weights that sum to 1") {
   for_every_graph([](const GraphKind&, GraphSpec spec) {
-    for (const char* weights : {"metropolis", "uniform"}) {
+    for (const char* weights : {"metropolis", "lazy", "uniform"}) {
       spec.weights = weights;
       const Schedule schedule = make_schedule(spec);
       REQUIRE(schedule.peers() == spec.peers);

@@ -40,7 +40,7 @@ TEST_CASE("a misspelt kind is answered with the nearest") {
 TEST_CASE("misspelt weights are answered with the nearest") {
   GraphSpec spec = spec_of("ring", 4);
   spec.weights = "metropolitan";
-  check_error(spec, {"'metropolitan'", "metropolis, uniform, explicit", "did you mean 'metropolis'?"});
+  check_error(spec, {"'metropolitan'", "metropolis, lazy, uniform, explicit", "did you mean 'metropolis'?"});
 }
 
 TEST_CASE("no peers are refused") {

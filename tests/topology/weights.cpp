@@ -36,6 +36,21 @@ TEST_CASE("metropolis weights of a directed graph are its in-degree weights wher
   REQUIRE(cycle.at(0).doubly_stochastic());
 }
 
+TEST_CASE("lazy weights are halfway between metropolis weights and none") {
+  for (const char* kind : {"ring", "star", "hypercube", "exponential", "matching"}) {
+    CAPTURE(kind);
+    GraphSpec spec = spec_of(kind, 8);
+    const Schedule whole = make_schedule(spec);
+    spec.weights = "lazy";
+    const Schedule half = make_schedule(spec);
+    for (Round t = 0; t < whole.period(); ++t) {
+      const auto w = whole.at(t).dense(), l = half.at(t).dense();
+      for (std::size_t i = 0; i < 64; ++i)
+        REQUIRE(l[i] == Approx((w[i] + (i % 9 == 0 ? 1 : 0)) / 2).margin(1e-6));
+    }
+  }
+}
+
 TEST_CASE("uniform weights are equal over a row") {
   GraphSpec spec = spec_of("star", 4);
   spec.weights = "uniform";

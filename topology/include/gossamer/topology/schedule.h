@@ -69,7 +69,7 @@ class Schedule {
 /// What a topology file says of the graph. Keys that a kind does not use are ignored here.
 struct GraphSpec {
   std::string kind = "ring";           ///< a name of graph_table()
-  std::string weights = "metropolis";  ///< metropolis, uniform or explicit
+  std::string weights = "metropolis";  ///< a name of weights_table()
   std::size_t peers = 0;               ///< P ≥ 1
   std::size_t degree = 3;   ///< random_regular: neighbours of each peer; watts_strogatz: before rewiring
                             ///< (even); tree: children; base: the most neighbours in a round
@@ -92,6 +92,12 @@ struct GraphKind {
   bool time_varying;
 };
 std::span<const GraphKind> graph_table();
+
+struct WeightRule {
+  const char* name;
+  const char* help;  ///< one line
+};
+std::span<const WeightRule> weights_table();
 
 /// Builds and validates: non-negative, rows sum to 1, connected over one period. Throws GraphError.
 Schedule make_schedule(const GraphSpec& spec);
