@@ -97,7 +97,7 @@ class OneRun {
     if (!all || checkers_.first()) return;
     const Promises promises = promises_of(prepared_);
     if (promises.all_alike) check_alike(simulation);
-    if (promises.synchronous() && promises.reliable && !checkers_.first()) check_reference();
+    if (promises.synchronous() && !checkers_.first()) check_reference();
   }
 
   void check_outcome(PeerId p, const WorkerResult& r) {
@@ -144,6 +144,7 @@ class OneRun {
     frames("frames to peers that had gone", Fate::late);
     c["messages"] += checkers_.messages();
     c["encodes skipped"] += checkers_.skipped_encodes();
+    c["requests declined"] += checkers_.declined();
     for (const WorkerResult& r : result_.peers) {
       c["frames resent"] += r.traffic.resent;
       c["duplicates dropped"] += r.traffic.duplicates;
@@ -151,6 +152,7 @@ class OneRun {
       c["chunks refused"] += r.traffic.refused;
       c["frames refused"] += r.dropped_frames;
       c["rounds"] += r.rounds;
+      c["residues too far off"] += r.wrong_wraps;
     }
     if (std::any_of(result_.peers.begin(), result_.peers.end(),
                     [](const auto& r) { return r.staleness_max > 0; }))
@@ -158,6 +160,12 @@ class OneRun {
     if (checkers_.chunked()) ++c["runs with chunked payloads"];
     if (!case_.crashes.empty()) ++c["runs with a crash"];
     if (!case_.job.sim.pause.empty()) ++c["runs with a pause"];
+    const ExchangeSection& e = case_.job.exchange;
+    if (e.delivery == "best_effort") ++c["runs at best effort"];
+    if (e.backup > 0) ++c["runs with a backup"];
+    if (e.outer_delay > 0) ++c["runs with an outer delay"];
+    if (prepared_.plan->rule != RuleScope::none) ++c["runs with a rule"];
+    if (case_.job.unlike()) ++c["runs of unlike models"];
     ++c["method " + case_.job.exchange.method];
     ++c["graph " + case_.job.graph.kind];
     ++c["codec " + case_.job.exchange.codec.substr(0, case_.job.exchange.codec.find(':'))];
