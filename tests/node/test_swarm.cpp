@@ -2,6 +2,7 @@
 // should.
 #include <cstdlib>
 
+#include "exchange.h"
 #include "gossamer_test/catch.h"
 #include "swarm.h"
 
@@ -22,6 +23,35 @@ TEST_CASE("sixty seeds keep every rule") {
         "frames refused", "runs with a crash", "runs with stale mixes", "compared with a calm network"}) {
     INFO(branch);
     CHECK(counts[branch] > 0);
+  }
+}
+
+TEST_CASE("seeds draw every method, and the ways of those that have several") {
+  Counts drawn;
+  for (std::uint64_t seed = 1; seed <= 600; ++seed) {
+    const Job job = draw_case(seed).job;
+    const ExchangeSection& e = job.exchange;
+    ++drawn[e.method];
+    if (e.delivery == "best_effort") ++drawn[e.method + " at best effort"];
+    if (e.backup > 0) ++drawn[e.method + " with a backup"];
+    if (e.aggregate != "weighted" && e.aggregate != "samples") ++drawn[e.method + " by a rule"];
+    if (e.outer_delay > 0) ++drawn[e.method + " with a delay"];
+    if (e.fragments > 1) ++drawn[e.method + " in fragments"];
+    if (e.send_momentum > 0) ++drawn["averages of gradients"];
+    if (e.momentum_correction > 0) ++drawn["momentum correction"];
+    if (job.unlike()) ++drawn[e.method + " of unlike models"];
+  }
+  for (const auto& method : method_table()) {
+    INFO(method.name);
+    CHECK(drawn[method.name] > 0);
+  }
+  for (const char* way :
+       {"push_sum at best effort", "epidemic at best effort", "dpsgd with a backup", "broadcast with a backup",
+        "topk_allgather with a backup", "dpsgd by a rule", "broadcast by a rule", "diloco with a delay",
+        "noloco in fragments", "sparse_loco in fragments", "averages of gradients", "momentum correction",
+        "ensemble of unlike models"}) {
+    INFO(way);
+    CHECK(drawn[way] > 0);
   }
 }
 
