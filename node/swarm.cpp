@@ -105,9 +105,21 @@ class OneRun {
     if (r.outcome != Outcome::lost_peer || case_.doomed.empty())
       return checkers_.findings().report("end", fmt::format("peer {} ends as {} in round {}: {}", p,
                                                             name_of(r.outcome), r.rounds, r.message));
-    if (r.message.find(prepared_.job.peers[case_.doomed[0]].name) == std::string::npos)
+    if (!names(r, case_.doomed[0]) && !names_who_gave_up(r))
       checkers_.findings().report("end", fmt::format("peer {} does not name {}, which is gone: {}", p,
                                                      prepared_.job.peers[case_.doomed[0]].name, r.message));
+  }
+
+  bool names(const WorkerResult& r, PeerId peer) const {
+    return r.message.find(prepared_.job.peers[peer].name) != std::string::npos;
+  }
+  /// A doomed peer that stood still, and finds those gone who ended without it, tells so those who had not
+  /// joined by then.
+  bool names_who_gave_up(const WorkerResult& r) const {
+    if (!case_.crashes.empty()) return false;
+    for (PeerId p = 0; p < result_.peers.size(); ++p)
+      if (result_.peers[p].outcome == Outcome::lost_peer && names(r, p)) return true;
+    return false;
   }
 
   void check_alike(const Simulation& simulation) {
