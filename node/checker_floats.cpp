@@ -11,6 +11,8 @@
 #include <cstring>
 #include <map>
 #include <set>
+#include <tuple>
+#include <utility>
 
 #include "checkers.h"
 #include "frame.h"
@@ -34,26 +36,31 @@ class Floats final : public Checker {
   Floats(const Promises& promises, const Prepared& prepared, Findings& findings)
       : promises_(promises),
         findings_(findings),
-        size_(prepared.initial.size()),
         peers_(promises.peers),
-        follows_(promises.reliable),
+        adds_what_came_(promises.backup > 0 && promises.method != "dpsgd"),
+        send_momentum_(prepared.job.exchange.send_momentum),
         sent_(peers_ * peers_),
-        delivered_(peers_ * peers_, 0) {
-    for (const Parcel& p : prepared.plan->parcels) ranges_.push_back(p.range);
+        came_(peers_) {
+    for (PeerId p = 0; p < peers_; ++p) {
+      size_ = std::max(size_, prepared.initial_of(p).size());
+      parcels_.push_back(prepared.plan->parcels_of(p));
+      shares_.push_back(prepared.plan->sample_share[p]);
+      came_[p].assign(parcels_[p].size(), shares_[p]);
+    }
   }
 
-  void on_gradient(PeerId peer, Round) override {
+  void on_gradient(PeerId peer, const Gradient& gradient) override {
     check_applied(peer);
+    check_teachers(peer, gradient);
     for (Holding& h : slot(peer, kGradient)) h = {0, 1};
   }
 
   void on_op(PeerId peer, const Op& op, const Replica& after) override {
-    if (follows_) std::visit([&](const auto& o) { run(peer, o, after); }, op);
+    std::visit([&](const auto& o) { run(peer, o, after); }, op);
   }
 
   void on_mixed(PeerId peer, Round round, ParcelId parcel) override {
-    if (!follows_) return;
-    const Range r = ranges_[parcel];
+    const Range r = parcels_[peer][parcel].range;
     for (std::size_t b = first(r); b < last(r); ++b) {
       const Holding& h = slot(peer, kParameters)[b];
       if (std::abs(h.model - 1) > kTolerance || std::abs(h.fresh) > kTolerance)
@@ -68,14 +75,13 @@ class Floats final : public Checker {
   // --- payloads on their way
 
   void on_send(PeerId peer, PeerId to, const Message& m) override {
-    if (!follows_) return;
-    sent_[peer * peers_ + to].push_back(m.payload);
+    sent_[peer * peers_ + to][{m.round, m.parcel, m.tag}] = m.payload;
   }
   void on_message(PeerId peer, PeerId from, const Message& m) override {
-    if (!follows_) return;
-    const std::size_t line = from * peers_ + peer;
-    const Payload& origin = sent_[line].at(delivered_[line]++);
-    const auto at = payloads_.find(origin.get());
+    const auto& line = sent_[from * peers_ + peer];
+    const auto origin = line.find({m.round, m.parcel, m.tag});
+    if (origin == line.end()) return;
+    const auto at = payloads_.find(origin->second.get());
     if (at == payloads_.end()) return;
     Known& copy = payloads_[m.payload.get()];
     copy = at->second;
@@ -84,7 +90,10 @@ class Floats final : public Checker {
     copy.came_from = from;
   }
   void on_used(PeerId peer, PeerId from, const Message& m) override {
-    if (follows_ && !promises_.reuses_messages && !ended_.contains(peer))
+    if (adds_what_came_) came_[peer].at(m.parcel) += shares_[from];
+    if (promises_.drops_messages || promises_.comes_to_nothing(m.round) || ended_.contains(peer)) return;
+    const auto at = payloads_.find(m.payload.get());
+    if (at == payloads_.end() || at->second.applied == 0)
       unapplied_[peer].emplace(m.payload.get(), Use{from, m.round, m.parcel});
   }
   void on_end(PeerId peer, const std::string&) override { ended_.insert(peer); }
@@ -165,14 +174,27 @@ class Floats final : public Checker {
 
   void run(PeerId peer, const op::Update& o, const Replica&) {
     Holdings& g = slot(peer, kGradient);
+    const double expected = gradients_of(peer, o);
     for (std::size_t b = first(o.range); b < last(o.range); ++b) {
-      if (std::abs(g[b].fresh - 1) > kTolerance || std::abs(g[b].model) > kTolerance)
+      if (std::abs(g[b].fresh - expected) > kTolerance || std::abs(g[b].model) > kTolerance)
         findings_.report(
             "weights", fmt::format("peer {} steps in round {} with {} times a gradient and {} times a model; "
-                                   "expected 1 and 0",
-                                   peer, o.round, g[b].fresh, g[b].model));
+                                   "expected {} and 0",
+                                   peer, o.round, g[b].fresh, g[b].model, expected));
       g[b] = {};
     }
+  }
+
+  /// How many gradients a step is to take in: one; of an average of those sent, what it holds of them by
+  /// then; in rounds that close early, the shares of all that came since the parcel's last step.
+  double gradients_of(PeerId peer, const op::Update& o) {
+    if (send_momentum_ > 0) return 1 - std::pow(send_momentum_, static_cast<double>(o.round + 1));
+    if (!adds_what_came_) return 1;
+    double all = 1;
+    for (ParcelId p = 0; p < parcels_[peer].size(); ++p)
+      if (const Range r = parcels_[peer][p].range; r.begin == o.range.begin && r.size == o.range.size)
+        all = std::exchange(came_[peer][p], shares_[peer]);
+    return all;
   }
 
   void run(PeerId peer, const op::Combine& o, const Replica&) {
@@ -210,11 +232,7 @@ class Floats final : public Checker {
     Known& known = at->second;
     add(peer, o.dst, o.range, o.weight, known.holdings);
     if (!known.came_from) return;
-    unapplied_[peer].erase(o.payload.get());
-    if (known.applied++ > 0 && !promises_.reuses_messages)
-      findings_.report("applied",
-                       fmt::format("peer {} adds a payload of peer {} of {} entries from {} on a second time",
-                                   peer, *known.came_from, o.range.size, o.range.begin));
+    apply(peer, o.range, known, o.payload);
     if (known.leaves && *known.leaves != hash_of(after, o.dst, o.range))
       findings_.report("lockstep",
                        fmt::format("peer {}'s estimate of peer {}, {} entries from {} on, differs from what "
@@ -222,16 +240,21 @@ class Floats final : public Checker {
                                    peer, *known.came_from, o.range.size, o.range.begin));
   }
 
-  /// An op that is not known here: what the slots hold is not known from now on either.
-  template <class Other>
-  void run(PeerId, const Other&, const Replica&) {
-    follows_ = false;
-    unapplied_.clear();
-  }
-  /// A rule gives a vector of the kind that it is given, so that dst holds what it held.
+  /// A rule gives a vector of the kind that it is given: dst holds what each of them held.
   void run(PeerId peer, const op::Aggregate& o, const Replica&) {
+    double sum = 0;
+    for (const float w : o.weights) sum += static_cast<double>(w);
+    if (o.weights.size() != o.vectors.size() || std::abs(sum - 1) > kTolerance)
+      findings_.report("weights", fmt::format("peer {} gives a rule {} vectors that weigh {} together", peer,
+                                              o.vectors.size(), sum));
     for (const auto& vector : o.vectors)
-      for (const Payload& payload : vector) unapplied_[peer].erase(payload.get());
+      for (std::size_t k = 0; k < vector.size(); ++k) {
+        const auto at = payloads_.find(vector[k].get());
+        if (at == payloads_.end()) continue;
+        apply(peer, o.ranges[k], at->second, vector[k]);
+        set(peer, o.dst, o.ranges[k], {});
+        add(peer, o.dst, o.ranges[k], 1, at->second.holdings);
+      }
   }
 
   /// Still a share of one gradient.
@@ -242,7 +265,8 @@ class Floats final : public Checker {
   void run(PeerId peer, const op::Absorb& o, const Replica&) { unapplied_[peer].erase(o.payload.get()); }
   void run(PeerId peer, const op::Ratio& o, const Replica&) { set(peer, kParameters, o.range, {1, 0}); }
 
-  // What a residue stands for is a model, and so is the rounded one that it is compared with.
+  // What a residue stands for is a model, and so is the rounded one that it is compared with: their
+  // difference holds none.
   void run(PeerId peer, const op::Wrap& o, const Replica&) { set(peer, o.rounded, o.range, {1, 0}); }
   void run(PeerId peer, const op::Unwrap& o, const Replica&) { unapplied_[peer].erase(o.payload.get()); }
 
@@ -257,6 +281,32 @@ class Floats final : public Checker {
     }
   }
 
+  /// Of what came from another peer: once.
+  void apply(PeerId peer, Range r, Known& known, const Payload& payload) {
+    unapplied_[peer].erase(payload.get());
+    if (known.came_from && known.applied++ > 0 && !promises_.reuses_messages)
+      findings_.report("applied",
+                       fmt::format("peer {} adds a payload of peer {} of {} entries from {} on a second time",
+                                   peer, *known.came_from, r.size, r.begin));
+  }
+
+  void check_teachers(PeerId peer, const Gradient& gradient) {
+    double sum = 0;
+    for (const auto& [weight, s] : gradient.soft.models) {
+      sum += static_cast<double>(weight);
+      for (const Holding& h : slot(peer, s))
+        if (std::abs(h.model - 1) > kTolerance || std::abs(h.fresh) > kTolerance)
+          return findings_.report("weights", fmt::format("in round {} peer {} learns from slot {}, which "
+                                                         "holds {} times a model; expected 1",
+                                                         gradient.round, peer, s, h.model));
+    }
+    if (!gradient.soft.models.empty() && std::abs(sum - 1) > kTolerance)
+      findings_.report("weights",
+                       fmt::format("in round {} peer {} learns from models that weigh {} together; "
+                                   "expected 1",
+                                   gradient.round, peer, sum));
+  }
+
   void check_applied(PeerId peer) {
     if (unapplied_[peer].empty()) return;
     const Use& use = unapplied_[peer].begin()->second;
@@ -268,13 +318,17 @@ class Floats final : public Checker {
 
   Promises promises_;
   Findings& findings_;
-  std::size_t size_, peers_;
-  bool follows_;  ///< weights and payloads
-  std::vector<Range> ranges_;
+  std::size_t size_ = 0;  ///< of the largest model
+  std::size_t peers_;
+  bool adds_what_came_;  ///< a step takes in every gradient that came, weighed by its sender's share
+  double send_momentum_;
+  std::vector<SharedList<Parcel>> parcels_;  ///< by peer
+  std::vector<double> shares_;
   std::map<std::pair<PeerId, Slot>, Holdings> slots_;
   std::map<const void*, Known> payloads_;
-  std::vector<std::vector<Payload>> sent_;  ///< [from · peers + to]
-  std::vector<std::size_t> delivered_;
+  using Name = std::tuple<Round, ParcelId, std::uint32_t>;
+  std::vector<std::map<Name, Payload>> sent_;  ///< [from · peers + to]
+  std::vector<std::vector<double>> came_;      ///< [peer][parcel]: shares of gradients since the last step
   std::map<PeerId, std::map<const void*, Use>> unapplied_;
   std::set<PeerId> ended_;
   std::vector<float> before_, residual_;

@@ -113,10 +113,12 @@ class Links final : public Checker {
 
   void on_message(PeerId peer, PeerId from, const Message& m) override {
     Line& line = link(from, peer);
-    if (line.delivered >= line.sent.size() || !same(m, line.sent[line.delivered]))
-      return findings_.report("links", delivered_wrong(peer, from, m, line));
+    std::size_t& next = promises_.best_effort ? line.after_newest[{m.parcel, m.tag}] : line.delivered;
+    const std::size_t at = promises_.best_effort ? found(line, m, next) : next;
+    if (at >= line.sent.size() || !same(m, line.sent[at]))
+      return findings_.report("links", delivered_wrong(peer, from, m, line, next));
     line.waiting.insert(m.sequence);
-    ++line.delivered;
+    next = at + 1;
   }
 
   void on_used(PeerId peer, PeerId from, const Message& m) override {
@@ -124,8 +126,9 @@ class Links final : public Checker {
     if (line.waiting.erase(m.sequence) == 0)
       return findings_.report("links", fmt::format("peer {} used the message {} of peer {}, which {}", peer,
                                                    text(m), from, "it had used or not received"));
+    if (promises_.comes_to_nothing(m.round)) return;
     ++line.used;
-    if (promises_.synchronous() && promises_.reliable && !ended_[peer] && m.round != round_[peer])
+    if (promises_.synchronous() && !ended_[peer] && m.round + promises_.delay != round_[peer])
       findings_.report("links", fmt::format("peer {} in round {} used the message {} of peer {}", peer,
                                             round_[peer], text(m), from));
   }
@@ -133,12 +136,18 @@ class Links final : public Checker {
   void at_end(const SimResult& result) override {
     const bool all = std::all_of(result.peers.begin(), result.peers.end(),
                                  [](const auto& p) { return p.outcome == Outcome::finished; });
-    if (!all || !promises_.synchronous() || !promises_.reliable) return;
+    if (!all || !promises_.synchronous()) return;
     for (PeerId a = 0; a < promises_.peers; ++a)
-      for (PeerId b = 0; b < promises_.peers; ++b)
-        if (const Line& line = link(a, b); line.used != line.sent.size())
+      for (PeerId b = 0; b < promises_.peers; ++b) {
+        const Line& line = link(a, b);
+        const auto wanted =
+            static_cast<std::size_t>(std::count_if(line.sent.begin(), line.sent.end(), [&](const Message& m) {
+              return !promises_.comes_to_nothing(m.round);
+            }));
+        if (line.used != wanted)
           findings_.report("links", fmt::format("peer {} used {} of the {} messages that peer {} sent it", b,
-                                                line.used, line.sent.size(), a));
+                                                line.used, wanted, a));
+      }
   }
 
  private:
@@ -146,11 +155,19 @@ class Links final : public Checker {
     std::vector<Message> sent;
     std::size_t delivered = 0, used = 0;
     std::set<std::uint64_t> waiting;  ///< sequences delivered and not used yet
+    /// Best effort: by parcel and tag, the place in sent after that of the newest delivered.
+    std::map<std::pair<ParcelId, std::uint32_t>, std::size_t> after_newest;
   };
   Line& link(PeerId from, PeerId to) { return links_[from * promises_.peers + to]; }
 
-  static std::string delivered_wrong(PeerId peer, PeerId from, const Message& m, const Line& line) {
-    const std::size_t next = line.delivered;
+  /// Where it was sent, from a place on.
+  static std::size_t found(const Line& line, const Message& m, std::size_t from) {
+    while (from < line.sent.size() && !same(m, line.sent[from])) ++from;
+    return from;
+  }
+
+  static std::string delivered_wrong(PeerId peer, PeerId from, const Message& m, const Line& line,
+                                     std::size_t next) {
     const std::string expected =
         next < line.sent.size() ? "expected " + text(line.sent[next]) : "expected nothing";
     const char* why = "it is none of those that were sent";
@@ -172,10 +189,13 @@ class Links final : public Checker {
 class Rounds final : public Checker {
  public:
   Rounds(const Promises& promises, const Prepared& prepared, Findings& findings)
-      : promises_(promises), rounds_(prepared.rounds), findings_(findings), begun_(promises.peers, 0) {}
+      : promises_(promises), findings_(findings), begun_(promises.peers, 0) {
+    for (PeerId p = 0; p < promises.peers; ++p)
+      parcels_.push_back(static_cast<ParcelId>(prepared.plan->parcels_of(p).size()));
+  }
 
   void on_round(PeerId peer, Round round) override {
-    if (round != begun_[peer])
+    if (promises_.backup > 0 ? round < begun_[peer] : round != begun_[peer])
       findings_.report("rounds",
                        fmt::format("peer {} begins round {}; expected {}", peer, round, begun_[peer]));
     begun_[peer] = round + 1;
@@ -194,23 +214,23 @@ class Rounds final : public Checker {
   }
 
   void on_mixed(PeerId peer, Round round, ParcelId parcel) override {
+    if (promises_.backup > 0) return check_partial(peer, round, parcel);
     if (!promises_.waits_for_neighbours || !promises_.staleness || round < *promises_.staleness) return;
     for (const auto& e : promises_.schedule.at(round).in(peer)) {
       const auto needed = last_sent(e.peer, peer, round - *promises_.staleness);
-      for (std::uint32_t tag = 0; needed && tag < promises_.vectors; ++tag)
-        if (newest_[{peer, e.peer, parcel, tag}] <= *needed)
-          findings_.report(
-              "rounds", fmt::format("peer {} mixes parcel {} in round {} without what peer {} sent in round "
-                                    "{}; the staleness is {}",
-                                    peer, parcel, round, e.peer, *needed, *promises_.staleness));
+      if (needed && !came(peer, e.peer, parcel, *needed))
+        findings_.report("rounds",
+                         fmt::format("peer {} mixes parcel {} in round {} without what peer {} sent in round "
+                                     "{}; the staleness is {}",
+                                     peer, parcel, round, e.peer, *needed, *promises_.staleness));
     }
   }
 
   void at_end(const SimResult& result) override {
     for (PeerId p = 0; p < promises_.peers; ++p)
-      if (const auto& r = result.peers[p]; r.outcome == Outcome::finished && r.rounds != rounds_)
-        findings_.report("rounds",
-                         fmt::format("peer {} finished after {} of {} rounds", p, r.rounds, rounds_));
+      if (const auto& r = result.peers[p]; r.outcome == Outcome::finished && r.rounds != promises_.rounds)
+        findings_.report(
+            "rounds", fmt::format("peer {} finished after {} of {} rounds", p, r.rounds, promises_.rounds));
   }
 
  private:
@@ -222,9 +242,37 @@ class Rounds final : public Checker {
     return std::nullopt;
   }
 
+  /// All that the neighbour sent of a round has come, of the parcel or of all parcels of its model.
+  bool came(PeerId peer, PeerId from, ParcelId parcel, Round round) {
+    const ParcelId begin = promises_.whole_models ? 0 : parcel;
+    const ParcelId end = promises_.whole_models ? parcels_[from] : parcel + 1;
+    for (ParcelId p = begin; p < end; ++p)
+      for (std::uint32_t tag = 0; tag < promises_.vectors; ++tag)
+        if (newest_[{peer, from, p, tag}] <= round) return false;
+    return true;
+  }
+
+  /// Of a round that closes early: who is left out, and how late the latest are.
+  void check_partial(PeerId peer, Round round, ParcelId parcel) {
+    const Round bound = promises_.staleness.value_or(0);
+    std::size_t missing = 0;
+    for (const auto& e : promises_.schedule.at(round).in(peer)) {
+      if (!came(peer, e.peer, parcel, round)) ++missing;
+      if (bound > 0 && round >= bound && !came(peer, e.peer, parcel, round - bound))
+        findings_.report("rounds", fmt::format("peer {} closes round {} of parcel {} without what peer {} "
+                                               "sent in round {}; the staleness is {}",
+                                               peer, round, parcel, e.peer, round - bound, bound));
+    }
+    if (missing > promises_.backup)
+      findings_.report("rounds",
+                       fmt::format("peer {} closes round {} of parcel {} without {} neighbours; the backup "
+                                   "is {}",
+                                   peer, round, parcel, missing, promises_.backup));
+  }
+
   Promises promises_;
-  std::uint64_t rounds_;
   Findings& findings_;
+  std::vector<ParcelId> parcels_;                         ///< by peer
   std::vector<Round> begun_;                              ///< rounds begun
   std::map<std::array<std::uint64_t, 4>, Round> newest_;  ///< one more than the newest round that came
 };

@@ -15,37 +15,53 @@ bool one_of(std::string_view name, const std::array<std::string_view, N>& names)
   return std::find(names.begin(), names.end(), name) != names.end();
 }
 
-constexpr std::array<std::string_view, 8> kGossip{"dpsgd",           "local_sgd",    "epidemic",
-                                                  "choco",           "deep_squeeze", "gradient_tracking",
-                                                  "exact_diffusion", "relay_sum"};
+constexpr std::array<std::string_view, 10> kGossip{
+    "dpsgd",           "local_sgd", "epidemic", "choco",  "deep_squeeze", "gradient_tracking",
+    "exact_diffusion", "relay_sum", "push_sum", "moniqua"};
 constexpr std::array<std::string_view, 4> kFullReduce{"allreduce", "broadcast", "topk_allgather", "gtopk"};
 constexpr std::array<std::string_view, 2> kNewestOnly{"dpsgd", "epidemic"};
+
+/// What one method has of its own to check.
+struct OwnCheck {
+  std::string_view method;
+  std::unique_ptr<Checker> (*make)(const Promises&, const Prepared&, Findings&);
+};
+constexpr std::array kOwnChecks{OwnCheck{"push_sum", check_mass},    OwnCheck{"pairwise", check_pairs},
+                                OwnCheck{"moniqua", check_residues}, OwnCheck{"diloco", check_outer},
+                                OwnCheck{"noloco", check_outer},     OwnCheck{"sparse_loco", check_outer}};
 
 }  // namespace
 
 Promises promises_of(const Prepared& prepared) {
   const Job& job = prepared.job;
-  const std::string& method = job.exchange.method;
-  const auto staleness = job.exchange.staleness;
-  const bool gossip = one_of(method, kGossip), full = one_of(method, kFullReduce);
-  const bool synchronous = staleness == std::optional<std::uint64_t>(0);
-  return {prepared.plan->schedule,
-          staleness,
-          job.peers.size(),
-          prepared.plan->parcels.size(),
-          method,
-          gossip,
-          method == "gradient_tracking" ? 2u : 1u,
-          full,
-          !synchronous && one_of(method, kNewestOnly),
-          gossip || full || method == "none"};
+  const ExchangeSection& e = job.exchange;
+  const bool partial = e.backup > 0, synchronous = e.staleness == std::optional<std::uint64_t>(0) && !partial;
+  const bool reuses = !synchronous && !partial && one_of(e.method, kNewestOnly);
+  const bool overtakes = (e.method == "push_sum" && !synchronous) || (e.method == "dpsgd" && partial);
+  return {.schedule = prepared.plan->schedule,
+          .staleness = e.staleness,
+          .peers = job.peers.size(),
+          .parcels = prepared.plan->parcels.size(),
+          .rounds = prepared.rounds,
+          .method = e.method,
+          .waits_for_neighbours = (one_of(e.method, kGossip) && !partial) || e.method == "ensemble",
+          .vectors = e.method == "gradient_tracking" ? 2u : 1u,
+          .whole_models = e.method == "ensemble",
+          .all_alike = one_of(e.method, kFullReduce) && !partial,
+          .reuses_messages = reuses,
+          .drops_messages = reuses || overtakes || e.method == "pairwise",
+          .best_effort = e.delivery == "best_effort",
+          .backup = e.backup,
+          .delay = e.outer_delay};
 }
 
 Checkers::Checkers(const Prepared& prepared, Observer* next) : promises_(promises_of(prepared)) {
   checkers_.push_back(check_frames(prepared, findings_));
-  if (promises_.reliable) checkers_.push_back(check_links(promises_, findings_));
+  checkers_.push_back(check_links(promises_, findings_));
   checkers_.push_back(check_rounds(promises_, prepared, findings_));
   checkers_.push_back(check_floats(promises_, prepared, findings_));
+  for (const OwnCheck& own : kOwnChecks)
+    if (promises_.method == own.method) checkers_.push_back(own.make(promises_, prepared, findings_));
   if (next) all_.push_back(next);  // first, so that a record holds what breaks a rule
   for (const auto& c : checkers_) all_.push_back(c.get());
 }
@@ -76,6 +92,7 @@ void Checkers::on_round(PeerId p, Round r) {
 void Checkers::on_send(PeerId p, PeerId to, const Message& m) {
   ++messages_;
   chunked_ |= m.payload->size() > kChunkBytes;
+  declined_ += promises_.method == "pairwise" && m.payload->empty() ? 1 : 0;
   each([&](Observer& o) { o.on_send(p, to, m); });
 }
 void Checkers::on_message(PeerId p, PeerId from, const Message& m) {
@@ -91,8 +108,8 @@ void Checkers::on_mixed(PeerId p, Round r, ParcelId parcel) {
 void Checkers::on_end(PeerId p, const std::string& message) {
   each([&](Observer& o) { o.on_end(p, message); });
 }
-void Checkers::on_gradient(PeerId p, Round r) {
-  each([&](Observer& o) { o.on_gradient(p, r); });
+void Checkers::on_gradient(PeerId p, const Gradient& g) {
+  each([&](Observer& o) { o.on_gradient(p, g); });
 }
 void Checkers::on_op(PeerId p, const Op& op, const Replica& after) {
   each([&](Observer& o) { o.on_op(p, op, after); });

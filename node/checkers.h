@@ -37,17 +37,29 @@ struct Promises {
   topology::Schedule schedule;
   std::optional<std::uint64_t> staleness;
   std::size_t peers, parcels;
+  std::uint64_t rounds;
   std::string method;
   /// Mixes a parcel when all that the round expects within the staleness has come (class Gossip).
   bool waits_for_neighbours;
   std::uint32_t vectors;  ///< that a neighbour sends of each parcel in a round; where waits_for_neighbours
+  bool whole_models;      ///< mixes when a neighbour's parcels have all come
   bool all_alike;         ///< peers' parameters stay identical to the bit
   bool reuses_messages;   ///< a message may be mixed more than once, or be overtaken by a newer one
-  /// Every message that is sent is used, in order, once, and added with a weight. Of other methods, and those
-  /// not known here, messages and weights are not followed.
-  bool reliable;
-  bool synchronous() const { return staleness == std::optional<std::uint64_t>(0); }
+  bool drops_messages;    ///< a message may be used up and added to nothing: overtaken, or declined
+  bool best_effort;       ///< messages may be lost; of a parcel and tag, older ones never follow newer ones
+  std::size_t backup;     ///< neighbours that a round does not wait for; then rounds may be skipped
+  std::uint64_t delay;    ///< synchronous: rounds from a message's own to the one that uses it
+  /// Every message is used in its round, so that the run ends with the same bits whatever the network does.
+  bool synchronous() const { return staleness == std::optional<std::uint64_t>(0) && backup == 0; }
+  /// Synchronous: the run is over before the message is used.
+  bool comes_to_nothing(Round round) const { return round + delay >= rounds; }
 };
+/// Messages are followed in every method, and so are the weights of what is combined. Not followed: in which
+/// round an asynchronous or partial method uses a message; what a codec or an aggregation rule makes of its
+/// vectors (of a rule: that it is given each neighbour's once, with weights that sum to 1); velocities under
+/// momentum correction, which hold what their gradients held. Methods with checks of their own: push_sum
+/// (check_mass), pairwise (check_pairs), moniqua (check_residues), diloco, noloco and sparse_loco
+/// (check_outer).
 Promises promises_of(const Prepared& prepared);
 
 /// A checker that may also look at a run's end; SimResult of a run in which nobody was interrupted.
@@ -59,15 +71,32 @@ class Checker : public Observer {
 /// Frames and bytes are conserved: nothing arrives that was not sent, copied or strayed, and what was sent
 /// has arrived, was lost or is under way.
 std::unique_ptr<Checker> check_frames(const Prepared& prepared, Findings& findings);
-/// Every message of a link comes once, in order and as it was sent, and is used once, in its round.
+/// Every message of a link comes once, in order and as it was sent, and is used once, in its round. Under
+/// best effort it may be lost, and of a parcel and tag the newest that came is not followed by an older one.
 std::unique_ptr<Checker> check_links(const Promises& promises, Findings& findings);
 /// Peers go through their rounds one by one, mix with nothing older than the staleness allows, and end
-/// together.
+/// together. With a backup, rounds only ascend, and as many neighbours are left out as it allows.
 std::unique_ptr<Checker> check_rounds(const Promises& promises, const Prepared& prepared, Findings& findings);
 /// The weights of what is combined sum to 1: every op runs again on sums of coefficients in place of vectors
 /// (of models: x ends each mix with 1; of fresh gradients: 1 where the optimiser steps). What is used is
-/// applied once; after a delta both ends of a link hold the same bits; decode(m) + e = g + e_before.
+/// applied once; after a delta both ends of a link hold the same bits; decode(m) + e = g + e_before. The
+/// models that label a batch (method ensemble) are whole and weigh 1 together.
 std::unique_ptr<Checker> check_floats(const Promises& promises, const Prepared& prepared, Findings& findings);
+/// push_sum: its mass, in units of the last bit. Of value and of weight, Σ over peers of what is held and
+/// over edges of what is under way (sent in all less taken in all) is what it was at the start, less the
+/// steps. It is so at every moment because no op changes held + Σ sent − Σ taken of its own peer but by the
+/// step, and what was taken over an edge is what had been sent over it at some time, ever later ones.
+std::unique_ptr<Checker> check_mass(const Promises& promises, const Prepared& prepared, Findings& findings);
+/// pairwise: who is asked moves by half the difference, who asked by as much the other way, once each: x
+/// moves by nothing else but steps.
+std::unique_ptr<Checker> check_pairs(const Promises& promises, const Prepared& prepared, Findings& findings);
+/// moniqua: a residue is read as what its sender rounded, left out only where the two were too far apart, and
+/// weighed by the mixing matrix.
+std::unique_ptr<Checker> check_residues(const Promises& promises, const Prepared& prepared,
+                                        Findings& findings);
+/// diloco, noloco, sparse_loco: every meeting's outer step is what plain loops over its messages make of it,
+/// once; where all peers have one mean, φ is the same bits on all of them.
+std::unique_ptr<Checker> check_outer(const Promises& promises, const Prepared& prepared, Findings& findings);
 
 /// All of them. Also counts what happened, so that a swarm can show that rare branches were reached.
 class Checkers final : public Observer {
@@ -82,6 +111,7 @@ class Checkers final : public Observer {
   /// Deltas that asynchronous CHOCO left out because a link was full.
   std::uint64_t skipped_encodes() const;
   bool chunked() const { return chunked_; }
+  std::uint64_t declined() const { return declined_; }  ///< requests of pairwise
 
   void on_time(double time) override;
   void on_frame(Fate, PeerId, PeerId, std::span<const std::byte>) override;
@@ -92,7 +122,7 @@ class Checkers final : public Observer {
   void on_used(PeerId, PeerId, const Message&) override;
   void on_mixed(PeerId, Round, ParcelId) override;
   void on_end(PeerId, const std::string&) override;
-  void on_gradient(PeerId, Round) override;
+  void on_gradient(PeerId, const Gradient&) override;
   void on_op(PeerId, const Op&, const Replica&) override;
   void before_encode(PeerId, const op::Encode&, std::span<const float>,
                      const compress::FeedbackState*) override;
@@ -108,7 +138,7 @@ class Checkers final : public Observer {
   std::vector<std::unique_ptr<Checker>> checkers_;
   std::vector<Observer*> all_;
   std::uint64_t frames_[9] = {};
-  std::uint64_t messages_ = 0, expected_deltas_ = 0;
+  std::uint64_t messages_ = 0, expected_deltas_ = 0, declined_ = 0;
   bool chunked_ = false;
   Promises promises_;
 };

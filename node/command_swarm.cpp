@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 
 #include "commands.h"
+#include "exchange.h"
 #include "progress.h"
 #include "swarm.h"
 #include "text.h"
@@ -30,11 +31,18 @@ constexpr std::array kBranches{"frames lost",
                                "frames reordered",
                                "frames refused",
                                "encodes skipped",
+                               "requests declined",
+                               "residues too far off",
                                "frames to peers that had gone",
                                "runs with a crash",
                                "runs with a pause",
                                "runs with stale mixes",
                                "runs with chunked payloads",
+                               "runs at best effort",
+                               "runs with a backup",
+                               "runs with an outer delay",
+                               "runs with a rule",
+                               "runs of unlike models",
                                "compared with a calm network"};
 
 Planted planted_by(const std::string& name) {
@@ -77,15 +85,19 @@ struct Totals {
   }
 };
 
-std::string summary_text(const Totals& t, double seconds) {
+std::string branch_text(const Counts& counts, const std::string& name) {
+  const auto at = counts.find(name);
+  const std::uint64_t n = at == counts.end() ? 0 : at->second;
+  return fmt::format("  {:<32}{:>12}{}\n", name, n, n == 0 ? "  not reached" : "");
+}
+std::string summary_text(const Totals& t, bool all_methods, double seconds) {
   std::string text = fmt::format("{} seeds in {:.1f} s:", t.seeds, seconds);
   for (const auto& [name, n] : t.outcomes) text += fmt::format(" {} {}", name, n);
   text += "\n";
-  for (const char* name : kBranches) {
-    const auto at = t.counts.find(name);
-    const std::uint64_t n = at == t.counts.end() ? 0 : at->second;
-    text += fmt::format("  {:<32}{:>12}{}\n", name, n, n == 0 ? "  not reached" : "");
-  }
+  for (const char* name : kBranches) text += branch_text(t.counts, name);
+  if (all_methods)
+    for (const auto& method : method_table())
+      text += branch_text(t.counts, fmt::format("method {}", method.name));
   return text;
 }
 std::string summary_json(const Totals& t, double seconds) {
@@ -111,7 +123,8 @@ int run_seeds(const SwarmFlags& flags, const JobFlags& output, const std::option
   progress.clear();
   stopped |= interrupted();
   const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
-  std::fputs((output.json ? summary_json(totals, seconds) : summary_text(totals, seconds)).c_str(), stdout);
+  std::fputs((output.json ? summary_json(totals, seconds) : summary_text(totals, !job, seconds)).c_str(),
+             stdout);
   if (totals.violation) {
     fmt::print(stderr, "{}\n  gossamer sim{} --replay {}\n", violation_text(*totals.violation),
                job ? " " + job->path : "", totals.violation->seed);

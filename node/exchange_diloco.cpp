@@ -67,6 +67,8 @@ class ReducedDiloco final : public Diloco {
   void absorb(const Meeting& m) override {
     host_.submit(op::Combine{range(m.parcel), kGradient, 0, {}});
     add_mean(m, kGradient);
+    if (host_.plan().planted.is(Bug::outer_step_twice))
+      for (Op& o : outer_step(m)) host_.submit(std::move(o));
     for (Op& o : outer_step(m)) host_.submit(std::move(o));
   }
 };

@@ -126,7 +126,7 @@ class Ensemble final : public Exchange {
     for (; !box.empty() && box.front().round <= round_; box.pop_front()) {
       const Message& m = box.front();
       const Range r = host_.plan().parcels_of(from)[m.parcel].range;
-      host_.submit(op::Combine{r, slot, 0, {}});
+      host_.submit(op::Combine{r, slot, host_.plan().planted.is(Bug::model_added_to_old) ? 1.0f : 0.0f, {}});
       host_.submit(op::DecodeAdd{r, slot, 1.0f, m.payload});
       host_.consumed(from, m);
     }

@@ -142,7 +142,8 @@ class Pairwise final : public Exchange {
   }
 
   void take(const Message& m) {
-    host_.submit(op::DecodeAdd{range(m.parcel), kShared, -1.0f, m.payload});
+    if (!host_.plan().planted.is(Bug::answer_not_taken))
+      host_.submit(op::DecodeAdd{range(m.parcel), kShared, -1.0f, m.payload});
     show(m.parcel);
     host_.saw_staleness(round_ - m.round);
   }

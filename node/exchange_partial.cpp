@@ -207,9 +207,12 @@ class PartialBroadcast final : public Partial {
     const Range r = range(parcel);
     host_.submit(op::Combine{r, kGradient, 0, {}});
     host_.submit(op::DecodeAdd{r, kGradient, share(host_.plan().self), own_[parcel]});
-    for (std::size_t n = 0; n < row_.size(); ++n)
-      for (Payload& payload : take(parcel, n, last))
+    for (std::size_t n = 0; n < row_.size(); ++n) {
+      std::vector<Payload> payloads = take(parcel, n, last);
+      if (host_.plan().planted.is(Bug::late_gradient_dropped) && payloads.size() > 1) payloads.resize(1);
+      for (Payload& payload : payloads)
         host_.submit(op::DecodeAdd{r, kGradient, share(row_[n].peer), std::move(payload)});
+    }
     host_.submit(op::Update{r, round_});
     host_.submit(op::Combine{r, kParameters, 1, {{-1.0f, kGradient}}});
   }

@@ -36,7 +36,8 @@ class SparseLoco final : public Outer {
 
   void absorb(const Meeting& m) override {
     const Range r = range(m.parcel);
-    host_.submit(op::DecodeAdd{r, kResidual, -1.0f, own_[m.parcel]});
+    if (!host_.plan().planted.is(Bug::residual_kept_whole))
+      host_.submit(op::DecodeAdd{r, kResidual, -1.0f, own_[m.parcel]});
     host_.submit(op::Combine{r, kGradient, 0, {}});
     add_mean(m, kGradient);
     host_.submit(op::Combine{r, kOuter, 1, {{-static_cast<float>(host_.plan().outer_rate), kGradient}}});

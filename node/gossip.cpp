@@ -36,7 +36,7 @@ void Gossip::on_parcel_ready(Round round, ParcelId parcel) {
 /// The newest round ≤ round − staleness in which `from` sends to this peer must have come.
 bool Gossip::heard_enough(PeerId from, ParcelId parcel) const {
   auto staleness = host_.plan().exchange.staleness;
-  if (staleness && host_.plan().planted.is(Bug::staleness_off_by_one)) ++*staleness;
+  if (staleness > 0u && host_.plan().planted.is(Bug::staleness_off_by_one)) ++*staleness;
   if (!staleness || *staleness > round_) return true;
   const auto& schedule = host_.plan().schedule;
   const Round latest = round_ - *staleness;

@@ -29,7 +29,8 @@ double real(std::uint64_t mass) { return static_cast<double>(static_cast<std::in
 
 }  // namespace
 
-Mass::Mass(std::span<const float> x0, std::size_t parcels, std::size_t sums) : entries_(x0.size()) {
+Mass::Mass(std::span<const float> x0, std::size_t parcels, std::size_t sums, Planted planted)
+    : entries_(x0.size()), planted_(planted) {
   if (sums == 0) return;
   sums_.assign(sums, std::vector<std::uint64_t>(entries_ + parcels, 0));
   std::transform(x0.begin(), x0.end(), sums_[0].begin(), fixed);
@@ -42,6 +43,7 @@ void Mass::move(const std::vector<std::pair<std::uint32_t, double>>& shares, std
   const double held = real(sums_[0][entry]);
   for (const auto& [number, share] : shares) {
     const auto part = static_cast<std::uint64_t>(static_cast<std::int64_t>(held * share));
+    if (planted_.is(Bug::share_sent_alone)) sums_[number][entry] = 0;
     sums_[number][entry] += part;
     sums_[0][entry] -= part;
   }
@@ -79,7 +81,8 @@ void Mass::absorb(const op::Absorb& o) {
     std::uint64_t sent;
     std::memcpy(&sent, o.payload->data() + i * sizeof sent, sizeof sent);
     const std::size_t entry = i < o.range.size ? o.range.begin + i : weight_at(o.parcel);
-    sums_[0][entry] += sent - sums_[o.sum][entry];
+    const bool whole = planted_.is(Bug::share_sent_alone) || planted_.is(Bug::sum_taken_whole);
+    sums_[0][entry] += whole ? sent : sent - sums_[o.sum][entry];
     sums_[o.sum][entry] = sent;
   }
 }

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "data_plane.h"
+#include "planted.h"
 
 namespace gossamer::node {
 
@@ -17,7 +18,7 @@ constexpr double kMassOne = 0x1p40;
 /// Number 0 is what is held: x·w at the start, with w = 1; the others start at 0.
 class Mass {
  public:
-  Mass(std::span<const float> x0, std::size_t parcels, std::size_t sums);
+  Mass(std::span<const float> x0, std::size_t parcels, std::size_t sums, Planted planted = {});
 
   /// held −= u; then each share's part of what is held goes over to its sum. Throws std::runtime_error where
   /// u is not finite or beyond what fits.
@@ -41,6 +42,7 @@ class Mass {
 
   std::size_t entries_;
   std::vector<std::vector<std::uint64_t>> sums_;
+  [[no_unique_address]] Planted planted_;
 };
 
 }  // namespace gossamer::node

@@ -133,7 +133,8 @@ bool Modulo::unwrap(const op::Unwrap& o, std::span<const float> x, std::span<con
   for (std::size_t k = 0; k < x.size(); ++k) {
     const double own = static_cast<double>(x[k]) / s + uniform(random, k) - 0.5;
     const double residue = static_cast<double>(in.get(bits_));
-    const double cell = residue + cells * std::floor((own - residue) / cells + 0.5);
+    const double up = planted_.is(Bug::residue_read_below) ? 0 : 0.5;  // to the nearest
+    const double cell = residue + cells * std::floor((own - residue) / cells + up);
     cells_[k] = std::abs(cell) < kMostSteps ? static_cast<std::int64_t>(cell) : 0;
   }
   if (hash_of(cells_) != header.hash) return false;

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "data_plane.h"
+#include "planted.h"
 
 namespace gossamer::node {
 
@@ -27,8 +28,8 @@ class Modulo {
  public:
   /// rate: the learning rate of a round over its peak. B follows it down, as what neighbours differ by does,
   /// by no more than 1/256 a round and to no less than 2⁻¹⁰ of the bound.
-  Modulo(std::uint64_t seed, int bits, double bound, std::function<double(Round)> rate)
-      : seed_(seed), bits_(bits), bound_(bound), rate_(std::move(rate)) {}
+  Modulo(std::uint64_t seed, int bits, double bound, std::function<double(Round)> rate, Planted planted = {})
+      : seed_(seed), bits_(bits), bound_(bound), rate_(std::move(rate)), planted_(planted) {}
 
   /// The payload of x; rounded ← what it stands for. Throws std::runtime_error where x is not finite or
   /// beyond 2⁵⁰ steps.
@@ -49,6 +50,7 @@ class Modulo {
   int bits_;
   double bound_;
   std::function<double(Round)> rate_;
+  [[no_unique_address]] Planted planted_;
   Round next_ = 0;                   ///< the first round that scale_ has not followed yet
   double scale_ = 1;                 ///< of the bound, by the rate
   std::vector<std::int64_t> cells_;  ///< N of the parcel at hand

@@ -47,7 +47,7 @@ class Observer {
   virtual void on_end(PeerId, const std::string& /*message*/) {}
 
   // floats
-  virtual void on_gradient(PeerId, Round) {}  ///< about to be computed
+  virtual void on_gradient(PeerId, const Gradient&) {}  ///< about to be computed
   virtual void on_op(PeerId, const Op&, const Replica& /*after*/) {}
   /// v is what is encoded, without the residual; feedback is null where there is none.
   virtual void before_encode(PeerId, const op::Encode&, std::span<const float> /*v*/,

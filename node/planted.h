@@ -17,7 +17,7 @@ enum class Bug : std::uint8_t {
   gap_passed,                ///< link: the reorder buffer delivers what came over a gap
   resent_renumbered,         ///< link: what is resent gets a new number
   chunks_unchecked,          ///< link: a payload counts as whole one chunk early
-  staleness_off_by_one,      ///< gossip: mixes with messages one round older than allowed
+  staleness_off_by_one,      ///< gossip: mixes with messages one round older than a bound above 0 allows
   wrong_round_mixed,         ///< gossip: the newest message is mixed instead of this round's
   arrival_order,             ///< allreduce: slices are added as they come, not in peer order
   delta_applied_twice,       ///< choco: the last delta of several is absorbed twice
@@ -28,6 +28,15 @@ enum class Bug : std::uint8_t {
   residual_not_updated,      ///< replica: the residual stays as it was
   owner_keeps_its_average,   ///< allreduce: a slice's owner applies the average, not the decoded bytes
   consumed_unused,           ///< gossip: of two waiting messages the older is dropped
+  older_delivered,           ///< link, best effort: a message that a newer one overtook is delivered
+  share_sent_alone,          ///< push_sum: a message holds the last share alone; what a lost one held is lost
+  sum_taken_whole,           ///< push_sum: what was taken before is taken again
+  answer_not_taken,          ///< pairwise: who asked stays where it was
+  residue_read_below,        ///< moniqua: the number of that residue below the own one, not the nearest
+  outer_step_twice,          ///< diloco: the outer step is taken twice
+  residual_kept_whole,       ///< sparse_loco: what was sent stays in the residual
+  late_gradient_dropped,     ///< backup: of several gradients of one sender only the first is added
+  model_added_to_old,        ///< ensemble: a neighbour's new model is added to its old one
 };
 
 struct BugName {
@@ -51,6 +60,15 @@ inline constexpr std::array kBugs{
     BugName{Bug::residual_not_updated, "residual_not_updated"},
     BugName{Bug::owner_keeps_its_average, "owner_keeps_its_average"},
     BugName{Bug::consumed_unused, "consumed_unused"},
+    BugName{Bug::older_delivered, "older_delivered"},
+    BugName{Bug::share_sent_alone, "share_sent_alone"},
+    BugName{Bug::sum_taken_whole, "sum_taken_whole"},
+    BugName{Bug::answer_not_taken, "answer_not_taken"},
+    BugName{Bug::residue_read_below, "residue_read_below"},
+    BugName{Bug::outer_step_twice, "outer_step_twice"},
+    BugName{Bug::residual_kept_whole, "residual_kept_whole"},
+    BugName{Bug::late_gradient_dropped, "late_gradient_dropped"},
+    BugName{Bug::model_added_to_old, "model_added_to_old"},
 };
 
 struct NothingPlanted {

@@ -33,8 +33,8 @@ Replica::Replica(ReplicaParts parts, std::span<const float> x0, const Buffers& b
       workspace_(team_.get()),
       rule_(parts_.aggregate),
       attack_(parts_.attack, parts_.seed, parts_.peer),
-      mass_(x0, parts_.parcels.size(), buffers.sums),
-      modulo_(parts_.seed, parts_.modulo_bits, parts_.modulo_bound, parts_.modulo_rate) {
+      mass_(x0, parts_.parcels.size(), buffers.sums, parts_.planted),
+      modulo_(parts_.seed, parts_.modulo_bits, parts_.modulo_bound, parts_.modulo_rate, parts_.planted) {
   const std::size_t n = parts_.objective->buffer_size();
   assert(x0.size() == n);
   slots_.resize(2 + buffers.slots);
@@ -58,7 +58,7 @@ void Replica::run(const Op& op, const Post& post) {
 }
 
 void Replica::run(const Gradient& gradient, const Post& post, const std::function<void()>& between_layers) {
-  if (observer_) observer_->on_gradient(parts_.peer, gradient.round);
+  if (observer_) observer_->on_gradient(parts_.peer, gradient);
   const optim::Batch batch =
       labelled(attack_.in_place_of(parts_.batches->next(), parts_.classes), gradient.soft);
   const auto on_layer = [&](std::size_t layer) {

@@ -7,7 +7,7 @@
 #include <cmath>
 #include <random>
 
-#include "exchange.h"
+#include "methods.h"
 #include "swarm.h"
 
 namespace gossamer::node {
@@ -107,7 +107,50 @@ void draw_exchange(Draw& d, Job& job) {
   e.aggregate = d.chance(0.15) ? "samples" : "weighted";
   e.overlap = e.method == "dpsgd" && d.chance(0.4);
   e.local_steps = d.from(2, 4);
-  e.distill_steps = e.local_steps;
+}
+
+constexpr std::array kRules{"median",         "trimmed_mean:f=1",     "krum:f=1",
+                            "multi_krum:f=1", "geometric_median:f=1", "centered_clip:f=1",
+                            "self_clip:f=1",  "nnm+median:f=1",       "vote"};
+
+/// Keys by which a method goes another way.
+void draw_ways(Draw& d, Job& job) {
+  ExchangeSection& e = job.exchange;
+  const Needs& needs = find_method(e.method).needs;
+  e.delivery = needs.may_lose && d.chance(0.5) ? "best_effort" : "reliable";
+  if (e.delivery == "best_effort") e.staleness.reset();
+  e.backup = needs.partial != Needs::Partial::no && d.chance(0.35) ? d.from(1, 2) : 0;
+  if (needs.rules != Needs::Rules::none && e.backup == 0 && d.chance(0.25)) {
+    e.aggregate = d.one(kRules);
+    e.staleness = 0;
+  }
+  e.algorithm = d.one(std::array{"auto", "ring", "halving_doubling"});
+  e.send_momentum = e.method == "broadcast" && e.backup == 0 && d.chance(0.3) ? 0.5 : 0;
+}
+
+/// Keys that one method or a few of a kind have.
+void draw_own_keys(Draw& d, Job& job) {
+  ExchangeSection& e = job.exchange;
+  const Needs& needs = find_method(e.method).needs;
+  e.fragments = needs.outer ? d.from(1, e.local_steps) : 1;
+  e.outer_delay = needs.outer && d.chance(0.5) ? d.below(e.local_steps) : 0;
+  e.outer_rate.reset();
+  e.outer_momentum.reset();
+  if (needs.outer && d.chance(0.5)) e.outer_rate = d.decades(0.1, 1);
+  if (needs.outer && d.chance(0.5)) e.outer_momentum = d.one(std::array{0.0, 0.5, 0.9});
+  e.feedback_decay = d.one(std::array{0.5, 0.95, 1.0});
+  e.distill_steps = d.from(1, e.local_steps);
+  e.distill_weight = d.one(std::array{0.3, 0.5, 1.0});
+  e.modulo_bits = d.from(1, 8);
+  e.modulo_bound = d.decades(1e-3, 1);
+  if (e.method == "moniqua") job.run.rounds = d.from(2, 40);  // time to agree on another bound
+  if (needs.unlike && job.model.kind == "mlp" && d.chance(0.5))
+    for (PeerEntry& p : job.peers) p.hidden = {d.from(2, 12)};
+  const bool sparse = e.codec.starts_with("topk:") || e.codec.starts_with("randk:");
+  const bool adds = e.method == "allreduce" || e.method == "topk_allgather" || e.method == "gtopk";
+  e.momentum_correction = sparse && adds && e.backup == 0 && d.chance(0.3) ? 0.5 : 0;
+  if (e.momentum_correction > 0) job.optimizer.kind = "sgd";
+  e.clip = sparse && adds && d.chance(0.3) ? d.decades(0.1, 10) : 0;
 }
 
 Job draw_job(Draw& d) {
@@ -128,6 +171,8 @@ Job draw_job(Draw& d) {
     draw_model(d, job);
     draw_training(d, job);
     draw_exchange(d, job);
+    draw_ways(d, job);
+    draw_own_keys(d, job);
     try {
       make_plan(job, 0);
       return job;

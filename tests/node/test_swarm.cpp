@@ -1,8 +1,11 @@
 // Small runs with drawn configurations and faults, everything checked; and that the checkers see what they
 // should.
+#include <algorithm>
 #include <cstdlib>
 
+#include "exchange.h"
 #include "gossamer_test/catch.h"
+#include "sim_job.h"
 #include "swarm.h"
 
 using namespace gossamer::node;
@@ -25,6 +28,35 @@ TEST_CASE("sixty seeds keep every rule") {
   }
 }
 
+TEST_CASE("seeds draw every method, and the ways of those that have several") {
+  Counts drawn;
+  for (std::uint64_t seed = 1; seed <= 600; ++seed) {
+    const Job job = draw_case(seed).job;
+    const ExchangeSection& e = job.exchange;
+    ++drawn[e.method];
+    if (e.delivery == "best_effort") ++drawn[e.method + " at best effort"];
+    if (e.backup > 0) ++drawn[e.method + " with a backup"];
+    if (e.aggregate != "weighted" && e.aggregate != "samples") ++drawn[e.method + " by a rule"];
+    if (e.outer_delay > 0) ++drawn[e.method + " with a delay"];
+    if (e.fragments > 1) ++drawn[e.method + " in fragments"];
+    if (e.send_momentum > 0) ++drawn["averages of gradients"];
+    if (e.momentum_correction > 0) ++drawn["momentum correction"];
+    if (job.unlike()) ++drawn[e.method + " of unlike models"];
+  }
+  for (const auto& method : method_table()) {
+    INFO(method.name);
+    CHECK(drawn[method.name] > 0);
+  }
+  for (const char* way :
+       {"push_sum at best effort", "epidemic at best effort", "dpsgd with a backup",
+        "broadcast with a backup", "topk_allgather with a backup", "dpsgd by a rule", "broadcast by a rule",
+        "diloco with a delay", "noloco in fragments", "sparse_loco in fragments", "averages of gradients",
+        "momentum correction", "ensemble of unlike models"}) {
+    INFO(way);
+    CHECK(drawn[way] > 0);
+  }
+}
+
 TEST_CASE("a seed is the same run always") {
   for (const std::uint64_t seed : {3U, 4U, 5U}) {
     CHECK(to_toml(draw_case(seed).job) == to_toml(draw_case(seed).job));
@@ -35,6 +67,23 @@ TEST_CASE("a seed is the same run always") {
     CHECK(first.lines() == second.lines());
   }
   CHECK(to_toml(draw_case(3).job) != to_toml(draw_case(4).job));
+}
+
+TEST_CASE("who joined late may name those whom a peer that stood still found gone") {
+  SwarmCase c;
+  c.seed = 1;
+  c.doomed = {0};
+  c.job =
+      test::small_job({"graph.kind=star", "exchange.method=dpsgd", "exchange.codec=dense", "run.rounds=12",
+                       "run.silence_timeout=8", "sim.latency=0.009", "sim.slow=[\"peer0=20\"]",
+                       "sim.cut=[\"peer0>peer1@0.012s+0.5s\"]", "sim.pause=[\"peer0@0.2s+42s\"]"});
+  EventLog log(c.job.peer_names(), 100000);
+  const SwarmOutcome o = run_case(c, {}, &log);
+  CHECK(o.outcome == "lost_peer");
+  CHECK(std::any_of(log.lines().begin(), log.lines().end(), [](const std::string& line) {
+    return line.find("peer1") < 24 && line.find("ends: lost peer peer2") != std::string::npos;
+  }));
+  if (o.violation) FAIL(o.violation->what);
 }
 
 TEST_CASE("a swarm of processes tells what the seeds tell one by one") {
