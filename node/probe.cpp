@@ -33,12 +33,6 @@ constexpr std::size_t kBulkBytes = std::size_t{32} << 10, kLeastUnderWay = 4,
                       kMostUnderWay = (std::size_t{64} << 20) / kBulkBytes;
 constexpr std::uint64_t kOver = std::uint64_t{1} << 32;  ///< round of a peer that has met all
 
-double median_of(std::vector<double> values) {
-  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
-  std::nth_element(values.begin(), middle, values.end());
-  return *middle;
-}
-
 class Prober {
  public:
   Prober(const ProbeSpec& spec, const std::function<void(const std::string&)>& on_log,
@@ -185,7 +179,7 @@ class Prober {
       } while (last_.number != k);
       if (k >= kWarmUpPings) trips.push_back(sockets_.now() - begin);
     }
-    PairMeasure pair{spec_.self, other, median_of(trips) / 2, 0, 0};
+    PairMeasure pair{spec_.self, other, latency_of(trips), 0, 0};
     if (!pour(other) || !wait_for(other, ProbeKind::there)) return false;
     pair.there = last_.pair.there;
     const auto back = drink(other);
@@ -309,6 +303,12 @@ double rounded(double value, int digits) {
 }
 
 }  // namespace
+
+double latency_of(std::vector<double> round_trips) {
+  const auto quartile = round_trips.begin() + static_cast<std::ptrdiff_t>((round_trips.size() - 1) / 4);
+  std::nth_element(round_trips.begin(), quartile, round_trips.end());
+  return *quartile / 2;
+}
 
 std::size_t tournament_rounds(std::size_t peers) { return peers < 2 ? 0 : peers - 1 + peers % 2; }
 

@@ -29,10 +29,14 @@ struct ProbeSpec {
   std::size_t pings = 20;
 };
 
+/// Half the lower quartile of round trips, of which there is one at least: what other work on the machines
+/// and other traffic adds to some of them is not the link's.
+double latency_of(std::vector<double> round_trips);
+
 /// What a pair measured.
 struct PairMeasure {
   PeerId a, b;         ///< a < b
-  double latency;      ///< seconds: half the median round trip of a small message
+  double latency;      ///< seconds: latency_of the round trips of a small message
   double there, back;  ///< bit/s of payload from a to b and from b to a, after a warm-up
   double bandwidth() const { return std::min(there, back); }
 };

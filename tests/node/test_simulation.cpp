@@ -72,6 +72,14 @@ TEST_CASE("on a calm network no message overtakes an earlier one, however many w
   }
 }
 
+TEST_CASE("a frame that takes seconds to leave is not taken for lost meanwhile") {
+  Run run(small_job({"exchange.method=dpsgd", "exchange.codec=dense", "data.features=8000",
+                     "sim.bandwidth=5e5", "run.rounds=6"}));
+  REQUIRE(run.go().all(Outcome::finished));
+  CHECK(run.result.virtual_seconds > 6 * 1.5);  // 96 kB in one frame
+  for (const auto& peer : run.result.peers) CHECK(peer.traffic.resent == 0);
+}
+
 TEST_CASE("a rough network is really rough") {
   Job job = job_of(methods()[0]);
   job.sim.loss = 0.1;
