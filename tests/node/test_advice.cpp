@@ -267,6 +267,38 @@ TEST_CASE("a table of links in CSV or TOML") {
   CHECK(link_table(other).at(1, 0).bandwidth == 1e6);
 }
 
+TEST_CASE("what a probe found comes back from its files") {
+  const std::vector<std::string> names{"peer0", "peer1", "peer2"};
+  const ProbeResult found{{{0, 1, 0.005, 2e7, 3e7}, {1, 2, 0.25, 5e6, 4e6}}, {{0, 2.5e7}, {2, 4e6}}, {}};
+  const Folder folder;
+  folder.write("links.toml", links_toml(found, names));
+  folder.write("links.csv", links_csv(found, names));
+  for (const char* file : {"links.toml", "links.csv"}) {
+    INFO(file);
+    const Job job =
+        load_topology(folder.write("t.toml", "peers = 3\nlinks = \"" + std::string(file) + "\"\n"));
+    const auto table = link_table(job);
+    CHECK(job.links.size() == 2);
+    CHECK(table.at(1, 0).bandwidth == 2e7);
+    CHECK(table.at(1, 2).bandwidth == 4e6);
+    CHECK(table.at(2, 1).latency == 0.25);
+    CHECK(table.uplink(0) == 2.5e7);
+    CHECK(std::isinf(table.uplink(1)));
+    CHECK(table.uplink(2) == 4e6);
+  }
+  const ProbeResult back = probe_result(to_json(found, names), names);
+  CHECK(back.uplinks == found.uplinks);
+  CHECK(back.pairs.size() == 2);
+  // What the topology says of an uplink stands.
+  const Job stated = load_topology(folder.write(
+      "s.toml",
+      "links = \"links.toml\"\n[[peer]]\nname = \"peer0\"\naddress = \"tcp://127.0.0.1:7001\"\nuplink = 1e6\n"
+      "[[peer]]\nname = \"peer1\"\naddress = \"tcp://127.0.0.1:7002\"\n[[peer]]\nname = \"peer2\"\naddress = "
+      "\"tcp://127.0.0.1:7003\"\n"));
+  CHECK(link_table(stated).uplink(0) == 1e6);
+  CHECK(link_table(stated).uplink(2) == 4e6);
+}
+
 TEST_CASE("wrong tables of links are refused with file and line") {
   struct Wrong {
     const char *file, *text, *expected;
@@ -284,6 +316,11 @@ TEST_CASE("wrong tables of links are refused with file and line") {
       {"l.csv", "bandwidth,peer0,peer1\npeer0,,5\npeer0,,5\n", "l.csv:3: "},
       {"l.csv", "peer0,peer1\n", "l.csv:1: the first word is \"peer0\""},
       {"l.csv", "\n", "l.csv: no matrix"},
+      {"l.csv", "uplink,peer0,peer1\npeer0,5,5\n", "l.csv:2: the row of uplinks begins with \"peer0\""},
+      {"l.csv", "uplink,peer0,peer1\nall,5,0\n", "l.csv:2: uplink of \"peer1\" is 0; expected bit/s above 0"},
+      {"l.csv", "uplink,peer0,peer9\nall,5,5\n", "l.csv:2: peer.name names \"peer9\", which is no peer"},
+      {"l.toml", "[[peer]]\nname = \"peer0\"\n", "says what it sends to all others at once; expected name"},
+      {"l.toml", "[[peer]]\nname = \"peer9\"\nuplink = 1e6\n", "names \"peer9\", which is no peer"},
       {"l.toml", "peers = 3\n", "l.toml:1:1: found \"peers\""},
       {"l.toml", "[[link]]\nbetween = [\"peer0\", \"peer1\"]\nbandwidth = -1\n",
        "l.toml:3:13: link.bandwidth is -1"},
