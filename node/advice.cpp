@@ -10,75 +10,16 @@
 #include <numeric>
 #include <tuple>
 
-#include "gossamer/topology/report.h"
+#include "advice_patterns.h"
 #include "methods.h"
 #include "model_parts.h"
-#include "text.h"
 
 namespace gossamer::node {
 namespace {
 
 using topology::Order;
 using topology::Traffic;
-
-/// What a method sends, and what its rounds count for.
-struct Pattern {
-  std::string_view method;
-  enum class Messages {
-    gossip,  ///< all parts to every out-neighbour of the round
-    tree,    ///< all parts up a binomial tree and down again
-    reduce,  ///< dense: slices around the ring; coded: slices to their owners and back
-  } messages = Messages::gossip;
-  enum class Mixing {
-    matrix,     ///< x ← W x, or the schedule's rounds among local steps
-    estimates,  ///< of which a share gamma is followed
-    relay,      ///< everyone's sum after as many rounds as the tree is deep
-    full,       ///< the mean of all, every round
-  } mixing = Mixing::matrix;
-  double vectors = 1;  ///< that a neighbour is sent of each part
-};
 using Messages = Pattern::Messages;
-using Mixing = Pattern::Mixing;
-
-constexpr std::array kPatterns{
-    Pattern{"dpsgd"},
-    Pattern{"local_sgd"},
-    Pattern{"epidemic"},
-    Pattern{"choco", Messages::gossip, Mixing::estimates},
-    Pattern{"deep_squeeze", Messages::gossip, Mixing::estimates},
-    Pattern{"gradient_tracking", Messages::gossip, Mixing::matrix, 2},
-    Pattern{"exact_diffusion"},
-    Pattern{"relay_sum", Messages::gossip, Mixing::relay},
-    Pattern{"allreduce", Messages::reduce, Mixing::full},
-    Pattern{"broadcast", Messages::gossip, Mixing::full},
-    Pattern{"topk_allgather", Messages::gossip, Mixing::full},
-    Pattern{"gtopk", Messages::tree, Mixing::full},
-};
-/// Those whose steps are corrected for unlike data.
-constexpr std::array<std::string_view, 3> kForUnlikeData{"gradient_tracking", "exact_diffusion", "relay_sum"};
-
-const Pattern* find_pattern(std::string_view method) {
-  const auto at =
-      std::find_if(kPatterns.begin(), kPatterns.end(), [&](const Pattern& p) { return p.method == method; });
-  return at == kPatterns.end() ? nullptr : &*at;
-}
-
-std::vector<Pattern> patterns_of(const Question& question) {
-  std::vector<Pattern> patterns;
-  for (const std::string& name : question.methods) {
-    const Method& method = find_method(name);
-    const Pattern* pattern = find_pattern(method.row.name);
-    if (!pattern) {
-      std::vector<std::string> names;
-      for (const Pattern& p : kPatterns) names.emplace_back(p.method);
-      throw ConfigError(fmt::format("--methods {}: what its rounds cost is not known; expected some of {}",
-                                    name, join(names, ", ")));
-    }
-    patterns.push_back(*pattern);
-  }
-  if (patterns.empty()) patterns.assign(kPatterns.begin(), kPatterns.end());
-  return patterns;
-}
 
 /// The order of the peers and what refers to it.
 Job in_order(Job job, const Order& order) {
@@ -125,7 +66,7 @@ class Adviser {
         framing_(wire_framing()) {}
 
   std::vector<Advice> all() {
-    for (const Pattern& pattern : patterns_of(question_))
+    for (const Pattern& pattern : patterns_of(question_.methods))
       for (const std::string& codec : codecs(pattern))
         for (const std::string& algorithm : algorithms(pattern, codec)) each_graph(pattern, codec, algorithm);
     std::stable_sort(found_.begin(), found_.end(),
@@ -141,10 +82,10 @@ class Adviser {
   std::vector<std::string> codecs(const Pattern& pattern) const {
     const std::string& codec = question_.job.exchange.codec;
     using Code = Needs::Code;
-    const Code needs = find_method(pattern.method).needs.code;
+    const Needs& needs = find_method(pattern.method).needs;
     if (compress::make_codec(codec)->traits().exact) return {codec};
-    if (needs == Code::exact) return {"dense"};
-    if (needs == Code::any) return {codec, "dense"};
+    if (needs.code == Code::any || needs.code_of_mean) return {codec, "dense"};
+    if (needs.code == Code::exact) return {"dense"};
     return {codec};
   }
 
@@ -159,7 +100,8 @@ class Adviser {
     job.exchange.method = pattern.method;
     job.exchange.codec = codec;
     if (!algorithm.empty()) job.exchange.algorithm = algorithm;
-    const std::vector<topology::Part> parts = model_parts(job, question_.layers);
+    if (!waits(pattern.method)) job.exchange.staleness = std::nullopt;
+    const std::vector<topology::Part> parts = pattern_parts(pattern, job, question_.layers);
     double bytes = 0;
     for (const topology::Part& p : parts) bytes += framing_.on_wire(p.bytes);
     auto specs = topology::candidate_graphs(job.peers.size());
@@ -185,53 +127,33 @@ class Adviser {
     advice.algorithm = algorithm;
     advice.spec = job.graph;
     advice.graph = graph_label(job.graph);
-    consensus(pattern, plan, advice);
-    if (!std::isfinite(advice.delay)) return;
-    const Traffic traffic = traffic_of(pattern, plan, algorithm, topology::make_schedule(job.graph), parts);
-    advice.order = placed(pattern, job, algorithm, traffic, bytes);
-    const Traffic& whole =
-        pattern.method == "local_sgd" ? traffic_of(pattern, plan, algorithm, plan.schedule, parts) : traffic;
-    const std::size_t staleness = job.exchange.staleness.value_or(kUnbounded);
-    advice.cost = topology::round_cost(whole, picked(step_, advice.order), links_.placed(advice.order),
-                                       std::min(staleness, kUnbounded));
-    advice.period = whole.size();
-    describe(whole, advice);
+    advice.waits = waits(pattern.method);
+    const Traffic meeting = meeting_traffic(pattern, job, algorithm, parts, framing_);
+    advice.order = placed(pattern, job, algorithm, meeting, bytes);
+    const topology::LinkTable links = links_.placed(advice.order);
+    const std::vector<double> step = picked(step_, advice.order);
+    const RoundTraffic whole = round_traffic(pattern, job, plan, meeting, parts, question_.layers, framing_);
+    advice.cost = topology::round_cost(whole.traffic, step, links, whole.staleness);
+    advice.period = whole.traffic.size();
+    std::vector<double> sent = bytes_sent(whole.traffic), meetings;
+    if (pattern.messages == Messages::pairs) {
+      const std::vector<double> requests = request_rates(plan, step, links, bytes);
+      meetings = meeting_rates(plan, requests, step, links, bytes);
+      sent = bytes_of_pairs(requests, bytes);
+    }
+    advice.bytes_per_round = *std::max_element(sent.begin(), sent.end());
+    const Consensus consensus = consensus_of(pattern, plan, meetings);
+    if (!std::isfinite(consensus.delay)) return;
+    advice.delay = consensus.delay;
+    advice.consensus_rounds = consensus.rounds;
+    advice.rounds = static_cast<double>(question_.rounds) *
+                    topology::round_growth(advice.delay, pattern.corrected ? 0 : question_.unlike);
+    name_slowest(whole.traffic, advice);
     found_.push_back(std::move(advice));
   }
 
-  /// Rounds: to consensus, and what training takes over full averaging.
-  void consensus(const Pattern& pattern, const Plan& plan, Advice& advice) const {
-    bool corrected =
-        std::find(kForUnlikeData.begin(), kForUnlikeData.end(), pattern.method) != kForUnlikeData.end();
-    switch (pattern.mixing) {
-      case Mixing::full:
-        advice.consensus_rounds = 1;
-        break;
-      case Mixing::relay:
-        advice.delay = std::max<double>(1, static_cast<double>(topology::diameter(plan.schedule)));
-        advice.consensus_rounds = advice.delay;
-        break;
-      case Mixing::matrix:
-      case Mixing::estimates: {
-        const topology::Schedule mixing =
-            pattern.mixing == Mixing::matrix ? plan.schedule : topology::damped(plan.schedule, plan.gamma);
-        advice.delay = topology::consensus_delay(mixing);
-        advice.consensus_rounds = static_cast<double>(topology::analyse(mixing).rounds_to_1e6);
-      }
-    }
-    advice.rounds = static_cast<double>(question_.rounds) *
-                    topology::round_growth(advice.delay, corrected ? 0 : question_.unlike);
-  }
-
-  Traffic traffic_of(const Pattern& pattern, const Plan& plan, const std::string& algorithm,
-                     const topology::Schedule& schedule, const std::vector<topology::Part>& parts) const {
-    if (pattern.messages == Messages::gossip)
-      return topology::gossip_traffic(schedule, parts, framing_, pattern.vectors);
-    if (pattern.messages == Messages::tree) return topology::tree_traffic(schedule.peers(), parts, framing_);
-    if (algorithm == "halving_doubling") return topology::halving_traffic(schedule.peers(), parts, framing_);
-    return plan.codec.exact ? topology::ring_traffic(schedule.peers(), parts, framing_)
-                            : topology::slice_traffic(schedule.peers(), parts, framing_);
-  }
+  /// Whether messages of a bound number of rounds are waited for, where the method has it so.
+  static bool waits(std::string_view method) { return find_method(method).needs.may_wait; }
 
   /// The best order found; the same for methods that send the same over the same graph.
   Order placed(const Pattern& pattern, const Job& job, const std::string& algorithm, const Traffic& traffic,
@@ -262,13 +184,25 @@ class Adviser {
     return known;
   }
 
-  /// The slowest message in words of the question, and the busiest peer.
-  void describe(const Traffic& traffic, Advice& advice) const {
+  /// Of each place, per round.
+  std::vector<double> bytes_sent(const Traffic& traffic) const {
     std::vector<double> sent(links_.peers(), 0);
     for (const auto& round : traffic)
-      for (const auto& m : round) sent[m.from] += m.bytes;
-    advice.bytes_per_round =
-        *std::max_element(sent.begin(), sent.end()) / static_cast<double>(traffic.size());
+      for (const auto& m : round) sent[m.from] += m.bytes / static_cast<double>(traffic.size());
+    return sent;
+  }
+  /// Of each place, per round: its requests, and its answers to others'.
+  std::vector<double> bytes_of_pairs(const std::vector<double>& requests, double bytes) const {
+    const std::size_t peers = links_.peers();
+    std::vector<double> sent(peers, 0);
+    for (std::size_t i = 0; i < peers; ++i)
+      for (std::size_t j = 0; j < peers; ++j)
+        sent[i] += bytes * (requests[i * peers + j] + requests[j * peers + i]);
+    return sent;
+  }
+
+  /// The message that ended a round last, in words of the question.
+  void name_slowest(const Traffic& traffic, Advice& advice) const {
     auto& cost = advice.cost;
     if (cost.from != cost.to)
       for (const auto& round : traffic) {
@@ -282,7 +216,6 @@ class Adviser {
     cost.to = advice.order[cost.to];
   }
 
-  static constexpr std::size_t kUnbounded = 64;      ///< rounds behind that stand for any number
   static constexpr std::size_t kMostWork = 2000000;  ///< messages reckoned in the search for one order
   static constexpr std::size_t kMostAsked = 3000;    ///< orders tried
   static constexpr double kSlope = 0.01;
@@ -336,7 +269,15 @@ Job follow(const Job& job, const Advice& advice) {
   placed.exchange.method = advice.method;
   placed.exchange.codec = advice.codec;
   if (!advice.algorithm.empty()) placed.exchange.algorithm = advice.algorithm;
+  if (!advice.waits) placed.exchange.staleness = std::nullopt;
   return placed;
+}
+
+std::vector<std::string> settings(const Advice& advice) {
+  std::vector<std::string> set{"exchange.method=" + advice.method, "exchange.codec=" + advice.codec};
+  if (!advice.algorithm.empty()) set.push_back("exchange.algorithm=" + advice.algorithm);
+  if (!advice.waits) set.emplace_back("exchange.staleness=unbounded");
+  return set;
 }
 
 }  // namespace gossamer::node

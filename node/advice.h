@@ -24,6 +24,7 @@ struct Advice {
   std::string method, codec, graph;  ///< graph: with its parameters, for people
   std::string algorithm;             ///< of a dense all-reduce; empty where it does not matter
   topology::GraphSpec spec;
+  bool waits = true;            ///< false: the method waits for nobody, exchange.staleness = "unbounded"
   topology::Order order;        ///< the peer at place i of the graph is job.peers[order[i]]
   topology::RoundCost cost;     ///< peers as in the question
   double message_seconds = 0;   ///< the parts of a round from cost.from to cost.to, alone on their link
@@ -43,6 +44,8 @@ std::vector<Advice> advise(const Question& question);
 
 /// The job with the advice followed: peers in the order of the graph, links, graph, method and codec.
 Job follow(const Job& job, const Advice& advice);
+/// The same but for the topology: KEY=VALUE for each key of a job that the advice decides.
+std::vector<std::string> settings(const Advice& advice);
 
 /// Bandwidths, latencies and uplinks of a job: [sim] where a [[link]] says nothing.
 topology::LinkTable link_table(const Job& job);

@@ -135,7 +135,7 @@ void add_probe_command(CLI::App& app, int& status) {
   command->add_option("--timeout", flags->timeout, "seconds without a word until a peer counts as silent")
       ->check(CLI::Range(0.1, 86400.0))
       ->capture_default_str();
-  command->add_option("--pings", flags->pings, "round trips of which the median counts")
+  command->add_option("--pings", flags->pings, "round trips, of which the lower quartile counts")
       ->check(CLI::Range(1, 100000))
       ->capture_default_str();
   command->add_option("--set", flags->overrides, "KEY=VALUE in place of what the files say; repeatable")

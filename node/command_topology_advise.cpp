@@ -161,7 +161,9 @@ void print_table(const Options& options, const Question& question, const std::ve
       "coding.\n"
       "CONSENSUS: rounds until peers differ by 1e-6 of what they did. ROUNDS: {} with full averaging, times\n"
       "1 + 0.1 (sqrt D - 1) + (0.01 + 0.1 z)(D - 1), D = 1/(1 - lambda^2) of the mixing matrix, z = {} for\n"
-      "unlike data (Koloskova et al. 2020). What a codec's error costs in rounds only a run can tell.\n",
+      "unlike data (Koloskova et al. 2020). What a codec's error costs in rounds, what staleness does, and "
+      "what\n"
+      "outer momentum gains only a run can tell.\n",
       question.rounds, question.unlike);
 }
 
@@ -169,7 +171,7 @@ nlohmann::ordered_json row_json(const Question& question, const Advice& a) {
   nlohmann::ordered_json row{{"graph", a.graph},
                              {"method", a.method},
                              {"codec", a.codec},
-                             {"algorithm", a.algorithm},
+                             {"set", settings(a)},
                              {"seconds_per_round", a.cost.seconds},
                              {"step_seconds", a.cost.step},
                              {"bytes_per_round", a.bytes_per_round},
@@ -204,10 +206,8 @@ void write_best(const Options& options, const Question& question, const Advice& 
       time_text(best.seconds()));
   if (!(file << to_topology_toml(follow(question.job, best))).flush())
     throw ConfigError("--out " + options.out + ": cannot be written");
-  fmt::print(stderr,
-             "written: {}; train with --set topology={} --set exchange.method={} --set exchange.codec={}{}\n",
-             options.out, options.out, best.method, best.codec,
-             best.algorithm.empty() ? "" : " --set exchange.algorithm=" + best.algorithm);
+  fmt::print(stderr, "written: {}; train with --set topology={} --set {}\n", options.out, options.out,
+             join(settings(best), " --set "));
 }
 
 void run_advise(const Options& options) {

@@ -26,7 +26,7 @@ class Env {
   virtual void wake_at(double time) = 0;  ///< on_timer is called at or soon after; the last wish counts
   /// Frames of one link leave in order within a priority; lower numbers first. Never blocks, may lose frames.
   virtual void send(PeerId to, FrameBytes frame, std::uint32_t priority) = 0;
-  /// Parcel frames (priority above 0) to this peer that still wait in this process.
+  /// Parcel frames (priority above 0) to this peer that have not left, as far as this process can tell.
   virtual std::size_t backlog(PeerId to) const = 0;
   virtual DataPlane& data() = 0;
   virtual void report(const Report& report) = 0;

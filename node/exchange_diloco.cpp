@@ -75,14 +75,7 @@ class ReducedDiloco final : public Diloco {
 
 class GossipedDiloco final : public Diloco {
  public:
-  explicit GossipedDiloco(ExchangeHost& host) : Diloco(host) {
-    const topology::Schedule& schedule = host.plan().schedule;
-    for (std::size_t t = 0; t < schedule.period(); ++t) {
-      float least = 1;
-      for (PeerId i = 0; i < schedule.peers(); ++i) least = std::min(least, schedule.at(t).self_weight(i));
-      scales_.push_back(least < 0.5f ? 0.5f / (1 - least) : 1);
-    }
-  }
+  explicit GossipedDiloco(ExchangeHost& host) : Diloco(host), shares_(outer_shares(host.plan().schedule)) {}
 
  private:
   std::vector<Op> offer(const Meeting& m) override {
@@ -93,13 +86,13 @@ class GossipedDiloco final : public Diloco {
   }
 
   void absorb(const Meeting& m) override {
-    const float scale = scales_[m.number % scales_.size()];
-    const float own = 1 - scale * (1 - weights(m).self_weight(host_.plan().self));
+    const auto share = static_cast<float>(shares_[m.number % shares_.size()]);
+    const float own = 1 - share * (1 - weights(m).self_weight(host_.plan().self));
     host_.submit(op::Combine{range(m.parcel), kOuter, own, {}});
-    add_neighbours(m, kOuter, scale);
+    add_neighbours(m, kOuter, share);
   }
 
-  std::vector<float> scales_;  ///< s, by matrix of the schedule
+  const std::vector<double> shares_;  ///< s, by matrix of the schedule
 };
 
 }  // namespace

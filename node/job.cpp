@@ -156,19 +156,24 @@ class PeerIndex {
 
 // --- What refers to peers ---
 
-/// The links of the file that the key names come first, without those that the topology states itself.
-void add_link_file(Draft& draft) {
+/// The links of the file that the key names come first, without those that the topology states itself; and
+/// uplinks of peers that it says nothing of.
+void add_link_file(Draft& draft, const PeerIndex& index) {
   if (draft.link_file.empty()) return;
   const auto ends = [](const LinkDraft& link) { return std::set(link.between.begin(), link.between.end()); };
   std::set<std::set<std::string>> stated;
   for (const LinkDraft& link : draft.links) stated.insert(ends(link));
-  std::vector<LinkDraft> links = read_links(draft.link_file);
+  auto [links, peers] = read_links(draft.link_file);
+  for (const PeerDraft& peer : peers) {
+    PeerEntry& entry = draft.job.peers[index.find(peer.entry.name, peer.origin, "peer.name")];
+    if (!entry.uplink) entry.uplink = peer.entry.uplink;
+  }
   std::erase_if(links, [&](const LinkDraft& link) { return stated.contains(ends(link)); });
   draft.links.insert(draft.links.begin(), links.begin(), links.end());
 }
 
 void fill_links(Draft& draft, const PeerIndex& index) {
-  add_link_file(draft);
+  add_link_file(draft, index);
   std::set<std::pair<topology::PeerId, topology::PeerId>> seen;
   for (const LinkDraft& link : draft.links) {
     const std::string where = link.where("link.between");

@@ -11,12 +11,13 @@ constexpr std::uint32_t kMostTags = 16;          ///< of best-effort messages
 constexpr std::size_t kMostEarlyFrames = 16384;  ///< held while an earlier one is missing
 constexpr std::size_t kMostResentAtOnce = 16;
 constexpr double kLongestResend_s = 5, kAfterBreak_s = 1;
-constexpr std::uint32_t kResendPriority =
-    1;  ///< before all that waits: everything behind a lost frame waits for it
+// Messages are delivered in the order of their numbers, so that none may overtake an earlier one; a frame
+// that was lost goes before all that waits, since everything behind it waits for it.
+constexpr std::uint32_t kResendPriority = 1, kMessagePriority = 2;
 
 }  // namespace
 
-void Link::send(const Message& message, std::uint32_t priority, double now) {
+void Link::send(const Message& message, double now) {
   const std::span<const std::byte> all(*message.payload);
   const auto chunks =
       static_cast<std::uint32_t>(std::max<std::size_t>(1, (all.size() + kChunkBytes - 1) / kChunkBytes));
@@ -32,15 +33,17 @@ void Link::send(const Message& message, std::uint32_t priority, double now) {
     Frame frame;
     frame.header.sequence = next_;
     frame.body = body;
-    Outstanding o{next_++, std::move(frame), message.payload, priority, now};
-    put(o);
+    Outstanding o{next_++, std::move(frame), message.payload, now};
+    put(o, kMessagePriority);
     if (delivery_ == Delivery::reliable) outstanding_.push_back(std::move(o));
   }
   if (delivery_ == Delivery::reliable) unused_.emplace_back(next_ - 1, message.parcel);
   counters_.data_entries_out += message.entries;
 }
 
-void Link::put(Outstanding& o) { counters_.data_bytes_out += send_(o.frame, o.priority); }
+void Link::put(const Outstanding& o, std::uint32_t priority) {
+  counters_.data_bytes_out += send_(o.frame, priority);
+}
 
 FrameHeader Link::stamp(FrameHeader header) {
   header.received = sent_received_ = received_;
@@ -96,8 +99,7 @@ std::optional<double> Link::resend_due(double now, bool busy) {
     o.sent_at = now;
     o.resent = true;
     if (planted_.is(Bug::resent_renumbered)) o.frame.header.sequence = o.sequence = next_++;
-    o.priority = kResendPriority;
-    put(o);
+    put(o, kResendPriority);
     ++resent;
   }
   counters_.resent += resent;

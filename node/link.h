@@ -38,13 +38,14 @@ enum class Delivery { reliable, best_effort };
 
 class Link {
  public:
-  /// send puts a frame on the wire; the header's sender, job and epoch are filled in by it.
+  /// send puts a frame on the wire; the header's sender, job and epoch are filled in by it. priority: as in
+  /// Env::send; what is resent goes before messages, and those in order.
   using Send = std::function<std::size_t(Frame, std::uint32_t priority)>;
   Link(Send send, double least_resend_s, Delivery delivery = Delivery::reliable, Planted planted = {})
       : send_(std::move(send)), least_resend_s_(least_resend_s), delivery_(delivery), planted_(planted) {}
 
   /// Cuts the payload into chunks, numbers and sends them.
-  void send(const Message& message, std::uint32_t priority, double now);
+  void send(const Message& message, double now);
   /// Whole messages that became deliverable by this frame, in order.
   std::vector<Message> receive(const FrameHeader& header, const ParcelBody& body);
   /// Acknowledgements that any frame carries.
@@ -72,7 +73,6 @@ class Link {
     std::uint64_t sequence;
     Frame frame;
     Payload payload;  ///< keeps the frame's span alive
-    std::uint32_t priority;
     double sent_at;
     bool resent = false;
   };
@@ -85,7 +85,7 @@ class Link {
     std::uint64_t first = 0, delivered = 0;
     std::map<std::uint32_t, std::vector<std::byte>> chunks;
   };
-  void put(Outstanding& o);
+  void put(const Outstanding& o, std::uint32_t priority);
   std::vector<Message> receive_newest(const FrameHeader& header, const ParcelBody& body);
   void append(const ParcelBody& body, std::span<const std::byte> payload, std::vector<Message>& out);
   void measure(double round_trip);

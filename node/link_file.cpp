@@ -34,7 +34,7 @@ class Matrices {
  public:
   explicit Matrices(std::string path) : path_(std::move(path)) {}
 
-  std::vector<LinkDraft> read() {
+  LinkTableFile read() {
     std::ifstream in(path_);
     if (!in) throw ConfigError(path_ + ": cannot be read");
     for (std::string line; std::getline(in, line);) {
@@ -43,40 +43,49 @@ class Matrices {
     }
     if (names_.empty())
       throw ConfigError(path_ + ": no matrix; expected a first line such as bandwidth,alpha,beta");
-    std::vector<LinkDraft> links;
-    for (auto& [pair, link] : links_) links.push_back(std::move(link));
-    return links;
+    for (auto& [pair, link] : links_) table_.links.push_back(std::move(link));
+    return std::move(table_);
   }
 
  private:
   std::string here() const { return path_ + ":" + std::to_string(line_); }
 
   void take(const Words& cells) {
-    if (cells[0] == "bandwidth" || cells[0] == "latency") {
-      latency_ = cells[0] == "latency";
+    if (cells[0] == "bandwidth" || cells[0] == "latency" || cells[0] == "uplink") {
+      what_ = cells[0];
       names_.assign(cells.begin() + 1, cells.end());
       values_.clear();
       return;
     }
     if (names_.empty())
       throw ConfigError(here() + ": the first word is " + in_quotes(cells[0]) +
-                        "; expected 'bandwidth' or 'latency', and then the names of the peers");
+                        "; expected 'bandwidth', 'latency' or 'uplink', and then the names of the peers");
     if (cells.size() != names_.size() + 1)
       throw ConfigError(here() + ": the row of " + in_quotes(cells[0]) + " has " +
                         std::to_string(cells.size() - 1) + " values; expected " +
                         std::to_string(names_.size()) + ", one for each name in the matrix's first line");
+    if (what_ == "uplink") return take_uplinks(cells);
     for (std::size_t i = 0; i < names_.size(); ++i)
       if (!cells[i + 1].empty() && names_[i] != cells[0]) put(cells[0], names_[i], cells[i + 1]);
   }
 
+  void take_uplinks(const Words& cells) {
+    if (cells[0] != "all")
+      throw ConfigError(here() + ": the row of uplinks begins with " + in_quotes(cells[0]) +
+                        "; expected one row, which begins with 'all'");
+    for (std::size_t i = 0; i < names_.size(); ++i)
+      if (!cells[i + 1].empty()) {
+        PeerDraft& peer = table_.peers.emplace_back();
+        peer.origin = here();
+        peer.entry.name = names_[i];
+        peer.entry.uplink =
+            checked(cells[i + 1], "uplink of " + in_quotes(names_[i]) + " is " + cells[i + 1]);
+      }
+  }
+
   void put(const std::string& from, const std::string& to, const std::string& text) {
-    const std::string what = (latency_ ? "latency" : "bandwidth") + std::string(" from ") + in_quotes(from) +
-                             " to " + in_quotes(to) + " is " + text;
-    const double value = number(text).value_or(-1);
-    if (!std::isfinite(value) || value < 0 || (!latency_ && value == 0))
-      throw ConfigError(here() + ": " + what +
-                        (latency_ ? "; expected seconds of at least 0, or a text such as 5ms"
-                                  : "; expected bit/s above 0, or a text such as 100mbit"));
+    const std::string what = what_ + " from " + in_quotes(from) + " to " + in_quotes(to) + " is " + text;
+    const double value = checked(text, what);
     if (const auto back = values_.find({to, from});
         back != values_.end() && std::abs(back->second.value - value) > 1e-9 * value)
       throw ConfigError(here() + ": " + what + ", and at line " + std::to_string(back->second.line) + " " +
@@ -90,14 +99,25 @@ class Matrices {
       link.between = {from, to};
       link.origin = here();
     }
-    (latency_ ? link.latency : link.bandwidth) = value;
+    (latency() ? link.latency : link.bandwidth) = value;
+  }
+
+  bool latency() const { return what_ == "latency"; }
+
+  double checked(const std::string& text, const std::string& what) const {
+    const double value = number(text).value_or(-1);
+    if (!std::isfinite(value) || value < 0 || (!latency() && value == 0))
+      throw ConfigError(here() + ": " + what +
+                        (latency() ? "; expected seconds of at least 0, or a text such as 5ms"
+                                   : "; expected bit/s above 0, or a text such as 100mbit"));
+    return value;
   }
 
   std::optional<double> number(const std::string& text) const {
     double value = 0;
     const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
     if (error == std::errc() && end == text.data() + text.size()) return value;
-    return latency_ ? parse_duration(text) : parse_bandwidth(text);
+    return latency() ? parse_duration(text) : parse_bandwidth(text);
   }
 
   struct Cell {
@@ -106,24 +126,31 @@ class Matrices {
   };
   std::string path_;
   std::size_t line_ = 0;
-  bool latency_ = false;
+  std::string what_;  ///< the matrix: bandwidth, latency, uplink
   Words names_;
   std::map<std::pair<std::string, std::string>, Cell> values_;  ///< of this matrix
   std::map<std::pair<std::string, std::string>, LinkDraft> links_;
+  LinkTableFile table_;
 };
 
 }  // namespace
 
-std::vector<LinkDraft> read_links(const std::string& path) {
+LinkTableFile read_links(const std::string& path) {
   if (path.ends_with(".csv")) return Matrices(path).read();
   const Value document = read_document(path);
   for (const Entry& entry : document.entries)
-    if (entry.key != "link")
-      throw ConfigError(entry.origin + ": found " + in_quotes(entry.key) +
-                        "; expected a table of links, which holds [[link]] tables only");
+    if (entry.key != "link" && entry.key != "peer")
+      throw ConfigError(
+          entry.origin + ": found " + in_quotes(entry.key) +
+          "; expected a table of links, which holds [[link]] tables, and [[peer]] tables with uplinks, only");
   Draft draft;
   read_keys(document, {.job_keys = false}, draft);
-  return std::move(draft.links);
+  for (const PeerDraft& peer : draft.peers)
+    if (peer.entry.name.empty() || !peer.entry.uplink || !peer.entry.address.empty())
+      throw ConfigError(peer.origin +
+                        ": a [[peer]] of a table of links says what it sends to all others at once; expected "
+                        "name = \"…\" and uplink = \"20mbit\" alone");
+  return {std::move(draft.links), std::move(draft.peers)};
 }
 
 }  // namespace gossamer::node::config

@@ -66,7 +66,7 @@ void Mass::push(const op::Push& o, std::span<const float> u) {
 }
 
 Payload Mass::payload(std::uint32_t sum, Range range, ParcelId parcel) const {
-  auto bytes = std::make_shared<std::vector<std::byte>>((range.size + 1) * sizeof(std::uint64_t));
+  auto bytes = std::make_shared<std::vector<std::byte>>(mass_payload_bytes(range.size));
   std::memcpy(bytes->data(), &sums_[sum][range.begin], range.size * sizeof(std::uint64_t));
   std::memcpy(bytes->data() + range.size * sizeof(std::uint64_t), &sums_[sum][weight_at(parcel)],
               sizeof(std::uint64_t));
@@ -74,7 +74,7 @@ Payload Mass::payload(std::uint32_t sum, Range range, ParcelId parcel) const {
 }
 
 void Mass::absorb(const op::Absorb& o) {
-  if (o.payload->size() != (o.range.size + 1) * sizeof(std::uint64_t))
+  if (o.payload->size() != mass_payload_bytes(o.range.size))
     throw std::runtime_error(fmt::format("found {} bytes of push-sum's sums, expected {}", o.payload->size(),
                                          (o.range.size + 1) * sizeof(std::uint64_t)));
   for (std::size_t i = 0; i <= o.range.size; ++i) {

@@ -14,6 +14,11 @@ namespace gossamer::node {
 /// One unit is 2⁻⁴⁰ of a parameter, and of a weight; a sum of up to 2²³ either way can be told apart.
 constexpr double kMassOne = 0x1p40;
 
+/// Of a payload of that many entries, the weight included.
+constexpr std::size_t mass_payload_bytes(std::size_t entries) {
+  return (entries + 1) * sizeof(std::uint64_t);
+}
+
 /// Buffers ("sums") of one entry for each parameter and, behind those, one for the weight w of each parcel.
 /// Number 0 is what is held: x·w at the start, with w = 1; the others start at 0.
 class Mass {

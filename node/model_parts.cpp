@@ -37,7 +37,8 @@ double payload_bytes(const compress::Codec& codec, std::size_t entries) {
   return static_cast<double>(bytes) * static_cast<double>(entries) / static_cast<double>(encoded);
 }
 
-std::vector<topology::Part> model_parts(const Job& job, const std::vector<optim::Layer>& layers) {
+std::vector<topology::Part> model_parts(const Job& job, const std::vector<optim::Layer>& layers,
+                                        const std::function<double(std::size_t)>& payload) {
   const auto codec = compress::make_codec(job.exchange.codec), dense = compress::make_codec("dense");
   std::map<std::pair<bool, std::size_t>, double> sizes;
   const auto count = static_cast<double>(layers.size());
@@ -45,7 +46,8 @@ std::vector<topology::Part> model_parts(const Job& job, const std::vector<optim:
   for (const Parcel& p : make_parcels(layers, job.exchange.parcel)) {
     const bool plain = compress::stays_dense(*codec, layers[p.layer].size, job.exchange.dense_below);
     double& bytes = sizes[{plain, p.range.size}];
-    if (bytes == 0) bytes = payload_bytes(plain ? *dense : *codec, p.range.size);
+    if (bytes == 0)
+      bytes = payload ? payload(p.range.size) : payload_bytes(plain ? *dense : *codec, p.range.size);
     const double done = (count - static_cast<double>(p.layer)) / count;
     parts.push_back({job.exchange.overlap ? 0 : kForwardShare + (1 - kForwardShare) * done, bytes});
   }

@@ -1,5 +1,6 @@
 #pragma once
 // A model as its messages see it: sizes, and when within a step each part may leave.
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -20,7 +21,9 @@ double payload_bytes(const compress::Codec& codec, std::size_t entries);
 /// The parcels of a round under exchange.codec (exact: dense), the last layer first, as the gradient makes
 /// them ready: after the forward pass, a third of the step, in equal shares of the rest, as the simulator has
 /// it; with exchange.overlap at once.
-std::vector<topology::Part> model_parts(const Job& job, const std::vector<optim::Layer>& layers);
+/// payload: bytes of a message of so many entries; empty: the codec's.
+std::vector<topology::Part> model_parts(const Job& job, const std::vector<optim::Layer>& layers,
+                                        const std::function<double(std::size_t)>& payload = {});
 
 /// What the wire adds to payloads.
 topology::Framing wire_framing();

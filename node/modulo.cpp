@@ -19,10 +19,6 @@ static_assert(std::endian::native == std::endian::little);
 constexpr double kMostSteps = 0x1p50;
 constexpr double kFollow = 255.0 / 256, kLeastScale = 0x1p-10;
 
-std::size_t packed_bytes(std::size_t entries, int bits) {
-  return (entries * static_cast<std::size_t>(bits) + 7) / 8;
-}
-
 /// Uniform in [0, 1) by key and index (the finaliser of SplitMix64).
 double uniform(std::uint64_t key, std::size_t index) {
   std::uint64_t z = key + 0x9e3779b97f4a7c15u * (static_cast<std::uint64_t>(index) + 1);
@@ -73,6 +69,10 @@ std::uint64_t hash_of(std::span<const std::int64_t> cells) { return hash_bytes(s
 
 }  // namespace
 
+std::size_t modulo_payload_bytes(std::size_t entries, int bits) {
+  return sizeof(ModuloHeader) + (entries * static_cast<std::size_t>(bits) + 7) / 8;
+}
+
 ModuloHeader read_modulo_header(const Payload& payload) {
   ModuloHeader header;
   if (payload->size() >= sizeof header) std::memcpy(&header, payload->data(), sizeof header);
@@ -98,7 +98,7 @@ Payload Modulo::wrap(const op::Wrap& o, std::span<const float> x, std::span<floa
   follow(o.round);
   const double s = step(o.doublings);
   const std::uint64_t random = key(o.round, o.parcel);
-  auto bytes = std::make_shared<std::vector<std::byte>>(sizeof(ModuloHeader) + packed_bytes(x.size(), bits_));
+  auto bytes = std::make_shared<std::vector<std::byte>>(modulo_payload_bytes(x.size(), bits_));
   BitWriter out(bytes->data() + sizeof(ModuloHeader));
   cells_.resize(x.size());
   for (std::size_t k = 0; k < x.size(); ++k) {
@@ -122,9 +122,9 @@ Payload Modulo::wrap(const op::Wrap& o, std::span<const float> x, std::span<floa
 bool Modulo::unwrap(const op::Unwrap& o, std::span<const float> x, std::span<const float> rounded,
                     std::span<float> sum) {
   const ModuloHeader header = read_modulo_header(o.payload);
-  if (o.payload->size() != sizeof header + packed_bytes(x.size(), bits_))
+  if (o.payload->size() != modulo_payload_bytes(x.size(), bits_))
     throw std::runtime_error(fmt::format("found {} bytes of moniqua's code, expected {}", o.payload->size(),
-                                         sizeof header + packed_bytes(x.size(), bits_)));
+                                         modulo_payload_bytes(x.size(), bits_)));
   if (header.doublings != o.doublings) return false;
   const double s = step(o.doublings), cells = std::ldexp(1.0, bits_);
   const std::uint64_t random = key(o.round, o.parcel);

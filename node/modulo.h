@@ -17,6 +17,8 @@ struct ModuloHeader {
   std::uint64_t doubles_at = 0;  ///< round from which on it is doubled once more; 0: none is agreed on
   std::uint64_t hash = 0;        ///< of the rounded parameters, whole: tells a wrong reconstruction
 };
+/// Of a payload of that many entries, header included.
+std::size_t modulo_payload_bytes(std::size_t entries, int bits);
 /// Zeros where the payload is too short.
 ModuloHeader read_modulo_header(const Payload& payload);
 

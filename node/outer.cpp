@@ -46,6 +46,16 @@ bool one_mean(const topology::Schedule& schedule) {
   return true;
 }
 
+std::vector<double> outer_shares(const topology::Schedule& schedule) {
+  std::vector<double> shares;
+  for (std::size_t t = 0; t < schedule.period(); ++t) {
+    float least = 1;
+    for (PeerId i = 0; i < schedule.peers(); ++i) least = std::min(least, schedule.at(t).self_weight(i));
+    shares.push_back(least < 0.5f ? 0.5f / (1 - least) : 1);
+  }
+  return shares;
+}
+
 Outer::Outer(ExchangeHost& host)
     : host_(host),
       own_(host.plan().parcels.size()),

@@ -30,6 +30,10 @@ class Fragments {
 /// mean.
 bool one_mean(const topology::Schedule& schedule);
 
+/// By matrix of the schedule, the largest share s ≤ 1 of W − I with which every peer keeps half of its own
+/// vector: W̃ = I + s (W − I), diagonal ≥ ½ (see exchange_diloco.cpp).
+std::vector<double> outer_shares(const topology::Schedule& schedule);
+
 class Outer : public Exchange {
  public:
   explicit Outer(ExchangeHost& host);

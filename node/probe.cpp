@@ -9,9 +9,11 @@
 //   back      the same from the other
 //   measure   both hold the result
 // The receiver reckons: bytes over time from the first third of the bytes on (the warm-up) to the last.
-// Whoever is elsewhere answers a peer that is ready with hello, which keeps it from taking that for silence,
-// and tells in which round it is: a peer that has gone past a meeting will not come back to it.
-// At the end each sends what it led to all others until they have told that they got it.
+// After the tournament each peer in its turn pours to all others at once. Bytes that they have taken over
+// time, from the first third of the time on, are what it can send: less than the sum of its links where these
+// meet. Whoever is elsewhere answers a peer that is ready with hello, which keeps it from taking that for
+// silence, and tells in which round it is: a peer that has gone past a meeting will not come back to it. At
+// the end each sends what it led to all others until they have told that they got it.
 #include "probe.h"
 
 #include <fmt/format.h>
@@ -19,7 +21,6 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
-#include <nlohmann/json.hpp>
 #include <set>
 
 #include "probe_sockets.h"
@@ -32,12 +33,6 @@ constexpr double kSayEvery_s = 0.1, kWarmUpShare = 1.0 / 3;
 constexpr std::size_t kBulkBytes = std::size_t{32} << 10, kLeastUnderWay = 4,
                       kMostUnderWay = (std::size_t{64} << 20) / kBulkBytes;
 constexpr std::uint64_t kOver = std::uint64_t{1} << 32;  ///< round of a peer that has met all
-
-double median_of(std::vector<double> values) {
-  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
-  std::nth_element(values.begin(), middle, values.end());
-  return *middle;
-}
 
 class Prober {
  public:
@@ -57,10 +52,16 @@ class Prober {
     gather_all();
     for (round_ = 0; round_ < tournament_rounds(peers()) && !stop_(); ++round_)
       if (const auto other = opponent(peers(), round_, spec_.self); other && !silent(*other)) meet(*other);
+    for (PeerId p = 0; peers() > 2 && p < peers() && !stop_(); ++p, ++round_)
+      p == spec_.self ? pour_to_all() : hear(p);
     round_ = kOver;
     share();
     ProbeResult result;
-    for (const auto& [ends, pair] : pairs_) result.pairs.push_back(pair);
+    for (const auto& [ends, pair] : pairs_)
+      if (pair.a == pair.b)
+        result.uplinks[pair.a] = pair.there;
+      else
+        result.pairs.push_back(pair);
     for (PeerId p = 0; p < peers(); ++p)
       if (p != spec_.self && silent_.contains(p)) result.silent.push_back(p);
     return result;
@@ -158,12 +159,19 @@ class Prober {
       if (p != spec_.self) send(p, ProbeKind::hello);
   }
 
-  void meet(PeerId other) {
+  /// Both are in this round.
+  bool find(PeerId other) {
     const auto here = static_cast<double>(round_);
-    if (!wait(
+    if (silent(other) ||
+        !wait(
             other, [&] { send(other, ProbeKind::ready); }, [&] { return ready_[other] == here; }))
-      return give_up(other);
+      return false;
     send(other, ProbeKind::ready);  // the other may have missed all before
+    return true;
+  }
+
+  void meet(PeerId other) {
+    if (!find(other)) return give_up(other);
     const bool measured = spec_.self < other ? lead(other) : follow(other);
     if (!measured) give_up(other);
   }
@@ -185,7 +193,7 @@ class Prober {
       } while (last_.number != k);
       if (k >= kWarmUpPings) trips.push_back(sockets_.now() - begin);
     }
-    PairMeasure pair{spec_.self, other, median_of(trips) / 2, 0, 0};
+    PairMeasure pair{spec_.self, other, latency_of(trips), 0, 0};
     if (!pour(other) || !wait_for(other, ProbeKind::there)) return false;
     pair.there = last_.pair.there;
     const auto back = drink(other);
@@ -218,25 +226,35 @@ class Prober {
     return pour(other) && wait_for(other, ProbeKind::measure);
   }
 
+  /// Bulks to one peer.
+  struct Stream {
+    std::size_t sent = 0, taken = 0;
+  };
+  /// Sends what may be under way.
+  void pump(PeerId to, Stream& stream, double until) {
+    ProbeMessage m;
+    m.kind = ProbeKind::bulk;
+    m.round = round_;
+    while (sockets_.now() < until &&
+           stream.sent - stream.taken < std::clamp(stream.taken, kLeastUnderWay, kMostUnderWay) &&
+           sockets_.send(to, m, kBulkBytes - sizeof m))
+      ++stream.sent;
+  }
+
   /// Sends bulks, then says that it was the last.
   bool pour(PeerId other) {
     const double until = sockets_.now() + spec_.seconds;
-    std::size_t sent = 0, taken = 0;
+    Stream stream;
     last_ = {};
-    const auto pump = [&] {
-      if (last_.kind == ProbeKind::taken) taken = std::max<std::size_t>(taken, last_.number);
-      ProbeMessage m;
-      m.kind = ProbeKind::bulk;
-      m.round = round_;
-      while (sockets_.now() < until && sent - taken < std::clamp(taken, kLeastUnderWay, kMostUnderWay) &&
-             sockets_.send(other, m, kBulkBytes - sizeof m))
-        ++sent;
-      return sockets_.now() >= until && taken == sent && sent > 0;
+    const auto all_taken = [&] {
+      if (last_.kind == ProbeKind::taken) stream.taken = std::max<std::size_t>(stream.taken, last_.number);
+      pump(other, stream, until);
+      return sockets_.now() >= until && stream.taken == stream.sent && stream.sent > 0;
     };
     if (!wait(
-            other, [] {}, pump))
+            other, [] {}, all_taken))
       return false;
-    send(other, ProbeKind::last, sent);
+    send(other, ProbeKind::last, stream.sent);
     return true;
   }
 
@@ -259,6 +277,51 @@ class Prober {
     const auto first = static_cast<std::size_t>(kWarmUpShare * static_cast<double>(times.size() - 1));
     const double bits = 8.0 * static_cast<double>(kBulkBytes) * static_cast<double>(times.size() - 1 - first);
     return bits / std::max(times.back() - times[first], 1e-9);
+  }
+
+  /// To those who are there.
+  void pour_to_all() {
+    std::map<PeerId, Stream> streams;
+    for (PeerId p = 0; p < peers(); ++p)
+      if (p != spec_.self && find(p)) streams.emplace(p, Stream{});
+    const double begin = sockets_.now(), until = begin + spec_.seconds;
+    std::optional<std::pair<double, std::size_t>> first, last;  // when how many had been taken by all
+    while (!streams.empty() && !stop_()) {
+      const double now = sockets_.now();
+      for (auto at = streams.begin(); at != streams.end();)
+        at = ended(at->first, at->second, begin, until) ? streams.erase(at) : std::next(at);
+      const auto m = next(std::min(kSayEvery_s, std::max(until - now, 0.001)));
+      const auto at = m ? streams.find(m->sender) : streams.end();
+      if (at == streams.end() || m->kind != ProbeKind::taken || m->round != round_) continue;
+      taken_by_all_ += m->number - std::min<std::uint64_t>(m->number, at->second.taken);
+      at->second.taken = std::max<std::size_t>(at->second.taken, m->number);
+      if (sockets_.now() > until) continue;
+      if (sockets_.now() > begin + kWarmUpShare * spec_.seconds && !first)
+        first = {sockets_.now(), taken_by_all_};
+      last = {sockets_.now(), taken_by_all_};
+    }
+    if (!first || last->second == first->second) return;
+    const double uplink = 8.0 * static_cast<double>(kBulkBytes * (last->second - first->second)) /
+                          std::max(last->first - first->first, 1e-9);
+    pairs_.insert_or_assign({spec_.self, spec_.self}, PairMeasure{spec_.self, spec_.self, 0, uplink, uplink});
+    on_log_(fmt::format("to all at once: {}", bandwidth_text(std::round(uplink))));
+  }
+
+  /// Sends what may be under way; true where the stream is at its end, or the peer silent.
+  bool ended(PeerId to, Stream& stream, double begin, double until) {
+    if (sockets_.now() - std::max(begin, heard_[to]) > spec_.timeout) {
+      silent_.insert(to);
+      return true;
+    }
+    pump(to, stream, until);
+    if (sockets_.now() < until || stream.taken < stream.sent) return false;
+    send(to, ProbeKind::last, stream.sent);
+    return true;
+  }
+
+  /// Takes what p pours.
+  void hear(PeerId p) {
+    if (find(p)) drink(p);
   }
 
   /// Until all that are there have what this peer led and this peer has what they led.
@@ -298,17 +361,17 @@ class Prober {
   std::map<PeerId, std::set<PeerId>> led_;  ///< by each peer: the other ends of what has come
   std::set<PeerId> silent_;
   std::map<std::pair<PeerId, PeerId>, PairMeasure> pairs_;
-  ProbeMessage last_;  ///< of the partner
+  std::size_t taken_by_all_ = 0;  ///< bulks that this peer poured to all
+  ProbeMessage last_;             ///< of the partner
 };
 
-/// To that many significant digits: what is measured says no more.
-double rounded(double value, int digits) {
-  if (!(value > 0)) return 0;
-  const double grain = std::pow(10, std::floor(std::log10(value)) - digits + 1);
-  return std::round(value / grain) * grain;
-}
-
 }  // namespace
+
+double latency_of(std::vector<double> round_trips) {
+  const auto quartile = round_trips.begin() + static_cast<std::ptrdiff_t>((round_trips.size() - 1) / 4);
+  std::nth_element(round_trips.begin(), quartile, round_trips.end());
+  return *quartile / 2;
+}
 
 std::size_t tournament_rounds(std::size_t peers) { return peers < 2 ? 0 : peers - 1 + peers % 2; }
 
@@ -327,70 +390,6 @@ std::optional<PeerId> opponent(std::size_t peers, std::size_t round, PeerId self
 ProbeResult probe(const ProbeSpec& spec, const std::function<void(const std::string&)>& on_log,
                   const std::function<bool()>& stop) {
   return Prober(spec, on_log, stop).run();
-}
-
-std::string links_toml(const ProbeResult& result, const std::vector<std::string>& names) {
-  std::string text = fmt::format(
-      "# gossamer probe: {} of {} links between {} peers. Use it as links = \"…\" in a topology file.\n",
-      result.pairs.size(), names.size() * (names.size() - 1) / 2, names.size());
-  for (const PeerId p : result.silent) text += fmt::format("# {} did not answer.\n", names[p]);
-  for (const PairMeasure& pair : result.pairs)
-    text += fmt::format("\n[[link]]\nbetween = [{}, {}]\nbandwidth = {}  # {} there, {} back\nlatency = {}\n",
-                        in_quotes(names[pair.a]), in_quotes(names[pair.b]),
-                        in_quotes(bandwidth_text(rounded(pair.bandwidth(), 4))),
-                        bandwidth_text(rounded(pair.there, 4)), bandwidth_text(rounded(pair.back, 4)),
-                        number_text(rounded(pair.latency, 4)));
-  return text;
-}
-
-std::string links_csv(const ProbeResult& result, const std::vector<std::string>& names) {
-  const auto matrix = [&](const std::string& what, auto value) {
-    std::string text = what + "," + join(names, ",") + "\n";
-    for (PeerId i = 0; i < names.size(); ++i) {
-      text += names[i];
-      for (PeerId j = 0; j < names.size(); ++j) {
-        const auto pair = std::find_if(result.pairs.begin(), result.pairs.end(), [&](const PairMeasure& p) {
-          return p.a == std::min(i, j) && p.b == std::max(i, j);
-        });
-        text += "," + (pair == result.pairs.end() ? "" : number_text(rounded(value(*pair), 4)));
-      }
-      text += "\n";
-    }
-    return text;
-  };
-  return matrix("bandwidth", [](const PairMeasure& p) { return p.bandwidth(); }) +
-         matrix("latency", [](const PairMeasure& p) { return p.latency; });
-}
-
-std::string to_json(const ProbeResult& result, const std::vector<std::string>& names) {
-  nlohmann::ordered_json out{{"peers", names},
-                             {"links", nlohmann::ordered_json::array()},
-                             {"silent", nlohmann::ordered_json::array()}};
-  for (const PairMeasure& p : result.pairs)
-    out["links"].push_back({{"between", {names[p.a], names[p.b]}},
-                            {"bandwidth", p.bandwidth()},
-                            {"bandwidth_there", p.there},
-                            {"bandwidth_back", p.back},
-                            {"latency", p.latency}});
-  for (const PeerId p : result.silent) out["silent"].push_back(names[p]);
-  return out.dump();
-}
-
-ProbeResult probe_result(const std::string& json, const std::vector<std::string>& names) {
-  const auto id = [&](const nlohmann::json& name) {
-    return static_cast<PeerId>(std::find(names.begin(), names.end(), name.get<std::string>()) -
-                               names.begin());
-  };
-  const auto in = nlohmann::json::parse(json);
-  ProbeResult result;
-  for (const auto& link : in.at("links")) {
-    const auto number = [&](const char* key) { return link.at(key).get<double>(); };
-    const auto& ends = link.at("between");
-    result.pairs.push_back({id(ends.at(0)), id(ends.at(1)), number("latency"), number("bandwidth_there"),
-                            number("bandwidth_back")});
-  }
-  for (const auto& name : in.at("silent")) result.silent.push_back(id(name));
-  return result;
 }
 
 }  // namespace gossamer::node

@@ -1,9 +1,11 @@
 #pragma once
-// Measures the links between running peers: latency and bandwidth of every pair, over the sockets that
+// Measures the links between running peers: latency and bandwidth of every pair, and what each peer can send
+// to all others at once, over the sockets that
 // training uses (a ROUTER that others connect to, a DEALER to each). Nobody coordinates: all go through the
 // rounds of one tournament, in which each peer meets each other once and no peer is in two meetings at a
 // time, so that measurements share no peer's link.
 #include <functional>
+#include <map>
 #include <optional>
 #include <string>
 #include <utility>
@@ -24,22 +26,28 @@ struct ProbeSpec {
   std::vector<std::string> names, addresses;  ///< of all peers
   std::string bind;                           ///< where this one listens
   PeerId self = 0;
-  double seconds = 1;   ///< of bulk in each direction of a pair, about
+  double seconds = 1;   ///< of bulk in each direction of a pair, and from a peer to all others, about
   double timeout = 15;  ///< seconds without a word after which a peer counts as silent
   std::size_t pings = 20;
 };
 
+/// Half the lower quartile of round trips, of which there is one at least: what other work on the machines
+/// and other traffic adds to some of them is not the link's.
+double latency_of(std::vector<double> round_trips);
+
 /// What a pair measured.
 struct PairMeasure {
   PeerId a, b;         ///< a < b
-  double latency;      ///< seconds: half the median round trip of a small message
+  double latency;      ///< seconds: latency_of the round trips of a small message
   double there, back;  ///< bit/s of payload from a to b and from b to a, after a warm-up
   double bandwidth() const { return std::min(there, back); }
 };
 
 struct ProbeResult {
   std::vector<PairMeasure> pairs;  ///< of all peers that told, ascending
-  std::vector<PeerId> silent;      ///< never heard, or no more
+  /// bit/s that a peer sent when it sent to all others at once; none where there are two peers.
+  std::map<PeerId, double> uplinks;
+  std::vector<PeerId> silent;  ///< never heard, or no more
 };
 
 /// Takes part in the tournament: waits for the others to appear, measures, and gathers what the others

@@ -64,7 +64,7 @@ class Simulation::Node final : public Env, public DataPlane {
   void send(PeerId to, FrameBytes frame, std::uint32_t priority) override {
     sim_.deliver(self_, to, std::move(frame), priority);
   }
-  std::size_t backlog(PeerId to) const override { return sim_.wire(self_, to).parcels_waiting; }
+  std::size_t backlog(PeerId to) const override { return sim_.wire(self_, to).parcels; }
   DataPlane& data() override { return *this; }
   void report(const Report& r) override {
     if (sim_.on_report) sim_.on_report(self_, sim_.now_, r);
@@ -252,7 +252,7 @@ void Simulation::deliver(PeerId from, PeerId to, FrameBytes frame, std::uint32_t
   Wire& wire = this->wire(from, to);
   tell(Fate::sent, from, to, frame);
   wire.waiting[priority].push_back(std::move(frame));
-  if (priority > 0) ++wire.parcels_waiting;
+  if (priority > 0) ++wire.parcels;
   if (!wire.sending) send_next(from, to);
 }
 
@@ -264,7 +264,7 @@ void Simulation::send_next(PeerId from, PeerId to) {
   const auto first = wire.waiting.begin();
   const FrameBytes frame = std::move(first->second.front());
   first->second.pop_front();
-  if (first->first > 0) --wire.parcels_waiting;
+  const bool parcel = first->first > 0;
   if (first->second.empty()) wire.waiting.erase(first);
   const double bits = static_cast<double>(frame->size()) * 8;
   double sent = now_ + bits / wire.bandwidth;
@@ -272,7 +272,8 @@ void Simulation::send_next(PeerId from, PeerId to) {
     uplink_free_[from] = std::max(now_, uplink_free_[from]) + bits / *uplink;
     sent = std::max(sent, uplink_free_[from]);
   }
-  at(sent, kNetwork, [this, from, to, frame] {
+  at(sent, kNetwork, [this, from, to, frame, parcel] {
+    if (parcel) --this->wire(from, to).parcels;
     arrive(from, to, frame);
     send_next(from, to);
   });

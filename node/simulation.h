@@ -85,7 +85,8 @@ class Simulation {
     double bandwidth, latency;
     bool sending = false;
     std::map<std::uint32_t, std::deque<FrameBytes>> waiting;  ///< by priority
-    std::size_t parcels_waiting = 0;                          ///< of priority above 0
+    std::size_t parcels =
+        0;  ///< frames of priority above 0 that have not left, the one that is leaving included
   };
   Wire& wire(PeerId from, PeerId to);
   void send_next(PeerId from, PeerId to);

@@ -66,7 +66,7 @@ void Worker::broadcast_alive() {
 
 void Worker::send(PeerId to, Message message) {
   if (spec_.observer) spec_.observer->on_send(spec_.membership.self, to, message);
-  link(to).send(message, 1 + message.parcel, env_.now());
+  link(to).send(message, env_.now());
 }
 
 void Worker::consumed(PeerId from, const Message& message) {

@@ -152,23 +152,30 @@ RoundCost round_cost(const Traffic& traffic, std::span<const double> step, const
   return cost;
 }
 
-Schedule damped(const Schedule& schedule, double gamma) {
+Schedule damped(const Schedule& schedule, std::span<const double> gammas) {
+  assert(gammas.size() == schedule.period());
   std::vector<MixingMatrix> cycle;
   for (Round t = 0; t < schedule.period(); ++t) {
     std::vector<std::vector<Edge>> rows;
     for (PeerId i = 0; i < schedule.peers(); ++i) {
       const std::span<const Edge> row = schedule.at(t).in(i);
       rows.emplace_back(row.begin(), row.end());
-      for (Edge& e : rows.back()) e.weight *= static_cast<float>(gamma);
+      for (Edge& e : rows.back()) e.weight *= static_cast<float>(gammas[t]);
     }
     cycle.emplace_back(std::move(rows));
   }
   return Schedule(std::move(cycle));
 }
 
-double consensus_delay(const Schedule& schedule) {
+Schedule damped(const Schedule& schedule, double gamma) {
+  return damped(schedule, std::vector<double>(schedule.period(), gamma));
+}
+
+double consensus_delay(const Schedule& schedule, const Pull& pull) {
   if (schedule.peers() == 1) return 1;
-  const std::vector<double> errors = consensus_errors(schedule, schedule.period());
+  constexpr std::size_t kSettled = 32;  // rounds in which momentum has shown what it does
+  const std::size_t rounds = std::max(schedule.period(), pull.momentum > 0 ? kSettled : 1);
+  const std::vector<double> errors = consensus_errors(schedule, rounds, pull);
   double least = std::numeric_limits<double>::infinity();
   for (std::size_t tau = 1; tau < errors.size(); ++tau)
     if (const double p = 1 - errors[tau] * errors[tau]; p > 1e-12)

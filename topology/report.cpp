@@ -179,7 +179,7 @@ SpectralReport analyse(const Schedule& schedule) {
   return report;
 }
 
-std::vector<double> consensus_errors(const Schedule& schedule, std::size_t rounds) {
+std::vector<double> consensus_errors(const Schedule& schedule, std::size_t rounds, const Pull& pull) {
   constexpr double kGone = 1e-7;
   std::vector<Sparse> cycle;
   for (Round t = 0; t < schedule.period(); ++t) cycle.push_back(normalised(schedule.at(t)));
@@ -188,12 +188,24 @@ std::vector<double> consensus_errors(const Schedule& schedule, std::size_t round
   for (const Sparse& w : cycle) product = w * product;
   const Vector perron = perron_vector(product);
   Matrix error = Matrix::Identity(n, n) - perron * perron.transpose() / perron.squaredNorm();
+  Matrix moved = Matrix::Zero(n, n);
   std::vector<double> errors{1.0};
   while (errors.size() <= rounds && errors.back() > kGone) {
-    error = cycle[(errors.size() - 1) % cycle.size()] * error;
+    moved = pull.momentum * moved + pull.gamma * (cycle[(errors.size() - 1) % cycle.size()] * error - error);
+    error += moved;
     errors.push_back(largest_singular_value(error, std::numeric_limits<double>::infinity()));
   }
   return errors;
+}
+
+double rounds_to_consensus(std::span<const double> errors) {
+  if (errors.empty()) return -1;
+  std::size_t above = errors.size();  // one past the last that is too large
+  while (above > 0 && errors[above - 1] <= kReached) --above;
+  if (above < errors.size()) return static_cast<double>(above);
+  const std::size_t last = errors.size() - 1, middle = last / 2;
+  const double slope = std::log(errors[last] / errors[middle]) / static_cast<double>(last - middle);
+  return slope < 0 ? static_cast<double>(last) + std::ceil(std::log(1e-6 / errors[last]) / slope) : -1;
 }
 
 }  // namespace gossamer::topology

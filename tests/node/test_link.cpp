@@ -27,7 +27,7 @@ class Pair {
   void send(int from, std::uint64_t round, std::size_t bytes) {
     auto payload = std::make_shared<std::vector<std::byte>>(bytes);
     for (std::size_t i = 0; i < bytes; ++i) (*payload)[i] = static_cast<std::byte>(i * 31 + round);
-    ends_[from].send({round, 1, 2, bytes, payload}, 1, now_);
+    ends_[from].send({round, 1, 2, bytes, payload}, now_);
   }
   /// Lets time pass; both ends resend and acknowledge as a worker does. Messages that came are kept in got.
   void pass(double seconds) {
@@ -202,7 +202,7 @@ TEST_CASE("frames that wait on this side are not resent") {
         return std::size_t{100};
       },
       0.2);
-  link.send({0, 0, 0, 1, std::make_shared<const std::vector<std::byte>>(4)}, 1, 0);
+  link.send({0, 0, 0, 1, std::make_shared<const std::vector<std::byte>>(4)}, 0);
   for (double t = 0; t < 10; t += 0.1) {
     const auto due = link.resend_due(t, true);
     REQUIRE(due);
@@ -222,7 +222,7 @@ TEST_CASE("an acknowledgement of a part starts the patience for the rest anew") 
       },
       1);
   for (Round r = 0; r < 20; ++r)
-    link.send({r, 0, 0, 1, std::make_shared<const std::vector<std::byte>>(4)}, 1, 0);
+    link.send({r, 0, 0, 1, std::make_shared<const std::vector<std::byte>>(4)}, 0);
   for (std::uint64_t k = 1; k < 20; ++k) {  // a slow line: one frame comes through every 0.9 s
     const double now = 0.9 * static_cast<double>(k);
     link.resend_due(now, false);
@@ -241,7 +241,7 @@ TEST_CASE("after a broken connection patience is short until something is acknow
         return std::size_t{100};
       },
       30);
-  link.send({0, 0, 0, 1, std::make_shared<const std::vector<std::byte>>(4)}, 1, 0);
+  link.send({0, 0, 0, 1, std::make_shared<const std::vector<std::byte>>(4)}, 0);
   link.resend_due(5, false);
   CHECK(sent == 1);
   link.on_broken();
@@ -258,9 +258,9 @@ TEST_CASE("frames that overtake by the thousand do not lock out the one that is 
   Link from(keep, 1), to(keep, 1);
   constexpr std::size_t kMany = 20'000;
   const auto payload = std::make_shared<const std::vector<std::byte>>(4);
-  for (Round r = 0; r < kMany; ++r) from.send({r, 0, 0, 1, payload}, 1, 0);
+  for (Round r = 0; r < kMany; ++r) from.send({r, 0, 0, 1, payload}, 0);
   std::size_t got = 0;
-  for (std::size_t sweep = 0; sweep < 3; ++sweep)  // the last first, as priorities may have it
+  for (std::size_t sweep = 0; sweep < 3; ++sweep)  // the last first
     for (auto f = frames.rbegin(); f != frames.rend(); ++f)
       got += to.receive(f->header, std::get<ParcelBody>(f->body)).size();
   CHECK(got == kMany);

@@ -18,7 +18,7 @@ struct Wire {
   }
   void send(Round round, std::size_t bytes, ParcelId parcel = 0) {
     from.send(
-        {round, parcel, 0, bytes, std::make_shared<const std::vector<std::byte>>(bytes, std::byte(round))}, 1,
+        {round, parcel, 0, bytes, std::make_shared<const std::vector<std::byte>>(bytes, std::byte(round))},
         0);
   }
   /// Rounds of the messages that the frame completed.

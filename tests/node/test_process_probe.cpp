@@ -54,7 +54,14 @@ TEST_CASE("probe measures all pairs of peers of one machine") {
     INFO(ended.err);
     REQUIRE(ended.status == 0);
     CHECK(ended.err.empty());
-    check_links(json::parse(ended.out), peers * (peers - 1) / 2);
+    const json told = json::parse(ended.out);
+    check_links(told, peers * (peers - 1) / 2);
+    REQUIRE(told.at("uplinks").size() == (peers > 2 ? peers : 0));
+    for (const auto& [name, uplink] : told.at("uplinks").items()) {
+      INFO(name);
+      CHECK(uplink > 1e6);
+      CHECK(uplink < 1e13);
+    }
   }
 }
 
@@ -75,6 +82,7 @@ TEST_CASE("peers on machines of their own end with the same table, which advise 
   CHECK(says(peers[0]->err(), "peer0 - peer1: "));
   const std::string table = read_text(folder.path("peer0.toml"));
   CHECK(says(table, "3 of 3 links between 3 peers"));
+  CHECK(says(table, "name = \"peer1\"\nuplink = "));
   CHECK(read_text(folder.path("peer1.toml")) == table);
   CHECK(read_text(folder.path("peer2.toml")) == table);
   const auto advised = gossamer(folder, {"topology", "advise", "t.toml", "--links", "peer0.toml",

@@ -117,6 +117,46 @@ TEST_CASE("the delay to consensus is that of the spectrum") {
   REQUIRE(std::isinf(consensus_delay(Schedule({MixingMatrix({{}, {}})}))));
 }
 
+TEST_CASE("a share of every round's matrix is followed") {
+  const Schedule schedule = make_schedule(spec_of("one_peer_exponential", 4));
+  const Schedule half = damped(schedule, std::vector<double>{1, 0.5});
+  REQUIRE(half.at(0).in(0)[0].weight == schedule.at(0).in(0)[0].weight);
+  REQUIRE(half.at(1).in(0)[0].weight == schedule.at(1).in(0)[0].weight / 2);
+}
+
+TEST_CASE("pairs at random agree as Boyd and others say") {
+  // Complete graph of P: a meeting leaves 1 − 1/(P − 1) of the mean square.
+  for (const std::size_t peers : {2, 4, 9}) {
+    std::vector<double> rates(peers * peers, 0);
+    for (std::size_t i = 0; i < peers; ++i)
+      for (std::size_t j = 0; j < peers; ++j)
+        if (i != j) rates[i * peers + j] = 2.0 / static_cast<double>(peers * (peers - 1));  // one a round
+    const double left = 1 - 1 / static_cast<double>(peers - 1);
+    REQUIRE(pair_contraction(peers, rates) == Approx(left).margin(1e-12));
+    for (double& r : rates) r *= 3;
+    REQUIRE(pair_contraction(peers, rates) == Approx(left * left * left).margin(1e-12));
+  }
+  REQUIRE(pair_contraction(3, std::vector<double>{0, 1, 0, 1, 0, 0, 0, 0, 0}) ==
+          Approx(1));  // 2 meets nobody
+  REQUIRE(pair_contraction(2, std::vector<double>(4, 0)) == 1);
+}
+
+TEST_CASE("momentum towards the neighbours is a heavy ball") {
+  // A mode of eigenvalue λ goes by z² = (1 + β − γ (1 − λ)) z − β.
+  const Schedule ring = make_schedule(spec_of("ring", 8));
+  const Pull pull{0.2, 0.3};
+  const double lambda = 1 - analyse(ring).spectral_gap, beta = pull.momentum;
+  const double a = 1 + beta - pull.gamma * (1 - lambda);
+  const double root = (a + std::sqrt(a * a - 4 * beta)) / 2;
+  const std::vector<double> errors = consensus_errors(ring, 60, pull);
+  REQUIRE(errors[60] / errors[59] == Approx(root).epsilon(1e-4));
+  REQUIRE(rounds_to_consensus(errors) == Approx(60 + std::log(1e-6 / errors[60]) / std::log(root)).margin(1));
+  const std::vector<double> plain = consensus_errors(ring, 200);
+  REQUIRE(rounds_to_consensus(plain) == static_cast<double>(analyse(ring).rounds_to_1e6));
+  REQUIRE(rounds_to_consensus(std::vector<double>{1, 1, 1}) == -1);
+  REQUIRE(consensus_delay(ring, pull) < consensus_delay(damped(ring, pull.gamma)));
+}
+
 TEST_CASE("rounds grow mildly with the delay, more so on unlike data") {
   REQUIRE(round_growth(1, 0) == 1);
   REQUIRE(round_growth(4, 0) == Approx(1.13));

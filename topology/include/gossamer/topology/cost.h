@@ -7,6 +7,7 @@
 #include <span>
 #include <vector>
 
+#include "gossamer/topology/report.h"
 #include "gossamer/topology/schedule.h"
 
 namespace gossamer::topology {
@@ -88,15 +89,22 @@ struct RoundCost {
 RoundCost round_cost(const Traffic& traffic, std::span<const double> step, const LinkTable& links,
                      std::size_t staleness = 0);
 
-/// I + γ (W − I) for every W: what gossip of estimates with consensus step γ in (0, 1] does where the
-/// estimates are exact (CHOCO, DeepSqueeze).
+/// I + γ_t (W_t − I) for every W_t, one γ in (0, 1] for each round of the period: what gossip of estimates
+/// with consensus step γ does where the estimates are exact (CHOCO, DeepSqueeze).
+Schedule damped(const Schedule& schedule, std::span<const double> gammas);
 Schedule damped(const Schedule& schedule, double gamma);
 
 /// How much longer than full averaging gossip has to train: D = min over τ of τ / (1 − e_τ²), e_τ the worst
 /// start's error after τ rounds; 1 for exact averaging each round, 1 / (1 − λ₂²) for a symmetric static
 /// graph. (τ, p = 1 − e_τ²) is assumption 4 of Koloskova et al. 2020, "A unified theory of decentralized
 /// SGD", where τ/p is what the rate depends on. Infinite where nothing is ever averaged.
-double consensus_delay(const Schedule& schedule);
+double consensus_delay(const Schedule& schedule, const Pull& pull = {});
+
+/// Pairs that meet at random and take their mean: the share of the mean square of disagreement that a round
+/// leaves, (1 − λ₂(L) / 2n)ⁿ for n meetings a round and L the Laplacian of the rates (Boyd et al. 2006,
+/// "Randomized gossip algorithms", theorem 3, of one meeting: λ₂ of the expected matrix). rates: meetings of
+/// each two peers per round, P × P and symmetric.
+double pair_contraction(std::size_t peers, std::span<const double> rates);
 
 /// Rounds over those of full averaging: 1 + a (√D − 1) + (a² + a z)(D − 1), a = 0.1. The bound of that paper
 /// (theorem 2, not convex) is σ²/(P ε²) + (ζ D + σ √D)/ε^{3/2} + D/ε: a is the weight of the second term

@@ -26,9 +26,19 @@ struct SpectralReport {
 /// rounding to float is undone, and a product that averages but for that rounding counts as exact.
 SpectralReport analyse(const Schedule& schedule);
 
-/// ‖M^k off the consensus subspace‖₂ after k = 0 … rounds rounds: the worst start's error, 1 at first. Ends
-/// early where it is under 1e-7.
-std::vector<double> consensus_errors(const Schedule& schedule, std::size_t rounds);
+/// How a round follows its matrix: m ← momentum·m + gamma (W − I) x, x ← x + m, m = 0 at first. As it stands
+/// x ← W x.
+struct Pull {
+  double gamma = 1, momentum = 0;
+};
+
+/// The worst start's error after k = 0 … rounds rounds, 1 at first; without momentum ‖M^k off the consensus
+/// subspace‖₂. Ends early where it is under 1e-7.
+std::vector<double> consensus_errors(const Schedule& schedule, std::size_t rounds, const Pull& pull = {});
+
+/// Rounds after which errors, as of consensus_errors, stay at 1e-6 or below; beyond their end by the slope of
+/// their second half; −1 where that does not fall.
+double rounds_to_consensus(std::span<const double> errors);
 
 /// A drawing for a browser: peers on a circle, edges as wide as their weight, one circle for each of the
 /// first 16 rounds where the graph varies, and below the curve of `errors` over rounds. peer_names as for
