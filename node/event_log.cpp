@@ -85,6 +85,17 @@ void EventLog::on_op(PeerId peer, const Op& op, const Replica&) {
   if (const auto* d = std::get_if<op::DecodeAdd>(&op))
     add(peer, fmt::format("adds {} times a payload of {} bytes to slot {} from {} on, {} entries", d->weight,
                           d->payload->size(), d->dst, d->range.begin, d->range.size));
+  if (const auto* p = std::get_if<op::Push>(&op))
+    add(peer, fmt::format("gives away {} shares of its mass: round {} parcel {}", p->shares.size(), p->round,
+                          p->parcel));
+  if (const auto* a = std::get_if<op::Absorb>(&op))
+    add(peer,
+        fmt::format("takes mass of parcel {} up to a payload of {} bytes", a->parcel, a->payload->size()));
+  if (const auto* u = std::get_if<op::Unwrap>(&op))
+    add(peer,
+        fmt::format("reads residues with weight {}: round {} parcel {}", u->weight, u->round, u->parcel));
+  if (const auto* a = std::get_if<op::Aggregate>(&op))
+    add(peer, fmt::format("gives {} vectors to its rule, for slot {}", a->vectors.size(), a->dst));
 }
 
 }  // namespace gossamer::node

@@ -161,7 +161,7 @@ void Worker::check_members() {
   const auto names = [&](PeerStatus status) {
     return fmt::format("{}", fmt::join(members_.names_with(status), ", "));
   };
-  if (phase_ == Phase::joining && left && members_.any(PeerStatus::unknown))
+  if (phase_ == Phase::joining && left && !lost && members_.any(PeerStatus::unknown))
     return end(Outcome::lost_peer,
                fmt::format("peer {} gave up waiting for all to appear (--join-timeout there): missing {}",
                            names(PeerStatus::left), names(PeerStatus::unknown)));

@@ -160,3 +160,21 @@ TEST_CASE("a peer that stops before all are in touch is the one that is named") 
     CHECK(names_only(run.result.peers[p].message, 0, 4));
   }
 }
+
+TEST_CASE("who learns of a lost peer from one that gave up names the lost one") {
+  Job job = small_job({"exchange.method=epidemic", "exchange.codec=dense", "exchange.staleness=unbounded",
+                       "peers=9", "graph.kind=hierarchical", "run.join_timeout=20", "run.silence_timeout=5",
+                       "sim.latency=0.015", "sim.loss=0.1", "sim.bandwidth=3mbit"});
+  job.links = {{4, 3, 4e6, 0.117}};
+  for (std::uint64_t seed = 1; seed <= 40; ++seed)
+    for (const double time : {0.07, 0.084, 0.1}) {
+      Run run(job, {seed, {{3, time}}});
+      run.go();
+      for (PeerId p = 0; p < 9; ++p) {
+        const WorkerResult& r = run.result.peers[p];
+        if (p == 3 || r.outcome == Outcome::finished) continue;
+        INFO("seed " << seed << ", crash at " << time << ", peer " << p << ": " << r.message);
+        CHECK(names(r.message, 3));
+      }
+    }
+}
