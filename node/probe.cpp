@@ -1,6 +1,7 @@
 // The tournament, from one peer's side.
 //
-// Before it all say hello until each has heard each, or the time-out has passed. In a round the two of a
+// Before it all ask for a hello until each has heard each, or the time-out has passed; one that has answers
+// on, since its own connection to who asks may not have stood before. In a round the two of a
 // meeting say that they are ready until both know. The one of the lower number then leads:
 //   pings     `pings` of them there and back, one at a time; the first ones wake the connection
 //   there     bulks for about `seconds`; what is under way is at most what has been acknowledged so far (and
@@ -36,6 +37,7 @@ constexpr double kToAll =
     2;  ///< times a pair's seconds: several connections take longer to share a line evenly
 constexpr std::size_t kBulkBytes = std::size_t{32} << 10, kLeastUnderWay = 4,
                       kMostUnderWay = (std::size_t{64} << 20) / kBulkBytes;
+constexpr std::uint64_t kAsks = 1;                       ///< number of a hello that wants one back
 constexpr std::uint64_t kOver = std::uint64_t{1} << 32;  ///< round of a peer that has met all
 
 class Prober {
@@ -90,6 +92,9 @@ class Prober {
     heard_[m->sender] = sockets_.now();
     round_of_[m->sender] = std::max(round_of_[m->sender], m->round);
     switch (m->kind) {
+      case ProbeKind::hello:
+        if (m->number == kAsks) send(m->sender, ProbeKind::hello);
+        break;
       case ProbeKind::ready:
         ready_[m->sender] = static_cast<double>(m->round);
         if (m->round != round_) send(m->sender, ProbeKind::hello);
@@ -155,12 +160,10 @@ class Prober {
         return;
       }
       for (PeerId p = 0; p < peers(); ++p)
-        if (p != spec_.self) send(p, ProbeKind::hello);
+        if (p != spec_.self) send(p, ProbeKind::hello, kAsks);
       const double pause = sockets_.now() + kSayEvery_s;
       while (sockets_.now() < pause) next(pause - sockets_.now());
     }
-    for (PeerId p = 0; p < peers(); ++p)  // who heard this one late may still wait for a hello
-      if (p != spec_.self) send(p, ProbeKind::hello);
   }
 
   /// Both are in this round.
