@@ -1,6 +1,7 @@
 // The tournament, from one peer's side.
 //
-// Before it all say hello until each has heard each, or the time-out has passed. In a round the two of a
+// Before it all ask for a hello until each has heard each, or the time-out has passed; one that has answers
+// on, since its own connection to who asks may not have stood before. In a round the two of a
 // meeting say that they are ready until both know. The one of the lower number then leads:
 //   pings     `pings` of them there and back, one at a time; the first ones wake the connection
 //   there     bulks for about `seconds`; what is under way is at most what has been acknowledged so far (and
@@ -10,10 +11,12 @@
 //   measure   both hold the result
 // The receiver reckons: bytes over time from the first third of the bytes on (the warm-up) to the last.
 // After the tournament each peer in its turn pours to all others at once. Bytes that they have taken over
-// time, from the first third of the time on, are what it can send: less than the sum of its links where these
-// meet. Whoever is elsewhere answers a peer that is ready with hello, which keeps it from taking that for
-// silence, and tells in which round it is: a peer that has gone past a meeting will not come back to it. At
-// the end each sends what it led to all others until they have told that they got it.
+// time, from the first third of the time on, are what it can send, and no less than it sent to any one of
+// them: several connections that lose packets on a short queue may not fill what one fills.
+//
+// Whoever is elsewhere answers a peer that is ready with hello, which keeps it from taking that for silence,
+// and tells in which round it is: a peer that has gone past a meeting will not come back to it. At the end
+// each sends what it led to all others until they have told that they got it.
 #include "probe.h"
 
 #include <fmt/format.h>
@@ -30,8 +33,11 @@ namespace gossamer::node {
 namespace {
 
 constexpr double kSayEvery_s = 0.1, kWarmUpShare = 1.0 / 3;
+constexpr double kToAll =
+    2;  ///< times a pair's seconds: several connections take longer to share a line evenly
 constexpr std::size_t kBulkBytes = std::size_t{32} << 10, kLeastUnderWay = 4,
                       kMostUnderWay = (std::size_t{64} << 20) / kBulkBytes;
+constexpr std::uint64_t kAsks = 1;                       ///< number of a hello that wants one back
 constexpr std::uint64_t kOver = std::uint64_t{1} << 32;  ///< round of a peer that has met all
 
 class Prober {
@@ -86,6 +92,9 @@ class Prober {
     heard_[m->sender] = sockets_.now();
     round_of_[m->sender] = std::max(round_of_[m->sender], m->round);
     switch (m->kind) {
+      case ProbeKind::hello:
+        if (m->number == kAsks) send(m->sender, ProbeKind::hello);
+        break;
       case ProbeKind::ready:
         ready_[m->sender] = static_cast<double>(m->round);
         if (m->round != round_) send(m->sender, ProbeKind::hello);
@@ -151,12 +160,10 @@ class Prober {
         return;
       }
       for (PeerId p = 0; p < peers(); ++p)
-        if (p != spec_.self) send(p, ProbeKind::hello);
+        if (p != spec_.self) send(p, ProbeKind::hello, kAsks);
       const double pause = sockets_.now() + kSayEvery_s;
       while (sockets_.now() < pause) next(pause - sockets_.now());
     }
-    for (PeerId p = 0; p < peers(); ++p)  // who heard this one late may still wait for a hello
-      if (p != spec_.self) send(p, ProbeKind::hello);
   }
 
   /// Both are in this round.
@@ -284,7 +291,7 @@ class Prober {
     std::map<PeerId, Stream> streams;
     for (PeerId p = 0; p < peers(); ++p)
       if (p != spec_.self && find(p)) streams.emplace(p, Stream{});
-    const double begin = sockets_.now(), until = begin + spec_.seconds;
+    const double begin = sockets_.now(), until = begin + kToAll * spec_.seconds;
     std::optional<std::pair<double, std::size_t>> first, last;  // when how many had been taken by all
     while (!streams.empty() && !stop_()) {
       const double now = sockets_.now();
@@ -296,13 +303,16 @@ class Prober {
       taken_by_all_ += m->number - std::min<std::uint64_t>(m->number, at->second.taken);
       at->second.taken = std::max<std::size_t>(at->second.taken, m->number);
       if (sockets_.now() > until) continue;
-      if (sockets_.now() > begin + kWarmUpShare * spec_.seconds && !first)
+      if (sockets_.now() > begin + kWarmUpShare * (until - begin) && !first)
         first = {sockets_.now(), taken_by_all_};
       last = {sockets_.now(), taken_by_all_};
     }
     if (!first || last->second == first->second) return;
-    const double uplink = 8.0 * static_cast<double>(kBulkBytes * (last->second - first->second)) /
-                          std::max(last->first - first->first, 1e-9);
+    double uplink = 8.0 * static_cast<double>(kBulkBytes * (last->second - first->second)) /
+                    std::max(last->first - first->first, 1e-9);
+    for (const auto& [ends, pair] : pairs_)  // what it sent to one alone it can send to all
+      if (pair.a == spec_.self || pair.b == spec_.self)
+        uplink = std::max(uplink, pair.a == spec_.self ? pair.there : pair.back);
     pairs_.insert_or_assign({spec_.self, spec_.self}, PairMeasure{spec_.self, spec_.self, 0, uplink, uplink});
     on_log_(fmt::format("to all at once: {}", bandwidth_text(std::round(uplink))));
   }

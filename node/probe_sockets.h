@@ -12,7 +12,8 @@
 namespace gossamer::node {
 
 enum class ProbeKind : std::uint32_t {
-  hello,    ///< is there; also while it waits. round: where it is in the tournament
+  hello,    ///< is there; also while it waits. round: where it is in the tournament; number: 1 asks for one
+            ///< back
   ready,    ///< would begin the meeting of `round`
   ping,     ///< number: counts
   pong,     ///< answers a ping of that number

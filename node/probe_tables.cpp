@@ -14,8 +14,9 @@ namespace {
 /// To that many significant digits: what is measured says no more.
 double rounded(double value, int digits) {
   if (!(value > 0)) return 0;
-  const double grain = std::pow(10, std::floor(std::log10(value)) - digits + 1);
-  return std::round(value / grain) * grain;
+  const double exponent = std::floor(std::log10(value)) - digits + 1;
+  const double grain = std::pow(10, std::abs(exponent));  // a whole number, so that few digits stay few
+  return exponent < 0 ? std::round(value * grain) / grain : std::round(value / grain) * grain;
 }
 
 }  // namespace

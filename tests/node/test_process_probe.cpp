@@ -93,6 +93,22 @@ TEST_CASE("peers on machines of their own end with the same table, which advise 
   CHECK(gossamer(folder, {"topology", "show", "best.toml"}).status == 0);
 }
 
+TEST_CASE("a peer that starts late hears of all others, whomever they meet first") {
+  // The others' connections to it are in their pauses between attempts when they hear of it.
+  const Folder folder;
+  const Ports ports(4);
+  topology(folder, ports, 4);
+  const std::vector<std::string> further{"--seconds", "0.03", "--timeout", "6"};
+  auto peers = probing(folder, {"peer0", "peer2", "peer3"}, further);
+  pause(1.5);
+  peers.push_back(std::move(probing(folder, {"peer1"}, further).front()));
+  for (auto& peer : peers) {
+    INFO(peer->err());
+    CHECK(peer->wait(60) == 0);
+    check_links(json::parse(peer->out()), 6);
+  }
+}
+
 TEST_CASE("a peer that never answers is named and the others are measured") {
   const Folder folder;
   const Ports ports(4);
