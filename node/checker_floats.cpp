@@ -44,7 +44,7 @@ class Floats final : public Checker {
     for (PeerId p = 0; p < peers_; ++p) {
       size_ = std::max(size_, prepared.initial_of(p).size());
       parcels_.push_back(prepared.plan->parcels_of(p));
-      shares_.push_back(prepared.plan->sample_share[p]);
+      shares_.push_back(prepared.plan->share[p]);
       came_[p].assign(parcels_[p].size(), shares_[p]);
     }
   }
