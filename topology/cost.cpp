@@ -138,10 +138,14 @@ RoundCost round_cost(const Traffic& traffic, std::span<const double> step, const
   RoundCost cost;
   cost.step = *std::max_element(step.begin(), step.end());
   // What a window of rounds takes repeats after a multiple of the period and of how far peers may run ahead.
-  // Waves of waiting settle within about as many rounds as there are peers; few are enough for many peers.
+  // Waves of waiting settle within about twice as many rounds with messages as there are peers; few are
+  // enough for many peers.
   const std::size_t unit = traffic.size() * (staleness + 1),
-                    settle = std::min<std::size_t>(links.peers(), 64);
-  const std::size_t before = (settle + unit - 1) / unit * unit, measured = before;
+                    settle = std::min<std::size_t>(2 * links.peers(), 64);
+  const auto silent = static_cast<std::size_t>(
+      std::count_if(traffic.begin(), traffic.end(), [](const auto& round) { return round.empty(); }));
+  const std::size_t busy = std::max<std::size_t>(1, traffic.size() - silent) * (staleness + 1);
+  const std::size_t before = (settle + busy - 1) / busy * unit, measured = before;
   Timeline timeline(traffic, step, links, staleness);
   std::size_t t = 0;
   for (; t < before; ++t) timeline.round(t);

@@ -95,6 +95,20 @@ TEST_CASE("a varying graph costs the mean of its rounds") {
   REQUIRE(seconds_of(gossip_traffic(schedule, kWhole, {}), links) == Approx(kStep + 1));
 }
 
+TEST_CASE("rare messages are followed for as long as their waits take to settle") {
+  LinkTable links(8, {8e6, 0.01});
+  for (PeerId i = 0; i < 8; ++i)
+    for (PeerId j = 0; j < 8; ++j) links.at(i, j).bandwidth = 8e6 / (1 + 3 * ((i + j) % 5) + i * j % 3);
+  const Traffic busy = gossip_traffic(make_schedule(spec_of("one_peer_exponential", 8)), kWhole, {});
+  Traffic rare, repeated;
+  for (const auto& round : busy) {
+    rare.insert(rare.end(), 3, {});
+    rare.push_back(round);
+  }
+  for (std::size_t k = 0; k < 20; ++k) repeated.insert(repeated.end(), rare.begin(), rare.end());
+  REQUIRE(seconds_of(rare, links) == Approx(seconds_of(repeated, links)).epsilon(0.01));
+}
+
 TEST_CASE("frames add their headers") {
   const Framing framing{100, 1000};
   REQUIRE(framing.on_wire(0) == 100);
