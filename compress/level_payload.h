@@ -25,7 +25,7 @@ FieldLayout read_field_layout(wire::Reader& in);
 struct LevelRule {
   wire::CodecId id;
   BucketRule buckets;
-  FieldCoding coding = LevelForm::packed;  ///< packed where the measure is range
+  FieldCoding coding = LevelForm::packed;
   Random random = Random::philox;
 };
 

@@ -42,10 +42,10 @@ struct Step {
 
 using Steps = std::array<Step, 256>;
 
-Steps steps_of(const RansModel& model, unsigned s) {
+Steps steps_of(const RansModel& model, LevelRange range) {
   Steps steps;
   std::uint32_t start = 0;
-  for (unsigned field = 0; field <= 2 * s; ++field) {
+  for (unsigned field = 0; field <= range.top; ++field) {
     const std::uint32_t f = model.frequency[field];
     if (f == 0) continue;
     Step& step = steps[field];
@@ -85,16 +85,16 @@ class WordsBackwards {
   std::byte *begin_, *at_;
 };
 
-void write_model(BitWriter& out, const RansModel& model, unsigned s) {
-  for (unsigned field = 0; field <= 2 * s; ++field) {
+void write_model(BitWriter& out, const RansModel& model, LevelRange range) {
+  for (unsigned field = 0; field <= range.top; ++field) {
     const BitCode code = omega(model.frequency[field] + std::uint64_t{1});
     out.put(code.bits, code.length);
   }
 }
 
-std::size_t model_bytes(const RansModel& model, unsigned s) {
+std::size_t model_bytes(const RansModel& model, LevelRange range) {
   std::size_t bits = 0;
-  for (unsigned field = 0; field <= 2 * s; ++field)
+  for (unsigned field = 0; field <= range.top; ++field)
     bits += omega_length(model.frequency[field] + std::uint64_t{1});
   return (bits + 7) / 8;
 }
@@ -104,10 +104,10 @@ std::size_t model_bytes(const RansModel& model, unsigned s) {
 using Slots = std::array<std::uint32_t, kTotal>;
 
 /// Fills the slots from the front of `in`; returns the model's bytes.
-std::size_t read_model(std::span<const std::byte> in, unsigned s, Slots& slots) {
+std::size_t read_model(std::span<const std::byte> in, LevelRange range, Slots& slots) {
   std::uint64_t at = 0;
   std::uint32_t start = 0;
-  for (unsigned field = 0; field <= 2 * s; ++field) {
+  for (unsigned field = 0; field <= range.top; ++field) {
     const OmegaRead read = read_omega(load_bits(in, at));
     at += read.length;
     if (read.number == 0 || read.number - 1 > kTotal - start) refuse();
@@ -130,13 +130,13 @@ std::uint8_t step_back(std::uint32_t& x, const Slots& slots) {
 
 }  // namespace
 
-RansModel rans_model(const FieldCounts& counts, unsigned s) {
+RansModel rans_model(const FieldCounts& counts, LevelRange range) {
   std::uint64_t total = 0;
-  for (unsigned field = 0; field <= 2 * s; ++field) total += counts[field];
+  for (unsigned field = 0; field <= range.top; ++field) total += counts[field];
   RansModel model;
   std::uint32_t given = 0;
   unsigned largest = 0;
-  for (unsigned field = 0; field <= 2 * s; ++field) {
+  for (unsigned field = 0; field <= range.top; ++field) {
     if (counts[field] == 0) continue;
     const std::uint64_t share = (std::uint64_t{counts[field]} * kTotal + total / 2) / total;
     model.frequency[field] = static_cast<std::uint16_t>(std::max<std::uint64_t>(1, share));
@@ -149,28 +149,28 @@ RansModel rans_model(const FieldCounts& counts, unsigned s) {
   return model;
 }
 
-std::uint64_t rans_bytes_least(const RansModel& model, const FieldCounts& counts, unsigned s) {
+std::uint64_t rans_bytes_least(const RansModel& model, const FieldCounts& counts, LevelRange range) {
   std::uint64_t bits = 0;  // in 1/65536
-  for (unsigned field = 0; field <= 2 * s; ++field) {
+  for (unsigned field = 0; field <= range.top; ++field) {
     if (counts[field] == 0) continue;
     const std::uint64_t rounded_up = log2_fixed(model.frequency[field]) + 1;
     bits += counts[field] *
             ((std::uint64_t{kRansBits} << 16) - std::min(rounded_up, std::uint64_t{kRansBits} << 16));
   }
-  return (bits >> 19) + model_bytes(model, s);
+  return (bits >> 19) + model_bytes(model, range);
 }
 
-std::size_t rans_bytes_most(std::size_t fields, unsigned s) {
+std::size_t rans_bytes_most(std::size_t fields, LevelRange range) {
   // No field takes more than 12 bits and the little that a state's rounding adds; no frequency more than 20.
-  return fields + fields * 5 / 8 + 3 * (2 * std::size_t{s} + 1) + 4 * kRansStates + 16;
+  return fields + fields * 5 / 8 + 3 * (std::size_t{range.top} + 1) + 4 * kRansStates + 16;
 }
 
-std::size_t write_rans(std::span<const std::uint8_t> fields, unsigned s, const RansModel& model,
+std::size_t write_rans(std::span<const std::uint8_t> fields, LevelRange range, const RansModel& model,
                        std::span<std::byte> out) {
-  const std::size_t front = model_bytes(model, s);
+  const std::size_t front = model_bytes(model, range);
   constexpr std::size_t kStateBytes = sizeof(States);
   if (out.size() < front + kStateBytes) return 0;
-  const Steps steps = steps_of(model, s);
+  const Steps steps = steps_of(model, range);
   WordsBackwards words(out.subspan(front));
   States state;
   state.fill(kLeast);
@@ -192,16 +192,16 @@ std::size_t write_rans(std::span<const std::uint8_t> fields, unsigned s, const R
   }
   words.put(state.data(), kStateBytes);
   BitWriter bits(out.first(front));
-  write_model(bits, model, s);
+  write_model(bits, model, range);
   bits.finish();
   const auto bytes = static_cast<std::size_t>(out.data() + out.size() - words.at());
   std::memmove(out.data() + front, words.at(), bytes);
   return front + bytes;
 }
 
-void read_rans(std::span<const std::byte> in, unsigned s, std::span<std::uint8_t> fields) {
+void read_rans(std::span<const std::byte> in, LevelRange range, std::span<std::uint8_t> fields) {
   Slots slots;
-  in = in.subspan(read_model(in, s, slots));
+  in = in.subspan(read_model(in, range, slots));
   States state;
   if (in.size() < sizeof state || in.size() % 2 != 0) refuse();
   std::memcpy(state.data(), in.data(), sizeof state);

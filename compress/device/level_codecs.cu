@@ -256,6 +256,7 @@ std::unique_ptr<const DeviceCodec> make_device_qsgd(std::unique_ptr<const Codec>
 
 std::unique_ptr<const DeviceCodec> make_device_intq(std::unique_ptr<const Codec> host,
                                                     Parameters& parameters) {
+  require_device_form(*host, parameters, "coding", {"packed"});
   require_device_form(*host, parameters, "random", {"philox"});
   constexpr std::array<std::string_view, 2> kRoundings = {"nearest", "stochastic"};
   const BucketRule rule{.measure = Measure::range,

@@ -288,7 +288,7 @@ TEST_CASE("a captured graph encodes what stands in memory when it runs") {
 TEST_CASE("what runs on the host only is refused by name") {
   if (!device_is_there()) return;
   for (const char* spec :
-       {"qsgd:coding=rans", "terngrad:coding=elias", "topk", "topk:coding=elias",
+       {"qsgd:coding=rans", "terngrad:coding=elias", "intq:coding=auto", "topk", "topk:coding=elias",
         "topk:coding=rice,values=int8", "topk:coding=rice,select=ldte_bs", "threshold:coding=bitmap"}) {
     INFO(spec);
     REQUIRE_THROWS_WITH(cuda::make_device_codec(spec),
