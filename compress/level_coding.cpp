@@ -4,20 +4,14 @@
 
 #include "bits.h"
 #include "rans.h"
+#include "slice_plan.h"
 
 namespace gossamer::compress {
 namespace {
 
 constexpr std::array<std::string_view, kLevelForms + 1> kNames = {"packed", "elias", "elias_dense",
                                                                   "rice",   "rans",  "auto"};
-constexpr std::size_t kPerByte = 5;  ///< 3⁵ = 243 of a byte's 256 values
-
 std::size_t bytes_of(std::uint64_t bits) { return static_cast<std::size_t>((bits + 7) / 8); }
-
-std::size_t packed_bytes(std::size_t count, LevelRange range) {
-  if (range.top == 2) return wire::ceil_div(count, kPerByte);
-  return bytes_of(std::uint64_t{count} * static_cast<unsigned>(std::bit_width(range.top)));
-}
 
 void write_packed(std::span<const std::uint8_t> fields, LevelRange range, std::span<std::byte> out) {
   if (range.top > 2) {
@@ -27,10 +21,11 @@ void write_packed(std::span<const std::uint8_t> fields, LevelRange range, std::s
     bits.finish();
     return;
   }
-  for (std::size_t i = 0; i < fields.size(); i += kPerByte) {
+  for (std::size_t i = 0; i < fields.size(); i += kFieldsPerByte) {
     unsigned byte = 0;
-    for (std::size_t j = std::min(kPerByte, fields.size() - i); j-- > 0;) byte = 3 * byte + fields[i + j];
-    out[i / kPerByte] = static_cast<std::byte>(byte);
+    for (std::size_t j = std::min(kFieldsPerByte, fields.size() - i); j-- > 0;)
+      byte = 3 * byte + fields[i + j];
+    out[i / kFieldsPerByte] = static_cast<std::byte>(byte);
   }
 }
 
@@ -47,9 +42,9 @@ void read_packed(std::span<const std::byte> in, LevelRange range, std::span<std:
     }
     bits.finish();
   } else {
-    for (std::size_t i = 0; i < fields.size(); i += kPerByte) {
-      auto byte = static_cast<unsigned>(in[i / kPerByte]);
-      for (std::size_t j = i; j < std::min(i + kPerByte, fields.size()); ++j, byte /= 3)
+    for (std::size_t i = 0; i < fields.size(); i += kFieldsPerByte) {
+      auto byte = static_cast<unsigned>(in[i / kFieldsPerByte]);
+      for (std::size_t j = i; j < std::min(i + kFieldsPerByte, fields.size()); ++j, byte /= 3)
         fields[j] = static_cast<std::uint8_t>(byte % 3);
       bad |= byte;
     }
@@ -57,22 +52,11 @@ void read_packed(std::span<const std::byte> in, LevelRange range, std::span<std:
   if (bad != 0) throw PayloadError("payload holds a level beyond the highest");
 }
 
-/// The form's byte has this bit too where its codes stand in kStrings strings: u32 bytes of all but the last,
-/// then the strings.
-constexpr unsigned kInStrings = 0x80;
-constexpr std::size_t kStringsFront = (kStrings - 1) * sizeof(std::uint32_t);
 constexpr std::size_t kStringRoom = 8;  ///< behind each string while it is written
-
-/// How many there are of each field in each part of a slice and in all.
-struct SliceCounts {
-  std::size_t strings = 1;
-  std::array<FieldCounts, kStrings> part{};
-  FieldCounts all{};
-};
 
 SliceCounts count_slice(std::span<const std::uint8_t> fields) {
   SliceCounts counts;
-  if (fields.size() >= kStringsFrom) counts.strings = kStrings;
+  counts.strings = strings_of(fields.size());
   for (std::size_t k = 0; k < counts.strings; ++k) {
     counts.part[k] = count_fields(part_of(fields, counts.strings, k));
     for (std::size_t field = 0; field < 256; ++field) counts.all[field] += counts.part[k][field];
@@ -80,38 +64,7 @@ SliceCounts count_slice(std::span<const std::uint8_t> fields) {
   return counts;
 }
 
-/// Where levels are few their gaps are long and found one by one, in one string.
-std::size_t sparse_strings(std::size_t count, std::size_t levels) {
-  return count >= kStringsFrom && levels >= count / 8 ? kStrings : 1;
-}
-
-unsigned best_rice(const FieldCounts& counts, LevelRange range) {
-  unsigned best = least_level_rice(range);
-  std::uint64_t least = rice_bits(counts, range, best);
-  for (unsigned r = best + 1; r <= kLevelRiceMax; ++r) {
-    const std::uint64_t bits = rice_bits(counts, range, r);
-    if (bits < least) best = r;
-    least = std::min(least, bits);
-  }
-  return best;
-}
-
-/// A form in strings, and the most bytes that each of these may take.
-struct StringsPlan {
-  LevelForm form = LevelForm::packed;
-  unsigned r = 0;
-  std::size_t strings = 1;
-  std::array<std::size_t, kStrings> most{};
-
-  std::size_t front() const { return (form == LevelForm::rice ? 1 : 0) + (strings > 1 ? kStringsFront : 0); }
-  std::size_t bytes() const {
-    std::size_t sum = front();
-    for (const std::size_t part : most) sum += part;
-    return sum;
-  }
-};
-
-/// Writes them behind the byte that names the form; out has kStringRoom more for each string.
+/// Writes a plan's strings behind the byte that names the form; out has kStringRoom more for each string.
 std::size_t write_strings(const StringsPlan& plan, std::span<const std::uint8_t> fields, LevelRange range,
                           std::span<std::byte> out) {
   StringPlaces places{.strings = plan.strings, .at = {}, .bytes = {}};
@@ -159,50 +112,21 @@ std::size_t string_max_bytes(LevelForm form, std::size_t count, LevelRange range
 /// For a form that is asked for, whatever it takes.
 StringsPlan plan_form(LevelForm form, std::span<const std::uint8_t> fields, LevelRange range) {
   StringsPlan plan{.form = form};
-  if (fields.size() >= kStringsFrom) plan.strings = kStrings;
+  plan.strings = strings_of(fields.size());
   if (form == LevelForm::elias) {
     plan.strings = sparse_strings(fields.size(), shape_of(fields, range).levels);
   }
-  if (form == LevelForm::rice) {
-    const SliceCounts counts = count_slice(fields);
-    plan.r = best_rice(counts.all, range);
-    for (std::size_t k = 0; k < plan.strings; ++k)
-      plan.most[k] = bytes_of(rice_bits(counts.part[k], range, plan.r));
-    return plan;
-  }
+  if (form == LevelForm::rice) return rice_plan(count_slice(fields), range);
   for (std::size_t k = 0; k < plan.strings; ++k)
     plan.most[k] = string_max_bytes(form, part_of(fields, plan.strings, k).size(), range);
   return plan;
 }
 
-/// The smallest but for rans; of equally small ones the first. Gaps are counted only where they may matter.
-StringsPlan best_prefix(std::span<const std::uint8_t> fields, LevelRange range, const SliceCounts& counts) {
-  const std::size_t strings = counts.strings;
-  StringsPlan dense{.form = LevelForm::elias_dense, .strings = strings};
-  StringsPlan rice{.form = LevelForm::rice, .r = best_rice(counts.all, range), .strings = strings};
-  for (std::size_t k = 0; k < strings; ++k) {
-    dense.most[k] = bytes_of(dense_bits(counts.part[k], range));
-    rice.most[k] = bytes_of(rice_bits(counts.part[k], range, rice.r));
-  }
-  StringsPlan best{.form = LevelForm::packed, .most = {packed_bytes(fields.size(), range)}};
-  const std::size_t levels = fields.size() - counts.all[range.zero];
-  const std::uint64_t but_gaps = sparse_bits_but_gaps(counts.all, range);
-  if (bytes_of(but_gaps + levels) < std::min({best.bytes(), dense.bytes() + 1, rice.bytes() + 1})) {
-    StringsPlan sparse{.form = LevelForm::elias, .strings = sparse_strings(fields.size(), levels)};
-    for (std::size_t k = 0; k < sparse.strings; ++k) {
-      const std::uint64_t here = sparse.strings == 1 ? but_gaps : sparse_bits_but_gaps(counts.part[k], range);
-      sparse.most[k] = bytes_of(here + gap_bits(part_of(fields, sparse.strings, k), range));
-    }
-    if (sparse.bytes() < best.bytes()) best = sparse;
-  }
-  if (dense.bytes() < best.bytes()) best = dense;
-  if (rice.bytes() < best.bytes()) best = rice;
-  return best;
-}
-
 std::size_t write_smallest(std::span<const std::uint8_t> fields, LevelRange range, std::span<std::byte> out) {
   const SliceCounts counts = count_slice(fields);
-  const StringsPlan best = best_prefix(fields, range, counts);
+  const StringsPlan best = best_prefix(counts, fields.size(), range, [&](std::size_t strings, std::size_t k) {
+    return gap_bits(part_of(fields, strings, k), range);
+  });
   const RansModel model = rans_model(counts.all, range);
   if (rans_bytes_least(model, counts.all, range) < best.bytes()) {
     // Its exact size is known only when it is written.
@@ -252,7 +176,7 @@ std::size_t slice_max_bytes(FieldCoding coding, std::size_t count, LevelRange ra
   if (form == LevelForm::packed)
     return 1 + packed_bytes(count, range) + (coding ? 0 : kStrings * kStringRoom);
   if (form == LevelForm::rans) return 1 + rans_bytes_most(count, range);
-  const std::size_t strings = count >= kStringsFrom ? kStrings : 1;
+  const std::size_t strings = strings_of(count);
   // A byte's rest for each string; see string_max_bytes for the other 8.
   return 2 + kStringsFront + strings * (9 + kStringRoom) +
          bytes_of(std::uint64_t{count} * longest_code(form, range));

@@ -24,11 +24,7 @@ struct Layout {
   std::size_t buckets() const { return wire::ceil_div(n, bucket); }
   std::size_t scale_bytes() const { return buckets() * scales() * sizeof(float); }
   std::size_t field_bytes() const { return wire::ceil_div(n, 8 / bits); }
-  /// Of a range the level just above its middle counts as 0: what lies around it has the short codes.
-  LevelRange levels() const {
-    if (range) return {1u << (bits - 1), (1u << bits) - 1};
-    return levels_each_side(levels_a_side(bits));
-  }
+  LevelRange levels() const { return coded_range(bits, range); }
   /// Of entries `first` …, a multiple of kGroup.
   std::size_t field_at(std::size_t first) const { return first / 8 * bits; }
   /// Of the entries first … last calls work(bucket, from, to), which all lie in one bucket.

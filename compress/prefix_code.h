@@ -65,11 +65,7 @@ struct LevelShape {
 };
 LevelShape shape_of(std::span<const std::uint8_t> fields, LevelRange range);
 
-/// Bits of each form as one string.
-std::uint64_t dense_bits(const FieldCounts& counts, LevelRange range);
-std::uint64_t rice_bits(const FieldCounts& counts, LevelRange range, unsigned r);
-/// Without the gaps, of which each takes at least a bit.
-std::uint64_t sparse_bits_but_gaps(const FieldCounts& counts, LevelRange range);
+/// Bits of the gaps of the sparse form as one string.
 std::uint64_t gap_bits(std::span<const std::uint8_t> fields, LevelRange range);
 
 /// For each string where it may be written: spans apart from each other, with room for 8 bytes behind what it

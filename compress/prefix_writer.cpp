@@ -304,17 +304,6 @@ std::size_t write_sparse_string(std::byte* to, std::span<const std::uint8_t> fie
   return out.finish();
 }
 
-template <class Code>
-std::uint64_t bits_of(const FieldCounts& counts, LevelRange range, const Code& code) {
-  std::uint64_t bits = 0;
-  for (unsigned field = 0; field <= range.top; ++field) {
-    if (counts[field] != 0)
-      bits +=
-          std::uint64_t{counts[field]} * code(static_cast<int>(field) - static_cast<int>(range.zero)).length;
-  }
-  return bits;
-}
-
 }  // namespace
 
 LevelShape shape_of(std::span<const std::uint8_t> fields, LevelRange range) {
@@ -347,18 +336,6 @@ FieldCounts count_fields(std::span<const std::uint8_t> fields) {
   for (std::size_t field = 0; field < 256; ++field)
     part[0][field] += part[1][field] + part[2][field] + part[3][field];
   return part[0];
-}
-
-std::uint64_t dense_bits(const FieldCounts& counts, LevelRange range) {
-  return bits_of(counts, range, dense_code);
-}
-
-std::uint64_t rice_bits(const FieldCounts& counts, LevelRange range, unsigned r) {
-  return bits_of(counts, range, [r](int level) { return rice_code(level, r); });
-}
-
-std::uint64_t sparse_bits_but_gaps(const FieldCounts& counts, LevelRange range) {
-  return bits_of(counts, range, [](int level) { return level == 0 ? BitCode{} : sparse_code(level); });
 }
 
 std::uint64_t gap_bits(std::span<const std::uint8_t> fields, LevelRange range) {

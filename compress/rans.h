@@ -8,24 +8,9 @@
 #include <cstdint>
 #include <span>
 
-#include "prefix_code.h"
+#include "rans_model.h"
 
 namespace gossamer::compress {
-
-inline constexpr unsigned kRansBits = 12;
-inline constexpr std::size_t kRansStates = 4;
-
-/// Frequencies of the fields 0 … top in 4096ths: at least 1 for each that occurs, 0 for the others.
-struct RansModel {
-  std::array<std::uint16_t, 256> frequency{};
-};
-/// counts are not all 0.
-RansModel rans_model(const FieldCounts& counts, LevelRange range);
-
-/// Bytes under which write_rans never stays: the fields' bits in this model without the states, and the
-/// model.
-std::uint64_t rans_bytes_least(const RansModel& model, const FieldCounts& counts, LevelRange range);
-std::size_t rans_bytes_most(std::size_t fields, LevelRange range);
 
 /// Bytes that write_rans needs beyond those it keeps.
 inline constexpr std::size_t kRansRoom = 8;

@@ -52,6 +52,19 @@ std::vector<std::string> device_specs() {
           "intq:bits=4,bucket=160",
           "intq:bits=2,rounding=stochastic,bucket=32",
           "intq:rounding=stochastic",
+          "qsgd:coding=elias",
+          "qsgd:bits=8,coding=elias_dense,norm=l2",
+          "qsgd:bits=8,coding=rice,bucket=160",
+          "qsgd:coding=rans",
+          "qsgd:coding=auto",
+          "qsgd:bits=2,norm=l2,coding=auto",
+          "intq:coding=auto",
+          "intq:bits=4,coding=rans,bucket=96",
+          "intq:bits=2,coding=elias,rounding=stochastic",
+          "intq:coding=elias_dense",
+          "terngrad:coding=elias",
+          "terngrad:coding=rans,clip=none",
+          "terngrad:coding=auto",
           "terngrad",
           "terngrad:clip=none",
           "terngrad:clip=1",
@@ -314,7 +327,8 @@ TEST_CASE("a captured graph encodes what stands in memory when it runs") {
 
 TEST_CASE("what runs on the host only is refused by name") {
   if (!device_is_there()) return;
-  for (const char* spec : {"qsgd:coding=rans", "terngrad:coding=elias", "intq:coding=auto"}) {
+  for (const char* spec :
+       {"qsgd:random=hash", "terngrad:random=hash", "intq:rounding=stochastic,random=hash"}) {
     INFO(spec);
     REQUIRE_THROWS_WITH(cuda::make_device_codec(spec),
                         Catch::Contains("runs on the host only; a device takes"));
