@@ -17,7 +17,7 @@ using States = std::array<std::uint32_t, kRansStates>;
 using Steps = std::array<RansStep, 256>;
 
 Steps steps_of(const RansModel& model, LevelRange range) {
-  Steps steps;
+  Steps steps{};
   std::uint32_t start = 0;
   for (unsigned field = 0; field <= range.top; ++field) {
     const std::uint32_t f = model.frequency[field];

@@ -17,13 +17,13 @@ inline constexpr std::uint32_t kRansLeast = 1u << 16;
 
 /// Frequencies of the fields 0 … top in 4096ths: at least 1 for each that occurs, 0 for the others.
 struct RansModel {
-  std::array<std::uint16_t, 256> frequency{};
+  std::array<std::uint16_t, 256> frequency;
 };
 /// counts are not all 0.
 constexpr RansModel rans_model(const FieldCounts& counts, LevelRange range) {
   std::uint64_t total = 0;
   for (unsigned field = 0; field <= range.top; ++field) total += counts[field];
-  RansModel model;
+  RansModel model{};
   std::uint32_t given = 0;
   unsigned largest = 0;
   for (unsigned field = 0; field <= range.top; ++field) {
@@ -81,10 +81,10 @@ constexpr std::size_t rans_bytes_most(std::size_t fields, LevelRange range) {
 
 /// How one field moves a state x: to x / f·4096 + start + x mod f, by a product in place of the division.
 struct RansStep {
-  std::uint64_t reciprocal = 0;  ///< ⌈2⁶⁴/f⌉, which divides any x < 2³² exactly; for f = 1 it gives x − 1
-  std::uint32_t most = 0;  ///< from here on the state must first send 16 bits
-  std::uint32_t bias = 0;  ///< start, and what the off-by-one of f = 1 lacks
-  std::uint32_t rest = 0;  ///< 4096 − f
+  std::uint64_t reciprocal;  ///< ⌈2⁶⁴/f⌉, which divides any x < 2³² exactly; for f = 1 it gives x − 1
+  std::uint32_t most;        ///< from here on the state must first send 16 bits
+  std::uint32_t bias;        ///< start, and what the off-by-one of f = 1 lacks
+  std::uint32_t rest;        ///< 4096 − f
 
   constexpr std::uint32_t moved(std::uint32_t x) const {
     // reciprocal·x >> 64 from two products of 32 bits each.
@@ -96,7 +96,7 @@ struct RansStep {
 
 /// Of a field with frequency f ≥ 1 behind others of `start` together.
 constexpr RansStep rans_step(std::uint32_t f, std::uint32_t start) {
-  RansStep step;
+  RansStep step{};
   step.reciprocal = f == 1 ? ~std::uint64_t{0} : ~std::uint64_t{0} / f + 1;
   step.bias = f == 1 ? start + kRansTotal - 1 : start;
   step.rest = kRansTotal - f;

@@ -93,7 +93,7 @@ __global__ void mean_kernel(const float* values, const SparsePlan* plan, bool tw
   scale->second = large > 0 ? static_cast<float>(room.sum[1] / static_cast<double>(large)) : scale->first;
 }
 
-/// The word of fields `w` … by the warp's lanes, kFields of them in each.
+/// Words w … w + 31 of the fields, one in each lane.
 template <class Form>
 __device__ std::uint32_t word_of(const typename Form::State& state, const float* values, std::size_t count,
                                  std::size_t w) {

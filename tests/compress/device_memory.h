@@ -60,6 +60,7 @@ class DeviceEncoder {
     return with_state;
   }
   void start(void* stream = nullptr) const { codec_.encode(x_.data(), n_, call(stream)); }
+  void start_selecting() const { codec_.encode(x_.data(), n_, selecting_call()); }
   void start_feedback(void* stream = nullptr) const {
     codec_.encode_feedback(x_.data(), residual_.data(), next_.data(), n_, selecting_call(stream));
   }

@@ -22,7 +22,7 @@ bool device_is_there() {
   return false;
 }
 
-std::vector<std::string> device_specs() {
+std::vector<std::string> dense_specs() {
   return {"dense",
           "fp16",
           "bf16",
@@ -41,8 +41,11 @@ std::vector<std::string> device_specs() {
           "onebit_scaled:bound=0.3",
           "onebit_scaled:bucket=32",
           "onebit_scaled:bucket=96",
-          "onebit_scaled:bucket=8192",
-          "qsgd",
+          "onebit_scaled:bucket=8192"};
+}
+
+std::vector<std::string> level_specs() {
+  return {"qsgd",
           "qsgd:bits=2,bucket=128",
           "qsgd:bits=8",
           "qsgd:bits=4,norm=l2",
@@ -67,8 +70,11 @@ std::vector<std::string> device_specs() {
           "terngrad:coding=auto",
           "terngrad",
           "terngrad:clip=none",
-          "terngrad:clip=1",
-          "topk:coding=rice",
+          "terngrad:clip=1"};
+}
+
+std::vector<std::string> topk_specs() {
+  return {"topk:coding=rice",
           "topk:coding=rice,density=0.3",
           "topk:coding=rice,density=1",
           "topk:coding=rice,density=0.001,select=trimmed",
@@ -90,8 +96,11 @@ std::vector<std::string> device_specs() {
           "topk:values=sign,density=1,coding=bitmap",
           "topk:values=two_bit,density=0.3",
           "topk:values=two_bit,coding=runs",
-          "topk:coding=elias,density=0.001",
-          "threshold:tau=1",
+          "topk:coding=elias,density=0.001"};
+}
+
+std::vector<std::string> other_sparse_specs() {
+  return {"threshold:tau=1",
           "threshold:tau=2,coding=elias",
           "threshold:tau=1,coding=bitmap",
           "threshold:tau=0.5,coding=runs",
@@ -103,6 +112,13 @@ std::vector<std::string> device_specs() {
           "randk:density=0.3",
           "randk:density=0.1,scale=1",
           "randk:density=1"};
+}
+
+std::vector<std::string> device_specs() {
+  std::vector<std::string> all = dense_specs();
+  for (const auto& more : {level_specs(), topk_specs(), other_sparse_specs()})
+    all.insert(all.end(), more.begin(), more.end());
+  return all;
 }
 
 /// Long vectors only of some kinds, for the emulated device's sake.
@@ -189,24 +205,10 @@ void check_momentum(const Codec& host, const cuda::DeviceCodec& device, const Ve
   }
 }
 
-}  // namespace
-
-TEST_CASE("momentum correction on the device leaves the CPU's state") {
+/// Payloads, sums and residuals.
+void check_specs(const std::vector<std::string>& specs) {
   if (!device_is_there()) return;
-  for (const std::string& spec : device_specs()) {
-    const auto host = make_codec(spec);
-    const auto device = cuda::make_device_codec(spec);
-    for (const std::size_t n : {1u, 600u, 5001u}) {
-      INFO(spec << ", " << n << " entries");
-      check_momentum(*host, *device, laplacian(n, 3));
-      check_momentum(*host, *device, sparse(n, 0.05, 3));
-    }
-  }
-}
-
-TEST_CASE("the device's payloads, sums and residuals are the CPU's") {
-  if (!device_is_there()) return;
-  for (const std::string& spec : device_specs()) {
+  for (const std::string& spec : specs) {
     const auto host = make_codec(spec);
     const auto device = cuda::make_device_codec(spec);
     REQUIRE(device->spec() == host->spec());
@@ -222,6 +224,63 @@ TEST_CASE("the device's payloads, sums and residuals are the CPU's") {
           check_feedback(*host, encoder, family.v);
       }
     }
+  }
+}
+
+}  // namespace
+
+TEST_CASE("momentum correction on the device leaves the CPU's state") {
+  if (!device_is_there()) return;
+  for (const std::string& spec : device_specs()) {
+    const auto host = make_codec(spec);
+    const auto device = cuda::make_device_codec(spec);
+    for (const std::size_t n : {1u, 600u, 5001u}) {
+      INFO(spec << ", " << n << " entries");
+      check_momentum(*host, *device, laplacian(n, 3));
+      check_momentum(*host, *device, sparse(n, 0.05, 3));
+    }
+  }
+}
+
+TEST_CASE("the device's payloads, sums and residuals are the CPU's: floats and signs") {
+  check_specs(dense_specs());
+}
+
+TEST_CASE("the device's payloads, sums and residuals are the CPU's: levels") { check_specs(level_specs()); }
+
+TEST_CASE("the device's payloads, sums and residuals are the CPU's: topk") { check_specs(topk_specs()); }
+
+TEST_CASE("the device's payloads, sums and residuals are the CPU's: other sparse codecs") {
+  check_specs(other_sparse_specs());
+}
+
+TEST_CASE("topk keeps its threshold in the caller's device memory") {
+  if (!device_is_there()) return;
+  for (const char* spec : {"topk:select=reuse", "topk:select=exact", "topk:select=bisect,coding=rice"}) {
+    const auto host = make_codec(spec);
+    const auto device = cuda::make_device_codec(spec);
+    const std::size_t n = 9000;
+    DeviceEncoder encoder(*device, n);
+    encoder.set_key(kKey);
+    Workspace workspace;
+    SelectionState state;
+    // The fourth has too many entries above the last threshold, the fifth too few.
+    for (const float scale : {1.0f, 1.01f, 0.99f, 3.0f, 0.1f}) {
+      Vector v = laplacian(n, 8);
+      for (float& x : v) x *= scale;
+      Bytes out(host->max_bytes(n));
+      out.resize(host->encode_selecting(v, state, kKey, workspace, out));
+      encoder.set_vector(v);
+      encoder.start_selecting();
+      INFO(spec << " at " << scale);
+      require_same(encoder.payload(), out);
+      REQUIRE(encoder.selection().threshold == state.threshold);
+    }
+    // A vector that is refused leaves it.
+    encoder.set_vector(Vector(n, std::numeric_limits<float>::infinity()));
+    encoder.start_selecting();
+    REQUIRE_THROWS_AS(encoder.payload(), EncodeError);
+    REQUIRE(encoder.selection().threshold == state.threshold);
   }
 }
 
