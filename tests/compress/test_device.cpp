@@ -77,17 +77,7 @@ std::vector<std::string> topk_specs() {
   return {"topk:coding=rice",
           "topk:coding=rice,density=0.3",
           "topk:coding=rice,density=1",
-          "topk:coding=rice,density=0.001,select=trimmed",
           "topk",
-          "topk:select=sampled",
-          "topk:select=sampled,density=0.2",
-          "topk:select=bisect",
-          "topk:select=bisect,density=0.001,values=int8",
-          "topk:select=ldte_bs,density=0.001",
-          "topk:select=ldte_bs,density=0.05",
-          "topk:select=ldte_bs,density=0.6",
-          "topk:select=reuse,values=sign",
-          "topk:select=reuse,density=0.1",
           "topk:density=0.2,values=int8",
           "topk:values=fp16,coding=fixed",
           "topk:density=1,values=fp16",
@@ -97,6 +87,19 @@ std::vector<std::string> topk_specs() {
           "topk:values=two_bit,density=0.3",
           "topk:values=two_bit,coding=runs",
           "topk:coding=elias,density=0.001"};
+}
+
+std::vector<std::string> selection_specs() {
+  return {"topk:coding=rice,density=0.001,select=trimmed",
+          "topk:select=sampled",
+          "topk:select=sampled,density=0.2",
+          "topk:select=bisect",
+          "topk:select=bisect,density=0.001,values=int8",
+          "topk:select=ldte_bs,density=0.001",
+          "topk:select=ldte_bs,density=0.05",
+          "topk:select=ldte_bs,density=0.6",
+          "topk:select=reuse,values=sign",
+          "topk:select=reuse,density=0.1"};
 }
 
 std::vector<std::string> other_sparse_specs() {
@@ -116,7 +119,7 @@ std::vector<std::string> other_sparse_specs() {
 
 std::vector<std::string> device_specs() {
   std::vector<std::string> all = dense_specs();
-  for (const auto& more : {level_specs(), topk_specs(), other_sparse_specs()})
+  for (const auto& more : {level_specs(), topk_specs(), selection_specs(), other_sparse_specs()})
     all.insert(all.end(), more.begin(), more.end());
   return all;
 }
@@ -249,6 +252,10 @@ TEST_CASE("the device's payloads, sums and residuals are the CPU's: floats and s
 TEST_CASE("the device's payloads, sums and residuals are the CPU's: levels") { check_specs(level_specs()); }
 
 TEST_CASE("the device's payloads, sums and residuals are the CPU's: topk") { check_specs(topk_specs()); }
+
+TEST_CASE("the device's payloads, sums and residuals are the CPU's: selections") {
+  check_specs(selection_specs());
+}
 
 TEST_CASE("the device's payloads, sums and residuals are the CPU's: other sparse codecs") {
   check_specs(other_sparse_specs());
