@@ -71,7 +71,7 @@ constexpr std::array kRows = {
         decode_terngrad},
     Row{{"intq",
          "bits=8 (2, 4, 8), bucket=512 (a multiple of 32), rounding=nearest (nearest, stochastic), "
-         "random=philox (as qsgd; where rounding is stochastic)",
+         "coding=packed (as qsgd), random=philox (as qsgd; where rounding is stochastic)",
          "2^bits even levels from least to greatest entry of each bucket; error <= (max-min)/(2^bits-1)"},
         CodecId::intq,
         make_intq,

@@ -21,13 +21,14 @@ namespace {
 /// Payload: see level_payload.h; the scales of a bucket are its least and its greatest entry.
 class IntQ final : public FusedCodec {
  public:
-  IntQ(const BucketRule& buckets, Random random)
-      : rule_{.id = wire::CodecId::intq, .buckets = buckets, .random = random} {}
+  IntQ(const BucketRule& buckets, FieldCoding coding, Random random)
+      : rule_{wire::CodecId::intq, buckets, coding, random} {}
 
   std::string spec() const override {
     const BucketRule& buckets = rule_.buckets;
     return "intq:bits=" + std::to_string(buckets.bits) + ",bucket=" + std::to_string(buckets.bucket) +
-           ",rounding=" + (buckets.stochastic ? "stochastic" : "nearest") + random_spec(rule_.random);
+           ",rounding=" + (buckets.stochastic ? "stochastic" : "nearest") +
+           ",coding=" + std::string(field_coding_name(rule_.coding)) + random_spec(rule_.random);
   }
   std::string_view name() const override { return "intq"; }
   Traits traits() const override { return {.unbiased = rule_.buckets.stochastic, .contractive = true}; }
@@ -54,7 +55,8 @@ std::unique_ptr<const Codec> make_intq(Parameters& parameters) {
                            .bits = static_cast<unsigned>(bits),
                            .bucket = bucket,
                            .stochastic = stochastic};
-  return std::make_unique<IntQ>(buckets, stochastic ? random_parameter(parameters) : Random::philox);
+  const FieldCoding coding = field_coding_parameter(parameters);
+  return std::make_unique<IntQ>(buckets, coding, stochastic ? random_parameter(parameters) : Random::philox);
 }
 
 void decode_intq(wire::Reader& in, float weight, std::span<float> acc, Threads* threads) {

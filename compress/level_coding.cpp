@@ -4,52 +4,47 @@
 
 #include "bits.h"
 #include "rans.h"
+#include "slice_plan.h"
 
 namespace gossamer::compress {
 namespace {
 
 constexpr std::array<std::string_view, kLevelForms + 1> kNames = {"packed", "elias", "elias_dense",
                                                                   "rice",   "rans",  "auto"};
-constexpr std::size_t kPerByte = 5;  ///< 3⁵ = 243 of a byte's 256 values
-
 std::size_t bytes_of(std::uint64_t bits) { return static_cast<std::size_t>((bits + 7) / 8); }
 
-std::size_t packed_bytes(std::size_t count, unsigned s) {
-  if (s == 1) return wire::ceil_div(count, kPerByte);
-  return bytes_of(std::uint64_t{count} * static_cast<unsigned>(std::bit_width(2 * s)));
-}
-
-void write_packed(std::span<const std::uint8_t> fields, unsigned s, std::span<std::byte> out) {
-  if (s > 1) {
+void write_packed(std::span<const std::uint8_t> fields, LevelRange range, std::span<std::byte> out) {
+  if (range.top > 2) {
     BitWriter bits(out);
-    const auto width = static_cast<unsigned>(std::bit_width(2 * s));
+    const auto width = static_cast<unsigned>(std::bit_width(range.top));
     for (const std::uint8_t field : fields) bits.put(field, width);
     bits.finish();
     return;
   }
-  for (std::size_t i = 0; i < fields.size(); i += kPerByte) {
+  for (std::size_t i = 0; i < fields.size(); i += kFieldsPerByte) {
     unsigned byte = 0;
-    for (std::size_t j = std::min(kPerByte, fields.size() - i); j-- > 0;) byte = 3 * byte + fields[i + j];
-    out[i / kPerByte] = static_cast<std::byte>(byte);
+    for (std::size_t j = std::min(kFieldsPerByte, fields.size() - i); j-- > 0;)
+      byte = 3 * byte + fields[i + j];
+    out[i / kFieldsPerByte] = static_cast<std::byte>(byte);
   }
 }
 
-void read_packed(std::span<const std::byte> in, unsigned s, std::span<std::uint8_t> fields) {
-  if (in.size() != packed_bytes(fields.size(), s))
+void read_packed(std::span<const std::byte> in, LevelRange range, std::span<std::uint8_t> fields) {
+  if (in.size() != packed_bytes(fields.size(), range))
     throw PayloadError("payload holds fields of another length than it has levels");
   unsigned bad = 0;
-  if (s > 1) {
-    const auto width = static_cast<unsigned>(std::bit_width(2 * s));
+  if (range.top > 2) {
+    const auto width = static_cast<unsigned>(std::bit_width(range.top));
     BitReader bits(in);
     for (std::uint8_t& field : fields) {
       field = static_cast<std::uint8_t>(bits.take(width));
-      bad |= field > 2 * s ? 1u : 0u;
+      bad |= field > range.top ? 1u : 0u;
     }
     bits.finish();
   } else {
-    for (std::size_t i = 0; i < fields.size(); i += kPerByte) {
-      auto byte = static_cast<unsigned>(in[i / kPerByte]);
-      for (std::size_t j = i; j < std::min(i + kPerByte, fields.size()); ++j, byte /= 3)
+    for (std::size_t i = 0; i < fields.size(); i += kFieldsPerByte) {
+      auto byte = static_cast<unsigned>(in[i / kFieldsPerByte]);
+      for (std::size_t j = i; j < std::min(i + kFieldsPerByte, fields.size()); ++j, byte /= 3)
         fields[j] = static_cast<std::uint8_t>(byte % 3);
       bad |= byte;
     }
@@ -57,22 +52,11 @@ void read_packed(std::span<const std::byte> in, unsigned s, std::span<std::uint8
   if (bad != 0) throw PayloadError("payload holds a level beyond the highest");
 }
 
-/// The form's byte has this bit too where its codes stand in kStrings strings: u32 bytes of all but the last,
-/// then the strings.
-constexpr unsigned kInStrings = 0x80;
-constexpr std::size_t kStringsFront = (kStrings - 1) * sizeof(std::uint32_t);
 constexpr std::size_t kStringRoom = 8;  ///< behind each string while it is written
-
-/// How many there are of each field in each part of a slice and in all.
-struct SliceCounts {
-  std::size_t strings = 1;
-  std::array<FieldCounts, kStrings> part{};
-  FieldCounts all{};
-};
 
 SliceCounts count_slice(std::span<const std::uint8_t> fields) {
   SliceCounts counts;
-  if (fields.size() >= kStringsFrom) counts.strings = kStrings;
+  counts.strings = strings_of(fields.size());
   for (std::size_t k = 0; k < counts.strings; ++k) {
     counts.part[k] = count_fields(part_of(fields, counts.strings, k));
     for (std::size_t field = 0; field < 256; ++field) counts.all[field] += counts.part[k][field];
@@ -80,39 +64,8 @@ SliceCounts count_slice(std::span<const std::uint8_t> fields) {
   return counts;
 }
 
-/// Where levels are few their gaps are long and found one by one, in one string.
-std::size_t sparse_strings(std::size_t count, std::size_t levels) {
-  return count >= kStringsFrom && levels >= count / 8 ? kStrings : 1;
-}
-
-unsigned best_rice(const FieldCounts& counts, unsigned s) {
-  unsigned best = least_level_rice(s);
-  std::uint64_t least = rice_bits(counts, s, best);
-  for (unsigned r = best + 1; r <= kLevelRiceMax; ++r) {
-    const std::uint64_t bits = rice_bits(counts, s, r);
-    if (bits < least) best = r;
-    least = std::min(least, bits);
-  }
-  return best;
-}
-
-/// A form in strings, and the most bytes that each of these may take.
-struct StringsPlan {
-  LevelForm form = LevelForm::packed;
-  unsigned r = 0;
-  std::size_t strings = 1;
-  std::array<std::size_t, kStrings> most{};
-
-  std::size_t front() const { return (form == LevelForm::rice ? 1 : 0) + (strings > 1 ? kStringsFront : 0); }
-  std::size_t bytes() const {
-    std::size_t sum = front();
-    for (const std::size_t part : most) sum += part;
-    return sum;
-  }
-};
-
-/// Writes them behind the byte that names the form; out has kStringRoom more for each string.
-std::size_t write_strings(const StringsPlan& plan, std::span<const std::uint8_t> fields, unsigned s,
+/// Writes a plan's strings behind the byte that names the form; out has kStringRoom more for each string.
+std::size_t write_strings(const StringsPlan& plan, std::span<const std::uint8_t> fields, LevelRange range,
                           std::span<std::byte> out) {
   StringPlaces places{.strings = plan.strings, .at = {}, .bytes = {}};
   std::size_t at = plan.front();
@@ -121,10 +74,10 @@ std::size_t write_strings(const StringsPlan& plan, std::span<const std::uint8_t>
     at += plan.most[k] + kStringRoom;
   }
   assert(at <= out.size());
-  if (plan.form == LevelForm::elias) write_sparse(places, fields, s);
-  if (plan.form == LevelForm::elias_dense) write_dense(places, fields, s);
+  if (plan.form == LevelForm::elias) write_sparse(places, fields, range);
+  if (plan.form == LevelForm::elias_dense) write_dense(places, fields, range);
   if (plan.form == LevelForm::rice) {
-    write_rice(places, fields, s, plan.r);
+    write_rice(places, fields, range, plan.r);
     out[0] = static_cast<std::byte>(plan.r);
   }
   at = plan.front();
@@ -143,78 +96,49 @@ std::byte form_byte(const StringsPlan& plan) {
   return static_cast<std::byte>(static_cast<unsigned>(plan.form) | (plan.strings > 1 ? kInStrings : 0));
 }
 
-unsigned longest_code(LevelForm form, unsigned s) {
-  const auto top = static_cast<int>(s);
-  if (form == LevelForm::elias_dense) return dense_code(top).length;
+unsigned longest_code(LevelForm form, LevelRange range) {
+  const auto low = -static_cast<int>(range.zero), high = static_cast<int>(range.top) + low;
+  if (form == LevelForm::elias_dense) return dense_code(low).length;
   // Gaps of a level each take at most 1.5 bits for each entry they cover, and one at the end a few more.
-  if (form == LevelForm::elias) return 2 + sparse_code(top).length;
-  return std::max(rice_code(-top, kLevelRiceMax).length, rice_code(top, kLevelRiceMax).length);
+  if (form == LevelForm::elias) return 2 + sparse_code(low).length;
+  return std::max(rice_code(low, kLevelRiceMax).length, rice_code(high, kLevelRiceMax).length);
 }
 
 /// Of a form that is not counted.
-std::size_t string_max_bytes(LevelForm form, std::size_t count, unsigned s) {
-  return 8 + bytes_of(std::uint64_t{count} * longest_code(form, s));
+std::size_t string_max_bytes(LevelForm form, std::size_t count, LevelRange range) {
+  return 8 + bytes_of(std::uint64_t{count} * longest_code(form, range));
 }
 
 /// For a form that is asked for, whatever it takes.
-StringsPlan plan_form(LevelForm form, std::span<const std::uint8_t> fields, unsigned s) {
+StringsPlan plan_form(LevelForm form, std::span<const std::uint8_t> fields, LevelRange range) {
   StringsPlan plan{.form = form};
-  if (fields.size() >= kStringsFrom) plan.strings = kStrings;
+  plan.strings = strings_of(fields.size());
   if (form == LevelForm::elias) {
-    plan.strings = sparse_strings(fields.size(), shape_of(fields, s).levels);
+    plan.strings = sparse_strings(fields.size(), shape_of(fields, range).levels);
   }
-  if (form == LevelForm::rice) {
-    const SliceCounts counts = count_slice(fields);
-    plan.r = best_rice(counts.all, s);
-    for (std::size_t k = 0; k < plan.strings; ++k)
-      plan.most[k] = bytes_of(rice_bits(counts.part[k], s, plan.r));
-    return plan;
-  }
+  if (form == LevelForm::rice) return rice_plan(count_slice(fields), range);
   for (std::size_t k = 0; k < plan.strings; ++k)
-    plan.most[k] = string_max_bytes(form, part_of(fields, plan.strings, k).size(), s);
+    plan.most[k] = string_max_bytes(form, part_of(fields, plan.strings, k).size(), range);
   return plan;
 }
 
-/// The smallest but for rans; of equally small ones the first. Gaps are counted only where they may matter.
-StringsPlan best_prefix(std::span<const std::uint8_t> fields, unsigned s, const SliceCounts& counts) {
-  const std::size_t strings = counts.strings;
-  StringsPlan dense{.form = LevelForm::elias_dense, .strings = strings};
-  StringsPlan rice{.form = LevelForm::rice, .r = best_rice(counts.all, s), .strings = strings};
-  for (std::size_t k = 0; k < strings; ++k) {
-    dense.most[k] = bytes_of(dense_bits(counts.part[k], s));
-    rice.most[k] = bytes_of(rice_bits(counts.part[k], s, rice.r));
-  }
-  StringsPlan best{.form = LevelForm::packed, .most = {packed_bytes(fields.size(), s)}};
-  const std::size_t levels = fields.size() - counts.all[s];
-  const std::uint64_t but_gaps = sparse_bits_but_gaps(counts.all, s);
-  if (bytes_of(but_gaps + levels) < std::min({best.bytes(), dense.bytes() + 1, rice.bytes() + 1})) {
-    StringsPlan sparse{.form = LevelForm::elias, .strings = sparse_strings(fields.size(), levels)};
-    for (std::size_t k = 0; k < sparse.strings; ++k) {
-      const std::uint64_t here = sparse.strings == 1 ? but_gaps : sparse_bits_but_gaps(counts.part[k], s);
-      sparse.most[k] = bytes_of(here + gap_bits(part_of(fields, sparse.strings, k), s));
-    }
-    if (sparse.bytes() < best.bytes()) best = sparse;
-  }
-  if (dense.bytes() < best.bytes()) best = dense;
-  if (rice.bytes() < best.bytes()) best = rice;
-  return best;
-}
-
-std::size_t write_smallest(std::span<const std::uint8_t> fields, unsigned s, std::span<std::byte> out) {
+std::size_t write_smallest(std::span<const std::uint8_t> fields, LevelRange range, std::span<std::byte> out) {
   const SliceCounts counts = count_slice(fields);
-  const StringsPlan best = best_prefix(fields, s, counts);
-  const RansModel model = rans_model(counts.all, s);
-  if (rans_bytes_least(model, counts.all, s) < best.bytes()) {
+  const StringsPlan best = best_prefix(counts, fields.size(), range, [&](std::size_t strings, std::size_t k) {
+    return gap_bits(part_of(fields, strings, k), range);
+  });
+  const RansModel model = rans_model(counts.all, range);
+  if (rans_bytes_least(model, counts.all, range) < best.bytes()) {
     // Its exact size is known only when it is written.
-    const std::size_t bytes = write_rans(fields, s, model, out.subspan(1, best.bytes() + kRansRoom));
+    const std::size_t bytes = write_rans(fields, range, model, out.subspan(1, best.bytes() + kRansRoom));
     if (bytes > 0 && bytes < best.bytes()) {
       out[0] = static_cast<std::byte>(LevelForm::rans);
       return 1 + bytes;
     }
   }
   out[0] = form_byte(best);
-  if (best.form != LevelForm::packed) return 1 + write_strings(best, fields, s, out.subspan(1));
-  write_packed(fields, s, out.subspan(1));
+  if (best.form != LevelForm::packed) return 1 + write_strings(best, fields, range, out.subspan(1));
+  write_packed(fields, range, out.subspan(1));
   return 1 + best.bytes();
 }
 
@@ -246,55 +170,56 @@ std::string_view field_coding_name(FieldCoding coding) {
   return kNames[coding ? static_cast<std::size_t>(*coding) : kLevelForms];
 }
 
-std::size_t slice_max_bytes(FieldCoding coding, std::size_t count, unsigned s) {
+std::size_t slice_max_bytes(FieldCoding coding, std::size_t count, LevelRange range) {
   const LevelForm form = coding.value_or(LevelForm::packed);
   static_assert(kRansRoom <= kStrings * kStringRoom);
-  if (form == LevelForm::packed) return 1 + packed_bytes(count, s) + (coding ? 0 : kStrings * kStringRoom);
-  if (form == LevelForm::rans) return 1 + rans_bytes_most(count, s);
-  const std::size_t strings = count >= kStringsFrom ? kStrings : 1;
+  if (form == LevelForm::packed)
+    return 1 + packed_bytes(count, range) + (coding ? 0 : kStrings * kStringRoom);
+  if (form == LevelForm::rans) return 1 + rans_bytes_most(count, range);
+  const std::size_t strings = strings_of(count);
   // A byte's rest for each string; see string_max_bytes for the other 8.
   return 2 + kStringsFront + strings * (9 + kStringRoom) +
-         bytes_of(std::uint64_t{count} * longest_code(form, s));
+         bytes_of(std::uint64_t{count} * longest_code(form, range));
 }
 
-std::size_t write_slice(FieldCoding coding, std::span<const std::uint8_t> fields, unsigned s,
+std::size_t write_slice(FieldCoding coding, std::span<const std::uint8_t> fields, LevelRange range,
                         std::span<std::byte> out) {
-  assert(!fields.empty() && fields.size() <= kSlice && s >= 1 && s <= kLevelsMax);
-  if (!coding) return write_smallest(fields, s, out);
+  assert(!fields.empty() && fields.size() <= kSlice && range.zero >= 1 && range.top <= 255);
+  if (!coding) return write_smallest(fields, range, out);
   out[0] = static_cast<std::byte>(*coding);
   if (*coding == LevelForm::packed) {
-    write_packed(fields, s, out.subspan(1));
-    return 1 + packed_bytes(fields.size(), s);
+    write_packed(fields, range, out.subspan(1));
+    return 1 + packed_bytes(fields.size(), range);
   }
   if (*coding == LevelForm::rans)
-    return 1 + write_rans(fields, s, rans_model(count_fields(fields), s), out.subspan(1));
-  const StringsPlan plan = plan_form(*coding, fields, s);
+    return 1 + write_rans(fields, range, rans_model(count_fields(fields), range), out.subspan(1));
+  const StringsPlan plan = plan_form(*coding, fields, range);
   out[0] = form_byte(plan);
-  return 1 + write_strings(plan, fields, s, out.subspan(1));
+  return 1 + write_strings(plan, fields, range, out.subspan(1));
 }
 
-void read_slice(std::span<const std::byte> in, unsigned s, std::span<std::uint8_t> fields) {
+void read_slice(std::span<const std::byte> in, LevelRange range, std::span<std::uint8_t> fields) {
   if (in.empty()) throw PayloadError("payload truncated: no levels where some are expected");
   const auto byte = static_cast<unsigned>(in[0]);
   in = in.subspan(1);
-  if (byte == static_cast<unsigned>(LevelForm::packed)) return read_packed(in, s, fields);
-  if (byte == static_cast<unsigned>(LevelForm::rans)) return read_rans(in, s, fields);
+  if (byte == static_cast<unsigned>(LevelForm::packed)) return read_packed(in, range, fields);
+  if (byte == static_cast<unsigned>(LevelForm::rans)) return read_rans(in, range, fields);
   const std::size_t strings = (byte & kInStrings) != 0 ? kStrings : 1;
   const unsigned form = byte & ~kInStrings;
   if (form == static_cast<unsigned>(LevelForm::elias))
-    return read_sparse(string_ends(in, strings), s, fields);
+    return read_sparse(string_ends(in, strings), range, fields);
   if (form == static_cast<unsigned>(LevelForm::elias_dense))
-    return read_dense(string_ends(in, strings), s, fields);
+    return read_dense(string_ends(in, strings), range, fields);
   if (form != static_cast<unsigned>(LevelForm::rice) || in.empty()) {
     throw PayloadError("payload claims level form " + std::to_string(byte) + ", expected one of 0 to " +
                        std::to_string(kLevelForms - 1));
   }
-  read_rice(string_ends(in.subspan(1), strings), s, static_cast<unsigned>(in[0]), fields);
+  read_rice(string_ends(in.subspan(1), strings), range, static_cast<unsigned>(in[0]), fields);
 }
 
-std::size_t coded_max_bytes(FieldCoding coding, std::size_t n, unsigned s) {
+std::size_t coded_max_bytes(FieldCoding coding, std::size_t n, LevelRange range) {
   const std::size_t slices = wire::ceil_div(n, kSlice);
-  return slices * (sizeof(std::uint32_t) + slice_max_bytes(coding, std::min(n, kSlice), s));
+  return slices * (sizeof(std::uint32_t) + slice_max_bytes(coding, std::min(n, kSlice), range));
 }
 
 }  // namespace gossamer::compress

@@ -9,21 +9,12 @@
 #include <string_view>
 
 #include "gossamer/compress/threads.h"
+#include "level_form.h"
 #include "parameters.h"
 #include "prefix_code.h"
 #include "wire.h"
 
 namespace gossamer::compress {
-
-/// Numbers on the wire. Levels are −s … s, and each slice starts with its form.
-enum class LevelForm : std::uint8_t {
-  packed = 0,       ///< fields of the bits that 2s takes; for s = 1 five fields to a byte
-  elias = 1,        ///< QSGD's sparse code: omega of the gap, a sign bit, omega of the level
-  elias_dense = 2,  ///< QSGD's dense code: omega of |level| + 1, a sign bit where it is not 0
-  rice = 3,         ///< u8 r, Rice code of the zigzag-folded level
-  rans = 4,         ///< range asymmetric numeral systems, a model for each slice
-};
-inline constexpr std::size_t kLevelForms = 5;
 
 /// A form, or for each slice the smallest; of equally small forms the first.
 using FieldCoding = std::optional<LevelForm>;
@@ -31,26 +22,26 @@ using FieldCoding = std::optional<LevelForm>;
 FieldCoding field_coding_parameter(Parameters& parameters);
 std::string_view field_coding_name(FieldCoding coding);
 
-std::size_t slice_max_bytes(FieldCoding coding, std::size_t count, unsigned s);
-/// Codes 1 … kSlice fields of 0 … 2s to the front of out, which holds slice_max_bytes; returns the bytes
+std::size_t slice_max_bytes(FieldCoding coding, std::size_t count, LevelRange range);
+/// Codes 1 … kSlice fields of 0 … top to the front of out, which holds slice_max_bytes; returns the bytes
 /// written.
-std::size_t write_slice(FieldCoding coding, std::span<const std::uint8_t> fields, unsigned s,
+std::size_t write_slice(FieldCoding coding, std::span<const std::uint8_t> fields, LevelRange range,
                         std::span<std::byte> out);
 /// Reads what write_slice wrote, all of `in`; throws PayloadError for all else.
-void read_slice(std::span<const std::byte> in, unsigned s, std::span<std::uint8_t> fields);
+void read_slice(std::span<const std::byte> in, LevelRange range, std::span<std::uint8_t> fields);
 
-std::size_t coded_max_bytes(FieldCoding coding, std::size_t n, unsigned s);
+std::size_t coded_max_bytes(FieldCoding coding, std::size_t n, LevelRange range);
 
 /// Codes n fields to the front of out, which holds coded_max_bytes: for each slice but the last a u32 of its
 /// bytes, then the slices. fetch(first, fields, thread) gives those of a slice; returns the bytes written,
 /// which do not depend on the number of threads.
 template <class Fetch>
-std::size_t write_coded(FieldCoding coding, std::size_t n, unsigned s, Threads* threads,
+std::size_t write_coded(FieldCoding coding, std::size_t n, LevelRange range, Threads* threads,
                         std::span<std::byte> out, const Fetch& fetch) {
   if (n == 0) return 0;
   const std::size_t slices = wire::ceil_div(n, kSlice), front = (slices - 1) * sizeof(std::uint32_t);
   // Beside each other where several threads write, then moved together.
-  const std::size_t room = slice_max_bytes(coding, kSlice, s);
+  const std::size_t room = slice_max_bytes(coding, kSlice, range);
   const bool apart = threads != nullptr && threads->count() > 1;
   std::size_t at = front, last = 0;
   for_each_piece(threads, slices, [&](std::size_t p, std::size_t thread) {
@@ -59,7 +50,7 @@ std::size_t write_coded(FieldCoding coding, std::size_t n, unsigned s, Threads* 
     fetch(p * kSlice, fields, thread);
     const std::size_t start = apart ? front + p * room : at;
     const auto bytes = static_cast<std::uint32_t>(
-        write_slice(coding, fields, s, out.subspan(start, std::min(room, out.size() - start))));
+        write_slice(coding, fields, range, out.subspan(start, std::min(room, out.size() - start))));
     if (!apart) at += bytes;
     if (p + 1 == slices) last = bytes;
     if (p + 1 < slices) std::memcpy(out.data() + p * sizeof bytes, &bytes, sizeof bytes);
@@ -77,7 +68,7 @@ std::size_t write_coded(FieldCoding coding, std::size_t n, unsigned s, Threads* 
 /// Reads all of `in`, which holds n fields: work(first, fields) for each slice, from several threads. Throws
 /// PayloadError, some of the work done, where it does not.
 template <class Work>
-void read_coded(std::span<const std::byte> in, std::size_t n, unsigned s, Threads* threads,
+void read_coded(std::span<const std::byte> in, std::size_t n, LevelRange range, Threads* threads,
                 const Work& work) {
   const std::size_t slices = wire::ceil_div(n, kSlice);
   if (n == 0 && !in.empty()) throw PayloadError("payload holds bytes after its last level");
@@ -100,7 +91,7 @@ void read_coded(std::span<const std::byte> in, std::size_t n, unsigned s, Thread
       std::array<std::uint8_t, kSlice> all;
       const std::size_t first = (base + j) * kSlice;
       const auto fields = std::span(all).first(std::min(kSlice, n - first));
-      read_slice(part[j], s, fields);
+      read_slice(part[j], range, fields);
       work(first, std::span<const std::uint8_t>(fields));
     });
   }

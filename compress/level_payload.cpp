@@ -24,6 +24,7 @@ struct Layout {
   std::size_t buckets() const { return wire::ceil_div(n, bucket); }
   std::size_t scale_bytes() const { return buckets() * scales() * sizeof(float); }
   std::size_t field_bytes() const { return wire::ceil_div(n, 8 / bits); }
+  LevelRange levels() const { return coded_range(bits, range); }
   /// Of entries `first` …, a multiple of kGroup.
   std::size_t field_at(std::size_t first) const { return first / 8 * bits; }
   /// Of the entries first … last calls work(bucket, from, to), which all lie in one bucket.
@@ -252,7 +253,7 @@ std::size_t write_coded_fields(const LevelRule& rule, const Layout& layout, cons
       std::copy_n(fields.data(), count, to.data() + i);
     }
   };
-  return write_coded(rule.coding, layout.n, levels_a_side(rule.buckets.bits), threads, out, fetch);
+  return write_coded(rule.coding, layout.n, layout.levels(), threads, out, fetch);
 }
 
 }  // namespace
@@ -288,7 +289,7 @@ std::size_t level_max_bytes(const LevelRule& rule, std::size_t n) {
   const Layout layout = layout_for(rule, n);
   const bool packed = layout_of(rule.coding) == FieldLayout::packed;
   return wire::kHeaderMax + 2 + wire::kVarintMax + layout.scale_bytes() +
-         (packed ? layout.field_bytes() : coded_max_bytes(rule.coding, n, levels_a_side(rule.buckets.bits)));
+         (packed ? layout.field_bytes() : coded_max_bytes(rule.coding, n, layout.levels()));
 }
 
 std::size_t encode_levels(const LevelRule& rule, std::span<const float> x, FeedbackState* state,
@@ -327,9 +328,8 @@ void decode_levels(bool range, wire::Reader& in, float weight, std::span<float> 
   if (fields == FieldLayout::packed) in.expect_left(layout.scale_bytes() + layout.field_bytes());
   const std::byte* const scales = in.take(layout.scale_bytes()).data();
   if (fields == FieldLayout::coded) {
-    if (range) throw PayloadError("payload claims coded levels where none are about zero");
     const LevelDecoder decoder(layout, scales, nullptr);
-    return read_coded(in.take(in.left()), acc.size(), levels_a_side(bits), threads,
+    return read_coded(in.take(in.left()), acc.size(), layout.levels(), threads,
                       [&](std::size_t first, std::span<const std::uint8_t> slice) {
                         decoder.add_fields(first, slice, weight, acc.data() + first);
                       });

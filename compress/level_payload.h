@@ -25,7 +25,7 @@ FieldLayout read_field_layout(wire::Reader& in);
 struct LevelRule {
   wire::CodecId id;
   BucketRule buckets;
-  FieldCoding coding = LevelForm::packed;  ///< packed where the measure is range
+  FieldCoding coding = LevelForm::packed;
   Random random = Random::philox;
 };
 
@@ -33,6 +33,12 @@ struct LevelRule {
 Random random_parameter(Parameters& parameters);
 /// What a spec says of it: nothing of philox.
 std::string random_spec(Random random);
+
+/// What the fields of a bucket stand for where they are coded. Of a range the level just above its middle
+/// counts as 0: what lies around it has the short codes.
+constexpr LevelRange coded_range(unsigned bits, bool range) {
+  return range ? LevelRange{1u << (bits - 1), (1u << bits) - 1} : levels_each_side(levels_a_side(bits));
+}
 
 /// Payload: header, u8 bits, u8 layout, varint bucket, per bucket one or two fp32, the fields: packed in
 /// ceil(n·bits/8) bytes, or coded. A negative or falling scale, and a field that no encoder writes, are

@@ -1,6 +1,5 @@
 #pragma once
 // Quantised levels as a string of prefix codes, written by tables of codes and read several levels at a time.
-// A field l + s stands for level l of −s … s, s ≤ 127, one field per byte.
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -10,7 +9,13 @@
 
 namespace gossamer::compress {
 
-inline constexpr unsigned kLevelsMax = 127;
+/// Fields 0 … top, one per byte, of which field l + zero stands for level l: as many levels below 0 as above,
+/// or one more. top is 2·zero or 2·zero − 1, at most 255.
+struct LevelRange {
+  unsigned zero, top;
+};
+constexpr LevelRange levels_each_side(unsigned s) { return {s, 2 * s}; }
+inline constexpr unsigned kLevelsMax = 127;  ///< each side
 
 /// QSGD's dense code (Alistarh et al. 2017, section 3.2 and appendix A.3): omega of |level| + 1, and a sign
 /// bit (1 = negative) where the level is not 0.
@@ -34,9 +39,9 @@ constexpr BitCode rice_code(int level, unsigned r) {
 }
 /// The largest r that is of use, and the least that keeps every code of these levels within 56 bits.
 inline constexpr unsigned kLevelRiceMax = 7;
-constexpr unsigned least_level_rice(unsigned s) {
+constexpr unsigned least_level_rice(LevelRange range) {
   unsigned r = 0;
-  while (((2 * s) >> r) + 1 + r > 56) ++r;
+  while ((range.top >> r) + 1 + r > 56) ++r;
   return r;
 }
 
@@ -51,21 +56,17 @@ std::span<T> part_of(std::span<T> fields, std::size_t strings, std::size_t k) {
   return fields.subspan(k * part, k + 1 < strings ? part : fields.size() - k * part);
 }
 
-/// How many there are of each field; fields past 2s are 0.
+/// How many there are of each field; fields past the top are 0.
 using FieldCounts = std::array<std::uint32_t, 256>;
 FieldCounts count_fields(std::span<const std::uint8_t> fields);
 struct LevelShape {
   std::size_t levels = 0;  ///< that are not 0
   bool small = false;      ///< all of at most 7
 };
-LevelShape shape_of(std::span<const std::uint8_t> fields, unsigned s);
+LevelShape shape_of(std::span<const std::uint8_t> fields, LevelRange range);
 
-/// Bits of each form as one string. Levels are −s … s.
-std::uint64_t dense_bits(const FieldCounts& counts, unsigned s);
-std::uint64_t rice_bits(const FieldCounts& counts, unsigned s, unsigned r);
-/// Without the gaps, of which each takes at least a bit.
-std::uint64_t sparse_bits_but_gaps(const FieldCounts& counts, unsigned s);
-std::uint64_t gap_bits(std::span<const std::uint8_t> fields, unsigned s);
+/// Bits of the gaps of the sparse form as one string.
+std::uint64_t gap_bits(std::span<const std::uint8_t> fields, LevelRange range);
 
 /// For each string where it may be written: spans apart from each other, with room for 8 bytes behind what it
 /// takes. After that, the bytes that it took.
@@ -74,11 +75,11 @@ struct StringPlaces {
   std::array<std::byte*, kStrings> at{};
   std::array<std::size_t, kStrings> bytes{};
 };
-void write_dense(StringPlaces& out, std::span<const std::uint8_t> fields, unsigned s);
-void write_rice(StringPlaces& out, std::span<const std::uint8_t> fields, unsigned s, unsigned r);
+void write_dense(StringPlaces& out, std::span<const std::uint8_t> fields, LevelRange range);
+void write_rice(StringPlaces& out, std::span<const std::uint8_t> fields, LevelRange range, unsigned r);
 /// For each level that is not 0: omega of its distance to the one before, then sparse_code. Zeros at the end
 /// are the distance to one more level that is not sent.
-void write_sparse(StringPlaces& out, std::span<const std::uint8_t> fields, unsigned s);
+void write_sparse(StringPlaces& out, std::span<const std::uint8_t> fields, LevelRange range);
 
 /// Strings behind each other: string k ends where the next begins.
 struct StringEnds {
@@ -86,10 +87,10 @@ struct StringEnds {
   std::size_t strings = 1;
   std::array<std::size_t, kStrings> end{};
 };
-/// Each reads all fields; throws PayloadError for a level beyond s, and where a string does not end with its
-/// last one.
-void read_dense(const StringEnds& in, unsigned s, std::span<std::uint8_t> fields);
-void read_rice(const StringEnds& in, unsigned s, unsigned r, std::span<std::uint8_t> fields);
-void read_sparse(const StringEnds& in, unsigned s, std::span<std::uint8_t> fields);
+/// Each reads all fields; throws PayloadError for a level out of range, and where a string does not end with
+/// its last one.
+void read_dense(const StringEnds& in, LevelRange range, std::span<std::uint8_t> fields);
+void read_rice(const StringEnds& in, LevelRange range, unsigned r, std::span<std::uint8_t> fields);
+void read_sparse(const StringEnds& in, LevelRange range, std::span<std::uint8_t> fields);
 
 }  // namespace gossamer::compress

@@ -1,7 +1,7 @@
 #include <bit>
 #include <cstring>
 
-#include "prefix_code.h"
+#include "prefix_read.h"
 
 namespace gossamer::compress {
 namespace {
@@ -15,44 +15,6 @@ constexpr unsigned kAtOnce = 6;
 /// What the next kTableBits bits of a string say: bits used in the low byte, levels said in the next (0 =
 /// none is whole, or it says more than there is room for), then these levels as signed bytes.
 using ReadTable = std::array<std::uint64_t, std::size_t{1} << kTableBits>;
-
-/// A read code: `zeros` levels of 0, then `level` unless it is the last. length 0 = not a code of these
-/// levels.
-struct ReadCode {
-  std::uint64_t zeros = 0;
-  int level = 0;
-  unsigned length = 0;
-  bool last = false;
-};
-
-/// Reads one code off at least 56 bits.
-constexpr ReadCode read_dense_code(std::uint64_t bits) {
-  const OmegaRead size = read_omega(bits);
-  if (size.number == 0 || size.number > kLevelsMax + 1) return {};
-  const auto level = static_cast<int>(size.number - 1);
-  if (level == 0) return {0, 0, size.length};
-  return {0, ((bits >> size.length) & 1) != 0 ? -level : level, size.length + 1};
-}
-
-constexpr ReadCode read_rice_code(std::uint64_t bits, unsigned r) {
-  const auto high = static_cast<unsigned>(std::countr_zero(bits));
-  if (high + 1 + r > 56) return {};
-  const std::uint64_t folded = (std::uint64_t{high} << r) | ((bits >> (high + 1)) & low_bits(r));
-  if (folded > 2 * kLevelsMax) return {};
-  const auto half = static_cast<int>((folded + 1) / 2);
-  return {0, (folded & 1) != 0 ? -half : half, high + 1 + r};
-}
-
-/// Gaps past 2¹⁷ are none of a slice; with them and a level a code has at most 45 bits.
-constexpr ReadCode read_sparse_code(std::uint64_t bits) {
-  const OmegaRead gap = read_omega(bits);
-  if (gap.number == 0 || gap.number > (std::uint64_t{1} << 17)) return {};
-  bits >>= gap.length;
-  const OmegaRead size = read_omega(bits >> 1);
-  if (size.number == 0 || size.number > kLevelsMax) return {};
-  const auto level = static_cast<int>(size.number);
-  return {gap.number - 1, (bits & 1) != 0 ? -level : level, gap.length + 1 + size.length};
-}
 
 template <class Read>
 constexpr ReadTable table_of(const Read& read) {
@@ -216,9 +178,9 @@ class StringsReader {
   const std::span<std::uint8_t> levels_;
 };
 
-/// Levels become fields; throws for those beyond s.
-void to_fields(std::span<std::uint8_t> levels, unsigned s) {
-  const auto shift = static_cast<std::uint8_t>(s), top = static_cast<std::uint8_t>(2 * s);
+/// Levels become fields; throws for those out of range.
+void to_fields(std::span<std::uint8_t> levels, LevelRange range) {
+  const auto shift = static_cast<std::uint8_t>(range.zero), top = static_cast<std::uint8_t>(range.top);
   std::uint8_t bad = 0;
   for (std::uint8_t& level : levels) {
     level = static_cast<std::uint8_t>(level + shift);
@@ -228,33 +190,29 @@ void to_fields(std::span<std::uint8_t> levels, unsigned s) {
 }
 
 template <class Read>
-void read_all(const StringEnds& in, const ReadTable* table, const Read& read, unsigned s,
+void read_all(const StringEnds& in, const ReadTable* table, const Read& read, LevelRange range,
               std::span<std::uint8_t> fields) {
   StringsReader<Read>(in, table, read, fields).read();
-  to_fields(fields, s);
+  to_fields(fields, range);
 }
 
 }  // namespace
 
-void read_dense(const StringEnds& in, unsigned s, std::span<std::uint8_t> fields) {
+void read_dense(const StringEnds& in, LevelRange range, std::span<std::uint8_t> fields) {
   const auto read = [](std::uint64_t bits, std::size_t) { return read_dense_code(bits); };
-  read_all(in, &kDenseTable, read, s, fields);
+  read_all(in, &kDenseTable, read, range, fields);
 }
 
-void read_rice(const StringEnds& in, unsigned s, unsigned r, std::span<std::uint8_t> fields) {
+void read_rice(const StringEnds& in, LevelRange range, unsigned r, std::span<std::uint8_t> fields) {
   if (r > kLevelRiceMax) throw PayloadError("payload claims a Rice parameter that no levels need");
   const ReadTable* const table = r < kRiceTables.size() ? kRiceTables[r] : nullptr;
   const auto read = [r](std::uint64_t bits, std::size_t) { return read_rice_code(bits, r); };
-  read_all(in, table, read, s, fields);
+  read_all(in, table, read, range, fields);
 }
 
-void read_sparse(const StringEnds& in, unsigned s, std::span<std::uint8_t> fields) {
-  const auto read = [](std::uint64_t bits, std::size_t left) {
-    const OmegaRead gap = read_omega(bits);
-    if (gap.number == left + 1) return ReadCode{left, 0, gap.length, true};
-    return read_sparse_code(bits);
-  };
-  read_all(in, &kSparseTable, read, s, fields);
+void read_sparse(const StringEnds& in, LevelRange range, std::span<std::uint8_t> fields) {
+  const auto read = [](std::uint64_t bits, std::size_t left) { return read_sparse_or_end(bits, left); };
+  read_all(in, &kSparseTable, read, range, fields);
 }
 
 }  // namespace gossamer::compress

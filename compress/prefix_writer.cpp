@@ -11,12 +11,12 @@ constexpr unsigned kPairedLevels = 7;
 
 using CodeTable = std::array<BitCode, 256>;
 
-/// Codes of the fields 0 … 2s.
+/// Codes of the fields 0 … top.
 template <class Code>
-CodeTable table_of(unsigned s, const Code& code) {
+CodeTable table_of(LevelRange range, const Code& code) {
   CodeTable table;
-  for (unsigned field = 0; field <= 2 * s; ++field)
-    table[field] = code(static_cast<int>(field) - static_cast<int>(s));
+  for (unsigned field = 0; field <= range.top; ++field)
+    table[field] = code(static_cast<int>(field) - static_cast<int>(range.zero));
   return table;
 }
 
@@ -85,10 +85,10 @@ std::uint64_t pairs_at(const std::uint8_t* fields) {
 
 /// For fields under 16: two of them make one code, and two such codes one put.
 std::size_t write_pairs(Writers& writers, std::size_t strings, std::span<const std::uint8_t> fields,
-                        unsigned s, const CodeTable& table) {
+                        LevelRange range, const CodeTable& table) {
   CodeTable pairs;
-  for (unsigned b = 0; b <= 2 * s; ++b) {
-    for (unsigned a = 0; a <= 2 * s; ++a) pairs[a | b << 4] = join(table[a], table[b]);
+  for (unsigned b = 0; b <= range.top; ++b) {
+    for (unsigned a = 0; a <= range.top; ++a) pairs[a | b << 4] = join(table[a], table[b]);
   }
   return write_in_turn<8>(writers, strings, fields, [&pairs](OpenBitWriter& out, const std::uint8_t* from) {
     const std::uint64_t word = pairs_at(from);
@@ -100,20 +100,20 @@ std::size_t write_pairs(Writers& writers, std::size_t strings, std::span<const s
 }
 
 std::size_t write_most(Writers& writers, std::size_t strings, std::span<const std::uint8_t> fields,
-                       unsigned s, const CodeTable& table) {
+                       LevelRange range, const CodeTable& table) {
   unsigned longest = 0;
-  for (unsigned field = 0; field <= 2 * s; ++field) longest = std::max(longest, table[field].length);
-  if (longest <= 14 && 2 * s < 16) return write_pairs(writers, strings, fields, s, table);
+  for (unsigned field = 0; field <= range.top; ++field) longest = std::max(longest, table[field].length);
+  if (longest <= 14 && range.top < 16) return write_pairs(writers, strings, fields, range, table);
   if (longest <= 14) return write_fields<4>(writers, strings, fields, table);
   if (longest <= 18) return write_fields<3>(writers, strings, fields, table);
   if (longest <= 28) return write_fields<2>(writers, strings, fields, table);
   return write_fields<1>(writers, strings, fields, table);
 }
 
-void write_codes(StringPlaces& places, std::span<const std::uint8_t> fields, unsigned s,
+void write_codes(StringPlaces& places, std::span<const std::uint8_t> fields, LevelRange range,
                  const CodeTable& table) {
   Writers writers = writers_to(places);
-  const std::size_t done = write_most(writers, places.strings, fields, s, table);
+  const std::size_t done = write_most(writers, places.strings, fields, range, table);
   for (std::size_t k = 0; k < places.strings; ++k) {
     for (const std::uint8_t field : part_of(fields, places.strings, k).subspan(done))
       writers[k].put(table[field].bits, table[field].length);
@@ -121,9 +121,9 @@ void write_codes(StringPlaces& places, std::span<const std::uint8_t> fields, uns
   finish(writers, places);
 }
 
-/// Calls work(positions) for the fields that are not s, in order, a few at a time.
+/// Calls work(positions) for the fields that are not level 0, in order, a few at a time.
 template <class Work>
-void for_levels(std::span<const std::uint8_t> fields, unsigned s, const Work& work) {
+void for_levels(std::span<const std::uint8_t> fields, LevelRange range, const Work& work) {
   constexpr std::size_t kBlock = 512;
   std::array<std::uint32_t, kBlock + 1> found;
   for (std::size_t start = 0; start < fields.size(); start += kBlock) {
@@ -131,7 +131,7 @@ void for_levels(std::span<const std::uint8_t> fields, unsigned s, const Work& wo
     std::size_t count = 0;
     for (std::size_t i = start; i < end; ++i) {
       found[count] = static_cast<std::uint32_t>(i);
-      count += fields[i] != s ? 1u : 0u;
+      count += fields[i] != range.zero ? 1u : 0u;
     }
     work(std::span<const std::uint32_t>(found).first(count));
   }
@@ -250,9 +250,9 @@ std::size_t finish_sparse(SparseString string, std::span<const std::uint8_t> res
 }
 
 /// For levels of at most kPairedLevels.
-void write_sparse_pairs(StringPlaces& places, std::span<const std::uint8_t> fields, unsigned s) {
+void write_sparse_pairs(StringPlaces& places, std::span<const std::uint8_t> fields, LevelRange range) {
   static const SparsePairs table;
-  const auto shift = static_cast<std::uint8_t>(kPairedLevels - s);
+  const auto shift = static_cast<std::uint8_t>(kPairedLevels - range.zero);
   const std::size_t part = fields.size() / kStrings, whole = part / 8 * 8;
   const auto eight = [from = fields.data(), shift](std::size_t at) {
     std::array<std::uint8_t, 8> shifted;
@@ -270,9 +270,10 @@ void write_sparse_pairs(StringPlaces& places, std::span<const std::uint8_t> fiel
   }
 }
 
-std::size_t write_sparse_string(std::byte* to, std::span<const std::uint8_t> fields, unsigned s) {
+std::size_t write_sparse_string(std::byte* to, std::span<const std::uint8_t> fields, LevelRange range) {
   OpenBitWriter out(to);
-  const CodeTable table = table_of(s, [](int level) { return level == 0 ? BitCode{} : sparse_code(level); });
+  const CodeTable table =
+      table_of(range, [](int level) { return level == 0 ? BitCode{} : sparse_code(level); });
   std::size_t next = 0;
   const auto put = [&](std::size_t i) {
     const std::size_t gap = i - next + 1;
@@ -280,7 +281,7 @@ std::size_t write_sparse_string(std::byte* to, std::span<const std::uint8_t> fie
     out.put(code.bits, code.length);
     next = i + 1;
   };
-  for_levels(fields, s, [&](std::span<const std::uint32_t> found) {
+  for_levels(fields, range, [&](std::span<const std::uint32_t> found) {
     std::size_t j = 0;
     for (; j + 2 <= found.size(); j += 2) {
       const std::size_t a = found[j], b = found[j + 1];
@@ -303,22 +304,13 @@ std::size_t write_sparse_string(std::byte* to, std::span<const std::uint8_t> fie
   return out.finish();
 }
 
-template <class Code>
-std::uint64_t bits_of(const FieldCounts& counts, unsigned s, const Code& code) {
-  std::uint64_t bits = 0;
-  for (unsigned field = 0; field <= 2 * s; ++field) {
-    if (counts[field] != 0)
-      bits += std::uint64_t{counts[field]} * code(static_cast<int>(field) - static_cast<int>(s)).length;
-  }
-  return bits;
-}
-
 }  // namespace
 
-LevelShape shape_of(std::span<const std::uint8_t> fields, unsigned s) {
+LevelShape shape_of(std::span<const std::uint8_t> fields, LevelRange range) {
   // In bytes, a block of which overflows none, so that vectors hold many.
   constexpr std::size_t kBlock = 128;
-  const auto zero = static_cast<std::uint8_t>(s), shift = static_cast<std::uint8_t>(kPairedLevels - s);
+  const auto zero = static_cast<std::uint8_t>(range.zero),
+             shift = static_cast<std::uint8_t>(kPairedLevels - range.zero);
   LevelShape shape;
   std::uint8_t wide = 0;
   for (std::size_t start = 0; start < fields.size(); start += kBlock) {
@@ -346,20 +338,10 @@ FieldCounts count_fields(std::span<const std::uint8_t> fields) {
   return part[0];
 }
 
-std::uint64_t dense_bits(const FieldCounts& counts, unsigned s) { return bits_of(counts, s, dense_code); }
-
-std::uint64_t rice_bits(const FieldCounts& counts, unsigned s, unsigned r) {
-  return bits_of(counts, s, [r](int level) { return rice_code(level, r); });
-}
-
-std::uint64_t sparse_bits_but_gaps(const FieldCounts& counts, unsigned s) {
-  return bits_of(counts, s, [](int level) { return level == 0 ? BitCode{} : sparse_code(level); });
-}
-
-std::uint64_t gap_bits(std::span<const std::uint8_t> fields, unsigned s) {
+std::uint64_t gap_bits(std::span<const std::uint8_t> fields, LevelRange range) {
   std::uint64_t bits = 0;
   std::size_t next = 0;
-  for_levels(fields, s, [&](std::span<const std::uint32_t> found) {
+  for_levels(fields, range, [&](std::span<const std::uint32_t> found) {
     for (const std::size_t i : found) {
       bits += omega_length(i - next + 1);
       next = i + 1;
@@ -368,18 +350,18 @@ std::uint64_t gap_bits(std::span<const std::uint8_t> fields, unsigned s) {
   return bits + (next < fields.size() ? omega_length(fields.size() - next + 1) : 0);
 }
 
-void write_dense(StringPlaces& out, std::span<const std::uint8_t> fields, unsigned s) {
-  write_codes(out, fields, s, table_of(s, dense_code));
+void write_dense(StringPlaces& out, std::span<const std::uint8_t> fields, LevelRange range) {
+  write_codes(out, fields, range, table_of(range, dense_code));
 }
 
-void write_rice(StringPlaces& out, std::span<const std::uint8_t> fields, unsigned s, unsigned r) {
-  write_codes(out, fields, s, table_of(s, [r](int level) { return rice_code(level, r); }));
+void write_rice(StringPlaces& out, std::span<const std::uint8_t> fields, LevelRange range, unsigned r) {
+  write_codes(out, fields, range, table_of(range, [r](int level) { return rice_code(level, r); }));
 }
 
-void write_sparse(StringPlaces& out, std::span<const std::uint8_t> fields, unsigned s) {
-  if (out.strings > 1 && shape_of(fields, s).small) return write_sparse_pairs(out, fields, s);
+void write_sparse(StringPlaces& out, std::span<const std::uint8_t> fields, LevelRange range) {
+  if (out.strings > 1 && shape_of(fields, range).small) return write_sparse_pairs(out, fields, range);
   for (std::size_t k = 0; k < out.strings; ++k)
-    out.bytes[k] = write_sparse_string(out.at[k], part_of(fields, out.strings, k), s);
+    out.bytes[k] = write_sparse_string(out.at[k], part_of(fields, out.strings, k), range);
 }
 
 }  // namespace gossamer::compress

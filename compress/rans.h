@@ -8,32 +8,17 @@
 #include <cstdint>
 #include <span>
 
-#include "prefix_code.h"
+#include "rans_model.h"
 
 namespace gossamer::compress {
-
-inline constexpr unsigned kRansBits = 12;
-inline constexpr std::size_t kRansStates = 4;
-
-/// Frequencies of the fields 0 … 2s in 4096ths: at least 1 for each that occurs, 0 for the others.
-struct RansModel {
-  std::array<std::uint16_t, 256> frequency{};
-};
-/// counts are not all 0.
-RansModel rans_model(const FieldCounts& counts, unsigned s);
-
-/// Bytes under which write_rans never stays: the fields' bits in this model without the states, and the
-/// model.
-std::uint64_t rans_bytes_least(const RansModel& model, const FieldCounts& counts, unsigned s);
-std::size_t rans_bytes_most(std::size_t fields, unsigned s);
 
 /// Bytes that write_rans needs beyond those it keeps.
 inline constexpr std::size_t kRansRoom = 8;
 /// Omega of frequency + 1 for every field, padded to a byte; four states; words of 16 bits. Returns the bytes
 /// written to the front of out, or 0 where they do not fit.
-std::size_t write_rans(std::span<const std::uint8_t> fields, unsigned s, const RansModel& model,
+std::size_t write_rans(std::span<const std::uint8_t> fields, LevelRange range, const RansModel& model,
                        std::span<std::byte> out);
 /// Reads all fields; throws PayloadError unless the bytes are exactly a model and their string.
-void read_rans(std::span<const std::byte> in, unsigned s, std::span<std::uint8_t> fields);
+void read_rans(std::span<const std::byte> in, LevelRange range, std::span<std::uint8_t> fields);
 
 }  // namespace gossamer::compress

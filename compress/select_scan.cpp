@@ -8,6 +8,7 @@
 #include <string>
 
 #include "select_kernels_inline.h"
+#include "select_sample.h"
 #include "sums.h"
 #include "wire.h"
 
@@ -79,13 +80,6 @@ MagnitudeBits nth_magnitude(std::span<const float> v, std::size_t rank, EntryLis
   }
   fill();
   return nth_largest(all, rank);
-}
-
-std::uint64_t mixed(std::uint64_t z) {  // finaliser of SplitMix64 (Steele et al. 2014)
-  z += 0x9e3779b97f4a7c15u;
-  z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
-  z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
-  return z ^ (z >> 31);
 }
 
 }  // namespace
@@ -212,33 +206,21 @@ Moments Scan::moments(MagnitudeBits threshold) {
     mean = sum_in_lanes(vector(), [](double v) { return v; }) / n;
     magnitude = sum_in_lanes(vector(), [](double v) { return std::fabs(v); }) / n;
   }
-  // Within these limits no square overflows, and what underflows is nothing beside the sum.
-  const bool told = sums.l2_squared > 1e-25f && sums.l2_squared < 1e35f;
-  const double variance = told ? sums.l2_squared / n - mean * mean : 2 * magnitude * magnitude;
-  return {mean, magnitude, std::max(0.0, variance), largest};
+  return moments_of(mean, magnitude, sums.l2_squared, size(), largest);
 }
 
 MagnitudeBits Scan::sampled_threshold(double wanted, bool surely, double weight, std::uint64_t draw) {
-  // Runs of one cache line each, one from every equal part of the vector.
-  constexpr std::size_t kRun = 16;
-  const auto n = static_cast<double>(size());
-  const double entries = std::min(std::max(12 * weight * n / wanted, 2048.0), n / 4);
-  const std::size_t runs = static_cast<std::size_t>(entries) / kRun, lines = size() / kRun;
-  if (runs < 8) return 0;
-  const std::size_t sample = runs * kRun;
+  const Sample plan = plan_sample(size(), wanted, surely, weight);
+  if (plan.runs == 0) return 0;
+  const std::size_t sample = plan.entries();
   reserve(sample);
-  for (std::size_t j = 0; j < runs; ++j) {
-    const std::size_t from = lines * j / runs, to = lines * (j + 1) / runs;
-    const std::size_t start =
-        (from + (mixed(draw + j) >> 32) * (to - from) / (std::uint64_t{1} << 32)) * kRun;
+  for (std::size_t j = 0; j < plan.runs; ++j) {
+    const std::size_t start = start_of_run(size(), plan.runs, draw, j);
     for (std::size_t i = 0; i < kRun; ++i) floats_[j * kRun + i] = source_.at(start + i);
   }
-  const double mean = wanted * static_cast<double>(sample) / n;
-  const double rank = surely ? mean + 2.5 * std::sqrt(mean) + 1 : mean;
-  if (rank > static_cast<double>(sample)) return 0;
+  if (plan.rank == 0) return 0;
   const EntryList scratch{words_.data(), floats_.data() + sample + kGroup, sample + kGroup, 0, false};
-  return nth_magnitude(floats_.first(sample), std::max<std::size_t>(1, static_cast<std::size_t>(rank)),
-                       scratch);
+  return nth_magnitude(floats_.first(sample), plan.rank, scratch);
 }
 
 Cut Scan::cut_in_list(std::size_t k) {

@@ -14,6 +14,10 @@ struct Cut {
   std::size_t ties;
 };
 
+/// Places of a list in which a search for k of n entries keeps what is large: a threshold is rarely so far
+/// off that more reach it.
+constexpr std::size_t list_room(std::size_t n, std::size_t k) { return k < n / 4 ? 3 * k + 1024 : n; }
+
 struct Moments {
   double mean, mean_magnitude;
   /// Where the squares leave the range of floats, as far as one of a Laplace distribution may be told: its
@@ -21,6 +25,16 @@ struct Moments {
   double variance;
   float largest;  ///< magnitude
 };
+
+/// mean and mean_magnitude are of n entries, l2_squared their sum of squares.
+constexpr Moments moments_of(double mean, double mean_magnitude, float l2_squared, std::size_t n,
+                             float largest) {
+  // Within these limits no square overflows, and what underflows is nothing beside the sum.
+  const bool told = l2_squared > 1e-25f && l2_squared < 1e35f;
+  const double variance =
+      told ? l2_squared / static_cast<double>(n) - mean * mean : 2 * mean_magnitude * mean_magnitude;
+  return {mean, mean_magnitude, variance > 0 ? variance : 0, largest};
+}
 
 /// One vector under selection. The first pass forms it (Source); each pass lists the entries that reach some
 /// threshold, as long as there are no more than `room`. Memory grows with room and the sample, not with the
@@ -45,8 +59,8 @@ class Scan {
   /// Of v, from sums in floats; in the same pass lists what reaches threshold.
   Moments moments(MagnitudeBits threshold);
 
-  /// A threshold that about `wanted` ≥ 1 entries reach, and with `surely` at least about as many; from about
-  /// 12·weight entries of that size in a sample that `draw` places. 0 where the sample is too small.
+  /// A threshold from the sample of plan_sample (select_sample.h), which `draw` places. 0 where the sample is
+  /// too small.
   MagnitudeBits sampled_threshold(double wanted, bool surely, double weight, std::uint64_t draw);
   /// The cut that keeps the k largest of those listed, which are at least k.
   Cut cut_in_list(std::size_t k);

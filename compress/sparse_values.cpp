@@ -73,22 +73,6 @@ std::span<const std::string_view> value_form_names() {
   return kNames;
 }
 
-std::size_t value_bytes(ValueForm form, std::size_t count) {
-  switch (form) {
-    case ValueForm::fp32:
-      return count * sizeof(float);
-    case ValueForm::fp16:
-      return 2 + 2 * count;
-    case ValueForm::int8:
-      return sizeof(float) + count;
-    case ValueForm::two_bit:
-      return 2 * sizeof(float) + wire::ceil_div(count, 4);
-    case ValueForm::sign:
-      break;
-  }
-  return sizeof(float) + wire::ceil_div(count, 8);
-}
-
 void write_values(wire::Writer& out, ValueForm form, std::span<const float> values) {
   switch (form) {
     case ValueForm::fp32:

@@ -24,7 +24,28 @@ enum class ValueForm : std::uint8_t {
 inline constexpr std::size_t kValueForms = 5;
 std::span<const std::string_view> value_form_names();
 
-std::size_t value_bytes(ValueForm form, std::size_t count);
+constexpr std::size_t value_bytes(ValueForm form, std::size_t count) {
+  switch (form) {
+    case ValueForm::fp32:
+      return count * sizeof(float);
+    case ValueForm::fp16:
+      return 2 + 2 * count;
+    case ValueForm::int8:
+      return sizeof(float) + count;
+    case ValueForm::two_bit:
+      return 2 * sizeof(float) + wire::ceil_div(count, 4);
+    case ValueForm::sign:
+      break;
+  }
+  return sizeof(float) + wire::ceil_div(count, 8);
+}
+/// The form as it stands in the byte of the index form (topk): in the three high bits, its own third bit,
+/// which came later, as the lowest of them.
+inline constexpr unsigned kFrontIndexForms = 1u << 5;
+constexpr unsigned form_bits(ValueForm form) {
+  const auto f = static_cast<unsigned>(form);
+  return (f & 3u) << 6 | (f >> 2) << 5;
+}
 /// Writes value_bytes(form, values.size()). Values are finite.
 void write_values(wire::Writer& out, ValueForm form, std::span<const float> values);
 

@@ -43,7 +43,7 @@ class TernGrad final : public Codec {
   std::size_t max_bytes(std::size_t n) const override {
     const bool packed = layout_of(coding_) == FieldLayout::packed;
     return wire::kHeaderMax + 1 + sizeof(float) +
-           (packed ? wire::ceil_div(n, kPerByte) : coded_max_bytes(coding_, n, 1));
+           (packed ? wire::ceil_div(n, kPerByte) : coded_max_bytes(coding_, n, levels_each_side(1)));
   }
 
   std::size_t encode(std::span<const float> x, RandomKey key, Workspace& workspace,
@@ -59,7 +59,7 @@ class TernGrad final : public Codec {
     const EntryBits random(key, random_);
     if (layout_of(coding_) == FieldLayout::coded) {
       const std::size_t bytes =
-          write_coded(coding_, x.size(), 1, workspace.threads(), out.subspan(writer.size()),
+          write_coded(coding_, x.size(), levels_each_side(1), workspace.threads(), out.subspan(writer.size()),
                       [&](std::size_t first, std::span<std::uint8_t> digits, std::size_t) {
                         round(levels, random, x, first, digits);
                       });
@@ -160,7 +160,7 @@ void decode_terngrad(wire::Reader& in, float weight, std::span<float> acc, Threa
   const std::size_t n = acc.size();
   if (layout == FieldLayout::coded) {
     const Levels levels = levels_around_zero(2, 1, scale);
-    return read_coded(in.take(in.left()), n, 1, threads,
+    return read_coded(in.take(in.left()), n, levels_each_side(1), threads,
                       [&](std::size_t first, std::span<const std::uint8_t> digits) {
                         add_levels(levels, digits.data(), weight, acc.data() + first, digits.size());
                       });

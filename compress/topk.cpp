@@ -10,13 +10,6 @@
 namespace gossamer::compress {
 namespace {
 
-/// The value form stands in the three high bits of the index form's byte: its own third bit, which came
-/// later, as the lowest of them.
-constexpr unsigned kFrontIndexForms = 1u << 5;
-unsigned form_bits(ValueForm form) {
-  const auto f = static_cast<unsigned>(form);
-  return (f & 3u) << 6 | (f >> 2) << 5;
-}
 ValueForm form_of(unsigned front) {
   const unsigned f = (front >> 6) | (front >> 5 & 1u) << 2;
   if (f >= kValueForms) throw PayloadError("payload holds an unknown form of values");

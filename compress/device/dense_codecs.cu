@@ -31,32 +31,16 @@ struct Bf16Fields {
 
 struct HalfFields {
   static constexpr unsigned kPerWord = 2;
-  struct State {
-    TwoFactors down, up;
-    float limit;
-  };
+  using State = HalfScale;
   const std::uint32_t* largest;  ///< encode: bits of the largest magnitude
 
-  __device__ static State state(int exponent) {
-    return {TwoFactors(-exponent), TwoFactors(exponent), exponent == 0 ? kHalfMax : 32752.0f};
-  }
-  __device__ State encoder() const { return state(shared_exponent(*largest)); }
-  /// exponent: where it stands in the payload.
+  __device__ State encoder() const { return half_scale(shared_exponent(*largest)); }
+  /// The exponent stands in front of the body.
   __device__ State decoder(const std::byte* body, DeviceResult* result) const {
-    const auto exponent = static_cast<std::int16_t>(get_word(body - 2, 2));
-    if (exponent >= kExponentMin && exponent <= kExponentMax) return state(exponent);
-    refuse_payload(result, DeviceError::number);
-    return state(0);
+    return read_half_scale(body - 2, result);
   }
-  __device__ static std::uint32_t field(const State& s, float x) {
-    const float scaled = s.down.times(x);
-    const float lowered = scaled > s.limit ? s.limit : scaled;
-    return to_half(lowered < -s.limit ? -s.limit : lowered);
-  }
-  __device__ static float value(const State& s, std::uint32_t field) {
-    if ((field & 0x7c00u) == 0x7c00u) return std::bit_cast<float>(0x7fc00000u);
-    return s.up.times(from_half(field));
-  }
+  __device__ static std::uint32_t field(const State& s, float x) { return half_field(s, x); }
+  __device__ static float value(const State& s, std::uint32_t field) { return half_value(s, field); }
 };
 
 template <class Fields>

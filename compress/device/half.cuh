@@ -48,6 +48,32 @@ constexpr float from_half(std::uint32_t half) {
   return std::bit_cast<float>(bits_of(value) | (half & 0x8000u) << 16);
 }
 
+/// What halves with one shared exponent have in common.
+struct HalfScale {
+  TwoFactors down, up;
+  float limit;
+};
+constexpr HalfScale half_scale(int exponent) {
+  return {TwoFactors(-exponent), TwoFactors(exponent), exponent == 0 ? kHalfMax : 32752.0f};
+}
+/// From the 2 bytes of a payload; refuses an exponent that shared_exponent never gives.
+__device__ inline HalfScale read_half_scale(const std::byte* at, DeviceResult* result) {
+  const auto exponent = static_cast<std::int16_t>(get_word(at, 2));
+  if (exponent >= kExponentMin && exponent <= kExponentMax) return half_scale(exponent);
+  refuse_payload(result, DeviceError::number);
+  return half_scale(0);
+}
+constexpr std::uint32_t half_field(const HalfScale& s, float x) {
+  const float scaled = s.down.times(x);
+  const float lowered = scaled > s.limit ? s.limit : scaled;
+  return to_half(lowered < -s.limit ? -s.limit : lowered);
+}
+/// NaN where the field stands for no number.
+constexpr float half_value(const HalfScale& s, std::uint32_t field) {
+  if ((field & 0x7c00u) == 0x7c00u) return std::bit_cast<float>(0x7fc00000u);
+  return s.up.times(from_half(field));
+}
+
 /// To nearest, ties to even; what would round to Inf becomes the largest finite number.
 constexpr std::uint32_t to_bf16(float x) {
   const std::uint32_t magnitude = magnitude_of(x);

@@ -1,8 +1,9 @@
 // qsgd and intq on the device. A warp rounds 512 entries held in registers: lane j takes entries j, j + 32,
 // …, whose draws are those of two blocks of the generator. A bucket of 512 is read once; others are measured
-// in a pass before.
+// in a pass before. Fields that are coded (level_strings.h) stand in the workspace first, one per byte.
 #include "host_codec.h"
 #include "level_payload.h"
+#include "level_strings.h"
 #include "levels.cuh"
 #include "philox.cuh"
 
@@ -15,14 +16,14 @@ constexpr unsigned kRows = kGroup / kWarp;
 /// A payload's numbers behind its front: one or two per bucket, then the fields.
 struct Layout {
   std::size_t n, bucket;
-  unsigned bits;
+  unsigned stored;  ///< bits of a field where it stands
   Measure measure;
   bool stochastic;
 
   constexpr std::size_t buckets() const { return ceil_divide(n, bucket); }
   constexpr std::size_t scale_size() const { return measure == Measure::range ? 8 : 4; }
   constexpr std::size_t scale_bytes() const { return buckets() * scale_size(); }
-  constexpr std::size_t field_bytes() const { return ceil_divide(n, 8 / bits); }
+  constexpr std::size_t field_bytes() const { return ceil_divide(n, 8 / stored); }
 };
 
 struct Scales {
@@ -95,8 +96,8 @@ __device__ void write_fields(const std::uint8_t* fields, std::size_t group, cons
   __syncwarp();
 }
 
-/// kFused: a bucket is one group, whose scales are not there yet.
-template <unsigned kBits, bool kFused>
+/// kStored: bits of a field where it stands. kFused: a bucket is one group, whose scales are not there yet.
+template <unsigned kBits, unsigned kStored, bool kFused>
 __global__ void encode_levels_kernel(Input input, Layout layout, const RandomKey* key, std::byte* scales,
                                      std::byte* body, DeviceResult* result) {
   std::uint8_t* const fields = shared<SharedFields>().of_warp[threadIdx.x / kWarp];
@@ -133,7 +134,7 @@ __global__ void encode_levels_kernel(Input input, Layout layout, const RandomKey
       fields[r * kWarp + lane] = static_cast<std::uint8_t>(i < layout.n ? field : 0);
       if (i < layout.n) input.keep(i, v[r], plain::value(levels, field));
     }
-    write_fields<kBits>(fields, g, layout, body);
+    write_fields<kStored>(fields, g, layout, body);
   }
 }
 
@@ -149,7 +150,7 @@ __device__ Levels trusted_levels(const Layout& layout, const std::byte* scales, 
   return levels_of<kBits>(layout, {0, 0});
 }
 
-template <unsigned kBits>
+template <unsigned kBits, unsigned kStored>
 __global__ void decode_levels_kernel(Layout layout, const std::byte* scales, const std::byte* body,
                                      float weight, float* acc, DeviceResult* result) {
   if (refused(result)) return;
@@ -165,10 +166,10 @@ __global__ void decode_levels_kernel(Layout layout, const std::byte* scales, con
         bucket = first / layout.bucket;
         levels = trusted_levels<kBits>(layout, scales, bucket, result);
       }
-      const unsigned byte = static_cast<unsigned>(body[i * kBits / 8]),
-                     shift = static_cast<unsigned>(i * kBits % 8);
+      const unsigned byte = static_cast<unsigned>(body[i * kStored / 8]),
+                     shift = static_cast<unsigned>(i * kStored % 8);
       const unsigned field = byte >> shift & ((1u << kBits) - 1);
-      const bool past = i + 1 == layout.n && (byte >> shift >> kBits) != 0;
+      const bool past = i + 1 == layout.n && (byte >> shift >> kStored) != 0;
       if (field > top || past) {
         refuse_payload(result, DeviceError::unused);
       } else {
@@ -180,61 +181,103 @@ __global__ void decode_levels_kernel(Layout layout, const std::byte* scales, con
 
 class LevelCodec final : public BesideHost {
  public:
-  LevelCodec(std::unique_ptr<const Codec> host, wire::CodecId id, const BucketRule& rule)
-      : BesideHost(std::move(host)), id_(id), rule_(rule) {}
-  std::size_t workspace_bytes(std::size_t) const override { return 0; }
+  LevelCodec(std::unique_ptr<const Codec> host, wire::CodecId id, const BucketRule& rule, FieldCoding coding)
+      : BesideHost(std::move(host)), id_(id), rule_(rule), coding_(coding) {}
+  std::size_t workspace_bytes(std::size_t n) const override {
+    if (!coded()) return 0;
+    Arena encoding(nullptr), decoding(nullptr);
+    take_encoding_levels(encoding, coding_, range(), n);
+    take_decoding_levels(decoding, n);
+    return encoding.bytes() > decoding.bytes() ? encoding.bytes() : decoding.bytes();
+  }
 
  protected:
   void start_encode(const Input& input, std::size_t n, const EncodeCall& call) const override {
     switch (rule_.bits) {
       case 2:
-        return encode_fields<2>(input, n, call);
+        return encode<2>(input, n, call);
       case 4:
-        return encode_fields<4>(input, n, call);
+        return encode<4>(input, n, call);
       default:
-        return encode_fields<8>(input, n, call);
+        return encode<8>(input, n, call);
     }
   }
   void start_decode(const DecodeCall& call) const override {
-    const Front f = front(call.n);
-    const Layout l = layout(call.n);
-    begin_decode(f, f.size + l.scale_bytes() + l.field_bytes(), call);
-    const std::byte* const scales = call.payload_dev + f.size;
-    const auto kernel = rule_.bits == 2   ? decode_levels_kernel<2>
-                        : rule_.bits == 4 ? decode_levels_kernel<4>
-                                          : decode_levels_kernel<8>;
-    launch(kernel, blocks(call.n), kThreads, call.stream, l, scales, scales + l.scale_bytes(), call.weight,
-           call.acc_dev, call.result_dev);
+    switch (rule_.bits) {
+      case 2:
+        return decode<2>(call);
+      case 4:
+        return decode<4>(call);
+      default:
+        return decode<8>(call);
+    }
   }
 
  private:
   template <unsigned kBits>
-  void encode_fields(const Input& input, std::size_t n, const EncodeCall& call) const {
+  void encode(const Input& input, std::size_t n, const EncodeCall& call) const {
     const Front f = front(n);
     const Layout l = layout(n);
-    begin_encode(f, f.size + l.scale_bytes() + l.field_bytes(), call);
-    std::byte* const scales = call.out_dev + f.size;
+    const std::size_t body = f.size + l.scale_bytes();
+    if (!coded()) {
+      begin_encode(f, body + l.field_bytes(), call);
+      return encode_fields<kBits, kBits>(input, l, call, call.out_dev + f.size, call.out_dev + body);
+    }
+    Arena arena(call.workspace_dev);
+    const LevelRoom room = take_encoding_levels(arena, coding_, range(), n);
+    begin_encode(f, body, call);
+    encode_fields<kBits, 8>(input, l, call, call.out_dev + f.size, reinterpret_cast<std::byte*>(room.fields));
+    write_levels(room, coding_, range(), body, call);
+  }
+  template <unsigned kBits, unsigned kStored>
+  void encode_fields(const Input& input, const Layout& l, const EncodeCall& call, std::byte* scales,
+                     std::byte* fields) const {
     const bool fused = rule_.bucket == kGroup;
     if (!fused) {
       launch(measure_kernel, blocks_for(l.buckets(), kThreads / kWarp), kThreads, call.stream, input, l,
              scales, call.result_dev);
     }
-    launch(fused ? encode_levels_kernel<kBits, true> : encode_levels_kernel<kBits, false>, blocks(n),
-           kThreads, call.stream, input, l, call.key_dev, scales, scales + l.scale_bytes(), call.result_dev);
+    launch(fused ? encode_levels_kernel<kBits, kStored, true> : encode_levels_kernel<kBits, kStored, false>,
+           blocks(l.n), kThreads, call.stream, input, l, call.key_dev, scales, fields, call.result_dev);
   }
+  template <unsigned kBits>
+  void decode(const DecodeCall& call) const {
+    const Front f = front(call.n);
+    const Layout l = layout(call.n);
+    const std::byte* const scales = call.payload_dev + f.size;
+    const std::size_t body = f.size + l.scale_bytes();
+    if (!coded() || call.n == 0) {
+      begin_decode(f, body + l.field_bytes(), call);
+      return decode_fields<kBits, kBits>(call, l, scales, call.payload_dev + body);
+    }
+    Arena arena(call.workspace_dev);
+    const LevelRoom room = take_decoding_levels(arena, call.n);
+    begin_decode_at_least(f, body + slice_lengths(room.slices) + 1, call);
+    read_levels(call, body, range(), room);
+    decode_fields<kBits, 8>(call, l, scales, reinterpret_cast<const std::byte*>(room.fields));
+  }
+  template <unsigned kBits, unsigned kStored>
+  void decode_fields(const DecodeCall& call, const Layout& l, const std::byte* scales,
+                     const std::byte* fields) const {
+    launch(decode_levels_kernel<kBits, kStored>, blocks(call.n), kThreads, call.stream, l, scales, fields,
+           call.weight, call.acc_dev, call.result_dev);
+  }
+  bool coded() const { return layout_of(coding_) == FieldLayout::coded; }
+  LevelRange range() const { return coded_range(rule_.bits, rule_.measure == Measure::range); }
   static std::size_t blocks(std::size_t n) { return blocks_for(ceil_divide(n, kGroup), kThreads / kWarp); }
   Layout layout(std::size_t n) const {
-    return {n, rule_.bucket, rule_.bits, rule_.measure, rule_.stochastic};
+    return {n, rule_.bucket, coded() ? 8 : rule_.bits, rule_.measure, rule_.stochastic};
   }
   Front front(std::size_t n) const {
     return make_front(id_, n, [&](wire::Writer& writer) {
       writer.u8(static_cast<std::uint8_t>(rule_.bits));
-      writer.u8(static_cast<std::uint8_t>(FieldLayout::packed));
+      writer.u8(static_cast<std::uint8_t>(layout_of(coding_)));
       writer.varint(rule_.bucket);
     });
   }
   wire::CodecId id_;
   BucketRule rule_;
+  FieldCoding coding_;
 };
 
 unsigned bits_of_spec(Parameters& parameters) {
@@ -245,13 +288,13 @@ unsigned bits_of_spec(Parameters& parameters) {
 
 std::unique_ptr<const DeviceCodec> make_device_qsgd(std::unique_ptr<const Codec> host,
                                                     Parameters& parameters) {
-  require_device_form(*host, parameters, "coding", {"packed"});
   require_device_form(*host, parameters, "random", {"philox"});
   constexpr std::array<std::string_view, 2> kNorms = {"max", "l2"};
   const auto norm = parameters.choice("norm", kNorms) == 0 ? Measure::largest : Measure::squares;
   const BucketRule rule{
       .measure = norm, .bits = bits_of_spec(parameters), .bucket = bucket_parameter(parameters)};
-  return std::make_unique<LevelCodec>(std::move(host), wire::CodecId::qsgd, rule);
+  return std::make_unique<LevelCodec>(std::move(host), wire::CodecId::qsgd, rule,
+                                      field_coding_parameter(parameters));
 }
 
 std::unique_ptr<const DeviceCodec> make_device_intq(std::unique_ptr<const Codec> host,
@@ -262,7 +305,8 @@ std::unique_ptr<const DeviceCodec> make_device_intq(std::unique_ptr<const Codec>
                         .bits = bits_of_spec(parameters),
                         .bucket = bucket_parameter(parameters),
                         .stochastic = parameters.choice("rounding", kRoundings) == 1};
-  return std::make_unique<LevelCodec>(std::move(host), wire::CodecId::intq, rule);
+  return std::make_unique<LevelCodec>(std::move(host), wire::CodecId::intq, rule,
+                                      field_coding_parameter(parameters));
 }
 
 }  // namespace gossamer::compress::cuda

@@ -4,103 +4,13 @@
 // the vector instead.
 #include "selection.h"
 
-#include "device.cuh"
-#include "scan.cuh"
+#include "order_statistics.cuh"
 
 namespace gossamer::compress::cuda {
 namespace {
 
-using Count = unsigned long long;
-constexpr unsigned kRows = 16;
 constexpr unsigned kWarps = kThreads / kWarp;
-constexpr std::size_t kTileEntries = std::size_t{kThreads} * kRows;
-constexpr std::size_t kHistogramBlocks = 1024;  ///< each flushes its bins once
-constexpr std::size_t kCompactBlocks = 4096;    ///< take tiles in turn
-// Of the three histograms: which bits they count, how many bins they have and where those stand.
-constexpr unsigned shift_of(unsigned pass) { return pass == 0 ? 20 : pass == 1 ? 10 : 0; }
-constexpr unsigned bins_of(unsigned pass) { return pass == 0 ? 2048 : 1024; }
-constexpr unsigned first_bin_of(unsigned pass) { return pass == 0 ? 0 : 1024 + 1024 * pass; }
-
-/// The vector, or the candidates where they are listed.
-struct Entries {
-  Input input;
-  std::size_t n;
-  const std::uint32_t* list_indices;
-  const float* list_values;
-  const SearchState* state;
-
-  __device__ bool listed() const { return list_values != nullptr && state->listed_fit != 0; }
-  __device__ std::size_t count() const { return listed() ? state->listed : n; }
-  __device__ float value(std::size_t i) const { return listed() ? list_values[i] : input.value(i); }
-  __device__ std::uint32_t index(std::size_t i) const {
-    return listed() ? list_indices[i] : static_cast<std::uint32_t>(i);
-  }
-};
-
-struct SharedBins {
-  std::uint32_t count[2048];
-};
-
-/// Counts the bits of pass `kPass` of those entries whose higher bits are the prefix.
-template <unsigned kPass>
-__global__ void histogram_kernel(Entries entries, Count* bins, DeviceResult* result) {
-  auto& mine = shared<SharedBins>().count;
-  for (unsigned b = threadIdx.x; b < bins_of(kPass); b += kThreads) mine[b] = 0;
-  __syncthreads();
-  const std::size_t count = entries.count();
-  const std::uint32_t prefix = kPass == 0 ? 0 : entries.state->prefix;
-  for (std::size_t start = std::size_t{blockIdx.x} * kTileEntries; start < count;
-       start += std::size_t{gridDim.x} * kTileEntries) {
-    float v[kRows];
-#pragma unroll
-    for (unsigned r = 0; r < kRows; ++r) {
-      const std::size_t i = start + r * kThreads + threadIdx.x;
-      v[r] = i < count ? entries.value(i) : 0.0f;
-      if (kPass == 0 && !is_finite(v[r])) refuse_entry(result, i, DeviceError::not_finite);
-    }
-#pragma unroll
-    for (unsigned r = 0; r < kRows; ++r) {
-      const std::size_t i = start + r * kThreads + threadIdx.x;
-      const std::uint32_t magnitude = magnitude_of(v[r]);
-      const bool counts = i < count && (kPass == 0 || magnitude >> shift_of(kPass - 1) == prefix);
-      const unsigned bin = magnitude >> shift_of(kPass) & (bins_of(kPass) - 1);
-      // Neighbours often fall into one bin.
-      const unsigned first = __shfl_sync(kAllLanes, bin, 0);
-      if (__all_sync(kAllLanes, counts && bin == first) != 0) {
-        if (lane_of_warp() == 0) atomicAdd(&mine[bin], kWarp);
-      } else if (counts) {
-        atomicAdd(&mine[bin], 1u);
-      }
-    }
-  }
-  __syncthreads();
-  for (unsigned b = threadIdx.x; b < bins_of(kPass); b += kThreads) {
-    if (mine[b] != 0) atomicAdd(&bins[b], Count{mine[b]});
-  }
-}
-
-/// One block: the bin of the entry of this rank from above becomes part of the prefix.
-template <unsigned kPass>
-__global__ void choose_bin_kernel(SearchState* state, Count k, Count capacity) {
-  constexpr unsigned kEach = bins_of(kPass) / kThreads;
-  const Count* const bins = state->bins + first_bin_of(kPass);
-  const Count rank = kPass == 0 ? k : state->rank;
-  const unsigned top = bins_of(kPass) - 1 - threadIdx.x * kEach;
-  Count mine = 0, all;
-  for (unsigned b = 0; b < kEach; ++b) mine += bins[top - b];
-  Count above = scan_block(mine, all);
-  for (unsigned b = 0; b < kEach; ++b) {
-    const Count in_bin = bins[top - b];
-    if (above < rank && rank <= above + in_bin) {
-      const unsigned bin = top - b;
-      state->prefix = kPass == 0 ? bin : state->prefix << 10 | bin;
-      state->rank = rank - above;
-      if (kPass == 0) state->listed_fit = above + in_bin <= capacity ? 1u : 0u;
-    }
-    above += in_bin;
-  }
-}
-
+constexpr std::size_t kCompactBlocks = 4096;  ///< take tiles in turn
 constexpr Count kSum = Count{1} << 62, kTotal = Count{2} << 62, kFlags = Count{3} << 62;
 
 /// All before a tile, by decoupled look-back (Merrill & Garland 2016, "Single-pass parallel prefix scan with
@@ -223,12 +133,11 @@ __device__ void compact(const Compaction& job, Cut cut, bool keeps, DeviceResult
 __global__ void list_kernel(Compaction job, DeviceResult* result) {
   const SearchState* const state = job.entries.state;
   if (state->listed_fit == 0) return;
-  compact(job, {state->prefix << shift_of(0), ~Count{0}}, true, result);
+  compact(job, {state->list_from << shift_of(0), ~Count{0}}, true, result);
 }
 
-__global__ void take_largest_kernel(Compaction job, DeviceResult* result) {
-  const SearchState* const state = job.entries.state;
-  compact(job, {state->prefix, state->rank}, !job.entries.listed(), result);
+__global__ void take_cut_kernel(Compaction job, const RankState* cut, DeviceResult* result) {
+  compact(job, {cut->prefix, cut->rank}, !job.entries.listed(), result);
 }
 
 __global__ void take_reaching_kernel(Compaction job, std::uint32_t cut, DeviceResult* result) {
@@ -237,24 +146,21 @@ __global__ void take_reaching_kernel(Compaction job, std::uint32_t cut, DeviceRe
 
 std::size_t compact_blocks(std::size_t n) { return least(ceil_divide(n, kTileEntries), kCompactBlocks); }
 
-template <unsigned kPass>
-void narrow(const Entries& entries, std::size_t k, const SearchRoom& room, DeviceResult* result,
-            void* stream) {
-  launch(histogram_kernel<kPass>, least(blocks_for(entries.n, kTileEntries), kHistogramBlocks), kThreads,
-         stream, entries, room.state->bins + first_bin_of(kPass), result);
-  launch(choose_bin_kernel<kPass>, 1, kThreads, stream, room.state, Count{k}, Count{room.capacity});
+Entries whole_of(const Input& input, std::size_t n, const SearchRoom& room) {
+  return {input, n, nullptr, nullptr, room.state};
 }
-
-void clear(const SearchRoom& room, void* stream) {
-  cudaMemsetAsync(room.state, 0, room.cleared, static_cast<cudaStream_t>(stream));
+Entries entries_of(const Input& input, std::size_t n, const SearchRoom& room) {
+  return {input, n, room.list_indices, room.list_values, room.state};
 }
 
 }  // namespace
 
-SearchRoom take_search_room(Arena& arena, std::size_t n, std::size_t most) {
+SearchRoom take_search_room(Arena& arena, std::size_t n, std::size_t most, unsigned ranks) {
   SearchRoom room{};
+  room.most = most;
   const std::size_t before = arena.bytes(), tiles = ceil_divide(n, kTileEntries);
   room.state = arena.take<SearchState>(1);
+  room.ranks = arena.take<RankState>(ranks);
   room.chosen.count = arena.take<Count>(1);
   for (unsigned pass = 0; pass < 2; ++pass) {
     room.above[pass] = arena.take<Count>(tiles);
@@ -269,36 +175,41 @@ SearchRoom take_search_room(Arena& arena, std::size_t n, std::size_t most) {
   return room;
 }
 
-void select_largest(const Input& input, std::size_t n, std::size_t k, const SearchRoom& room,
-                    DeviceResult* result, void* stream) {
-  clear(room, stream);
-  const Entries whole = {input, n, nullptr, nullptr, room.state};
-  const Entries entries = {input, n, room.list_indices, room.list_values, room.state};
-  narrow<0>(whole, k, room, result, stream);
+void clear_search(const SearchRoom& room, void* stream) {
+  cudaMemsetAsync(room.state, 0, room.cleared, static_cast<cudaStream_t>(stream));
+}
+
+void find_ranks(const Input& input, std::size_t n, const Ranks& ranks, const SearchRoom& room,
+                DeviceResult* result, void* stream) {
+  const Entries whole = whole_of(input, n, room), entries = entries_of(input, n, room);
+  count_bins<0>(whole, room.ranks, result, stream);
+  for (unsigned r = 0; r < ranks.count; ++r) {
+    launch(choose_bin_kernel<0>, 1, kThreads, stream, room.ranks + r, room.ranks->bins, Count{ranks.of[r]},
+           r + 1 == ranks.count ? room.state : nullptr, Count{room.capacity});
+  }
   launch(list_kernel, compact_blocks(n), kThreads, stream,
          Compaction{whole, room.list_indices, room.list_values, room.capacity, &room.state->listed,
                     room.above[0], room.equal[0], &room.state->ticket[0]},
          result);
-  narrow<1>(entries, k, room, result, stream);
-  narrow<2>(entries, k, room, result, stream);
-  launch(take_largest_kernel, compact_blocks(n), kThreads, stream,
-         Compaction{entries, room.chosen.indices, room.chosen.values, k, room.chosen.count, room.above[1],
-                    room.equal[1], &room.state->ticket[1]},
-         result);
+  for (unsigned r = 0; r < ranks.count; ++r) {
+    narrow<1>(entries, room.ranks + r, stream);
+    narrow<2>(entries, room.ranks + r, stream);
+  }
+}
+
+void take_cut(const Input& input, std::size_t n, const SearchRoom& room, DeviceResult* result, void* stream) {
+  launch(take_cut_kernel, compact_blocks(n), kThreads, stream,
+         Compaction{entries_of(input, n, room), room.chosen.indices, room.chosen.values, room.most,
+                    room.chosen.count, room.above[1], room.equal[1], &room.state->ticket[1]},
+         room.ranks, result);
 }
 
 void select_reaching(const Input& input, std::size_t n, float cut, const SearchRoom& room,
                      DeviceResult* result, void* stream) {
-  clear(room, stream);
+  clear_search(room, stream);
   launch(take_reaching_kernel, compact_blocks(n), kThreads, stream,
-         Compaction{{input, n, nullptr, nullptr, room.state},
-                    room.chosen.indices,
-                    room.chosen.values,
-                    n,
-                    room.chosen.count,
-                    room.above[0],
-                    room.equal[0],
-                    &room.state->ticket[0]},
+         Compaction{whole_of(input, n, room), room.chosen.indices, room.chosen.values, n, room.chosen.count,
+                    room.above[0], room.equal[0], &room.state->ticket[0]},
          bits_of(cut), result);
 }
 

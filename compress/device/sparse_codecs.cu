@@ -1,4 +1,5 @@
-// topk and threshold on the device: exact selection, Rice-coded indices, fp32 values.
+// topk and threshold on the device: which entries are sent (selection.h), their indices (index_code.h) and
+// values (values.h).
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -6,30 +7,25 @@
 #include "host_codec.h"
 #include "index_code.h"
 #include "selection.h"
+#include "threshold_search.h"
 
 namespace gossamer::compress::cuda {
 namespace {
 
-/// What was sent exactly leaves nothing behind; all else the search left in the residual already.
-__global__ void keep_sent_kernel(Input input, const std::uint32_t* indices, const float* values,
-                                 const unsigned long long* count) {
-  for (std::size_t j = thread_of_grid(); j < *count; j += threads_in_grid())
-    input.sent(indices[j], values[j], values[j]);
-}
-
 /// One vector's memory.
 struct Room {
-  SearchRoom search;
-  IndexRoom index;
+  ThresholdRoom selection;
+  EncodingRoom index;
 };
 
 class SparseCodec : public BesideHost {
  public:
-  using BesideHost::BesideHost;
+  SparseCodec(std::unique_ptr<const Codec> host, const SparseForm& form)
+      : BesideHost(std::move(host)), form_(form) {}
   std::size_t workspace_bytes(std::size_t n) const final {
     Arena encoding(nullptr), decoding(nullptr);
     take_encoding(encoding, n);
-    take_decoding_room(decoding, n, most(n));
+    take_decoding_room(decoding, form_, n, most(n));
     return std::max(encoding.bytes(), decoding.bytes());
   }
 
@@ -37,9 +33,11 @@ class SparseCodec : public BesideHost {
   /// Most entries that are sent.
   virtual std::size_t most(std::size_t n) const = 0;
   virtual Front front(std::size_t n) const = 0;
-  virtual bool writes_count() const = 0;
-  virtual void select(const Input& input, std::size_t n, const SearchRoom& room, DeviceResult* result,
-                      void* stream) const = 0;
+  virtual ThresholdRoom take_room(Arena& arena, std::size_t n) const = 0;
+  virtual void select(const Input& input, std::size_t n, const ThresholdRoom& room,
+                      const EncodeCall& call) const = 0;
+
+  const SparseForm& form() const { return form_; }
 
   void start_encode(const Input& input, std::size_t n, const EncodeCall& call) const final {
     if (n > 0xffffffffu)
@@ -49,12 +47,8 @@ class SparseCodec : public BesideHost {
     if (n == 0) return;
     Arena arena(call.workspace_dev);
     const Room room = take_encoding(arena, n);
-    select(input, n, room.search, call.result_dev, call.stream);
-    const Chosen& chosen = room.search.chosen;
-    write_sparse(chosen, {known.size, writes_count()}, room.index, call);
-    if (input.next == nullptr) return;
-    launch(keep_sent_kernel, blocks_for(most(n), kThreads), kThreads, call.stream, input, chosen.indices,
-           chosen.values, chosen.count);
+    select(input, n, room.selection, call);
+    write_sparse(input, room.selection.search.chosen, known.size, form_, room.index, call);
   }
   void start_decode(const DecodeCall& call) const final {
     const Front known = front(call.n);
@@ -62,45 +56,49 @@ class SparseCodec : public BesideHost {
     // Nothing longer is made by an encoder, nor has it room here.
     begin_decode_at_least(known, call.bytes <= max_bytes(call.n) ? known.size + 1 : call.bytes + 1, call);
     Arena arena(call.workspace_dev);
-    add_sparse(call, {known.size, writes_count()}, most(call.n),
-               take_decoding_room(arena, call.n, most(call.n)));
+    add_sparse(call, known.size, form_, most(call.n), take_decoding_room(arena, form_, call.n, most(call.n)));
   }
 
  private:
   Room take_encoding(Arena& arena, std::size_t n) const {
-    return {take_search_room(arena, n, most(n)), take_encoding_room(arena, n, most(n))};
+    return {take_room(arena, n), take_encoding_room(arena, form_, n, most(n))};
   }
+  SparseForm form_;
 };
 
 class TopK final : public SparseCodec {
  public:
-  TopK(std::unique_ptr<const Codec> host, double density) : SparseCodec(std::move(host)), density_(density) {}
+  TopK(std::unique_ptr<const Codec> host, const SparseForm& form, Selection selection, double density)
+      : SparseCodec(std::move(host), form), selection_(selection), density_(density) {}
 
  protected:
-  std::size_t most(std::size_t n) const override {
-    const double k = std::ceil(density_ * static_cast<double>(n));
-    return n == 0 ? 0 : std::clamp<std::size_t>(static_cast<std::size_t>(k), 1, n);
-  }
+  std::size_t most(std::size_t n) const override { return selection_max(selection_, kept(n), n); }
   Front front(std::size_t n) const override {
     return make_front(wire::CodecId::topk, n, [&](wire::Writer& writer) {
-      writer.varint(most(n));
-      if (n > 0) writer.u8(0);  // Rice code, fp32
+      if (n == 0 || !form().writes_count) writer.varint(kept(n));
     });
   }
-  bool writes_count() const override { return false; }
-  void select(const Input& input, std::size_t n, const SearchRoom& room, DeviceResult* result,
-              void* stream) const override {
-    select_largest(input, n, most(n), room, result, stream);
+  ThresholdRoom take_room(Arena& arena, std::size_t n) const override {
+    return take_threshold_room(arena, selection_, n, kept(n), most(n));
+  }
+  void select(const Input& input, std::size_t n, const ThresholdRoom& room,
+              const EncodeCall& call) const override {
+    select_by(selection_, input, n, kept(n), room, call);
   }
 
  private:
+  std::size_t kept(std::size_t n) const {
+    const double k = std::ceil(density_ * static_cast<double>(n));
+    return n == 0 ? 0 : std::clamp<std::size_t>(static_cast<std::size_t>(k), 1, n);
+  }
+  Selection selection_;
   double density_;
 };
 
 class Threshold final : public SparseCodec {
  public:
-  Threshold(std::unique_ptr<const Codec> host, double tau)
-      : SparseCodec(std::move(host)), cut_(least_float(tau)) {}
+  Threshold(std::unique_ptr<const Codec> host, const SparseForm& form, double tau)
+      : SparseCodec(std::move(host), form), cut_(least_float(tau)) {}
 
  protected:
   std::size_t most(std::size_t n) const override { return n; }
@@ -109,10 +107,14 @@ class Threshold final : public SparseCodec {
       if (n == 0) writer.varint(0);
     });
   }
-  bool writes_count() const override { return true; }
-  void select(const Input& input, std::size_t n, const SearchRoom& room, DeviceResult* result,
-              void* stream) const override {
-    select_reaching(input, n, cut_, room, result, stream);
+  ThresholdRoom take_room(Arena& arena, std::size_t n) const override {
+    ThresholdRoom room{};
+    room.search = take_search_room(arena, n, most(n), 0);
+    return room;
+  }
+  void select(const Input& input, std::size_t n, const ThresholdRoom& room,
+              const EncodeCall& call) const override {
+    select_reaching(input, n, cut_, room.search, call.result_dev, call.stream);
   }
 
  private:
@@ -130,16 +132,18 @@ bool any(double) { return true; }
 
 std::unique_ptr<const DeviceCodec> make_device_topk(std::unique_ptr<const Codec> host,
                                                     Parameters& parameters) {
-  require_device_form(*host, parameters, "coding", {"rice"});
-  require_device_form(*host, parameters, "values", {"fp32"});
-  require_device_form(*host, parameters, "select", {"exact", "trimmed"});
-  return std::make_unique<TopK>(std::move(host), parameters.real("density", 0.01, "", any));
+  const auto values = static_cast<ValueForm>(parameters.choice("values", value_form_names()));
+  const auto selection = static_cast<Selection>(parameters.choice("select", selection_names()));
+  // How many are kept is known beforehand where it is exactly k.
+  const bool exactly = selection_max(selection, 2, 3) == 2;
+  const SparseForm form{coding_number(index_coding_parameter(parameters)), values, !exactly, false};
+  return std::make_unique<TopK>(std::move(host), form, selection, parameters.real("density", 0.01, "", any));
 }
 
 std::unique_ptr<const DeviceCodec> make_device_threshold(std::unique_ptr<const Codec> host,
                                                          Parameters& parameters) {
-  require_device_form(*host, parameters, "coding", {"rice"});
-  return std::make_unique<Threshold>(std::move(host), parameters.real("tau", 0.01, "", any));
+  const SparseForm form{coding_number(index_coding_parameter(parameters)), ValueForm::fp32, true, true};
+  return std::make_unique<Threshold>(std::move(host), form, parameters.real("tau", 0.01, "", any));
 }
 
 }  // namespace gossamer::compress::cuda

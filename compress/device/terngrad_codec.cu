@@ -1,7 +1,8 @@
 // terngrad on the device: Σv² and max|v| in a pass of their own, in the order of the CPU's sums, then the
-// digits of 2560 entries by each warp.
+// digits of 2560 entries by each warp. Digits that are coded (level_strings.h) stand in the workspace first.
 #include "host_codec.h"
 #include "level_payload.h"
+#include "level_strings.h"
 #include "levels.cuh"
 #include "philox.cuh"
 
@@ -61,7 +62,7 @@ struct SharedDigits {
   std::uint8_t of_warp[kDigitThreads / kWarp][kPiece];
 };
 
-/// Digits of at most one group into the warp's shared memory.
+/// Digits of at most one group, and zeros up to one, to where the warp keeps them.
 __device__ void round_group(const Input& input, std::size_t n, const Levels& levels, const RandomKey& key,
                             std::size_t group, std::uint8_t* digits) {
   const unsigned lane = lane_of_warp();
@@ -107,15 +108,34 @@ __global__ void encode_digits_kernel(Input input, std::size_t n, const RandomKey
   }
 }
 
+/// One digit per byte, for whole groups.
+__global__ void round_digits_kernel(Input input, std::size_t n, const RandomKey* key, const std::byte* scale,
+                                    std::uint8_t* digits) {
+  const Levels levels = plain::around_zero(2, 1, get_float(scale));
+  for (std::size_t g = warp_of_grid(); g * kGroup < n; g += warps_in_grid())
+    round_group(input, n, levels, *key, g, digits + g * kGroup);
+}
+
+/// The scale of a payload: 0 where it cannot be, which is refused.
+__device__ float trusted_scale(const std::byte* at, DeviceResult* result) {
+  const float scale = get_float(at);
+  if (is_finite(scale) && !is_negative(scale)) return scale;
+  refuse_payload(result, DeviceError::number);
+  return 0;
+}
+
+__global__ void add_digits_kernel(const std::byte* scale_at, const std::uint8_t* digits, float weight,
+                                  float* acc, std::size_t n, DeviceResult* result) {
+  if (refused(result)) return;
+  const Levels levels = plain::around_zero(2, 1, trusted_scale(scale_at, result));
+  for (std::size_t i = thread_of_grid(); i < n; i += threads_in_grid())
+    acc[i] += weight * plain::value(levels, digits[i]);
+}
+
 __global__ void decode_digits_kernel(const std::byte* scale_at, const std::byte* body, float weight,
                                      float* acc, std::size_t n, DeviceResult* result) {
   if (refused(result)) return;
-  float scale = get_float(scale_at);
-  if (!is_finite(scale) || is_negative(scale)) {
-    refuse_payload(result, DeviceError::number);
-    scale = 0;
-  }
-  const Levels levels = plain::around_zero(2, 1, scale);
+  const Levels levels = plain::around_zero(2, 1, trusted_scale(scale_at, result));
   for (std::size_t b = thread_of_grid(); b < ceil_divide(n, kPerByte); b += threads_in_grid()) {
     const std::size_t piece = b / kGroup, first = piece * kPiece;
     const std::size_t count = least(kPiece, n - first), row = ceil_divide(count, kPerByte);
@@ -134,52 +154,86 @@ __global__ void decode_digits_kernel(const std::byte* scale_at, const std::byte*
 class TernGrad final : public BesideHost {
  public:
   /// clip 0 = none.
-  TernGrad(std::unique_ptr<const Codec> host, double clip) : BesideHost(std::move(host)), clip_(clip) {}
-  /// The largest magnitude, then Σv² of each group.
+  TernGrad(std::unique_ptr<const Codec> host, double clip, FieldCoding coding)
+      : BesideHost(std::move(host)), clip_(clip), coding_(coding) {}
   std::size_t workspace_bytes(std::size_t n) const override {
-    return sizeof(double) * (1 + ceil_divide(n, kGroup));
+    Arena encoding(nullptr), decoding(nullptr);
+    take_room(encoding, n);
+    if (coded()) take_decoding_levels(decoding, n);
+    return encoding.bytes() > decoding.bytes() ? encoding.bytes() : decoding.bytes();
   }
 
  protected:
   void start_encode(const Input& input, std::size_t n, const EncodeCall& call) const override {
     const Front f = front(n);
-    auto* const largest = static_cast<std::uint32_t*>(call.workspace_dev);
-    auto* const squares = static_cast<double*>(call.workspace_dev) + 1;
+    Arena arena(call.workspace_dev);
+    const Room room = take_room(arena, n);
     std::byte* const scale = call.out_dev + f.size;
-    begin_encode(f, f.size + sizeof(float) + ceil_divide(n, kPerByte), call, largest);
+    const std::size_t body = f.size + sizeof(float);
+    begin_encode(f, body + (coded() ? 0 : ceil_divide(n, kPerByte)), call, room.largest);
     launch(measure_groups_kernel, blocks_for(ceil_divide(n, kGroup), kThreads / kWarp), kThreads, call.stream,
-           input, n, squares, largest, call.result_dev);
-    launch(scale_kernel, 1, kWarp, call.stream, squares, n, clip_, largest, scale);
+           input, n, room.squares, room.largest, call.result_dev);
+    launch(scale_kernel, 1, kWarp, call.stream, room.squares, n, clip_, room.largest, scale);
+    if (coded()) {
+      launch(round_digits_kernel, blocks_for(ceil_divide(n, kGroup), kThreads / kWarp), kThreads, call.stream,
+             input, n, call.key_dev, scale, room.levels.fields);
+      return write_levels(room.levels, coding_, kRange, body, call);
+    }
     launch(encode_digits_kernel, blocks_for(ceil_divide(n, kPiece), kDigitThreads / kWarp), kDigitThreads,
-           call.stream, input, n, call.key_dev, scale, scale + sizeof(float));
+           call.stream, input, n, call.key_dev, scale, call.out_dev + body);
   }
   void start_decode(const DecodeCall& call) const override {
     const Front f = front(call.n);
-    const std::size_t bytes = ceil_divide(call.n, kPerByte);
-    begin_decode(f, f.size + sizeof(float) + bytes, call);
     const std::byte* const scale = call.payload_dev + f.size;
+    const std::size_t body = f.size + sizeof(float);
+    if (coded() && call.n > 0) {
+      Arena arena(call.workspace_dev);
+      const LevelRoom room = take_decoding_levels(arena, call.n);
+      begin_decode_at_least(f, body + slice_lengths(room.slices) + 1, call);
+      read_levels(call, body, kRange, room);
+      launch(add_digits_kernel, blocks_for(call.n, kThreads), kThreads, call.stream, scale, room.fields,
+             call.weight, call.acc_dev, call.n, call.result_dev);
+      return;
+    }
+    const std::size_t bytes = ceil_divide(call.n, kPerByte);
+    begin_decode(f, body + bytes, call);
     launch(decode_digits_kernel, blocks_for(bytes, kThreads), kThreads, call.stream, scale,
-           scale + sizeof(float), call.weight, call.acc_dev, call.n, call.result_dev);
+           call.payload_dev + body, call.weight, call.acc_dev, call.n, call.result_dev);
   }
 
  private:
-  static Front front(std::size_t n) {
-    return make_front(wire::CodecId::terngrad, n, [](wire::Writer& writer) {
-      writer.u8(static_cast<std::uint8_t>(FieldLayout::packed));
+  static constexpr LevelRange kRange = levels_each_side(1);
+  struct Room {
+    std::uint32_t* largest;  ///< magnitude
+    double* squares;         ///< Σv² of each group
+    LevelRoom levels;
+  };
+  Room take_room(Arena& arena, std::size_t n) const {
+    Room room{};
+    room.largest = arena.take<std::uint32_t>(1);
+    room.squares = arena.take<double>(ceil_divide(n, kGroup));
+    if (coded()) room.levels = take_encoding_levels(arena, coding_, kRange, n);
+    return room;
+  }
+  bool coded() const { return layout_of(coding_) == FieldLayout::coded; }
+  Front front(std::size_t n) const {
+    return make_front(wire::CodecId::terngrad, n, [&](wire::Writer& writer) {
+      writer.u8(static_cast<std::uint8_t>(layout_of(coding_)));
     });
   }
   double clip_;
+  FieldCoding coding_;
 };
 
 }  // namespace
 
 std::unique_ptr<const DeviceCodec> make_device_terngrad(std::unique_ptr<const Codec> host,
                                                         Parameters& parameters) {
-  require_device_form(*host, parameters, "coding", {"packed"});
   require_device_form(*host, parameters, "random", {"philox"});
   const bool clipped = parameters.text("clip") != "none";
   return std::make_unique<TernGrad>(
-      std::move(host), clipped ? parameters.real("clip", 2.5, "", [](double) { return true; }) : 0.0);
+      std::move(host), clipped ? parameters.real("clip", 2.5, "", [](double) { return true; }) : 0.0,
+      field_coding_parameter(parameters));
 }
 
 }  // namespace gossamer::compress::cuda

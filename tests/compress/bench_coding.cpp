@@ -99,17 +99,17 @@ void measure(const char* name, const FieldVector& fields, unsigned s) {
   for (std::size_t form = 0; form <= kLevelForms; ++form) {
     const FieldCoding coding =
         form == kLevelForms ? FieldCoding() : FieldCoding(static_cast<LevelForm>(form));
-    Bytes out(coded_max_bytes(coding, n, s));
+    Bytes out(coded_max_bytes(coding, n, levels_each_side(s)));
     std::size_t used = 0;
     const double encode_s = best_seconds([&] {
-      used = write_coded(coding, n, s, nullptr, out,
+      used = write_coded(coding, n, levels_each_side(s), nullptr, out,
                          [&](std::size_t first, std::span<std::uint8_t> to, std::size_t) {
                            std::memcpy(to.data(), fields.data() + first, to.size());
                          });
     });
     unsigned sum = 0;
     const double decode_s = best_seconds([&] {
-      read_coded(std::span(out).first(used), n, s, nullptr,
+      read_coded(std::span(out).first(used), n, levels_each_side(s), nullptr,
                  [&](std::size_t, std::span<const std::uint8_t> got) { sum += got[0]; });
     });
     print(std::string(field_coding_name(coding)).c_str(),

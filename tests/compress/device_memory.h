@@ -40,25 +40,36 @@ class DeviceEncoder {
         residual_(n),
         next_(n),
         key_(1),
+        selection_(1),
         workspace_(codec.workspace_bytes(n)),
         out_(codec.max_bytes(n)),
         result_(1) {
     set_key({});
+    forget_selection();
   }
   void set_key(RandomKey key) { key_.set({key}); }
+  /// select=reuse starts anew.
+  void forget_selection() { selection_.set({SelectionState{}}); }
   void set_vector(const std::vector<float>& x) { x_.set(x); }
   cuda::EncodeCall call(void* stream = nullptr) const {
     return {key_.data(), workspace_.data(), out_.data(), result_.data(), stream};
   }
+  cuda::EncodeCall selecting_call(void* stream = nullptr) const {
+    cuda::EncodeCall with_state = call(stream);
+    with_state.selection_dev = selection_.data();
+    return with_state;
+  }
   void start(void* stream = nullptr) const { codec_.encode(x_.data(), n_, call(stream)); }
+  void start_selecting() const { codec_.encode(x_.data(), n_, selecting_call()); }
   void start_feedback(void* stream = nullptr) const {
-    codec_.encode_feedback(x_.data(), residual_.data(), next_.data(), n_, call(stream));
+    codec_.encode_feedback(x_.data(), residual_.data(), next_.data(), n_, selecting_call(stream));
   }
   void start_momentum(float momentum, const OnDevice<float>& velocity) const {
     codec_.encode_momentum(x_.data(), momentum,
                            {velocity.data(), residual_.data(), velocity.data(), residual_.data()}, n_,
-                           call());
+                           selecting_call());
   }
+  SelectionState selection() const { return selection_.get()[0]; }
   std::vector<float> residual() const { return residual_.get(); }
   void set_residual(const std::vector<float>& residual) { residual_.set(residual); }
   std::vector<float> next_residual() const { return next_.get(); }
@@ -79,6 +90,7 @@ class DeviceEncoder {
   std::size_t n_;
   OnDevice<float> x_, residual_, next_;
   OnDevice<RandomKey> key_;
+  OnDevice<SelectionState> selection_;
   OnDevice<std::byte> workspace_, out_;
   OnDevice<cuda::DeviceResult> result_;
 };

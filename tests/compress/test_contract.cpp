@@ -83,6 +83,8 @@ TEST_CASE("the bytes of wire version 1 are frozen") {
       {"intq:bits=2,rounding=stochastic", 0x7fe5408ffc35f5aau},
       {"intq:bits=4", 0x0cd4b627bbb4083eu},
       {"intq:bits=8", 0x8d440a45adc6f97au},
+      {"intq:bits=4,coding=rans", 0xcb850efd554250deu},
+      {"intq:coding=auto", 0x0515731997cf6a1eu},
       {"randk:density=0.02", 0x38e7ab58ef3efc18u},
       {"threshold:tau=2", 0x4828c2750526e092u},
       {"topk:values=fp16,select=sampled", 0x1a932f1b303fd48du},

@@ -22,7 +22,7 @@ bool device_is_there() {
   return false;
 }
 
-std::vector<std::string> device_specs() {
+std::vector<std::string> dense_specs() {
   return {"dense",
           "fp16",
           "bf16",
@@ -41,8 +41,11 @@ std::vector<std::string> device_specs() {
           "onebit_scaled:bound=0.3",
           "onebit_scaled:bucket=32",
           "onebit_scaled:bucket=96",
-          "onebit_scaled:bucket=8192",
-          "qsgd",
+          "onebit_scaled:bucket=8192"};
+}
+
+std::vector<std::string> level_specs() {
+  return {"qsgd",
           "qsgd:bits=2,bucket=128",
           "qsgd:bits=8",
           "qsgd:bits=4,norm=l2",
@@ -52,19 +55,73 @@ std::vector<std::string> device_specs() {
           "intq:bits=4,bucket=160",
           "intq:bits=2,rounding=stochastic,bucket=32",
           "intq:rounding=stochastic",
+          "qsgd:coding=elias",
+          "qsgd:bits=8,coding=elias_dense,norm=l2",
+          "qsgd:bits=8,coding=rice,bucket=160",
+          "qsgd:coding=rans",
+          "qsgd:coding=auto",
+          "qsgd:bits=2,norm=l2,coding=auto",
+          "intq:coding=auto",
+          "intq:bits=4,coding=rans,bucket=96",
+          "intq:bits=2,coding=elias,rounding=stochastic",
+          "intq:coding=elias_dense",
+          "terngrad:coding=elias",
+          "terngrad:coding=rans,clip=none",
+          "terngrad:coding=auto",
           "terngrad",
           "terngrad:clip=none",
-          "terngrad:clip=1",
-          "topk:coding=rice",
+          "terngrad:clip=1"};
+}
+
+std::vector<std::string> topk_specs() {
+  return {"topk:coding=rice",
           "topk:coding=rice,density=0.3",
           "topk:coding=rice,density=1",
-          "topk:coding=rice,density=0.001,select=trimmed",
+          "topk",
+          "topk:density=0.2,values=int8",
+          "topk:values=fp16,coding=fixed",
+          "topk:density=1,values=fp16",
+          "topk:values=int8,coding=packed,density=0.1",
+          "topk:values=sign,coding=elias,density=0.1",
+          "topk:values=sign,density=1,coding=bitmap",
+          "topk:values=two_bit,density=0.3",
+          "topk:values=two_bit,coding=runs",
+          "topk:coding=elias,density=0.001"};
+}
+
+std::vector<std::string> selection_specs() {
+  return {"topk:coding=rice,density=0.001,select=trimmed",
+          "topk:select=sampled",
+          "topk:select=sampled,density=0.2",
+          "topk:select=bisect",
+          "topk:select=bisect,density=0.001,values=int8",
+          "topk:select=ldte_bs,density=0.001",
+          "topk:select=ldte_bs,density=0.05",
+          "topk:select=ldte_bs,density=0.6",
+          "topk:select=reuse,values=sign",
+          "topk:select=reuse,density=0.1"};
+}
+
+std::vector<std::string> other_sparse_specs() {
+  return {"threshold:tau=1",
+          "threshold:tau=2,coding=elias",
+          "threshold:tau=1,coding=bitmap",
+          "threshold:tau=0.5,coding=runs",
+          "threshold:tau=3,coding=packed",
+          "threshold:tau=1,coding=fixed",
           "threshold:coding=rice,tau=1",
           "threshold:coding=rice,tau=1e-30",
           "randk",
           "randk:density=0.3",
           "randk:density=0.1,scale=1",
           "randk:density=1"};
+}
+
+std::vector<std::string> device_specs() {
+  std::vector<std::string> all = dense_specs();
+  for (const auto& more : {level_specs(), topk_specs(), selection_specs(), other_sparse_specs()})
+    all.insert(all.end(), more.begin(), more.end());
+  return all;
 }
 
 /// Long vectors only of some kinds, for the emulated device's sake.
@@ -107,6 +164,7 @@ void check_feedback(const Codec& host, DeviceEncoder& encoder, const Vector& v) 
   FeedbackState state;
   Bytes out(host.max_bytes(n));
   Vector residual(n, -0.0f);  // to which any g is added to the bit
+  encoder.forget_selection();
   for (int round = 0; round < 2; ++round) {
     Vector g = v;
     for (float& x : g) x = round == 0 ? x : 0.5f * x;
@@ -121,6 +179,7 @@ void check_feedback(const Codec& host, DeviceEncoder& encoder, const Vector& v) 
       return;
     }
     require_same(encoder.payload(), out);
+    if (host.name() == "topk") REQUIRE(encoder.selection().threshold == state.selection.threshold);
     residual = encoder.next_residual();
     FeedbackState eager = state;
     eager.materialise();
@@ -149,24 +208,10 @@ void check_momentum(const Codec& host, const cuda::DeviceCodec& device, const Ve
   }
 }
 
-}  // namespace
-
-TEST_CASE("momentum correction on the device leaves the CPU's state") {
+/// Payloads, sums and residuals.
+void check_specs(const std::vector<std::string>& specs) {
   if (!device_is_there()) return;
-  for (const std::string& spec : device_specs()) {
-    const auto host = make_codec(spec);
-    const auto device = cuda::make_device_codec(spec);
-    for (const std::size_t n : {1u, 600u, 5001u}) {
-      INFO(spec << ", " << n << " entries");
-      check_momentum(*host, *device, laplacian(n, 3));
-      check_momentum(*host, *device, sparse(n, 0.05, 3));
-    }
-  }
-}
-
-TEST_CASE("the device's payloads, sums and residuals are the CPU's") {
-  if (!device_is_there()) return;
-  for (const std::string& spec : device_specs()) {
+  for (const std::string& spec : specs) {
     const auto host = make_codec(spec);
     const auto device = cuda::make_device_codec(spec);
     REQUIRE(device->spec() == host->spec());
@@ -182,6 +227,67 @@ TEST_CASE("the device's payloads, sums and residuals are the CPU's") {
           check_feedback(*host, encoder, family.v);
       }
     }
+  }
+}
+
+}  // namespace
+
+TEST_CASE("momentum correction on the device leaves the CPU's state") {
+  if (!device_is_there()) return;
+  for (const std::string& spec : device_specs()) {
+    const auto host = make_codec(spec);
+    const auto device = cuda::make_device_codec(spec);
+    for (const std::size_t n : {1u, 600u, 5001u}) {
+      INFO(spec << ", " << n << " entries");
+      check_momentum(*host, *device, laplacian(n, 3));
+      check_momentum(*host, *device, sparse(n, 0.05, 3));
+    }
+  }
+}
+
+TEST_CASE("the device's payloads, sums and residuals are the CPU's: floats and signs") {
+  check_specs(dense_specs());
+}
+
+TEST_CASE("the device's payloads, sums and residuals are the CPU's: levels") { check_specs(level_specs()); }
+
+TEST_CASE("the device's payloads, sums and residuals are the CPU's: topk") { check_specs(topk_specs()); }
+
+TEST_CASE("the device's payloads, sums and residuals are the CPU's: selections") {
+  check_specs(selection_specs());
+}
+
+TEST_CASE("the device's payloads, sums and residuals are the CPU's: other sparse codecs") {
+  check_specs(other_sparse_specs());
+}
+
+TEST_CASE("topk keeps its threshold in the caller's device memory") {
+  if (!device_is_there()) return;
+  for (const char* spec : {"topk:select=reuse", "topk:select=exact", "topk:select=bisect,coding=rice"}) {
+    const auto host = make_codec(spec);
+    const auto device = cuda::make_device_codec(spec);
+    const std::size_t n = 9000;
+    DeviceEncoder encoder(*device, n);
+    encoder.set_key(kKey);
+    Workspace workspace;
+    SelectionState state;
+    // The fourth has too many entries above the last threshold, the fifth too few.
+    for (const float scale : {1.0f, 1.01f, 0.99f, 3.0f, 0.1f}) {
+      Vector v = laplacian(n, 8);
+      for (float& x : v) x *= scale;
+      Bytes out(host->max_bytes(n));
+      out.resize(host->encode_selecting(v, state, kKey, workspace, out));
+      encoder.set_vector(v);
+      encoder.start_selecting();
+      INFO(spec << " at " << scale);
+      require_same(encoder.payload(), out);
+      REQUIRE(encoder.selection().threshold == state.threshold);
+    }
+    // A vector that is refused leaves it.
+    encoder.set_vector(Vector(n, std::numeric_limits<float>::infinity()));
+    encoder.start_selecting();
+    REQUIRE_THROWS_AS(encoder.payload(), EncodeError);
+    REQUIRE(encoder.selection().threshold == state.threshold);
   }
 }
 
@@ -288,8 +394,7 @@ TEST_CASE("a captured graph encodes what stands in memory when it runs") {
 TEST_CASE("what runs on the host only is refused by name") {
   if (!device_is_there()) return;
   for (const char* spec :
-       {"qsgd:coding=rans", "terngrad:coding=elias", "topk", "topk:coding=elias",
-        "topk:coding=rice,values=int8", "topk:coding=rice,select=ldte_bs", "threshold:coding=bitmap"}) {
+       {"qsgd:random=hash", "terngrad:random=hash", "intq:rounding=stochastic,random=hash"}) {
     INFO(spec);
     REQUIRE_THROWS_WITH(cuda::make_device_codec(spec),
                         Catch::Contains("runs on the host only; a device takes"));

@@ -1,5 +1,6 @@
 // Quantised levels: every form gives them back for any number of threads, is as long as the papers say, and
 // refuses what no writer wrote.
+#include "bits.h"
 #include "gossamer_test/catch.h"
 #include "level_coding.h"
 #include "level_fields.h"
@@ -16,12 +17,19 @@ std::vector<FieldCoding> codings() {
   return all;
 }
 
+/// s levels on each side of 0, for each s; and those of a range of 4 and of 8 bits.
+std::vector<LevelRange> ranges(std::initializer_list<unsigned> sides) {
+  std::vector<LevelRange> all = {{8, 15}, {128, 255}};
+  for (const unsigned s : sides) all.push_back(levels_each_side(s));
+  return all;
+}
+
 std::string name_of(FieldCoding coding) { return std::string(field_coding_name(coding)); }
 
 /// In memory of exactly its own size.
-Bytes coded(FieldCoding coding, const FieldVector& fields, unsigned s, Threads* threads = nullptr) {
-  Bytes out(coded_max_bytes(coding, fields.size(), s));
-  const std::size_t used = write_coded(coding, fields.size(), s, threads, out,
+Bytes coded(FieldCoding coding, const FieldVector& fields, LevelRange range, Threads* threads = nullptr) {
+  Bytes out(coded_max_bytes(coding, fields.size(), range));
+  const std::size_t used = write_coded(coding, fields.size(), range, threads, out,
                                        [&](std::size_t first, std::span<std::uint8_t> to, std::size_t) {
                                          std::memcpy(to.data(), fields.data() + first, to.size());
                                        });
@@ -29,19 +37,19 @@ Bytes coded(FieldCoding coding, const FieldVector& fields, unsigned s, Threads* 
   return Bytes(out.begin(), out.begin() + static_cast<std::ptrdiff_t>(used));
 }
 
-FieldVector decoded(const Bytes& bytes, std::size_t n, unsigned s, Threads* threads = nullptr) {
+FieldVector decoded(const Bytes& bytes, std::size_t n, LevelRange range, Threads* threads = nullptr) {
   FieldVector fields(n);
-  read_coded(bytes, n, s, threads, [&](std::size_t first, std::span<const std::uint8_t> got) {
+  read_coded(bytes, n, range, threads, [&](std::size_t first, std::span<const std::uint8_t> got) {
     std::memcpy(fields.data() + first, got.data(), got.size());
   });
   return fields;
 }
 
 /// True where refused. Throws where fields come that are no levels.
-bool refused(const Bytes& bytes, std::size_t n, unsigned s) {
+bool refused(const Bytes& bytes, std::size_t n, LevelRange range) {
   try {
-    const FieldVector fields = decoded(bytes, n, s);
-    if (std::any_of(fields.begin(), fields.end(), [s](std::uint8_t f) { return f > 2 * s; }))
+    const FieldVector fields = decoded(bytes, n, range);
+    if (std::any_of(fields.begin(), fields.end(), [range](std::uint8_t f) { return f > range.top; }))
       throw std::logic_error("wrong fields");
     return false;
   } catch (const PayloadError&) {
@@ -49,20 +57,20 @@ bool refused(const Bytes& bytes, std::size_t n, unsigned s) {
   }
 }
 
-/// Fields of 0 … 2s, n ≥ 1 of them.
-std::vector<FieldVector> field_families(std::size_t n, unsigned s) {
-  std::mt19937_64 random(n + s);
+/// Fields of 0 … top, n ≥ 1 of them.
+std::vector<FieldVector> field_families(std::size_t n, LevelRange range) {
+  std::mt19937_64 random(n + range.top);
   std::vector<FieldVector> all;
-  const auto zero = static_cast<std::uint8_t>(s), top = static_cast<std::uint8_t>(2 * s);
+  const auto zero = static_cast<std::uint8_t>(range.zero), top = static_cast<std::uint8_t>(range.top);
   all.push_back(FieldVector(n, zero));
   all.push_back(FieldVector(n, top));
   all.push_back(FieldVector(n, 0));
   FieldVector evenly(n), mostly_zero(n, zero), one(n, zero), near_zero(n);
-  for (auto& field : evenly) field = static_cast<std::uint8_t>(random() % (2 * s + 1));
+  for (auto& field : evenly) field = static_cast<std::uint8_t>(random() % (range.top + 1));
   for (auto& field : mostly_zero) field = random() % 40 == 0 ? evenly[random() % n] : zero;
   for (auto& field : near_zero) {
-    const double level = std::clamp(normal(random) * 1.5, -static_cast<double>(s), static_cast<double>(s));
-    field = static_cast<std::uint8_t>(static_cast<int>(s) + static_cast<int>(level));
+    const double level = std::round(normal(random) * 1.5) + range.zero;
+    field = static_cast<std::uint8_t>(std::clamp(level, 0.0, static_cast<double>(range.top)));
   }
   one[n / 2] = top;
   FieldVector last(n, zero), clusters(n, zero);
@@ -72,19 +80,19 @@ std::vector<FieldVector> field_families(std::size_t n, unsigned s) {
   return all;
 }
 
-double bits_per_entry(FieldCoding coding, const FieldVector& fields, unsigned s) {
-  return 8.0 * static_cast<double>(coded(coding, fields, s).size()) / static_cast<double>(fields.size());
+double bits_per_entry(FieldCoding coding, const FieldVector& fields, LevelRange range) {
+  return 8.0 * static_cast<double>(coded(coding, fields, range).size()) / static_cast<double>(fields.size());
 }
 
 }  // namespace
 
 TEST_CASE("levels come back in every form, no longer than promised") {
-  for (const unsigned s : {1u, 2u, 7u, 8u, 20u, 127u}) {
+  for (const LevelRange range : ranges({1u, 2u, 7u, 8u, 20u, 127u})) {
     for (const std::size_t n : {1u, 2u, 31u, 32u, 33u, 511u, 512u, 513u, 66000u}) {
-      for (const FieldVector& fields : field_families(n, s)) {
+      for (const FieldVector& fields : field_families(n, range)) {
         for (const FieldCoding coding : codings()) {
-          INFO(name_of(coding) << ", s " << s << ", " << n << " fields");
-          const bool same = decoded(coded(coding, fields, s), n, s) == fields;
+          INFO(name_of(coding) << ", top " << range.top << ", " << n << " fields");
+          const bool same = decoded(coded(coding, fields, range), n, range) == fields;
           REQUIRE(same);
         }
       }
@@ -95,36 +103,37 @@ TEST_CASE("levels come back in every form, no longer than promised") {
 TEST_CASE("a long vector's levels are the same bytes for any number of threads") {
   const std::size_t n = (std::size_t{1} << 20) + 7;
   Threads two(2), three(3);
-  for (const unsigned s : {1u, 7u, 127u}) {
-    const FieldVector fields = field_families(n, s)[5];
+  for (const LevelRange range : ranges({1u, 7u, 127u})) {
+    const FieldVector fields = field_families(n, range)[5];
     for (const FieldCoding coding : codings()) {
-      INFO(name_of(coding) << ", s " << s);
-      const Bytes alone = coded(coding, fields, s);
-      bool same = coded(coding, fields, s, &two) == alone && coded(coding, fields, s, &three) == alone;
-      same = same && decoded(alone, n, s) == fields && decoded(alone, n, s, &three) == fields;
+      INFO(name_of(coding) << ", top " << range.top);
+      const Bytes alone = coded(coding, fields, range);
+      bool same =
+          coded(coding, fields, range, &two) == alone && coded(coding, fields, range, &three) == alone;
+      same = same && decoded(alone, n, range) == fields && decoded(alone, n, range, &three) == fields;
       REQUIRE(same);
     }
   }
-  REQUIRE(coded(std::nullopt, FieldVector(), 7).empty());
-  REQUIRE(decoded(Bytes(), 0, 7).empty());
-  REQUIRE(refused(Bytes(1), 0, 7));
+  REQUIRE(coded(std::nullopt, FieldVector(), levels_each_side(7)).empty());
+  REQUIRE(decoded(Bytes(), 0, levels_each_side(7)).empty());
+  REQUIRE(refused(Bytes(1), 0, levels_each_side(7)));
 }
 
 TEST_CASE("auto takes the smallest form of a slice") {
   std::vector<std::size_t> wins(kLevelForms, 0);
-  for (const unsigned s : {1u, 2u, 7u, 127u}) {
+  for (const LevelRange range : ranges({1u, 2u, 7u, 127u})) {
     for (const std::size_t n : {1u, 5u, 33u, 100u, 512u, 3000u, 65536u}) {
-      for (const FieldVector& fields : field_families(n, s)) {
+      for (const FieldVector& fields : field_families(n, range)) {
         std::size_t least = ~std::size_t{0}, form = 0;
         for (const FieldCoding coding : codings()) {
           if (!coding) continue;
-          const std::size_t bytes = coded(coding, fields, s).size();
+          const std::size_t bytes = coded(coding, fields, range).size();
           if (bytes >= least) continue;
           least = bytes;
           form = static_cast<std::size_t>(*coding);
         }
-        const Bytes chosen = coded(std::nullopt, fields, s);
-        INFO("s " << s << ", " << n << " fields");
+        const Bytes chosen = coded(std::nullopt, fields, range);
+        INFO("top " << range.top << ", " << n << " fields");
         REQUIRE(chosen.size() == least);
         REQUIRE((static_cast<std::size_t>(chosen[0]) & 0x7f) == form);
         ++wins[form];
@@ -141,22 +150,22 @@ TEST_CASE("entropy-coded levels come within 0.3 % of their entropy and a table")
   const std::size_t n = std::size_t{1} << 20;
   struct Case {
     FieldVector fields;
-    unsigned s;
+    LevelRange range;
   };
-  for (const Case& c : {Case{quantised(gaussian(n, 1), 7, 512, false, 7, 1), 7},
-                        Case{quantised(laplacian(n, 1), 7, 512, false, 7, 1), 7},
-                        Case{quantised(gaussian(n, 1), 127, 512, false, 127, 1), 127},
-                        Case{quantised(laplacian(n, 1), 4, 512, true, 4, 1), 4},
-                        Case{quantised(gaussian(n, 1), 1, 512, true, 1, 1), 1}}) {
+  for (const Case& c : {Case{quantised(gaussian(n, 1), 7, 512, false, 7, 1), levels_each_side(7)},
+                        Case{quantised(laplacian(n, 1), 7, 512, false, 7, 1), levels_each_side(7)},
+                        Case{quantised(gaussian(n, 1), 127, 512, false, 127, 1), levels_each_side(127)},
+                        Case{quantised(laplacian(n, 1), 4, 512, true, 4, 1), levels_each_side(4)},
+                        Case{quantised(gaussian(n, 1), 1, 512, true, 1, 1), levels_each_side(1)}}) {
     std::size_t tables = 0;
     for (std::size_t i = 0; i < n; i += kSlice) {
-      const RansModel model = rans_model(count_fields(std::span(c.fields).subspan(i, kSlice)), c.s);
+      const RansModel model = rans_model(count_fields(std::span(c.fields).subspan(i, kSlice)), c.range);
       std::size_t bits = 8 * (1 + sizeof(std::uint32_t) + 4 * kRansStates);
-      for (unsigned f = 0; f <= 2 * c.s; ++f) bits += omega_length(model.frequency[f] + std::uint64_t{1});
+      for (unsigned f = 0; f <= c.range.top; ++f) bits += omega_length(model.frequency[f] + std::uint64_t{1});
       tables += bits;
     }
-    const double bits = bits_per_entry(LevelForm::rans, c.fields, c.s), least = entropy(c.fields);
-    INFO("s " << c.s << ": " << bits << " bits, entropy " << least);
+    const double bits = bits_per_entry(LevelForm::rans, c.fields, c.range), least = entropy(c.fields);
+    INFO("top " << c.range.top << ": " << bits << " bits, entropy " << least);
     REQUIRE(bits <= 1.003 * least + static_cast<double>(tables) / static_cast<double>(n));
     REQUIRE(bits <= 1.02 * least);
   }
@@ -178,7 +187,8 @@ TEST_CASE("QSGD's dense code at s = sqrt n takes at most 4.01, 3.0 and 2.8 bits 
     const int keys = 8;
     for (int key = 0; key < keys; ++key) {
       const FieldVector fields = quantised(c.v, root, n, true, kLevelsMax, static_cast<std::uint64_t>(key));
-      bits += 32 + 8 * static_cast<double>(coded(LevelForm::elias_dense, fields, kLevelsMax).size());
+      bits += 32 + 8 * static_cast<double>(
+                           coded(LevelForm::elias_dense, fields, levels_each_side(kLevelsMax)).size());
     }
     INFO(c.name << ": " << bits / keys / static_cast<double>(n));
     REQUIRE(bits / keys <= c.most * static_cast<double>(n) + 32);
@@ -196,7 +206,7 @@ TEST_CASE("QSGD's sparse code stays under the paper's bound") {
         const int keys = 50;
         for (int key = 0; key < keys; ++key) {
           const auto fields = quantised(v, s, d, true, 16, static_cast<std::uint64_t>(key));
-          bits += 32 + 8 * static_cast<double>(coded(LevelForm::elias, fields, 16).size());
+          bits += 32 + 8 * static_cast<double>(coded(LevelForm::elias, fields, levels_each_side(16)).size());
         }
         INFO(d << " entries, s " << s << ": " << bits / keys << " of " << bound);
         REQUIRE(bits / keys <= bound);
@@ -206,22 +216,22 @@ TEST_CASE("QSGD's sparse code stays under the paper's bound") {
 }
 
 TEST_CASE("coded levels that are cut short or go on are refused") {
-  for (const unsigned s : {1u, 7u, 127u}) {
+  for (const LevelRange range : ranges({1u, 7u, 127u})) {
     for (const std::size_t n : {1u, 33u, 300u}) {
-      for (const FieldVector& fields : field_families(n, s)) {
+      for (const FieldVector& fields : field_families(n, range)) {
         for (const FieldCoding coding : codings()) {
-          const Bytes bytes = coded(coding, fields, s);
+          const Bytes bytes = coded(coding, fields, range);
           std::size_t wrong = 0;
           for (std::size_t length = 0; length < bytes.size(); ++length) {
             const Bytes cut(bytes.begin(), bytes.begin() + static_cast<std::ptrdiff_t>(length));
-            wrong += refused(cut, n, s) ? 0 : 1;
+            wrong += refused(cut, n, range) ? 0 : 1;
           }
           for (const int extra : {0, 1, 255}) {
             Bytes longer = bytes;
             longer.push_back(static_cast<std::byte>(extra));
-            wrong += refused(longer, n, s) ? 0 : 1;
+            wrong += refused(longer, n, range) ? 0 : 1;
           }
-          INFO(name_of(coding) << ", s " << s << ", " << n << " fields");
+          INFO(name_of(coding) << ", top " << range.top << ", " << n << " fields");
           REQUIRE(wrong == 0);
         }
       }
@@ -230,15 +240,15 @@ TEST_CASE("coded levels that are cut short or go on are refused") {
 }
 
 TEST_CASE("coded levels with a bit flipped are refused or are levels") {
-  for (const unsigned s : {1u, 7u, 127u}) {
+  for (const LevelRange range : ranges({1u, 7u, 127u})) {
     for (const std::size_t n : {2u, 100u}) {
-      for (const FieldVector& fields : field_families(n, s)) {
+      for (const FieldVector& fields : field_families(n, range)) {
         for (const FieldCoding coding : codings()) {
-          Bytes bytes = coded(coding, fields, s);
+          Bytes bytes = coded(coding, fields, range);
           for (std::size_t bit = 0; bit < 8 * bytes.size(); ++bit) {
             const auto flip = static_cast<std::byte>(1u << bit % 8);
             bytes[bit / 8] ^= flip;
-            (void)refused(bytes, n, s);
+            (void)refused(bytes, n, range);
             bytes[bit / 8] ^= flip;
           }
         }
@@ -252,12 +262,12 @@ TEST_CASE("bytes that nobody coded are refused or are levels") {
   std::size_t accepted = 0;
   for (int trial = 0; trial < 200000; ++trial) {
     const std::size_t n = 1 + random() % (trial % 3 == 0 ? 10 : 200);
-    const unsigned s = std::array{1u, 7u, 127u}[random() % 3];
+    const LevelRange range = ranges({1, 7, 127})[random() % 5];
     Bytes bytes(random() % 60);
     const unsigned shift = random() % 8;
     for (std::byte& b : bytes) b = static_cast<std::byte>(random() >> (56 + shift));
     if (!bytes.empty()) bytes[0] = static_cast<std::byte>(random() % 6);
-    accepted += refused(bytes, n, s) ? 0 : 1;
+    accepted += refused(bytes, n, range) ? 0 : 1;
   }
   CHECK(accepted > 0);
   // Omega without end, zeros without end, lengths of slices beyond what is there.
@@ -265,8 +275,8 @@ TEST_CASE("bytes that nobody coded are refused or are levels") {
     for (const int fill : {0, 255}) {
       Bytes bytes(5000, static_cast<std::byte>(fill));
       bytes[0] = static_cast<std::byte>(form);
-      REQUIRE(refused(bytes, 1, 7));
-      REQUIRE(refused(bytes, 200000, 7));
+      REQUIRE(refused(bytes, 1, levels_each_side(7)));
+      REQUIRE(refused(bytes, 200000, levels_each_side(7)));
     }
   }
 }
@@ -274,19 +284,19 @@ TEST_CASE("bytes that nobody coded are refused or are levels") {
 TEST_CASE("long slices, whose codes stand in four strings, are refused where bytes are cut, added or moved") {
   const std::size_t n = 5003;
   std::mt19937_64 random(5);
-  for (const unsigned s : {1u, 7u, 127u}) {
-    for (const FieldVector& fields : field_families(n, s)) {
+  for (const LevelRange range : ranges({1u, 7u, 127u})) {
+    for (const FieldVector& fields : field_families(n, range)) {
       for (const FieldCoding coding : codings()) {
-        const Bytes bytes = coded(coding, fields, s);
+        const Bytes bytes = coded(coding, fields, range);
         std::size_t wrong = 0;
         for (std::size_t cut = 1; cut < bytes.size(); cut += 1 + cut / 3) {
           wrong +=
-              refused(Bytes(bytes.begin(), bytes.end() - static_cast<std::ptrdiff_t>(cut)), n, s) ? 0 : 1;
+              refused(Bytes(bytes.begin(), bytes.end() - static_cast<std::ptrdiff_t>(cut)), n, range) ? 0 : 1;
         }
         Bytes longer = bytes;
         longer.push_back(std::byte{0});
-        wrong += refused(longer, n, s) ? 0 : 1;
-        INFO(name_of(coding) << ", s " << s);
+        wrong += refused(longer, n, range) ? 0 : 1;
+        INFO(name_of(coding) << ", top " << range.top);
         REQUIRE(wrong == 0);
         // Any other bytes are fields or an error: refused() throws where they are neither.
         for (int run = 0; run < 20; ++run) {
@@ -294,7 +304,7 @@ TEST_CASE("long slices, whose codes stand in four strings, are refused where byt
           const std::size_t first = run < 10 ? 14 : bytes.size();
           for (int j = 0; j < 3; ++j)
             other[random() % std::min(first, other.size())] = static_cast<std::byte>(random());
-          (void)refused(other, n, s);
+          (void)refused(other, n, range);
         }
       }
     }
@@ -303,11 +313,30 @@ TEST_CASE("long slices, whose codes stand in four strings, are refused where byt
   for (const int form : {1, 2, 3}) {
     Bytes few(64, std::byte{0});
     few[0] = static_cast<std::byte>(0x80 | form);
-    (void)refused(few, 3, 7);
+    (void)refused(few, 3, levels_each_side(7));
     for (const std::size_t at : {1u, 5u, 9u}) {
       Bytes beyond = few;
       for (std::size_t j = 0; j < 4; ++j) beyond[at + j] = std::byte{255};
-      REQUIRE(refused(beyond, 3, 7));
+      REQUIRE(refused(beyond, 3, levels_each_side(7)));
+    }
+  }
+}
+
+TEST_CASE("a range has no level above its highest, though a byte has no room to tell it from the lowest") {
+  const LevelRange bytes_range{128, 255};
+  for (const bool negative : {true, false}) {
+    for (const LevelForm form : {LevelForm::elias, LevelForm::elias_dense}) {
+      Bytes bytes(16, std::byte{0});
+      bytes[0] = static_cast<std::byte>(form);
+      BitWriter out(std::span<std::byte>(bytes).subspan(1));
+      if (form == LevelForm::elias) out.put(0, 1);  // a gap of one
+      BitCode code = form == LevelForm::elias ? sparse_code(-128) : dense_code(-128);
+      const unsigned sign = form == LevelForm::elias ? 0 : code.length - 1;
+      if (!negative) code.bits ^= std::uint64_t{1} << sign;
+      out.put(code.bits, code.length);
+      bytes.resize(1 + out.finish());
+      INFO(name_of(form));
+      REQUIRE(refused(bytes, 1, bytes_range) == !negative);
     }
   }
 }

@@ -35,10 +35,10 @@ TEST_CASE("a canonical spec reads back as itself") {
   REQUIRE(make_codec("topk")->spec() == "topk:density=0.01,values=fp32,select=exact,coding=auto");
   REQUIRE(make_codec("terngrad")->spec() == "terngrad:clip=2.5,coding=packed");
   REQUIRE(make_codec("terngrad:clip=none")->spec() == "terngrad:clip=none,coding=packed");
-  REQUIRE(make_codec("intq")->spec() == "intq:bits=8,bucket=512,rounding=nearest");
+  REQUIRE(make_codec("intq")->spec() == "intq:bits=8,bucket=512,rounding=nearest,coding=packed");
   for (const char* spec : {"qsgd:bits=4,bucket=512,norm=max,coding=packed,random=hash",
                            "terngrad:clip=2.5,coding=packed,random=hash",
-                           "intq:bits=8,bucket=512,rounding=stochastic,random=hash"})
+                           "intq:bits=8,bucket=512,rounding=stochastic,coding=packed,random=hash"})
     REQUIRE(make_codec(spec)->spec() == spec);
   REQUIRE(make_codec("qsgd:random=philox")->spec() == make_codec("qsgd")->spec());
   REQUIRE(has(refusal("intq:random=hash"), "random"));

@@ -147,11 +147,42 @@ int run(std::size_t n) {
   std::printf("GB/s of fp32 entries, and the bytes touched in %% of copying\n%-44s %-7s %15s %15s %15s\n",
               "codec", "bytes", "encode", "with feedback", "decode-add");
   bool right = true;
-  for (const char* spec :
-       {"dense", "fp16", "bf16", "sign_vote", "onebit", "onebit_two", "onebit_scaled", "qsgd:bits=2",
-        "qsgd:bits=4", "qsgd:bits=8", "qsgd:bits=4,norm=l2", "intq:bits=4", "intq:bits=8,rounding=stochastic",
-        "terngrad", "topk:density=0.001,coding=rice", "topk:density=0.01,coding=rice",
-        "threshold:tau=7,coding=rice", "randk:density=0.01"}) {
+  for (const char* spec : {"dense",
+                           "fp16",
+                           "bf16",
+                           "sign_vote",
+                           "onebit",
+                           "onebit_two",
+                           "onebit_scaled",
+                           "qsgd:bits=2",
+                           "qsgd:bits=4",
+                           "qsgd:bits=8",
+                           "qsgd:bits=4,norm=l2",
+                           "intq:bits=4",
+                           "intq:bits=8,rounding=stochastic",
+                           "terngrad",
+                           "qsgd:coding=elias",
+                           "qsgd:coding=elias_dense",
+                           "qsgd:coding=rice",
+                           "qsgd:coding=rans",
+                           "qsgd:coding=auto",
+                           "intq:coding=auto",
+                           "terngrad:coding=elias",
+                           "topk:density=0.001,coding=rice",
+                           "topk:density=0.01,coding=rice",
+                           "topk:density=0.01",
+                           "topk:density=0.01,coding=elias",
+                           "topk:density=0.01,coding=bitmap",
+                           "topk:density=0.01,values=fp16",
+                           "topk:density=0.01,values=int8",
+                           "topk:density=0.01,values=sign",
+                           "topk:density=0.01,values=two_bit",
+                           "topk:density=0.01,select=sampled",
+                           "topk:density=0.01,select=bisect",
+                           "topk:density=0.01,select=ldte_bs",
+                           "topk:density=0.01,select=reuse",
+                           "threshold:tau=7,coding=rice",
+                           "randk:density=0.01"}) {
     right = check(spec, n, stream, bandwidth) && right;
   }
   return right ? 0 : 1;

@@ -45,6 +45,9 @@ struct EncodeCall {
   std::byte* out_dev;        ///< max_bytes(n)
   DeviceResult* result_dev;
   void* stream;
+  /// Of topk, whose select=reuse reads it: read and written where not null (Codec::encode_selecting). A
+  /// layer's.
+  SelectionState* selection_dev = nullptr;
 };
 
 /// MomentumState of n entries in device memory, zeros at first; next_… may be the same arrays, as in
