@@ -42,8 +42,12 @@ Job calm(Job job) {
 
 class OneRun {
  public:
-  OneRun(const SwarmCase& c, Planted planted, Observer* next)
-      : case_(c), prepared_(prepared(c.job, planted)), planted_(planted), checkers_(prepared_, next) {}
+  OneRun(const SwarmCase& c, Planted planted, Observer* next, const std::function<void()>& alive)
+      : case_(c),
+        alive_(alive),
+        prepared_(prepared(c.job, planted)),
+        planted_(planted),
+        checkers_(prepared_, next) {}
 
   SwarmOutcome go() {
     out_.seed = case_.seed;
@@ -68,6 +72,7 @@ class OneRun {
   }
 
   bool stop(std::uint64_t asked) {
+    alive_();
     if (checkers_.time() > kLongest_s || asked > kMostEvents / kEventsPerQuestion)
       checkers_.findings().report("stall", fmt::format("no end after {:.0f} s of virtual time and {} events",
                                                        checkers_.time(), asked * kEventsPerQuestion));
@@ -138,7 +143,10 @@ class OneRun {
     reference.plan = std::make_shared<const Plan>(std::move(plan));
     Simulation simulation(reference, {1, {}});
     std::uint64_t asked = 0;
-    const SimResult calm = simulation.run([&] { return ++asked > kMostEvents / kEventsPerQuestion; });
+    const SimResult calm = simulation.run([&] {
+      alive_();
+      return ++asked > kMostEvents / kEventsPerQuestion;
+    });
     ++out_.counts["compared with a calm network"];
     if (calm.digest != result_.digest)
       checkers_.findings().report(
@@ -188,6 +196,7 @@ class OneRun {
   }
 
   const SwarmCase& case_;
+  const std::function<void()>& alive_;
   Prepared prepared_;
   Planted planted_;
   Checkers checkers_;
@@ -197,8 +206,9 @@ class OneRun {
 
 }  // namespace
 
-SwarmOutcome run_case(const SwarmCase& c, Planted planted, Observer* next) {
-  return OneRun(c, planted, next).go();
+SwarmOutcome run_case(const SwarmCase& c, Planted planted, Observer* next,
+                      const std::function<void()>& alive) {
+  return OneRun(c, planted, next, alive).go();
 }
 
 }  // namespace gossamer::node

@@ -44,15 +44,18 @@ struct SwarmOutcome {
   Counts counts;  ///< of what happened
 };
 /// Runs the case, and where it is synchronous and finished the same job on a calm network, which must end
-/// with the same bits. next: hears all that happens up to the first violation.
-SwarmOutcome run_case(const SwarmCase& c, Planted planted = {}, Observer* next = nullptr);
+/// with the same bits. next: hears all that happens up to the first violation. alive: called every few
+/// events.
+SwarmOutcome run_case(
+    const SwarmCase& c, Planted planted = {}, Observer* next = nullptr,
+    const std::function<void()>& alive = [] {});
 
 struct Swarm {
   std::uint64_t first = 1, count = 1000;
   std::size_t processes = 1;
   std::function<SwarmCase(std::uint64_t)> draw;
   Planted planted{};
-  double patience_s = 120;  ///< wall time of one seed, after which it counts as hanging
+  double patience_s = 120;  ///< wall time without an event, after which a seed counts as hanging
 };
 /// Runs the seeds in processes of their own, so that a failed assertion is a violation like another.
 /// on_outcome hears of each as it ends, in no fixed order; false ends the swarm.

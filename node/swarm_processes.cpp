@@ -1,5 +1,6 @@
-// A swarm's processes: each runs every n-th seed and writes a line of JSON per outcome into a pipe. Where one
-// dies, the seed that it was at is known from those that it has told, and another takes over behind it.
+// A swarm's processes: each runs every n-th seed and writes a line of JSON per outcome into a pipe, and empty
+// ones meanwhile. Where one dies or falls silent, the seed that it was at is known from those that it has
+// told, and another takes over behind it.
 #include <fmt/format.h>
 #include <poll.h>
 #include <sys/wait.h>
@@ -41,9 +42,15 @@ void write_all(int file, const std::string& text) {
   }
 }
 
-SwarmOutcome outcome_at(const Swarm& swarm, std::uint64_t seed) {
+SwarmOutcome outcome_at(const Swarm& swarm, std::uint64_t seed, int file) {
+  auto told = Clock::now();
+  const auto alive = [&] {
+    if (Clock::now() - told < std::chrono::duration<double>(swarm.patience_s / 8)) return;
+    told = Clock::now();
+    write_all(file, "\n");
+  };
   try {
-    return run_case(swarm.draw(seed), swarm.planted);
+    return run_case(swarm.draw(seed), swarm.planted, nullptr, alive);
   } catch (const std::exception& e) {
     return {seed, "failed", "", Violation{"set-up", e.what(), 0}, {}};
   }
@@ -70,15 +77,17 @@ class Member {
     if (n == 0) return ended(on_outcome);
     text_.append(bytes, static_cast<std::size_t>(n));
     for (auto end = text_.find('\n'); end != std::string::npos; end = text_.find('\n')) {
-      const SwarmOutcome o = outcome_of(text_.substr(0, end));
-      text_.erase(0, end + 1);
-      next_ = o.seed + swarm_.processes;
       heard_ = Clock::now();
+      const std::string line = text_.substr(0, end);
+      text_.erase(0, end + 1);
+      if (line.empty()) continue;
+      const SwarmOutcome o = outcome_of(line);
+      next_ = o.seed + swarm_.processes;
       if (!on_outcome(o)) return false;
     }
     return true;
   }
-  /// Kills a process that has been at one seed for too long.
+  /// Kills a process that has been silent for too long.
   void watch() {
     if (process_ > 0 && std::chrono::duration<double>(Clock::now() - heard_).count() > swarm_.patience_s) {
       hung_ = true;
@@ -98,7 +107,7 @@ class Member {
       ::close(ends[0]);
       std::signal(SIGINT, SIG_DFL);
       for (std::uint64_t seed = next_; seed < swarm_.first + swarm_.count; seed += swarm_.processes)
-        write_all(ends[1], line_of(outcome_at(swarm_, seed)));
+        write_all(ends[1], line_of(outcome_at(swarm_, seed, ends[1])));
       std::_Exit(0);
     }
     ::close(ends[1]);
@@ -117,7 +126,7 @@ class Member {
     text_.clear();
     if (done()) return true;
     const std::string what =
-        hung_                 ? fmt::format("no end after {} s of wall time", swarm_.patience_s)
+        hung_                 ? fmt::format("no event for {} s of wall time", swarm_.patience_s)
         : WIFSIGNALED(status) ? fmt::format("the program ended with signal {} ({}); its message stands above",
                                             WTERMSIG(status), ::strsignal(WTERMSIG(status)))
                               : fmt::format("the program ended with status {}", WEXITSTATUS(status));

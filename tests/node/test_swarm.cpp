@@ -1,6 +1,7 @@
 // Small runs with drawn configurations and faults, everything checked; and that the checkers see what they
 // should.
 #include <algorithm>
+#include <chrono>
 #include <cstdlib>
 
 #include "exchange.h"
@@ -105,6 +106,29 @@ TEST_CASE("a swarm of processes tells what the seeds tell one by one") {
     CHECK(o.counts == alone.counts);
     CHECK(o.violation.has_value() == alone.violation.has_value());
   }
+}
+
+TEST_CASE("a seed that takes long and goes on is no violation") {
+  Swarm swarm;
+  swarm.count = 1;
+  swarm.patience_s = 0.5;
+  swarm.draw = [](std::uint64_t seed) {
+    SwarmCase c;
+    c.seed = seed;
+    c.job = test::small_job({"peers=8", "model.kind=mlp", "model.hidden=[64]", "exchange.method=dpsgd",
+                             "exchange.codec=dense", "run.rounds=3000"});
+    return c;
+  };
+  const auto begin = std::chrono::steady_clock::now();
+  std::optional<Violation> violation;
+  run_swarm(swarm, [&](const SwarmOutcome& o) {
+    violation = o.violation;
+    return true;
+  });
+  const std::chrono::duration<double> took = std::chrono::steady_clock::now() - begin;
+  INFO("took " << took.count() << " s: " << (violation ? violation->what : ""));
+  if (took.count() < swarm.patience_s) WARN("this machine was done before patience ended");
+  CHECK_FALSE(violation);
 }
 
 TEST_CASE("a process that dies or hangs is a violation of the seed that it was at") {
