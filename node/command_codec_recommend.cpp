@@ -1,6 +1,5 @@
 #include <algorithm>
 #include <array>
-#include <cmath>
 #include <iomanip>
 #include <iostream>
 #include <new>
@@ -108,9 +107,7 @@ void print_line(std::size_t width, const std::string& codec, const Columns& colu
 }
 
 std::string round_bandwidth_text(double bits_per_second) {
-  if (!(bits_per_second > 0)) return "never";
-  const double grain = std::pow(10, std::floor(std::log10(bits_per_second)) - 1);
-  return bandwidth_text(std::round(bits_per_second / grain) * grain);
+  return bits_per_second > 0 ? bandwidth_text(rounded(bits_per_second, 2)) : "never";
 }
 
 void print_text(const Ranking& ranking) {

@@ -101,10 +101,7 @@ Question make_question(const Options& options) {
 }
 
 /// Three digits, for people.
-std::string short_bandwidth(double bits_per_second) {
-  const double grain = std::pow(10, std::floor(std::log10(bits_per_second)) - 2);
-  return bandwidth_text(std::round(bits_per_second / grain) * grain);
-}
+std::string short_bandwidth(double bits_per_second) { return bandwidth_text(rounded(bits_per_second, 3)); }
 
 std::string reason(const Question& question, const Advice& a) {
   const double waits = a.cost.seconds - a.cost.step;

@@ -22,7 +22,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
 #include <map>
 #include <set>
 
@@ -208,7 +207,7 @@ class Prober {
     pair.back = *back;
     pairs_.insert_or_assign({pair.a, pair.b}, pair);
     on_log_(fmt::format("{}: {} there, {} back, {:.3g} ms", spec_.names[other],
-                        bandwidth_text(std::round(pair.there)), bandwidth_text(std::round(pair.back)),
+                        bandwidth_text(rounded(pair.there, 4)), bandwidth_text(rounded(pair.back, 4)),
                         1e3 * pair.latency));
     ProbeMessage m;
     m.kind = ProbeKind::measure;
@@ -314,7 +313,7 @@ class Prober {
       if (pair.a == spec_.self || pair.b == spec_.self)
         uplink = std::max(uplink, pair.a == spec_.self ? pair.there : pair.back);
     pairs_.insert_or_assign({spec_.self, spec_.self}, PairMeasure{spec_.self, spec_.self, 0, uplink, uplink});
-    on_log_(fmt::format("to all at once: {}", bandwidth_text(std::round(uplink))));
+    on_log_(fmt::format("to all at once: {}", bandwidth_text(rounded(uplink, 4))));
   }
 
   /// Sends what may be under way; true where the stream is at its end, or the peer silent.

@@ -2,24 +2,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
 #include <nlohmann/json.hpp>
 
 #include "probe.h"
 #include "text.h"
 
 namespace gossamer::node {
-namespace {
-
-/// To that many significant digits: what is measured says no more.
-double rounded(double value, int digits) {
-  if (!(value > 0)) return 0;
-  const double exponent = std::floor(std::log10(value)) - digits + 1;
-  const double grain = std::pow(10, std::abs(exponent));  // a whole number, so that few digits stay few
-  return exponent < 0 ? std::round(value * grain) / grain : std::round(value / grain) * grain;
-}
-
-}  // namespace
 
 std::string links_toml(const ProbeResult& result, const std::vector<std::string>& names) {
   std::string text = fmt::format(

@@ -145,6 +145,12 @@ std::optional<std::uint64_t> parse_count(std::string_view text) {
   return static_cast<std::uint64_t>(*count);
 }
 
+double rounded(double value, int digits) {
+  if (!(value > 0)) return 0;
+  const double exponent = std::floor(std::log10(value)) - digits + 1;
+  const double grain = std::pow(10, std::abs(exponent));  // a whole number, so that few digits stay few
+  return exponent < 0 ? std::round(value * grain) / grain : std::round(value / grain) * grain;
+}
 std::string bandwidth_text(double bits_per_second) {
   for (const Unit& unit : kBandwidthUnits) {
     if (bits_per_second < unit.factor) continue;
