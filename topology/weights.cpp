@@ -53,24 +53,33 @@ MixingMatrix lazy(const Graph& graph) {
 
 MixingMatrix explicit_weights(const Graph& graph) { return MixingMatrix(graph.in()); }
 
-constexpr std::array kWeights{
-    WeightRule{"metropolis", "1 / (1 + the larger degree of the two): symmetric, so that the mean stays"},
-    WeightRule{"lazy", "half of metropolis, for methods that bear no eigenvalue near -1"},
-    WeightRule{"uniform", "1 / (1 + in-degree): each row alike, for directed graphs"},
-    WeightRule{"explicit", "as the edges state them"},
+struct Rule {
+  WeightRule listed;
+  MixingMatrix (*make)(const Graph&);
 };
-constexpr std::array<MixingMatrix (*)(const Graph&), kWeights.size()> kMake{metropolis, lazy, uniform,
-                                                                            explicit_weights};
+constexpr std::array kRules{
+    Rule{{"metropolis", "1 / (1 + the larger degree of the two): symmetric, so that the mean stays"},
+         metropolis},
+    Rule{{"lazy", "half of metropolis, for methods that bear no eigenvalue near -1"}, lazy},
+    Rule{{"uniform", "1 / (1 + in-degree): each row alike, for directed graphs"}, uniform},
+    Rule{{"explicit", "as the edges state them"}, explicit_weights},
+};
+
+constexpr auto kListed = [] {
+  std::array<WeightRule, kRules.size()> listed{};
+  for (std::size_t i = 0; i < kRules.size(); ++i) listed[i] = kRules[i].listed;
+  return listed;
+}();
 
 }  // namespace
 
-std::span<const WeightRule> weights_table() { return kWeights; }
+std::span<const WeightRule> weights_table() { return kListed; }
 
 MixingMatrix weigh(const Graph& graph, std::string_view weights) {
-  std::array<std::string_view, kWeights.size()> names;
-  for (std::size_t i = 0; i < kWeights.size(); ++i) {
-    if (kWeights[i].name == weights) return kMake[i](graph);
-    names[i] = kWeights[i].name;
+  std::array<std::string_view, kRules.size()> names;
+  for (std::size_t i = 0; i < kRules.size(); ++i) {
+    names[i] = kRules[i].listed.name;
+    if (names[i] == weights) return kRules[i].make(graph);
   }
   throw GraphError("weights '" + std::string(weights) + "' are unknown: expected one of " + joined(names) +
                    did_you_mean(weights, names));
