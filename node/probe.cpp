@@ -369,6 +369,7 @@ class Prober {
   std::vector<bool> over_;                  ///< of which all that they led has come
   std::map<PeerId, std::set<PeerId>> led_;  ///< by each peer: the other ends of what has come
   std::set<PeerId> silent_;
+  /// As they travel between peers; of a peer and itself: what it sends to all others at once.
   std::map<std::pair<PeerId, PeerId>, PairMeasure> pairs_;
   std::size_t taken_by_all_ = 0;  ///< bulks that this peer poured to all
   ProbeMessage last_;             ///< of the partner
