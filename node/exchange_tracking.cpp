@@ -1,40 +1,47 @@
 // Gradient tracking (Di Lorenzo & Scutari 2016, "NEXT"; Nedić, Olshevsky & Shi 2017, "DIGing"): y_i tracks
 // the mean of all peers' gradients, so that unlike data leave no bias.
 //
-//   y⁰ = g⁰;   y = ŷ + g − g_before;   x ← Σ_j W_ij (x_j − u_j(y_j));   ŷ ← Σ_j W_ij y_j
+//   y⁰ = g⁰;   y = ŷ + g − g_before;   z = x − u(y)
+//   x ← z + Σ_j W_ij (z_j − z_i);   ŷ ← y + Σ_j W_ij (y_j − y_i)
 //
 // u(y) is the optimiser's step for y in the gradient's place: η·y with plain SGD. Two dense vectors travel
-// per round: x − u (tag 0) and y (tag 1). Slots: 2 holds y and then ŷ, 3 the gradient of the last round. W is
-// doubly stochastic, and may vary in time; rounds synchronous.
+// per round: z (tag 0) and y (tag 1). W is doubly stochastic, and may vary in time; rounds synchronous.
+//
+// At the optimum what mixing rounds off x is felt 1/(η·h) times, h being the least curvature. Hence x is kept
+// in two parts, x + low, and differences are formed first: they are exact where peers are near each other,
+// and low gathers what is too small for x. Slots: 2 holds y and then ŷ, 3 the gradient of the last round, 4
+// low, less u until the round is mixed, 5 z, 6 one difference.
 //
 // Steps are taken before the mixing, as NEXT has them; DIGing takes them after it. With one curvature L and
 // λ an eigenvalue of W, x and y of that mode follow a matrix of determinant λ² − ληL and trace 2λ − ληL: it
 // is stable for η·L < 2 and, where λ < 0, η·L < (1 − λ²)/|λ|; 3/2 on a hypercube of 8 (λ = −½). DIGing's
-// bound is (1 + λ)²/2, there ⅛. A graph that varies bears less: below 1 on base graphs.
+// bound is (1 + λ)²/2, there ⅛. A graph that varies bears less: below 1 on base graphs, below ⅕ where groups
+// of 4 reduce fully inside.
 #include "gossip.h"
 
 namespace gossamer::node {
 namespace {
 
-constexpr Slot kTracker = 2, kBefore = 3;
+constexpr Slot kTracker = 2, kBefore = 3, kLow = 4, kSent = 5, kDifference = 6;
 
 class GradientTracking final : public Gossip {
  public:
   explicit GradientTracking(ExchangeHost& host) : Gossip(host, 2) {}
 
-  std::size_t slots() const override { return 2; }
+  std::size_t slots() const override { return 5; }
 
   std::vector<Op> on_ready(Round round, ParcelId parcel) override {
     const Range r = range(parcel);
-    const float keep = round == 0 ? 0.0f : 1.0f;  // both slots are empty at first
+    const float keep = round == 0 ? 0.0f : 1.0f;  // these slots are empty at first
     // The difference of gradients first: it is exact near the optimum, where y is far smaller than g.
     return {op::Combine{r, kBefore, -keep, {{1.0f, kGradient}}},
             op::Combine{r, kTracker, keep, {{1.0f, kBefore}}},
             op::Combine{r, kBefore, 0, {{1.0f, kGradient}}},
             op::Combine{r, kGradient, 0, {{1.0f, kTracker}}},
             op::Update{r, round},
-            op::Combine{r, kParameters, 1, {{-1.0f, kGradient}}},
-            encode(round, parcel, kParameters, 0),
+            op::Combine{r, kLow, keep, {{-1.0f, kGradient}}},
+            op::Combine{r, kSent, 0, {{1.0f, kParameters}, {1.0f, kLow}}},
+            encode(round, parcel, kSent, 0),
             encode(round, parcel, kTracker, 1)};
   }
 
@@ -44,16 +51,26 @@ class GradientTracking final : public Gossip {
   }
 
   void mix(Round round, ParcelId parcel) override {
-    average(round, parcel, kParameters, 0);
-    average(round, parcel, kTracker, 1);
+    const Range r = range(parcel);
+    add_differences(round, parcel, kSent, 0, kLow);
+    host_.submit(op::Combine{r, kSent, 0, {{1.0f, kParameters}}});
+    host_.submit(op::Combine{r, kParameters, 1, {{1.0f, kLow}}});
+    host_.submit(op::Combine{r, kSent, -1, {{1.0f, kParameters}}});
+    host_.submit(op::Combine{r, kLow, 1, {{-1.0f, kSent}}});  // what the sum could not hold
+
+    host_.submit(op::Combine{r, kSent, 0, {}});
+    add_differences(round, parcel, kTracker, 1, kSent);
+    host_.submit(op::Combine{r, kTracker, 1, {{1.0f, kSent}}});
   }
 
-  void average(Round round, ParcelId parcel, Slot slot, std::uint32_t vector) {
-    const PeerId self = host_.plan().self;
+  /// to += Σ_j W_ij (v_j − v_i), v_i in slot v and v_j in the neighbours' messages.
+  void add_differences(Round round, ParcelId parcel, Slot v, std::uint32_t vector, Slot to) {
     const Range r = range(parcel);
-    host_.submit(op::Combine{r, slot, weights(round).self_weight(self), {}});
-    for (const auto& e : weights(round).in(self))
-      host_.submit(op::DecodeAdd{r, slot, e.weight, take(e.peer, inbox(e.peer, parcel, vector)).payload});
+    for (const auto& e : weights(round).in(host_.plan().self)) {
+      host_.submit(op::Combine{r, kDifference, 0, {{-1.0f, v}}});
+      host_.submit(op::DecodeAdd{r, kDifference, 1.0f, take(e.peer, inbox(e.peer, parcel, vector)).payload});
+      host_.submit(op::Combine{r, to, 1, {{e.weight, kDifference}}});
+    }
   }
 };
 
