@@ -64,7 +64,7 @@ constexpr std::array kRows = {
         CodecId::onebit_two,
         make_onebit_two,
         decode_onebit_two},
-    Row{{"terngrad", "clip=2.5 (> 0, none), coding=packed, random=philox (both as qsgd)",
+    Row{{"terngrad", "clip=2.5 (> 0, none), coding=packed (as qsgd), random=philox (as qsgd)",
          "0 or +-max by chance, after clipping at clip * root mean square; unbiased on the clipped vector"},
         CodecId::terngrad,
         make_terngrad,

@@ -28,18 +28,27 @@ void list_as_json() {
   std::cout << rows.dump(2) << '\n';
 }
 
-void list_as_text() {
-  std::size_t name_width = 4, parameter_width = 10;
-  for (const compress::CodecRow& row : compress::codec_table()) {
-    name_width = std::max(name_width, std::string_view(row.name).size());
-    parameter_width = std::max(parameter_width, std::string_view(row.parameters).size());
+/// Prints a line for each parameter; the list's commas are those outside brackets.
+void print_parameters(std::string_view list, std::size_t indent) {
+  std::size_t depth = 0, begin = 0;
+  for (std::size_t i = 0; i <= list.size(); ++i) {
+    const char c = i < list.size() ? list[i] : ',';
+    depth += c == '(' ? 1 : 0;
+    depth -= c == ')' ? 1 : 0;
+    if (c != ',' || depth > 0) continue;
+    if (i > begin) std::cout << std::string(indent, ' ') << list.substr(begin, i - begin) << '\n';
+    begin = i + 2;
   }
-  const auto line = [&](const char* name, const char* parameters, const char* help) {
-    std::cout << std::left << std::setw(static_cast<int>(name_width) + 2) << name
-              << std::setw(static_cast<int>(parameter_width) + 2) << parameters << help << '\n';
-  };
-  line("NAME", "PARAMETERS", "WHAT IT DOES");
-  for (const compress::CodecRow& row : compress::codec_table()) line(row.name, row.parameters, row.help);
+}
+
+void list_as_text() {
+  std::size_t width = 0;
+  for (const compress::CodecRow& row : compress::codec_table())
+    width = std::max(width, std::string_view(row.name).size() + 2);
+  for (const compress::CodecRow& row : compress::codec_table()) {
+    std::cout << std::left << std::setw(static_cast<int>(width)) << row.name << row.help << '\n';
+    print_parameters(row.parameters, width);
+  }
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 #include <limits>
 #include <nlohmann/json.hpp>
 #include <random>
+#include <sstream>
 
 #include "gossamer_test/catch.h"
 #include "npy.h"
@@ -183,6 +184,21 @@ TEST_CASE("payload files from strangers are refused at no cost") {
   refuses(bench.folder, {"decode", "--payload", "good.bin", "--out", "y.npy", "--max-entries", "all"},
           {"--max-entries all: expected a whole number"});
   CHECK(!std::filesystem::exists(bench.folder.path("y.npy")));
+}
+
+TEST_CASE("the list names every parameter of each codec on a line that fits a screen") {
+  const Folder folder;
+  const auto ended = gossamer(folder, codec({"list"}));
+  REQUIRE(ended.status == 0);
+  std::istringstream lines(ended.out);
+  for (std::string line; std::getline(lines, line);) CHECK(line.size() < 120);
+  for (const json& row : json_of(folder, {"list"})) {
+    const std::string spec = row["default"];  // name:key=value,key=value
+    std::istringstream keys(spec.substr(std::min(spec.size(), spec.find(':') + 1)));
+    CHECK(says("\n" + ended.out, "\n" + row["name"].get<std::string>() + " "));
+    if (spec.find(':') == std::string::npos) continue;
+    for (std::string key; std::getline(keys, key, ',');) CHECK(says(ended.out, "  " + key));
+  }
 }
 
 TEST_CASE("bench measures every codec beside the memory of the machine") {
