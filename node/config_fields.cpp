@@ -139,8 +139,8 @@ void read(const Value& value, const Row& row, std::string& out) {
   out = resolved(text, row, value);
 }
 
-const std::vector<Value>& items_of(const Value& value, const Row& row, const std::string& expected) {
-  if (!value.is(Kind::kList)) fail(value, row, expected);
+const std::vector<Value>& items_of(const Value& value, const Row& row, std::string_view expected) {
+  if (!value.is(Kind::kList)) fail(value, row, std::string(expected));
   return value.items;
 }
 

@@ -1,5 +1,6 @@
 #include "link_file.h"
 
+#include <algorithm>
 #include <charconv>
 #include <cmath>
 #include <fstream>

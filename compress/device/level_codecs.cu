@@ -195,27 +195,27 @@ class LevelCodec final : public BesideHost {
   void start_encode(const Input& input, std::size_t n, const EncodeCall& call) const override {
     switch (rule_.bits) {
       case 2:
-        return encode<2>(input, n, call);
+        return encode_levels<2>(input, n, call);
       case 4:
-        return encode<4>(input, n, call);
+        return encode_levels<4>(input, n, call);
       default:
-        return encode<8>(input, n, call);
+        return encode_levels<8>(input, n, call);
     }
   }
   void start_decode(const DecodeCall& call) const override {
     switch (rule_.bits) {
       case 2:
-        return decode<2>(call);
+        return decode_levels<2>(call);
       case 4:
-        return decode<4>(call);
+        return decode_levels<4>(call);
       default:
-        return decode<8>(call);
+        return decode_levels<8>(call);
     }
   }
 
  private:
   template <unsigned kBits>
-  void encode(const Input& input, std::size_t n, const EncodeCall& call) const {
+  void encode_levels(const Input& input, std::size_t n, const EncodeCall& call) const {
     const Front f = front(n);
     const Layout l = layout(n);
     const std::size_t body = f.size + l.scale_bytes();
@@ -241,7 +241,7 @@ class LevelCodec final : public BesideHost {
            blocks(l.n), kThreads, call.stream, input, l, call.key_dev, scales, fields, call.result_dev);
   }
   template <unsigned kBits>
-  void decode(const DecodeCall& call) const {
+  void decode_levels(const DecodeCall& call) const {
     const Front f = front(call.n);
     const Layout l = layout(call.n);
     const std::byte* const scales = call.payload_dev + f.size;

@@ -4,7 +4,8 @@ function(gossamer_flags target)
   set(cxx $<COMPILE_LANGUAGE:CXX>)
   target_compile_options(${target} PRIVATE
     $<${cxx}:-Wall> $<${cxx}:-Wextra> $<${cxx}:-Wpedantic> $<${cxx}:-Wshadow> $<${cxx}:-Wconversion>
-    $<${cxx}:-Wno-sign-conversion> $<${cxx}:-Werror> $<${cxx}:-ffp-contract=off>
+    $<${cxx}:-Wno-sign-conversion> $<${cxx}:-ffp-contract=off>
+    $<$<AND:${cxx},$<BOOL:${GOSSAMER_WERROR}>>:-Werror>
     # g++ 12 reports both falsely in the standard library's and fmt's inlined code
     $<$<COMPILE_LANG_AND_ID:CXX,GNU>:-Wno-restrict> $<$<COMPILE_LANG_AND_ID:CXX,GNU>:-Wno-stringop-overflow>)
   if(GOSSAMER_SANITIZE)
@@ -33,7 +34,7 @@ function(gossamer_library name)
   if(ARG_CUDA AND GOSSAMER_HAS_CUDA)
     target_sources(${target} PRIVATE ${ARG_CUDA})
     set_source_files_properties(${ARG_CUDA} PROPERTIES COMPILE_OPTIONS
-      "-fmad=false;-ftz=false;-prec-div=true;-prec-sqrt=true;--expt-relaxed-constexpr;-Xcompiler=-Wall,-Wextra;-Werror=all-warnings")
+      "-fmad=false;-ftz=false;-prec-div=true;-prec-sqrt=true;--expt-relaxed-constexpr;-Xcompiler=-Wall,-Wextra;$<$<BOOL:${GOSSAMER_WERROR}>:-Werror=all-warnings>")
     target_link_libraries(${target} PRIVATE CUDA::cudart_static)
   elseif(ARG_NOCUDA)
     target_sources(${target} PRIVATE ${ARG_NOCUDA})

@@ -1,9 +1,9 @@
 // The random bits of the quantisers: uniform and without pattern, from either source.
 #include <array>
 #include <bit>
-#include <catch2/catch.hpp>
 #include <string>
 
+#include "gossamer_test/catch.h"
 #include "level_kernels.h"
 #include "targets.h"
 #include "vectors.h"

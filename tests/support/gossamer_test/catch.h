@@ -3,8 +3,10 @@
 #if __has_include(<catch2/catch_all.hpp>)
 #include <catch2/catch_all.hpp>
 using Catch::Approx;
+using Catch::Matchers::ContainsSubstring;
 #else
 #include <catch2/catch.hpp>
+inline auto ContainsSubstring(const std::string& words) { return Catch::Contains(words); }
 #endif
 
 /// Leaves the running test with a message; for what this machine lacks (a GPU, a data set).
