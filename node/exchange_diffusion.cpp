@@ -6,7 +6,7 @@
 //
 // which is x ← Σ_j W̃_ij (2x − x_before − u + u_before)_j with W̃ = (I + W)/2, written so that nothing drifts:
 // the sum of all y stays 0, since z_j − z_i is formed first, is exact where peers are near each other, and is
-// the opposite at the other end. Slots: 2 holds y, 3 z, 4 d, 5 one difference. What travels is dense; W is
+// the opposite at the other end. Slots: 2 holds y, 3 z, 4 2d, 5 one difference. What travels is dense; W is
 // symmetric and static, rounds synchronous. The optimiser is plain SGD: the correction holds for steps u that
 // depend on the gradient at x alone.
 #include "gossip.h"
@@ -33,13 +33,9 @@ class ExactDiffusion final : public Gossip {
   void mix(Round round, ParcelId parcel) override {
     const Range r = range(parcel);
     host_.submit(op::Combine{r, kSum, 0, {}});
-    for (const auto& e : weights(round).in(host_.plan().self)) {
-      host_.submit(op::Combine{r, kDifference, 0, {{-1.0f, kZ}}});
-      host_.submit(op::DecodeAdd{r, kDifference, 1.0f, take(e.peer, inbox(e.peer, parcel)).payload});
-      host_.submit(op::Combine{r, kSum, 1, {{0.5f * e.weight, kDifference}}});
-    }
-    host_.submit(op::Combine{r, kParameters, 0, {{1.0f, kZ}, {1.0f, kSum}}});
-    host_.submit(op::Combine{r, kY, 1, {{-1.0f, kSum}}});
+    add_differences(round, parcel, kZ, kSum, kDifference);
+    host_.submit(op::Combine{r, kParameters, 0, {{1.0f, kZ}, {0.5f, kSum}}});
+    host_.submit(op::Combine{r, kY, 1, {{-0.5f, kSum}}});
   }
 };
 

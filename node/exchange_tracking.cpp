@@ -10,7 +10,7 @@
 // At the optimum what mixing rounds off x is felt 1/(η·h) times, h being the least curvature. Hence x is kept
 // in two parts, x + low, and differences are formed first: they are exact where peers are near each other,
 // and low gathers what is too small for x. Slots: 2 holds y and then ŷ, 3 the gradient of the last round, 4
-// low, less u until the round is mixed, 5 z, 6 one difference.
+// low, less u until the round is mixed, 5 z and then what mixing must remember, 6 one difference.
 //
 // Steps are taken before the mixing, as NEXT has them; DIGing takes them after it. With one curvature L and
 // λ an eigenvalue of W, x and y of that mode follow a matrix of determinant λ² − ληL and trace 2λ − ληL: it
@@ -52,25 +52,15 @@ class GradientTracking final : public Gossip {
 
   void mix(Round round, ParcelId parcel) override {
     const Range r = range(parcel);
-    add_differences(round, parcel, kSent, 0, kLow);
+    add_differences(round, parcel, kSent, kLow, kDifference, 0);
     host_.submit(op::Combine{r, kSent, 0, {{1.0f, kParameters}}});
     host_.submit(op::Combine{r, kParameters, 1, {{1.0f, kLow}}});
     host_.submit(op::Combine{r, kSent, -1, {{1.0f, kParameters}}});
     host_.submit(op::Combine{r, kLow, 1, {{-1.0f, kSent}}});  // what the sum could not hold
 
     host_.submit(op::Combine{r, kSent, 0, {}});
-    add_differences(round, parcel, kTracker, 1, kSent);
+    add_differences(round, parcel, kTracker, kSent, kDifference, 1);
     host_.submit(op::Combine{r, kTracker, 1, {{1.0f, kSent}}});
-  }
-
-  /// to += Σ_j W_ij (v_j − v_i), v_i in slot v and v_j in the neighbours' messages.
-  void add_differences(Round round, ParcelId parcel, Slot v, std::uint32_t vector, Slot to) {
-    const Range r = range(parcel);
-    for (const auto& e : weights(round).in(host_.plan().self)) {
-      host_.submit(op::Combine{r, kDifference, 0, {{-1.0f, v}}});
-      host_.submit(op::DecodeAdd{r, kDifference, 1.0f, take(e.peer, inbox(e.peer, parcel, vector)).payload});
-      host_.submit(op::Combine{r, to, 1, {{e.weight, kDifference}}});
-    }
   }
 };
 

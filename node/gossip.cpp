@@ -92,4 +92,14 @@ Message Gossip::take(PeerId from, Inbox& box) {
   return m;
 }
 
+void Gossip::add_differences(Round round, ParcelId parcel, Slot v, Slot to, Slot difference,
+                             std::uint32_t vector) {
+  const Range r = range(parcel);
+  for (const auto& e : weights(round).in(host_.plan().self)) {
+    host_.submit(op::Combine{r, difference, 0, {{-1.0f, v}}});
+    host_.submit(op::DecodeAdd{r, difference, 1.0f, take(e.peer, inbox(e.peer, parcel, vector)).payload});
+    host_.submit(op::Combine{r, to, 1, {{e.weight, difference}}});
+  }
+}
+
 }  // namespace gossamer::node

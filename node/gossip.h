@@ -40,6 +40,10 @@ class Gossip : public Exchange {
   bool synchronous() const { return host_.plan().exchange.staleness == 0; }
   /// Takes the front message of the inbox, acknowledging it as used.
   Message take(PeerId from, Inbox& box);
+  /// Takes what the neighbours sent of a vector: to += Σ_j W_ij (v_j − v_i), v_i in slot v. Differences are
+  /// formed first, in a slot of their own: they are exact where peers are near each other.
+  void add_differences(Round round, ParcelId parcel, Slot v, Slot to, Slot difference,
+                       std::uint32_t vector = 0);
   ExchangeHost& host_;
 
  private:
