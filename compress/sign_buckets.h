@@ -63,10 +63,9 @@ void scan_buckets(Sums kind, SignInput& input, std::size_t bucket, Threads* thre
     for (std::size_t start = piece * slice; start < end; start += kRun * bucket) {
       const std::size_t count = std::min(kRun * bucket, end - start);
       input.scan(kind, start, {nullptr, count, bucket, sums.data(), signs + start / 8, bucket / 8});
-      for (std::size_t i = 0; i < count; i += bucket) {
-        const std::size_t at = start + i, d = std::min(bucket, count - i);
-        input.sent(at / bucket, value(at / bucket, sums[i / bucket], input.v(at, d)));
-      }
+      const std::size_t first = start / bucket;
+      for (std::size_t k = 0, i = 0; i < count; ++k, i += bucket)
+        input.sent(first + k, value(first + k, sums[k], input.v(start + i, std::min(bucket, count - i))));
     }
   });
   input.finish();
@@ -82,9 +81,10 @@ void add_buckets(std::span<const std::byte> signs, std::size_t bucket, std::span
     std::array<SignLeaf, kRun> leaves;
     const std::size_t end = std::min((piece + 1) * slice, n);
     for (std::size_t start = piece * slice; start < end; start += kRun * bucket) {
+      const std::size_t first = start / bucket;
       std::size_t count = 0;
-      for (std::size_t at = start; at < std::min(start + kRun * bucket, end); at += bucket)
-        leaves[count++] = {signs.data() + at / 8, std::min(bucket, end - at), value(at / bucket)};
+      for (std::size_t at = start; at < std::min(start + kRun * bucket, end); at += bucket, ++count)
+        leaves[count] = {signs.data() + at / 8, std::min(bucket, end - at), value(first + count)};
       add_leaves(std::span(leaves).first(count), acc.data() + start);
     }
   });

@@ -121,43 +121,83 @@ HWY_INLINE std::uint32_t Bits(const Mask* positive) {
   return word;
 }
 
+/// A bucket's pending values, each in every lane.
+struct Pending {
+  HWY_INLINE explicit Pending(SignPair pair)
+      : plus(hn::Set(Tag(), pair.plus)), minus(hn::Set(Tag(), pair.minus)) {}
+  Vector plus, minus;
+};
+
+/// kWord or kHalfWord entries. Returns the first that is not finite, or kEntries.
+template <Sums kKind, bool kFeedback, std::size_t kEntries>
+HWY_INLINE std::size_t ScanWord(const float* HWY_RESTRICT g, float* HWY_RESTRICT p, const Pending& pending,
+                                std::byte* HWY_RESTRICT signs, Lanes<kKind>& lanes) {
+  const Tag tag;
+  constexpr std::size_t kParts = kEntries / kWidth;
+  std::size_t bad = kEntries;
+  FetchAhead(g);
+  if constexpr (kFeedback) FetchAhead(p);
+  Vector v[kParts], e[kParts];
+  Mask positive[kParts];
+  for (std::size_t k = 0; k < kParts; ++k) {
+    v[k] = hn::LoadU(tag, g + k * kWidth);
+    if constexpr (kFeedback) {
+      const Vector q = hn::LoadU(tag, p + k * kWidth);
+      e[k] = hn::Sub(q, hn::IfThenElse(hn::Ge(q, hn::Zero(tag)), pending.plus, pending.minus));
+      v[k] = hn::Add(v[k], e[k]);
+    }
+    positive[k] = hn::Ge(v[k], hn::Zero(tag));
+    lanes.Add(k, v[k], positive[k]);
+  }
+  if constexpr (kFeedback) {
+    if (HWY_LIKELY(lanes.Finite())) {
+      for (std::size_t k = 0; k < kParts; ++k) hn::StoreU(v[k], tag, p + k * kWidth);
+    } else {
+      for (std::size_t k = 0; k < kParts; ++k) hn::StoreU(e[k], tag, p + k * kWidth);
+      bad = plain::take_in(g, p, kEntries);
+    }
+  }
+  const std::uint32_t word = Bits<kEntries>(positive);
+  lanes.Count(word);
+  std::memcpy(signs, &word, kEntries / 8);
+  return bad;
+}
+
 /// kWord or kHalfWord entries at a time, of which n is a multiple. Returns the first entry that is not
 /// finite, or n.
 template <Sums kKind, bool kFeedback, std::size_t kEntries>
-HWY_INLINE std::size_t ScanWords(const float* HWY_RESTRICT g, float* HWY_RESTRICT p, SignPair pending,
-                                 std::size_t n, std::byte* HWY_RESTRICT signs, Lanes<kKind>& lanes) {
-  const Tag tag;
-  constexpr std::size_t kParts = kEntries / kWidth;
-  const Vector plus = hn::Set(tag, pending.plus), minus = hn::Set(tag, pending.minus);
+HWY_INLINE std::size_t ScanWords(const float* g, float* p, const Pending& pending, std::size_t n,
+                                 std::byte* signs, Lanes<kKind>& lanes) {
   std::size_t bad = n;
   for (std::size_t i = 0; i < n; i += kEntries) {
-    FetchAhead(g + i);
-    if constexpr (kFeedback) FetchAhead(p + i);
-    Vector v[kParts], e[kParts];
-    Mask positive[kParts];
-    for (std::size_t k = 0; k < kParts; ++k) {
-      v[k] = hn::LoadU(tag, g + i + k * kWidth);
-      if constexpr (kFeedback) {
-        const Vector q = hn::LoadU(tag, p + i + k * kWidth);
-        e[k] = hn::Sub(q, hn::IfThenElse(hn::Ge(q, hn::Zero(tag)), plus, minus));
-        v[k] = hn::Add(v[k], e[k]);
-      }
-      positive[k] = hn::Ge(v[k], hn::Zero(tag));
-      lanes.Add(k, v[k], positive[k]);
-    }
-    if constexpr (kFeedback) {
-      if (HWY_LIKELY(lanes.Finite())) {
-        for (std::size_t k = 0; k < kParts; ++k) hn::StoreU(v[k], tag, p + i + k * kWidth);
-      } else {
-        for (std::size_t k = 0; k < kParts; ++k) hn::StoreU(e[k], tag, p + i + k * kWidth);
-        const std::size_t at = plain::take_in(g + i, p + i, kEntries);
-        if (at != kEntries) bad = std::min(bad, i + at);
-      }
-    }
-    const std::uint32_t word = Bits<kEntries>(positive);
-    lanes.Count(word);
-    std::memcpy(signs + i / 8, &word, kEntries / 8);
+    const std::size_t at = ScanWord<kKind, kFeedback, kEntries>(g + i, kFeedback ? p + i : nullptr, pending,
+                                                                signs + i / 8, lanes);
+    if (HWY_UNLIKELY(at != kEntries)) bad = std::min(bad, i + at);
   }
+  return bad;
+}
+
+/// Two buckets of one block each, a word of either in turn: no addition to the sums of one waits for the one
+/// before it. Returns the first entry of both that is not finite, or 2·bucket.
+template <Sums kKind, bool kFeedback>
+HWY_INLINE std::size_t ScanTwo(const SignScan& scan, std::size_t b, float* p, const SignPair* pending) {
+  const std::size_t bucket = scan.bucket;
+  const float* const g = scan.g + b * bucket;
+  std::byte* const signs = scan.signs + b * scan.stride;
+  const Pending first(kFeedback ? pending[b] : SignPair{}), second(kFeedback ? pending[b + 1] : SignPair{});
+  Lanes<kKind> of_first, of_second;
+  std::size_t bad = 2 * bucket;
+  for (std::size_t i = 0; i < bucket; i += kWord) {
+    const std::size_t at =
+        ScanWord<kKind, kFeedback, kWord>(g + i, kFeedback ? p + i : nullptr, first, signs + i / 8, of_first);
+    if (HWY_UNLIKELY(at != kWord)) bad = std::min(bad, i + at);
+    const std::size_t j = bucket + i;
+    const std::size_t after = ScanWord<kKind, kFeedback, kWord>(g + j, kFeedback ? p + j : nullptr, second,
+                                                                signs + scan.stride + i / 8, of_second);
+    if (HWY_UNLIKELY(after != kWord)) bad = std::min(bad, j + after);
+  }
+  scan.sums[b] = of_first.Combine();
+  scan.sums[b + 1] = of_second.Combine();
   return bad;
 }
 #endif
@@ -171,12 +211,13 @@ HWY_INLINE std::size_t ScanBlock(const float* g, float* p, SignPair pending, std
 #if HWY_TARGET != HWY_SCALAR
   i = n / kWord * kWord;
   Lanes<kKind> lanes;
-  const std::size_t found = ScanWords<kKind, kFeedback, kWord>(g, p, pending, i, signs, lanes);
+  const Pending values(pending);
+  const std::size_t found = ScanWords<kKind, kFeedback, kWord>(g, p, values, i, signs, lanes);
   if (HWY_UNLIKELY(found != i)) bad = found;
   // Halves of a bucket that is split are often of 16 entries.
   if (n - i >= kHalfWord) {
-    const std::size_t more = ScanWords<kKind, kFeedback, kHalfWord>(g + i, kFeedback ? p + i : nullptr,
-                                                                    pending, kHalfWord, signs + i / 8, lanes);
+    const std::size_t more = ScanWord<kKind, kFeedback, kHalfWord>(g + i, kFeedback ? p + i : nullptr, values,
+                                                                   signs + i / 8, lanes);
     if (HWY_UNLIKELY(more != kHalfWord)) bad = std::min(bad, i + more);
     i += kHalfWord;
   }
@@ -200,6 +241,15 @@ template <Sums kKind, bool kFeedback>
 HWY_INLINE std::size_t ScanBuckets(const SignScan& scan, float* p, const SignPair* pending) {
   std::size_t bad = scan.n;
   for (std::size_t start = 0, b = 0; start < scan.n; start += scan.bucket, ++b) {
+#if HWY_TARGET != HWY_SCALAR
+    // A sum in one vector is one chain of additions, in which each would wait for the one before it.
+    if (kVectors == 1 && scan.bucket <= plain::kBlock && scan.n - start >= 2 * scan.bucket) {
+      const std::size_t found = ScanTwo<kKind, kFeedback>(scan, b, kFeedback ? p + start : nullptr, pending);
+      if (HWY_UNLIKELY(found != 2 * scan.bucket)) bad = std::min(bad, start + found);
+      start += scan.bucket, ++b;
+      continue;
+    }
+#endif
     const std::size_t d = std::min(scan.bucket, scan.n - start);
     plain::BlockTree tree;
     std::uint32_t positive = 0;
