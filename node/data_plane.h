@@ -98,9 +98,10 @@ struct Aggregate {
   std::size_t self;                           ///< the own one among them
 };
 /// Push-sum (mass.h). held −= the step in g; then of what is held, each share goes over to the sum of that
-/// number, and the parcel's weight likewise. Where keep_least > 0 and less weight would be left, all shares
-/// are lowered by one factor so that this much is left, or all that there is. Each share is answered by
-/// Encoded, its payload the sum, its tag the sum's number.
+/// number, and the parcel's weight likewise. Where keep_least > 0 the step is first scaled by the weight over
+/// its mean of late; and where less weight would be left than that, all shares are lowered by one factor so
+/// that this much is left, or all that there is. Each share is answered by Encoded, its payload the sum, its
+/// tag the sum's number.
 struct Push {
   Range range;
   ParcelId parcel;

@@ -17,9 +17,11 @@
 // last bit, because all of it is 64-bit fixed point modulo 2⁶⁴ (mass.h); a message takes 8 bytes a parameter.
 //
 // In synchronous rounds every peer hears from all that send to it before its next gradient. Where it waits
-// less, w may fall as it sends and nothing comes, and a step of u moves z by u / w: a peer then keeps at
-// least a quarter of a peer's weight and gives away what is above, in the proportions of A. Where nobody
-// waits, neighbours that have not used up what they were sent get nothing in that round.
+// less, w may fall as it sends and nothing comes, and a step of u moves z by u / w: a peer then takes u times
+// w over the mean of its w of late, so that its steps are of one size in z and still count as much as without
+// in the long run; keeps at least a quarter of a peer's weight; and gives away what is above, in the
+// proportions of A. Where nobody waits, neighbours that have not used up what they were sent get nothing in
+// that round.
 #include <cmath>
 
 #include "gossip.h"

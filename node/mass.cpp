@@ -14,6 +14,7 @@ namespace {
 
 static_assert(std::endian::native == std::endian::little);
 constexpr double kLargest = 0x1p22;
+constexpr double kUsualRounds = 100;  ///< over about as many goes the mean of a weight
 
 std::uint64_t fixed(float value) {
   const double v = static_cast<double>(value);
@@ -36,6 +37,7 @@ Mass::Mass(std::span<const float> x0, std::size_t parcels, std::size_t sums, Pla
   std::transform(x0.begin(), x0.end(), sums_[0].begin(), fixed);
   std::fill(sums_[0].begin() + static_cast<std::ptrdiff_t>(entries_), sums_[0].end(),
             static_cast<std::uint64_t>(kMassOne));
+  usual_weight_.assign(parcels, 1);
 }
 
 /// What is left over by rounding stays where it was.
@@ -49,10 +51,15 @@ void Mass::move(const std::vector<std::pair<std::uint32_t, double>>& shares, std
   }
 }
 
-void Mass::push(const op::Push& o, std::span<const float> u) {
+void Mass::push(const op::Push& o, std::span<float> u) {
   assert(u.size() == o.range.size);
-  for (std::size_t i = 0; i < u.size(); ++i) sums_[0][o.range.begin + i] -= fixed(u[i]);
   const double weight = real(sums_[0][weight_at(o.parcel)]) / kMassOne;
+  if (o.keep_least > 0) {
+    double& usual = usual_weight_[o.parcel];
+    usual += (weight - usual) / kUsualRounds;
+    for (float& x : u) x *= static_cast<float>(weight / usual);
+  }
+  for (std::size_t i = 0; i < u.size(); ++i) sums_[0][o.range.begin + i] -= fixed(u[i]);
   double all = 0, factor = 1;
   for (const auto& [number, share] : o.shares) all += static_cast<double>(share);
   const double least = static_cast<double>(o.keep_least);

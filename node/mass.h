@@ -25,9 +25,9 @@ class Mass {
  public:
   Mass(std::span<const float> x0, std::size_t parcels, std::size_t sums, Planted planted = {});
 
-  /// held −= u; then each share's part of what is held goes over to its sum. Throws std::runtime_error where
-  /// u is not finite or beyond what fits.
-  void push(const op::Push& o, std::span<const float> u);
+  /// held −= u; then each share's part of what is held goes over to its sum. u is first scaled in its place
+  /// where the operation says so. Throws std::runtime_error where u is not finite or beyond what fits.
+  void push(const op::Push& o, std::span<float> u);
   /// What the sum holds of the range, then the parcel's weight; 8 bytes each, little-endian.
   Payload payload(std::uint32_t sum, Range range, ParcelId parcel) const;
   /// held += payload − sum; sum = payload. Throws std::runtime_error for a payload of another length.
@@ -47,6 +47,7 @@ class Mass {
 
   std::size_t entries_;
   std::vector<std::vector<std::uint64_t>> sums_;
+  std::vector<double> usual_weight_;  ///< of each parcel
   [[no_unique_address]] Planted planted_;
 };
 

@@ -176,7 +176,8 @@ TEST_CASE("push-sum with bounded staleness leaves no neighbour waiting") {
 TEST_CASE("sums of another length are refused") {
   Mass mass(std::vector<float>{1, 2, 3, 4}, 1, 3);
   const op::Push push{{0, 4}, 0, 0, {{1, 0.5f}}, 0};
-  mass.push(push, std::vector<float>(4, 0.25f));
+  std::vector<float> step(4, 0.25f), infinite(4, INFINITY);
+  mass.push(push, step);
   CHECK(mass.sum(0)[3] + mass.sum(1)[3] == fixed(3.75f));
   const Payload sent = mass.payload(1, {0, 4}, 0);
   CHECK(sent->size() == 40);
@@ -185,5 +186,27 @@ TEST_CASE("sums of another length are refused") {
   mass.absorb({{0, 4}, 0, 2, sent});  // the same again adds nothing
   CHECK(mass.sum(0)[3] == fixed(3.75f));
   CHECK_THROWS_AS(mass.absorb({{0, 3}, 0, 2, sent}), std::runtime_error);
-  CHECK_THROWS_AS(mass.push(push, std::vector<float>(4, INFINITY)), std::runtime_error);
+  CHECK_THROWS_AS(mass.push(push, infinite), std::runtime_error);
+}
+
+TEST_CASE(
+    "where nobody waits, a step is of one size whatever the weight, and counts in full in the long run") {
+  constexpr float kStep = 0.25f;
+  Mass mass(std::vector<float>{1}, 1, 3);
+  const op::Push keep{{0, 1}, 0, 0, {}, 0.1f}, give{{0, 1}, 0, 0, {{1, 0.5f}}, 0.1f};
+  std::vector<float> nothing{0}, z(1);
+  const auto moved_by_a_step = [&] {
+    mass.ratio({{0, 1}, 0}, z);
+    const float before = z[0];
+    std::vector<float> step{kStep};
+    mass.push(keep, step);
+    mass.ratio({{0, 1}, 0}, z);
+    return before - z[0];
+  };
+  CHECK(moved_by_a_step() == kStep);  // the weight is 1 as ever
+  mass.push(give, nothing);
+  mass.push(give, nothing);
+  CHECK(moved_by_a_step() == Approx(kStep).epsilon(0.02));  // not four times as much, with a weight of 1/4
+  for (int round = 0; round < 1000; ++round) mass.push(keep, nothing);
+  CHECK(moved_by_a_step() == Approx(4 * kStep).epsilon(0.001));  // as with 1/4 since ever: u / w
 }
