@@ -30,9 +30,9 @@ constexpr std::size_t kHalfWord = 16;
 constexpr std::size_t kAhead = 1024;  ///< entries from those worked on to those fetched
 constexpr std::size_t kLine = 16;     ///< entries of a cache line
 
-HWY_INLINE void FetchAhead(const float* x) {
-  hwy::Prefetch(x + kAhead);
-  hwy::Prefetch(x + kAhead + kLine);
+/// Fetches n entries, a multiple of kWord.
+HWY_INLINE void Fetch(const float* x, std::size_t n) {
+  for (std::size_t i = 0; i < n; i += kLine) hwy::Prefetch(x + i);
 }
 
 #if HWY_TARGET != HWY_SCALAR
@@ -135,8 +135,6 @@ HWY_INLINE std::size_t ScanWord(const float* HWY_RESTRICT g, float* HWY_RESTRICT
   const Tag tag;
   constexpr std::size_t kParts = kEntries / kWidth;
   std::size_t bad = kEntries;
-  FetchAhead(g);
-  if constexpr (kFeedback) FetchAhead(p);
   Vector v[kParts], e[kParts];
   Mask positive[kParts];
   for (std::size_t k = 0; k < kParts; ++k) {
@@ -163,16 +161,17 @@ HWY_INLINE std::size_t ScanWord(const float* HWY_RESTRICT g, float* HWY_RESTRICT
   return bad;
 }
 
-/// kWord or kHalfWord entries at a time, of which n is a multiple. Returns the first entry that is not
-/// finite, or n.
-template <Sums kKind, bool kFeedback, std::size_t kEntries>
+/// kWord entries at a time, of which n is a multiple. Returns the first entry that is not finite, or n.
+template <Sums kKind, bool kFeedback>
 HWY_INLINE std::size_t ScanWords(const float* g, float* p, const Pending& pending, std::size_t n,
                                  std::byte* signs, Lanes<kKind>& lanes) {
   std::size_t bad = n;
-  for (std::size_t i = 0; i < n; i += kEntries) {
-    const std::size_t at = ScanWord<kKind, kFeedback, kEntries>(g + i, kFeedback ? p + i : nullptr, pending,
-                                                                signs + i / 8, lanes);
-    if (HWY_UNLIKELY(at != kEntries)) bad = std::min(bad, i + at);
+  for (std::size_t i = 0; i < n; i += kWord) {
+    Fetch(g + i + kAhead, kWord);
+    if constexpr (kFeedback) Fetch(p + i + kAhead, kWord);
+    const std::size_t at =
+        ScanWord<kKind, kFeedback, kWord>(g + i, kFeedback ? p + i : nullptr, pending, signs + i / 8, lanes);
+    if (HWY_UNLIKELY(at != kWord)) bad = std::min(bad, i + at);
   }
   return bad;
 }
@@ -187,7 +186,11 @@ HWY_INLINE std::size_t ScanTwo(const SignScan& scan, std::size_t b, float* p, co
   const Pending first(kFeedback ? pending[b] : SignPair{}), second(kFeedback ? pending[b + 1] : SignPair{});
   Lanes<kKind> of_first, of_second;
   std::size_t bad = 2 * bucket;
+  const std::size_t ahead = std::max(kAhead, 2 * bucket);
   for (std::size_t i = 0; i < bucket; i += kWord) {
+    // In the order of memory, not in that of their use: so the machine's own prefetching keeps on.
+    Fetch(g + 2 * i + ahead, 2 * kWord);
+    if constexpr (kFeedback) Fetch(p + 2 * i + ahead, 2 * kWord);
     const std::size_t at =
         ScanWord<kKind, kFeedback, kWord>(g + i, kFeedback ? p + i : nullptr, first, signs + i / 8, of_first);
     if (HWY_UNLIKELY(at != kWord)) bad = std::min(bad, i + at);
@@ -212,7 +215,7 @@ HWY_INLINE std::size_t ScanBlock(const float* g, float* p, SignPair pending, std
   i = n / kWord * kWord;
   Lanes<kKind> lanes;
   const Pending values(pending);
-  const std::size_t found = ScanWords<kKind, kFeedback, kWord>(g, p, values, i, signs, lanes);
+  const std::size_t found = ScanWords<kKind, kFeedback>(g, p, values, i, signs, lanes);
   if (HWY_UNLIKELY(found != i)) bad = found;
   // Halves of a bucket that is split are often of 16 entries.
   if (n - i >= kHalfWord) {
@@ -243,7 +246,7 @@ HWY_INLINE std::size_t ScanBuckets(const SignScan& scan, float* p, const SignPai
   for (std::size_t start = 0, b = 0; start < scan.n; start += scan.bucket, ++b) {
 #if HWY_TARGET != HWY_SCALAR
     // A sum in one vector is one chain of additions, in which each would wait for the one before it.
-    if (kVectors == 1 && scan.bucket <= plain::kBlock && scan.n - start >= 2 * scan.bucket) {
+    if (kVectors == 1 && scan.bucket <= kAhead && scan.n - start >= 2 * scan.bucket) {
       const std::size_t found = ScanTwo<kKind, kFeedback>(scan, b, kFeedback ? p + start : nullptr, pending);
       if (HWY_UNLIKELY(found != 2 * scan.bucket)) bad = std::min(bad, start + found);
       start += scan.bucket, ++b;
@@ -302,7 +305,7 @@ void AddLeaves(const SignLeaf* HWY_RESTRICT leaves, std::size_t count, float* HW
     const Tag tag;
     const Vector plus = hn::Set(tag, leaf->pair.plus), minus = hn::Set(tag, leaf->pair.minus);
     for (; i + kWord <= leaf->n; i += kWord) {
-      FetchAhead(acc + i);
+      Fetch(acc + i + kAhead, kWord);
       for (std::size_t j = i; j < i + kWord; j += kWidth) {
         const Vector step = hn::IfThenElse(SignMask(leaf->signs, j), plus, minus);
         hn::StoreU(hn::Add(hn::LoadU(tag, acc + j), step), tag, acc + j);
