@@ -246,7 +246,7 @@ HWY_INLINE std::size_t ScanBuckets(const SignScan& scan, float* p, const SignPai
   for (std::size_t start = 0, b = 0; start < scan.n; start += scan.bucket, ++b) {
 #if HWY_TARGET != HWY_SCALAR
     // A sum in one vector is one chain of additions, in which each would wait for the one before it.
-    if (kVectors == 1 && scan.bucket <= kAhead && scan.n - start >= 2 * scan.bucket) {
+    if (kVectors == 1 && scan.cached && scan.bucket <= kAhead && scan.n - start >= 2 * scan.bucket) {
       const std::size_t found = ScanTwo<kKind, kFeedback>(scan, b, kFeedback ? p + start : nullptr, pending);
       if (HWY_UNLIKELY(found != 2 * scan.bucket)) bad = std::min(bad, start + found);
       start += scan.bucket, ++b;
