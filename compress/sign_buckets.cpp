@@ -1,16 +1,8 @@
 #include "sign_buckets.h"
 
 namespace gossamer::compress {
-namespace {
-
-constexpr std::size_t kCached = std::size_t{1}
-                                << 21;  ///< entries that a cache may hold, with their residuals
-
-}  // namespace
-
 void SignInput::scan(Sums kind, std::size_t start, SignScan scan) {
   scan.g = g_.data() + start;
-  scan.cached = size() <= kCached;
   if (state_ == nullptr) return scan_signs(kind, scan);
   const std::size_t at =
       scan_signs(kind, scan, residual(start), state_->pending.data() + start / scan.bucket);

@@ -166,49 +166,41 @@ template <Sums kKind, bool kFeedback>
 HWY_INLINE std::size_t ScanWords(const float* g, float* p, const Pending& pending, std::size_t n,
                                  std::byte* signs, Lanes<kKind>& lanes) {
   std::size_t bad = n;
-  for (std::size_t i = 0; i < n; i += kWord) {
-    Fetch(g + i + kAhead, kWord);
-    if constexpr (kFeedback) Fetch(p + i + kAhead, kWord);
-    const std::size_t at =
-        ScanWord<kKind, kFeedback, kWord>(g + i, kFeedback ? p + i : nullptr, pending, signs + i / 8, lanes);
-    if (HWY_UNLIKELY(at != kWord)) bad = std::min(bad, i + at);
+  const float* const end = g + n;
+  for (const float* x = g; x != end; x += kWord, signs += kWord / 8) {
+    Fetch(x + kAhead, kWord);
+    if constexpr (kFeedback) Fetch(p + kAhead, kWord);
+    const std::size_t at = ScanWord<kKind, kFeedback, kWord>(x, p, pending, signs, lanes);
+    if (HWY_UNLIKELY(at != kWord)) bad = std::min(bad, static_cast<std::size_t>(x - g) + at);
+    if constexpr (kFeedback) p += kWord;
   }
   return bad;
 }
 
-/// Two buckets of one block each, a word of either in turn: no addition to the sums of one waits for the one
-/// before it. Returns the first entry of both that is not finite, or 2·bucket.
+/// `count` buckets of one block each, which is a multiple of kWord. By itself, so that the loops find all
+/// that they need in registers.
 template <Sums kKind, bool kFeedback>
-HWY_INLINE std::size_t ScanTwo(const SignScan& scan, std::size_t b, float* p, const SignPair* pending) {
+HWY_NOINLINE std::size_t ScanWhole(const SignScan& scan, std::size_t count, float* p,
+                                   const SignPair* pending) {
   const std::size_t bucket = scan.bucket;
-  const float* const g = scan.g + b * bucket;
-  std::byte* const signs = scan.signs + b * scan.stride;
-  const Pending first(kFeedback ? pending[b] : SignPair{}), second(kFeedback ? pending[b + 1] : SignPair{});
-  Lanes<kKind> of_first, of_second;
-  std::size_t bad = 2 * bucket;
-  const std::size_t ahead = std::max(kAhead, 2 * bucket);
-  for (std::size_t i = 0; i < bucket; i += kWord) {
-    // In the order of memory, not in that of their use: so the machine's own prefetching keeps on.
-    Fetch(g + 2 * i + ahead, 2 * kWord);
-    if constexpr (kFeedback) Fetch(p + 2 * i + ahead, 2 * kWord);
-    const std::size_t at =
-        ScanWord<kKind, kFeedback, kWord>(g + i, kFeedback ? p + i : nullptr, first, signs + i / 8, of_first);
-    if (HWY_UNLIKELY(at != kWord)) bad = std::min(bad, i + at);
-    const std::size_t j = bucket + i;
-    const std::size_t after = ScanWord<kKind, kFeedback, kWord>(g + j, kFeedback ? p + j : nullptr, second,
-                                                                signs + scan.stride + i / 8, of_second);
-    if (HWY_UNLIKELY(after != kWord)) bad = std::min(bad, j + after);
+  std::size_t bad = scan.n;
+  for (std::size_t b = 0; b < count; ++b) {
+    const Pending values(kFeedback ? pending[b] : SignPair{});
+    Lanes<kKind> lanes;
+    const std::size_t at = b * bucket,
+                      found = ScanWords<kKind, kFeedback>(scan.g + at, kFeedback ? p + at : nullptr, values,
+                                                          bucket, scan.signs + b * scan.stride, lanes);
+    if (HWY_UNLIKELY(found != bucket)) bad = std::min(bad, at + found);
+    scan.sums[b] = lanes.Combine();
   }
-  scan.sums[b] = of_first.Combine();
-  scan.sums[b + 1] = of_second.Combine();
   return bad;
 }
 #endif
 
 /// A block of at most 4096 entries; p is null unless kFeedback.
 template <Sums kKind, bool kFeedback>
-HWY_INLINE std::size_t ScanBlock(const float* g, float* p, SignPair pending, std::size_t n, std::byte* signs,
-                                 BucketSums* result) {
+HWY_NOINLINE std::size_t ScanBlock(const float* g, float* p, SignPair pending, std::size_t n,
+                                   std::byte* signs, BucketSums* result) {
   std::size_t i = 0, bad = n;
   plain::SignSums sums;
 #if HWY_TARGET != HWY_SCALAR
@@ -242,17 +234,14 @@ HWY_INLINE std::size_t ScanBlock(const float* g, float* p, SignPair pending, std
 
 template <Sums kKind, bool kFeedback>
 HWY_INLINE std::size_t ScanBuckets(const SignScan& scan, float* p, const SignPair* pending) {
-  std::size_t bad = scan.n;
-  for (std::size_t start = 0, b = 0; start < scan.n; start += scan.bucket, ++b) {
+  std::size_t bad = scan.n, b = 0;
 #if HWY_TARGET != HWY_SCALAR
-    // A sum in one vector is one chain of additions, in which each would wait for the one before it.
-    if (kVectors == 1 && scan.cached && scan.bucket <= kAhead && scan.n - start >= 2 * scan.bucket) {
-      const std::size_t found = ScanTwo<kKind, kFeedback>(scan, b, kFeedback ? p + start : nullptr, pending);
-      if (HWY_UNLIKELY(found != 2 * scan.bucket)) bad = std::min(bad, start + found);
-      start += scan.bucket, ++b;
-      continue;
-    }
+  if (scan.bucket <= plain::kBlock) {
+    b = scan.n / scan.bucket;
+    bad = ScanWhole<kKind, kFeedback>(scan, b, p, pending);
+  }
 #endif
+  for (std::size_t start = b * scan.bucket; start < scan.n; start += scan.bucket, ++b) {
     const std::size_t d = std::min(scan.bucket, scan.n - start);
     plain::BlockTree tree;
     std::uint32_t positive = 0;

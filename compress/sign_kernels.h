@@ -31,9 +31,6 @@ struct SignScan {
   BucketSums* sums;    ///< of each bucket, out
   std::byte* signs;    ///< ceil(d/8) bytes per bucket, out: bit i%8 of byte i/8 is 1 where v_i ≥ 0
   std::size_t stride;  ///< from the signs of one bucket to those of the next
-  /// The whole vector is in a cache: buckets may be scanned two at a time. From memory one stream is quicker.
-  /// The result is the same.
-  bool cached = false;
 };
 
 /// Sums and signs of v = g.
