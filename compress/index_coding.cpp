@@ -110,17 +110,32 @@ IndexPlan plan_one(IndexForm form, std::span<const std::uint32_t> indices, std::
   return plan;
 }
 
+constexpr unsigned kPut = 56;  ///< bits that BitWriter takes at once
+
+/// Several to a put, each of which waits for the one before it.
 void write_rice(BitWriter& out, std::span<const std::uint32_t> indices, unsigned r) {
-  for_each_gap(indices, [&](std::uint32_t gap) { out.put(gap & low_bits(r), r); });
+  std::uint64_t word = 0;
+  unsigned used = 0;
   for_each_gap(indices, [&](std::uint32_t gap) {
-    const std::uint32_t high = gap >> r;
-    if (high < 56) {
-      out.put(std::uint64_t{1} << high, high + 1);
-    } else {
-      out.put_zeros(high);
-      out.put(1, 1);
+    if (used + r > kPut) {
+      out.put(word, used);
+      word = used = 0;
     }
+    word |= (gap & low_bits(r)) << used;
+    used += r;
   });
+  out.put(word, used);
+  word = used = 0;
+  for_each_gap(indices, [&](std::uint32_t gap) {
+    std::uint64_t zeros = used + std::uint64_t{gap >> r};
+    for (; zeros >= kPut; zeros -= kPut) {
+      out.put(word, kPut);
+      word = 0;
+    }
+    word |= std::uint64_t{1} << zeros;
+    used = static_cast<unsigned>(zeros) + 1;
+  });
+  out.put(word, used);
 }
 
 void write_runs(BitWriter& out, std::span<const std::uint32_t> indices) {

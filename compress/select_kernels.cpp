@@ -1,5 +1,6 @@
-// Compiled once for each instruction set, like kernels.cpp. Candidates are rare: a group is loaded, formed
-// and compared as a whole, and only where some entry is large does it look which.
+// Compiled once for each instruction set, like kernels.cpp. Which entries are large cannot be foreseen, and a
+// branch that guesses wrong costs as much as a group: a pass notes a bit for each group of a block, and looks
+// into those with large entries afterwards.
 #include "select_kernels.h"
 
 #include <algorithm>
@@ -40,6 +41,7 @@ struct Ready {
   HWY_INLINE Vector Load(std::size_t i, Vector&) const { return hn::LoadU(Tag(), g + i); }
   HWY_INLINE void Store(std::size_t, Vector, Vector) const {}
   HWY_INLINE void Prefetch(std::size_t i) const { hwy::Prefetch(g + i); }
+  const float* Formed() const { return g; }
   const float* HWY_RESTRICT g;
 };
 
@@ -54,6 +56,7 @@ struct Added {
     hwy::Prefetch(g + i);
     hwy::Prefetch(sum + i);
   }
+  const float* Formed() const { return sum; }
   const float* HWY_RESTRICT g;
   float* HWY_RESTRICT sum;
 };
@@ -76,6 +79,7 @@ struct Accelerated {
     hwy::Prefetch(sum + i);
     hwy::Prefetch(velocity + i);
   }
+  const float* Formed() const { return sum; }
   const float* HWY_RESTRICT g;
   float* HWY_RESTRICT sum;
   float* HWY_RESTRICT velocity;
@@ -99,22 +103,34 @@ HWY_INLINE std::size_t Append(const float* group, std::uint64_t bits, std::uint3
   if (!plain::has_room(list)) return count;
   std::uint32_t* HWY_RESTRICT indices = list.indices + list.size;
   float* HWY_RESTRICT values = list.values + list.size;
-  for (; bits != 0; bits &= bits - 1) {
-    const auto at = static_cast<std::uint32_t>(std::countr_zero(bits));
+  const auto take = [&] {
+    const auto at = static_cast<std::uint32_t>(std::countr_zero(bits)) % kGroup;
+    bits &= bits - 1;
     *indices++ = first + at;
     *values++ = group[at];
-  }
+  };
+  // Mostly there are one or two, which cannot be foreseen: what is too much is written over.
+  take();
+  take();
+  while (bits != 0) take();
   list.size += count;
   return count;
 }
 
-/// The rare part of a pass: counts and lists what is larger than `below`.
-HWY_INLINE std::size_t ListGroup(const float* group, IntVector below, std::uint32_t first, EntryList& list) {
-  std::uint64_t bits = 0;
-  for (std::size_t k = 0; k < kGroup; k += kWidth)
-    bits |= Bits(hn::Gt(Magnitude(hn::LoadU(Tag(), group + k)), below)) << k;
-  return Append(group, bits, first, list);
+/// Counts and lists what is larger than `below` in those groups of a block whose bit is set.
+std::size_t ListGroups(const float* block, std::uint64_t groups, IntVector below, std::uint32_t first,
+                       EntryList& list) {
+  std::size_t count = 0;
+  for (; groups != 0; groups &= groups - 1) {
+    const std::size_t at = static_cast<std::size_t>(std::countr_zero(groups)) * kGroup;
+    std::uint64_t bits = 0;
+    for (std::size_t k = 0; k < kGroup; k += kWidth)
+      bits |= Bits(hn::Gt(Magnitude(hn::LoadU(Tag(), block + at + k)), below)) << k;
+    count += Append(block + at, bits, first + static_cast<std::uint32_t>(at), list);
+  }
+  return count;
 }
+static_assert(plain::kBlock / kGroup <= 64);
 #endif
 
 #if HWY_TARGET != HWY_SCALAR
@@ -177,26 +193,31 @@ Emitted EmitFrom(const Source& source, MagnitudeBits threshold, std::uint32_t fi
   const IntVector below = hn::Set(tag, static_cast<std::int32_t>(threshold) - 1);
   const IntVector finite = hn::Set(tag, static_cast<std::int32_t>(kInfinityBits) - 1);
   Lanes lanes;
-  for (; i + kGroup <= source.g.size(); i += kGroup) {
-    for (std::size_t line = 0; line < kGroup; line += 16) form.Prefetch(i + kAhead + line);
-    Vector v[kVectors], u[kVectors];
-    IntVector most = hn::Zero(tag);
-    for (std::size_t k = 0; k < kVectors; ++k) {
-      v[k] = form.Load(i + k * kWidth, u[k]);
-      most = hn::Max(most, Magnitude(v[k]));
+  bool good = true;
+  while (good && i + kGroup <= source.g.size()) {
+    const std::size_t start = i, end = std::min(start + plain::kBlock, source.g.size() / kGroup * kGroup);
+    std::uint64_t large = 0;  // a bit for each group
+    for (; i < end; i += kGroup) {
+      for (std::size_t line = 0; line < kGroup; line += 16) form.Prefetch(i + kAhead + line);
+      Vector v[kVectors], u[kVectors];
+      IntVector most = hn::Zero(tag);
+      for (std::size_t k = 0; k < kVectors; ++k) {
+        v[k] = form.Load(i + k * kWidth, u[k]);
+        most = hn::Max(most, Magnitude(v[k]));
+      }
+      good = hn::AllFalse(tag, hn::Gt(most, finite));
+      if (HWY_UNLIKELY(!good)) break;
+      large |= std::uint64_t{!hn::AllFalse(tag, hn::Gt(most, below))} << ((i - start) / kGroup);
+      for (std::size_t k = 0; k < kVectors; ++k) form.Store(i + k * kWidth, v[k], u[k]);
+      if constexpr (kSums) {
+        for (std::size_t k = 0; k < kVectors; ++k) lanes.Add(k, v[k], Magnitude(v[k]));
+        lanes.Largest(most);
+      }
     }
-    if (!hn::AllFalse(tag, hn::Gt(most, below))) {
-      if (!hn::AllFalse(tag, hn::Gt(most, finite))) break;
-      float group[kGroup];
-      for (std::size_t k = 0; k < kVectors; ++k) hn::StoreU(v[k], Tag(), group + k * kWidth);
-      count += ListGroup(group, below, first + static_cast<std::uint32_t>(i), list);
-    }
-    for (std::size_t k = 0; k < kVectors; ++k) form.Store(i + k * kWidth, v[k], u[k]);
     if constexpr (kSums) {
-      for (std::size_t k = 0; k < kVectors; ++k) lanes.Add(k, v[k], Magnitude(v[k]));
-      lanes.Largest(most);
-      if ((i + kGroup) % plain::kBlock == 0) lanes.Flush(plain::kBlock, *blocks);
+      if (i == start + plain::kBlock) lanes.Flush(plain::kBlock, *blocks);
     }
+    count += ListGroups(form.Formed() + start, large, below, first + static_cast<std::uint32_t>(start), list);
   }
   if constexpr (kSums) lanes.Flush(i % plain::kBlock, *blocks);
 #endif
@@ -239,6 +260,36 @@ std::size_t EmitEqual(const float* v, std::size_t n, MagnitudeBits magnitude, st
   return plain::emit_equal_from({v, n}, i, count, magnitude, enough, first, list);
 }
 
+template <class Form>
+bool Finite(const Source& source) {
+  std::size_t i = 0;
+#if HWY_TARGET != HWY_SCALAR
+  const Form form(source);
+  const IntTag tag;
+  IntVector most = hn::Zero(tag);
+  for (Vector u; i + kWidth <= source.g.size(); i += kWidth) most = hn::Max(most, Magnitude(form.Load(i, u)));
+  if (!hn::AllTrue(tag, hn::Lt(most, hn::Set(tag, static_cast<std::int32_t>(kInfinityBits))))) return false;
+#endif
+  return plain::all_finite(source.part(i, source.g.size() - i));
+}
+
+bool AllFinite(const Source& source) {
+  if (source.velocity != nullptr) return Finite<Accelerated>(source);
+  return source.sum != nullptr ? Finite<Added>(source) : Finite<Ready>(source);
+}
+
+std::size_t CountReaching(const float* v, std::size_t n, MagnitudeBits threshold) {
+  std::size_t i = 0, count = 0;
+#if HWY_TARGET != HWY_SCALAR
+  const IntTag tag;
+  const IntVector below = hn::Set(tag, static_cast<std::int32_t>(threshold) - 1);
+  for (; i + kWidth <= n; i += kWidth) {
+    count += hn::CountTrue(tag, hn::Gt(Magnitude(hn::LoadU(Tag(), v + i)), below));
+  }
+#endif
+  return count + plain::count_reaching({v + i, n - i}, threshold);
+}
+
 }  // namespace
 }  // namespace HWY_NAMESPACE
 }  // namespace gossamer::compress
@@ -250,6 +301,8 @@ namespace {
 
 HWY_EXPORT(EmitReaching);
 HWY_EXPORT(EmitEqual);
+HWY_EXPORT(AllFinite);
+HWY_EXPORT(CountReaching);
 
 }  // namespace
 
@@ -263,6 +316,12 @@ Emitted emit_reaching(const Source& source, MagnitudeBits threshold, std::uint32
 std::size_t emit_equal(std::span<const float> v, MagnitudeBits magnitude, std::size_t enough,
                        std::uint32_t first, EntryList& list) {
   return HWY_DYNAMIC_DISPATCH(EmitEqual)(v.data(), v.size(), magnitude, enough, first, list);
+}
+
+bool all_finite(const Source& source) { return HWY_DYNAMIC_DISPATCH(AllFinite)(source); }
+
+std::size_t count_reaching(std::span<const float> v, MagnitudeBits threshold) {
+  return HWY_DYNAMIC_DISPATCH(CountReaching)(v.data(), v.size(), threshold);
 }
 
 }  // namespace gossamer::compress

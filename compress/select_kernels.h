@@ -67,4 +67,10 @@ Emitted emit_reaching(const Source& source, MagnitudeBits threshold, std::uint32
 std::size_t emit_equal(std::span<const float> v, MagnitudeBits magnitude, std::size_t enough,
                        std::uint32_t first, EntryList& list);
 
+/// Whether all of v is, which is not formed.
+bool all_finite(const Source& source);
+
+/// How many magnitudes of v reach threshold.
+std::size_t count_reaching(std::span<const float> v, MagnitudeBits threshold);
+
 }  // namespace gossamer::compress

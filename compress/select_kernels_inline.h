@@ -133,4 +133,17 @@ inline std::size_t emit_equal_from(std::span<const float> v, std::size_t start, 
   return count;
 }
 
+inline bool all_finite(const Source& source) {
+  for (std::size_t i = 0; i < source.g.size(); ++i) {
+    if (!std::isfinite(source.at(i))) return false;
+  }
+  return true;
+}
+
+inline std::size_t count_reaching(std::span<const float> v, MagnitudeBits threshold) {
+  std::size_t count = 0;
+  for (const float x : v) count += static_cast<std::size_t>(magnitude_bits(x) >= threshold);
+  return count;
+}
+
 }  // namespace gossamer::compress::plain

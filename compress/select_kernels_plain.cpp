@@ -16,4 +16,10 @@ std::size_t emit_equal(std::span<const float> v, MagnitudeBits magnitude, std::s
   return plain::emit_equal_from(v, 0, 0, magnitude, enough, first, list);
 }
 
+bool all_finite(const Source& source) { return plain::all_finite(source); }
+
+std::size_t count_reaching(std::span<const float> v, MagnitudeBits threshold) {
+  return plain::count_reaching(v, threshold);
+}
+
 }  // namespace gossamer::compress

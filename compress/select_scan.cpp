@@ -4,7 +4,6 @@
 #include <array>
 #include <cassert>
 #include <cmath>
-#include <functional>
 #include <string>
 
 #include "select_kernels_inline.h"
@@ -23,63 +22,31 @@ struct NotFinite {};
 
 constexpr std::size_t kAreas = 3;
 
-/// The rank-th largest of magnitudes, which it reorders.
-MagnitudeBits nth_largest(std::span<MagnitudeBits> magnitudes, std::size_t rank) {
-  const auto nth = magnitudes.begin() + static_cast<std::ptrdiff_t>(rank - 1);
-  std::nth_element(magnitudes.begin(), nth, magnitudes.end(), std::greater<>());
-  return *nth;
+/// The rank-th largest magnitude of v: bit by bit the largest that as many reach. No branch on an entry.
+MagnitudeBits nth_by_counting(std::span<const float> v, std::size_t rank) {
+  MagnitudeBits nth = 0;
+  for (MagnitudeBits bit = 1u << 30; bit > 0; bit >>= 1) {
+    if (count_reaching(v, nth | bit) >= rank) nth |= bit;
+  }
+  return nth;
 }
 
-/// Few enough for nth_element.
-constexpr std::size_t kFew = 2048;
 constexpr std::size_t kProbe = 1024;
-
-/// Magnitudes at kProbe equal steps through v.
-std::array<MagnitudeBits, kProbe> probe(std::span<const float> v) {
-  std::array<MagnitudeBits, kProbe> found;
-  for (std::size_t j = 0; j < kProbe; ++j) found[j] = magnitude_bits(v[j * (v.size() / kProbe)]);
-  return found;
-}
-
-/// A rank within the probe that lies above the one that corresponds to `rank` of n, but for an odd chance, if
-/// side is −1, and below it if side is 1. Not clamped.
-double probe_rank(std::size_t rank, std::size_t n, double side) {
-  const double mean = static_cast<double>(rank) * kProbe / static_cast<double>(n);
-  return mean + side * (3 * std::sqrt(mean) + 2);
-}
 
 /// The rank-th largest magnitude of v. list has room for all of v and a group.
 MagnitudeBits nth_magnitude(std::span<const float> v, std::size_t rank, EntryList list) {
   assert(rank >= 1 && rank <= v.size());
-  // Where few are wanted of many: those that reach one of the probe are few as well.
-  if (v.size() > kFew && rank < v.size() / 8) {
-    const auto at = static_cast<std::size_t>(probe_rank(rank, v.size(), 1));
-    auto probed = probe(v);
-    const MagnitudeBits enough = nth_largest(probed, std::min(at, kProbe - 1) + 1);
+  // Where few are wanted of many: those that reach one of a probe are few as well.
+  if (v.size() > 2 * kProbe && rank < v.size() / 8) {
+    std::array<float, kProbe> probe;
+    for (std::size_t j = 0; j < kProbe; ++j) probe[j] = v[j * (v.size() / kProbe)];
+    const double mean = static_cast<double>(rank) * kProbe / static_cast<double>(v.size());
+    const auto surely = static_cast<std::size_t>(mean + 3 * std::sqrt(mean) + 2);
+    const MagnitudeBits enough = nth_by_counting(probe, std::min(surely + 1, kProbe));
     list.size = 0;
     if (emit_reaching({.g = v}, enough, 0, list).count >= rank) v = {list.values, list.size};
   }
-  const std::span<MagnitudeBits> all(list.indices, v.size());
-  const auto fill = [&] { std::transform(v.begin(), v.end(), all.begin(), magnitude_bits); };
-  if (v.size() > kFew) {
-    // The rank lies between two of the probe; only what is between them must be ordered.
-    auto probed = probe(v);
-    const double above = probe_rank(rank, v.size(), -1), below = probe_rank(rank, v.size(), 1);
-    const MagnitudeBits high =
-        above < 0 ? kInfinityBits : nth_largest(probed, static_cast<std::size_t>(above) + 1);
-    const MagnitudeBits low = below < kProbe ? nth_largest(probed, static_cast<std::size_t>(below) + 1) : 0;
-    std::size_t larger = 0, between = 0;
-    for (const float x : v) {
-      const MagnitudeBits m = magnitude_bits(x);
-      all[between] = m;
-      // No branch: which it is cannot be foreseen.
-      larger += static_cast<std::size_t>(m > high);
-      between += static_cast<std::size_t>(m <= high) & static_cast<std::size_t>(m >= low);
-    }
-    if (larger < rank && rank <= larger + between) return nth_largest(all.first(between), rank - larger);
-  }
-  fill();
-  return nth_largest(all, rank);
+  return nth_by_counting(v, rank);
 }
 
 }  // namespace
@@ -159,9 +126,10 @@ void Scan::join(std::size_t count) {
 }
 
 void Scan::refuse_slice() const {
-  for (std::size_t i = 0; i < size(); ++i) {
-    if (!std::isfinite(source_.at(i))) wire::refuse_entry(i, size(), source_.at(i));
-  }
+  if (all_finite(source_)) return;
+  std::size_t i = 0;
+  while (std::isfinite(source_.at(i))) ++i;
+  wire::refuse_entry(i, size(), source_.at(i));
 }
 
 void Scan::refuse() {
@@ -190,8 +158,7 @@ void Scan::take_back() {
 
 std::size_t Scan::count(MagnitudeBits threshold) {
   if (!lists(threshold)) return run(threshold, false);
-  return static_cast<std::size_t>(std::count_if(list_.values, list_.values + list_.size,
-                                                [&](float v) { return magnitude_bits(v) >= threshold; }));
+  return count_reaching({list_.values, list_.size}, threshold);
 }
 
 Moments Scan::moments(MagnitudeBits threshold) {
@@ -226,9 +193,7 @@ MagnitudeBits Scan::sampled_threshold(double wanted, bool surely, double weight,
 Cut Scan::cut_in_list(std::size_t k) {
   const std::span<const float> values(list_.values, list_.size);
   const MagnitudeBits kth = nth_magnitude(values, k, area(2));
-  const auto larger =
-      std::count_if(values.begin(), values.end(), [&](float v) { return magnitude_bits(v) > kth; });
-  return {kth, k - static_cast<std::size_t>(larger)};
+  return {kth, k - count_reaching(values, kth + 1)};
 }
 
 Selected Scan::take(Cut cut) {

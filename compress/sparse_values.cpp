@@ -105,8 +105,7 @@ void ValueReader::fill() {
   const auto values = std::span(piece_).first(filled_);
   switch (form_) {
     case ValueForm::fp32:
-      for (float& v : values) v = in_.f32();
-      return;
+      return in_.f32s(values);
     case ValueForm::fp16:
       return halves_->next(values);
     case ValueForm::int8:

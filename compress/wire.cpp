@@ -29,16 +29,6 @@ void Writer::varint(std::uint64_t value) {
   u8(static_cast<std::uint8_t>(value));
 }
 
-std::span<const std::byte> Reader::take(std::size_t count) {
-  if (count > in_.size()) {
-    throw PayloadError("payload truncated: " + std::to_string(count) + " more bytes expected, " +
-                       std::to_string(in_.size()) + " left");
-  }
-  const auto taken = in_.first(count);
-  in_ = in_.subspan(count);
-  return taken;
-}
-
 std::uint64_t Reader::varint() {
   std::uint64_t value = 0;
   for (int shift = 0; shift < 64; shift += 7) {
@@ -55,12 +45,18 @@ std::uint64_t Reader::varint() {
   throw PayloadError("payload holds a number of more than 64 bits");
 }
 
-float Reader::f32() {
-  float value;
-  std::memcpy(&value, take(sizeof value).data(), sizeof value);
-  if (!std::isfinite(value))
-    throw PayloadError("payload holds NaN or Inf where a scale or value is expected");
-  return value;
+void Reader::refuse_short(std::size_t count) const {
+  throw PayloadError("payload truncated: " + std::to_string(count) + " more bytes expected, " +
+                     std::to_string(in_.size()) + " left");
+}
+
+void Reader::refuse_number() {
+  throw PayloadError("payload holds NaN or Inf where a scale or value is expected");
+}
+
+void Reader::f32s(std::span<float> out) {
+  if (!out.empty()) std::memcpy(out.data(), take(out.size_bytes()).data(), out.size_bytes());
+  if (first_not_finite(out) != out.size()) refuse_number();
 }
 
 void Reader::expect_left(std::size_t count) const {

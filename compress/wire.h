@@ -6,6 +6,7 @@
 #include <array>
 #include <bit>
 #include <cassert>
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -70,16 +71,29 @@ class Writer {
 class Reader {
  public:
   explicit Reader(std::span<const std::byte> in) : in_(in) {}
-  std::span<const std::byte> take(std::size_t count);
+  std::span<const std::byte> take(std::size_t count) {
+    if (count > in_.size()) refuse_short(count);
+    const auto taken = in_.first(count);
+    in_ = in_.subspan(count);
+    return taken;
+  }
   std::uint8_t u8() { return static_cast<std::uint8_t>(take(1)[0]); }
   std::uint64_t varint();
   /// A finite number; throws for NaN and Inf.
-  float f32();
+  float f32() {
+    float value;
+    std::memcpy(&value, take(sizeof value).data(), sizeof value);
+    if (!std::isfinite(value)) refuse_number();
+    return value;
+  }
+  void f32s(std::span<float> out);
   std::size_t left() const { return in_.size(); }
   /// Throws unless exactly count bytes are left.
   void expect_left(std::size_t count) const;
 
  private:
+  [[noreturn]] void refuse_short(std::size_t count) const;
+  [[noreturn]] static void refuse_number();
   std::span<const std::byte> in_;
 };
 
