@@ -51,13 +51,13 @@ MagnitudeBits nth_magnitude(std::span<const float> v, std::size_t rank, EntryLis
 
 }  // namespace
 
-Scan::Scan(const Source& source, std::size_t room, Workspace& workspace)
+Scan::Scan(const Source& source, std::size_t room, Workspace& workspace, std::size_t sample)
     : source_(source),
       room_(std::min(room, source.g.size())),
       capacity_(room_ + 2 * kGroup),
       pieces_(wire::ceil_div(source.g.size(), kSlice)),
       workspace_(workspace) {
-  reserve(0);
+  reserve(sample);
 }
 
 void Scan::reserve(std::size_t sample) {

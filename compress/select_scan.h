@@ -44,8 +44,9 @@ constexpr Moments moments_of(double mean, double mean_magnitude, float l2_square
 /// bit in vectors of up to kSlice entries, up to the rounding of what it had added in longer ones.
 class Scan {
  public:
-  /// room ≥ 1. Memory in workspace: words() and more_floats(), also of its threads.
-  Scan(const Source& source, std::size_t room, Workspace& workspace);
+  /// room ≥ 1; sample: entries of the largest sample that may be drawn (more is taken where it turns out to
+  /// be too few). Memory in workspace: words() and more_floats(), also of its threads.
+  Scan(const Source& source, std::size_t room, Workspace& workspace, std::size_t sample = 0);
 
   std::size_t size() const { return source_.g.size(); }
   /// v, once it is formed.

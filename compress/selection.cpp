@@ -4,6 +4,7 @@
 #include <array>
 #include <bit>
 #include <cassert>
+#include <iterator>
 
 #include "select_from.h"
 #include "select_sample.h"
@@ -12,6 +13,9 @@
 
 namespace gossamer::compress {
 namespace {
+
+/// Of the samples for an exact search: each where the one before it misled.
+constexpr double kDrawWeights[] = {1, 3, 9};
 
 /// Ends with the entries that are wanted in the scan's list.
 class ListingSearch : public Search<Scan> {
@@ -28,13 +32,12 @@ class ListingSearch : public Search<Scan> {
 };
 
 void ListingSearch::narrow() {
-  constexpr int kDraws = 3;
-  double weight = 1;
-  for (int attempt = 0; !scan_.lists(low_) && high_ - low_ > 1; ++attempt, weight *= 3) {
-    const MagnitudeBits t = attempt < kDraws
-                                ? scan_.sampled_threshold(static_cast<double>(k_), true, weight,
-                                                          draw_ + (std::uint64_t{1} << (40 + attempt)))
-                                : low_ + (high_ - low_) / 2;
+  for (std::size_t attempt = 0; !scan_.lists(low_) && high_ - low_ > 1; ++attempt) {
+    const MagnitudeBits t =
+        attempt < std::size(kDrawWeights)
+            ? scan_.sampled_threshold(static_cast<double>(k_), true, kDrawWeights[attempt],
+                                      draw_ + (std::uint64_t{1} << (40 + attempt)))
+            : low_ + (high_ - low_) / 2;
     const bool many = judge(std::clamp(t, low_ + 1, high_ - 1)) == Verdict::many && !scan_.lists(low_);
     // What was drawn may be a magnitude that many share.
     if (many && high_ - low_ > 1) (void)judge(low_ + 1);
@@ -70,7 +73,9 @@ Selected select_from(Selection method, const Source& source, std::size_t k, Rand
   const std::size_t n = source.g.size();
   assert(k <= n && (k > 0 || n == 0) && n <= 0xffffffffu);
   if (k == 0) return {};
-  Scan scan(source, list_room(n, k), workspace);
+  const std::size_t sample =
+      plan_sample(n, static_cast<double>(k), true, std::end(kDrawWeights)[-1]).entries();
+  Scan scan(source, list_room(n, k), workspace, sample);
   ListingSearch search(scan, k, draw_of(key));
   search.run(method, state.threshold);
   const Selected selected = search.finish(is_exact(method), state.threshold);

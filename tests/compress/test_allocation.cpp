@@ -1,0 +1,61 @@
+// A program by itself, as it counts what is allocated anywhere in it.
+#include <atomic>
+#include <cstdlib>
+#include <new>
+
+#include "gossamer_test/catch.h"
+#include "vectors.h"
+
+using namespace gossamer::compress;
+using namespace gossamer::compress::test;
+
+namespace {
+
+std::atomic<std::size_t> allocations{0};
+
+void* allocate(std::size_t n, std::size_t alignment) {
+  ++allocations;
+  if (void* p = std::aligned_alloc(alignment, (n + alignment - 1) / alignment * alignment)) return p;
+  throw std::bad_alloc();
+}
+
+}  // namespace
+
+void* operator new(std::size_t n) { return allocate(n, __STDCPP_DEFAULT_NEW_ALIGNMENT__); }
+void* operator new(std::size_t n, std::align_val_t alignment) {
+  return allocate(n, static_cast<std::size_t>(alignment));
+}
+void operator delete(void* p) noexcept { std::free(p); }
+void operator delete(void* p, std::size_t) noexcept { std::free(p); }
+void operator delete(void* p, std::align_val_t) noexcept { std::free(p); }
+void operator delete(void* p, std::size_t, std::align_val_t) noexcept { std::free(p); }
+
+TEST_CASE("in steady state no codec allocates") {
+  constexpr std::size_t kEntries = 100003;           // more than a slice
+  constexpr std::uint64_t kGrown = 8, kRounds = 14;  // what threshold sends grows with the residual at first
+  std::vector<Vector> vectors;
+  for (std::uint64_t round = 0; round < kRounds; ++round) vectors.push_back(laplacian(kEntries, round));
+  for (const std::size_t count : {std::size_t{1}, std::size_t{2}}) {
+    Threads threads(count);
+    Threads* const team = count == 1 ? nullptr : &threads;
+    for (const auto& spec : all_specs()) {
+      const auto codec = make_codec(spec);
+      const bool feedback = codec->traits().feedback();
+      Bytes out(codec->max_bytes(kEntries));
+      Vector acc(kEntries, 0.0f);
+      Workspace workspace(team);
+      FeedbackState state;
+      std::size_t before = 0;
+      for (std::uint64_t round = 0; round < kRounds; ++round) {
+        if (round == kGrown) before = allocations;
+        const RandomKey key{.seed = 1, .round = round};
+        std::size_t used = codec->encode(vectors[round % 4], key, workspace, out);
+        if (feedback) used = codec->encode_feedback(vectors[round % 4], state, key, workspace, out);
+        decode_add(std::span(out).first(used), 0.5f, acc, team);
+      }
+      const std::size_t after = allocations;
+      INFO(spec << ", " << count << " threads");
+      REQUIRE(after == before);
+    }
+  }
+}
