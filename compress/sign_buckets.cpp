@@ -1,6 +1,7 @@
 #include "sign_buckets.h"
 
 namespace gossamer::compress {
+
 void SignInput::scan(Sums kind, std::size_t start, SignScan scan) {
   scan.g = g_.data() + start;
   if (state_ == nullptr) return scan_signs(kind, scan);

@@ -30,9 +30,9 @@ constexpr std::size_t kHalfWord = 16;
 constexpr std::size_t kAhead = 1024;  ///< entries from those worked on to those fetched
 constexpr std::size_t kLine = 16;     ///< entries of a cache line
 
-/// Fetches n entries, a multiple of kWord.
-HWY_INLINE void Fetch(const float* x, std::size_t n) {
-  for (std::size_t i = 0; i < n; i += kLine) hwy::Prefetch(x + i);
+/// Fetches a word.
+HWY_INLINE void FetchAhead(const float* x) {
+  for (std::size_t i = 0; i < kWord; i += kLine) hwy::Prefetch(x + kAhead + i);
 }
 
 #if HWY_TARGET != HWY_SCALAR
@@ -168,8 +168,8 @@ HWY_INLINE std::size_t ScanWords(const float* g, float* p, const Pending& pendin
   std::size_t bad = n;
   const float* const end = g + n;
   for (const float* x = g; x != end; x += kWord, signs += kWord / 8) {
-    Fetch(x + kAhead, kWord);
-    if constexpr (kFeedback) Fetch(p + kAhead, kWord);
+    FetchAhead(x);
+    if constexpr (kFeedback) FetchAhead(p);
     const std::size_t at = ScanWord<kKind, kFeedback, kWord>(x, p, pending, signs, lanes);
     if (HWY_UNLIKELY(at != kWord)) bad = std::min(bad, static_cast<std::size_t>(x - g) + at);
     if constexpr (kFeedback) p += kWord;
@@ -294,7 +294,7 @@ void AddLeaves(const SignLeaf* HWY_RESTRICT leaves, std::size_t count, float* HW
     const Tag tag;
     const Vector plus = hn::Set(tag, leaf->pair.plus), minus = hn::Set(tag, leaf->pair.minus);
     for (; i + kWord <= leaf->n; i += kWord) {
-      Fetch(acc + i + kAhead, kWord);
+      FetchAhead(acc + i);
       for (std::size_t j = i; j < i + kWord; j += kWidth) {
         const Vector step = hn::IfThenElse(SignMask(leaf->signs, j), plus, minus);
         hn::StoreU(hn::Add(hn::LoadU(tag, acc + j), step), tag, acc + j);

@@ -57,7 +57,8 @@ void Mass::push(const op::Push& o, std::span<float> u) {
   if (o.keep_least > 0) {
     double& usual = usual_weight_[o.parcel];
     usual += (weight - usual) / kUsualRounds;
-    for (float& x : u) x *= static_cast<float>(weight / usual);
+    const auto size = static_cast<float>(weight / usual);
+    for (float& x : u) x *= size;
   }
   for (std::size_t i = 0; i < u.size(); ++i) sums_[0][o.range.begin + i] -= fixed(u[i]);
   double all = 0, factor = 1;

@@ -196,7 +196,7 @@ TEST_CASE("what is not finite is found on every instruction set and loses nothin
     const auto codec = make_codec(spec);
     for_each_target([&](const std::string& target) {
       for (const std::size_t at : {0u, 500u, 4999u, 70003u}) {
-        // Buckets may be scanned two at a time: the next one's entry is found earlier then.
+        // The first is named, though others follow in the same bucket or the next.
         const std::size_t n = 70005, later = std::min(at + 400, n - 1);
         Threads threads(2);
         Lazy lazy(&threads);
