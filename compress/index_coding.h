@@ -48,7 +48,8 @@ class IndexReader {
  public:
   static constexpr std::size_t kBlock = 256;
 
-  /// `in` holds what write_indices wrote and nothing more; form is as the payload claims it. n < 2³².
+  /// `in` holds what write_indices wrote and nothing more; form is as the payload claims it. Throws
+  /// PayloadError from 2³² entries on.
   IndexReader(std::span<const std::byte> in, unsigned form, std::size_t count, std::size_t n);
   /// The next out.size() ≤ kBlock indices, no more than are left.
   void read(std::span<std::uint32_t> out);

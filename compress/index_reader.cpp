@@ -37,6 +37,8 @@ IndexReader::IndexReader(std::span<const std::byte> in, unsigned form, std::size
                        std::to_string(kIndexForms - 1));
   }
   if (count > n) refuse_index();
+  if (n > 0xffffffffu)
+    throw PayloadError("payload holds indices for a vector of 2^32 entries or more; slice the layer");
   if (form_ == IndexForm::rice) {
     width_ = take_parameter(in_, kRiceMax);
     const std::uint64_t bits = std::uint64_t{in_.size()} * 8, remainders = std::uint64_t{count} * width_;

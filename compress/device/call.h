@@ -49,6 +49,8 @@ struct DecodeCall {
 void begin_decode(const Front& front, std::size_t expected, const DecodeCall& call);
 /// The same where the length follows from the payload: at least `least` bytes.
 void begin_decode_at_least(const Front& front, std::size_t least, const DecodeCall& call);
+/// Sets the result to failure: this codec sends no vectors of so many entries.
+void refuse_decode(const DecodeCall& call);
 
 /// Throws std::runtime_error where kernels could not be started.
 void require_started(const char* doing);

@@ -65,6 +65,8 @@ void begin_decode_at_least(const Front& front, std::size_t least, const DecodeCa
   start_begin_decode(front, call.bytes >= least, call);
 }
 
+void refuse_decode(const DecodeCall& call) { start_begin_decode({}, false, call); }
+
 void require_started(const char* doing) {
   const cudaError_t error = cudaGetLastError();
   if (error == cudaSuccess) return;

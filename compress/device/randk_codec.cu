@@ -116,6 +116,7 @@ class RandK final : public BesideHost {
            seed + sizeof(std::uint64_t), call.result_dev);
   }
   void start_decode(const DecodeCall& call) const override {
+    if (call.n > 0xffffffffu) return refuse_decode(call);
     const Front f = front(call.n);
     const Drawing d = drawing(call.n);
     begin_decode(f, payload_bytes(f, d), call);

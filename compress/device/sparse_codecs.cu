@@ -51,6 +51,7 @@ class SparseCodec : public BesideHost {
     write_sparse(input, room.selection.search.chosen, known.size, form_, room.index, call);
   }
   void start_decode(const DecodeCall& call) const final {
+    if (call.n > 0xffffffffu) return refuse_decode(call);
     const Front known = front(call.n);
     if (call.n == 0) return begin_decode(known, known.size, call);
     // Nothing longer is made by an encoder, nor has it room here.

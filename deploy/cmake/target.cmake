@@ -34,7 +34,7 @@ function(gossamer_library name)
   if(ARG_CUDA AND GOSSAMER_HAS_CUDA)
     target_sources(${target} PRIVATE ${ARG_CUDA})
     set_source_files_properties(${ARG_CUDA} PROPERTIES COMPILE_OPTIONS
-      "-fmad=false;-ftz=false;-prec-div=true;-prec-sqrt=true;--expt-relaxed-constexpr;-Xcompiler=-Wall,-Wextra;$<$<BOOL:${GOSSAMER_WERROR}>:-Werror=all-warnings>")
+      "-fmad=false;-ftz=false;-prec-div=true;-prec-sqrt=true;--expt-relaxed-constexpr;-Xcompiler=-ffp-contract=off,-Wall,-Wextra;$<$<BOOL:${GOSSAMER_WERROR}>:-Werror=all-warnings>")
     target_link_libraries(${target} PRIVATE CUDA::cudart_static)
   elseif(ARG_NOCUDA)
     target_sources(${target} PRIVATE ${ARG_NOCUDA})

@@ -112,6 +112,16 @@ TEST_CASE("claimed sizes allocate nothing and are refused") {
   REQUIRE(outcome(bytes({'g', 1, 1, 255, 255, 255, 255, 255, 255, 255, 255, 255, 2}), 0) == Outcome::refused);
 }
 
+TEST_CASE("single entries of 2^32 and more are refused") {
+  for (const char* spec : {"topk:density=1", "threshold:tau=1", "randk:density=1"}) {
+    float x = 0;  // is all that there is of the vector: it is not looked at
+    INFO(spec);
+    REQUIRE_THROWS_AS(decode_add(claiming_2_to_32(*make_codec(spec)), 1, {&x, std::size_t{1} << 32}),
+                      PayloadError);
+    REQUIRE(x == 0);
+  }
+}
+
 TEST_CASE("crafted faults of each codec are refused") {
   // onebit of 1 entry: a negative scale, NaN, Inf, a sign bit too many, a bucket that is none.
   const Bytes onebit = encode(*make_codec("onebit:bucket=32"), Vector{2.0f});

@@ -194,6 +194,15 @@ inline Bytes encode(const Codec& codec, std::span<const float> v, RandomKey key 
   return Bytes(out.begin(), out.begin() + static_cast<std::ptrdiff_t>(used));
 }
 
+/// A payload of one entry, but that it claims a vector of 2³² entries.
+inline Bytes claiming_2_to_32(const Codec& codec) {
+  Bytes payload = encode(codec, Vector{2.0f});
+  const Bytes claim{std::byte{0x80}, std::byte{0x80}, std::byte{0x80}, std::byte{0x80}, std::byte{0x10}};
+  payload.erase(payload.begin() + 3);  // behind magic, version and codec
+  payload.insert(payload.begin() + 3, claim.begin(), claim.end());
+  return payload;
+}
+
 inline Vector decode(std::span<const std::byte> payload, std::size_t n) {
   Vector v(n, 0.0f);
   decode_add(payload, 1.0f, v);
