@@ -13,18 +13,24 @@ namespace {
 
 std::atomic<std::size_t> allocations{0};
 
-void* allocate(std::size_t n, std::size_t alignment) {
-  ++allocations;
-  if (void* p = std::aligned_alloc(alignment, (n + alignment - 1) / alignment * alignment)) return p;
-  throw std::bad_alloc();
-}
+constexpr std::align_val_t kUsual{__STDCPP_DEFAULT_NEW_ALIGNMENT__};
 
 }  // namespace
 
-void* operator new(std::size_t n) { return allocate(n, __STDCPP_DEFAULT_NEW_ALIGNMENT__); }
-void* operator new(std::size_t n, std::align_val_t alignment) {
-  return allocate(n, static_cast<std::size_t>(alignment));
+// All forms that meet in one delete: a sanitizer has forms of its own for those that are left out.
+void* operator new(std::size_t n, std::align_val_t alignment, const std::nothrow_t&) noexcept {
+  ++allocations;
+  const auto step = static_cast<std::size_t>(alignment);
+  return std::aligned_alloc(step, (n + step - 1) / step * step);
 }
+void* operator new(std::size_t n, const std::nothrow_t&) noexcept {
+  return operator new(n, kUsual, std::nothrow);
+}
+void* operator new(std::size_t n, std::align_val_t alignment) {
+  if (void* p = operator new(n, alignment, std::nothrow)) return p;
+  throw std::bad_alloc();
+}
+void* operator new(std::size_t n) { return operator new(n, kUsual); }
 void operator delete(void* p) noexcept { std::free(p); }
 void operator delete(void* p, std::size_t) noexcept { std::free(p); }
 void operator delete(void* p, std::align_val_t) noexcept { std::free(p); }
