@@ -104,7 +104,7 @@ HWY_INLINE std::size_t Append(const float* group, std::uint64_t bits, std::uint3
   std::uint32_t* HWY_RESTRICT indices = list.indices + list.size;
   float* HWY_RESTRICT values = list.values + list.size;
   const auto take = [&] {
-    const auto at = static_cast<std::uint32_t>(std::countr_zero(bits)) % kGroup;
+    const auto at = static_cast<std::uint32_t>(std::countr_zero(bits)) % std::uint32_t{kGroup};
     bits &= bits - 1;
     *indices++ = first + at;
     *values++ = group[at];
