@@ -44,7 +44,7 @@ void AddLevelsAs(const Levels& levels, const std::uint8_t* fields, float weight,
   const LevelVectors<kRange> values(levels);
   const Vector weights = hn::Set(tag, weight);
   std::size_t i = 0;
-  if (kWidth == 16 && levels.top < 16) {
+  if (kWidth >= 8 && levels.top < kWidth) {
     // One register holds what every field adds.
     const Vector table = hn::Mul(weights, values.Value(hn::Iota(tag, 0)));
     for (; i + kWidth <= n; i += kWidth) {
