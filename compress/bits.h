@@ -39,9 +39,11 @@ class BitWriter {
   explicit BitWriter(std::span<std::byte> out)
       : begin_(out.data()), at_(out.data()), end_(out.data() + out.size()) {}
 
-  /// value < 2^count, count ≤ 56.
+  static constexpr unsigned kPutMax = 56;  ///< bits
+
+  /// value < 2^count, count ≤ kPutMax.
   void put(std::uint64_t value, unsigned count) {
-    assert(count <= 56 && value <= low_bits(count));
+    assert(count <= kPutMax && value <= low_bits(count));
     pending_ |= value << used_;
     used_ += count;
     if (end_ - at_ >= 8) [[likely]] {
@@ -52,10 +54,6 @@ class BitWriter {
     at_ += used_ >> 3;
     pending_ >>= used_ & ~7u;
     used_ &= 7;
-  }
-  void put_zeros(std::uint64_t count) {
-    for (; count > 56; count -= 56) put(0, 56);
-    put(0, static_cast<unsigned>(count));
   }
   /// Pads with zeros to a byte; returns the bytes written.
   std::size_t finish() {

@@ -110,10 +110,9 @@ IndexPlan plan_one(IndexForm form, std::span<const std::uint32_t> indices, std::
   return plan;
 }
 
-constexpr unsigned kPut = 56;  ///< bits that BitWriter takes at once
-
 /// Several to a put, each of which waits for the one before it.
 void write_rice(BitWriter& out, std::span<const std::uint32_t> indices, unsigned r) {
+  constexpr unsigned kPut = BitWriter::kPutMax;
   std::uint64_t word = 0;
   unsigned used = 0;
   for_each_gap(indices, [&](std::uint32_t gap) {

@@ -130,10 +130,7 @@ std::size_t ListGroups(const float* block, std::uint64_t groups, IntVector below
   }
   return count;
 }
-static_assert(plain::kBlock / kGroup <= 64);
-#endif
 
-#if HWY_TARGET != HWY_SCALAR
 /// The lanes of one block, in registers while groups are added.
 class Lanes {
  public:
@@ -197,6 +194,7 @@ Emitted EmitFrom(const Source& source, MagnitudeBits threshold, std::uint32_t fi
   while (good && i + kGroup <= source.g.size()) {
     const std::size_t start = i, end = std::min(start + plain::kBlock, source.g.size() / kGroup * kGroup);
     std::uint64_t large = 0;  // a bit for each group
+    static_assert(plain::kBlock / kGroup <= 64);
     for (; i < end; i += kGroup) {
       for (std::size_t line = 0; line < kGroup; line += 16) form.Prefetch(i + kAhead + line);
       Vector v[kVectors], u[kVectors];

@@ -4,7 +4,6 @@
 #include <array>
 #include <bit>
 #include <cassert>
-#include <iterator>
 
 #include "select_from.h"
 #include "select_sample.h"
@@ -15,7 +14,7 @@ namespace gossamer::compress {
 namespace {
 
 /// Of the samples for an exact search: each where the one before it misled.
-constexpr double kDrawWeights[] = {1, 3, 9};
+constexpr std::array<double, 3> kDrawWeights = {1, 3, 9};
 
 /// Ends with the entries that are wanted in the scan's list.
 class ListingSearch : public Search<Scan> {
@@ -34,7 +33,7 @@ class ListingSearch : public Search<Scan> {
 void ListingSearch::narrow() {
   for (std::size_t attempt = 0; !scan_.lists(low_) && high_ - low_ > 1; ++attempt) {
     const MagnitudeBits t =
-        attempt < std::size(kDrawWeights)
+        attempt < kDrawWeights.size()
             ? scan_.sampled_threshold(static_cast<double>(k_), true, kDrawWeights[attempt],
                                       draw_ + (std::uint64_t{1} << (40 + attempt)))
             : low_ + (high_ - low_) / 2;
@@ -73,8 +72,7 @@ Selected select_from(Selection method, const Source& source, std::size_t k, Rand
   const std::size_t n = source.g.size();
   assert(k <= n && (k > 0 || n == 0) && n <= 0xffffffffu);
   if (k == 0) return {};
-  const std::size_t sample =
-      plan_sample(n, static_cast<double>(k), true, std::end(kDrawWeights)[-1]).entries();
+  const std::size_t sample = plan_sample(n, static_cast<double>(k), true, kDrawWeights.back()).entries();
   Scan scan(source, list_room(n, k), workspace, sample);
   ListingSearch search(scan, k, draw_of(key));
   search.run(method, state.threshold);

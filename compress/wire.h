@@ -86,6 +86,7 @@ class Reader {
     if (!std::isfinite(value)) refuse_number();
     return value;
   }
+  /// Fills out with as many of them.
   void f32s(std::span<float> out);
   std::size_t left() const { return in_.size(); }
   /// Throws unless exactly count bytes are left.
