@@ -23,7 +23,8 @@ CodecSchedule::CodecSchedule(const ExchangeSection& exchange, const std::vector<
     : codec_(compress::make_codec(exchange.codec)),
       dense_(compress::make_codec("dense")),
       warmup_(exchange.density_warmup),
-      rounds_per_epoch_(rounds_per_epoch) {
+      rounds_per_epoch_(rounds_per_epoch),
+      dense_rounds_(exchange.dense_rounds) {
   assert(rounds_per_epoch > 0);
   std::vector<compress::LayerDensity> rules;
   for (const auto& [name, density] : exchange.layer_density) rules.push_back({name, 0, density});
@@ -41,7 +42,7 @@ CodecSchedule::CodecSchedule(const ExchangeSection& exchange, const std::vector<
 }
 
 const compress::Codec& CodecSchedule::at(Round round, std::size_t layer) const {
-  if (small_[layer]) return *dense_;
+  if (round < dense_rounds_ || small_[layer]) return *dense_;
   if (settled_.empty()) return *codec_;
   return *by_density_.at(density(round / rounds_per_epoch_, settled_[layer]));
 }

@@ -14,7 +14,7 @@
 namespace gossamer::node {
 
 /// The job's codec, with another density where a layer has its own and in the epochs of the warm-up; dense
-/// for layers that are too small to gain by it. Payloads describe themselves, so that only the sender needs
+/// in the first exchange.dense_rounds, and for layers that are too small to gain by it. Payloads describe themselves, so that only the sender needs
 /// to know.
 /// Immutable; peers may share it.
 class CodecSchedule {
@@ -31,7 +31,7 @@ class CodecSchedule {
 
   std::unique_ptr<const compress::Codec> codec_, dense_;
   std::optional<std::vector<double>> warmup_;  ///< empty optional: a quarter each epoch
-  std::uint64_t rounds_per_epoch_;
+  std::uint64_t rounds_per_epoch_, dense_rounds_;
   std::vector<bool> small_;      ///< by layer: goes dense
   std::vector<double> settled_;  ///< by layer: density after the warm-up; empty where the codec has none
   std::map<double, std::unique_ptr<const compress::Codec>> by_density_;

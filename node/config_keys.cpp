@@ -194,6 +194,11 @@ constexpr Key<Draft> kJobKeys[] = {
      "layers of fewer entries go dense under codecs of several bits and sparse ones; 0: none",
      exchange<&ExchangeSection::dense_below>,
      {.unit = "entries"}},
+    {"exchange.dense_rounds",
+     "allreduce, broadcast, topk_allgather, choco, deep_squeeze: rounds at the start that go dense whatever "
+     "the codec (adam under a 1-bit full reduce needs some)",
+     exchange<&ExchangeSection::dense_rounds>,
+     {.unit = "rounds"}},
     {"exchange.modulo_bits",
      "moniqua: of each parameter that is sent",
      exchange<&ExchangeSection::modulo_bits>,

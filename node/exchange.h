@@ -31,6 +31,8 @@ struct Plan {
   double gamma = 1;                           ///< CHOCO's consensus step, resolved
   double outer_rate = 1, outer_momentum = 0;  ///< resolved
   compress::Traits codec;
+  /// Decay of the velocity that full reduces code in the gradient's place (full_reduce.h); 0: the gradient.
+  double velocity = 0;
   topology::Schedule schedule;  ///< weights as aggregated (mixing matrix, or renormalised by peer)
   SharedList<double> share;     ///< of each peer in a mean of gradients: b_i / Σ b, or by throughput
   AllreduceCost allreduce;      ///< of a dense all-reduce, by its ways

@@ -72,12 +72,10 @@ class RingAllreduce final : public FullReduce {
 
 class CodedAllreduce final : public FullReduce {
  public:
-  explicit CodedAllreduce(ExchangeHost& host) : FullReduce(host), state_(host.plan().parcels.size()) {}
-
-  std::size_t slots() const override { return 1; }  // the sum of the slices that this peer owns
+  explicit CodedAllreduce(ExchangeHost& host) : FullReduce(host, 1), state_(host.plan().parcels.size()) {}
 
   std::vector<Op> on_ready(Round round, ParcelId parcel) override {
-    std::vector<Op> ops = clipped(parcel);
+    std::vector<Op> ops = prepared(round, parcel);
     for (PeerId owner = 0; owner < peers_; ++owner) {
       op::Encode part = encode(round, parcel, owner, kGradient, 0, owner);
       part.momentum = momentum();
@@ -104,7 +102,7 @@ class CodedAllreduce final : public FullReduce {
   }
 
  private:
-  static constexpr Slot kSum = 2;
+  static constexpr Slot kSum = 2;  ///< of the slices that this peer owns
   struct State {
     bool averaged = false;
     PeerId added = 0;

@@ -1,9 +1,9 @@
 // Full reduce without slices: every peer sends its whole encoded gradient to every other and adds up what
 // came, its own decoded bytes included, in peer order, so that all take the same step to the bit.
 //
-//   broadcast        each gradient encoded as it is: QSGD (Alistarh et al. 2017, algorithm 1). For
-//                    unbiased codecs.
-//   topk_allgather   error feedback at the sender: for sparse codecs every peer's k values and indices go
+//   broadcast        each gradient encoded as it is: QSGD (Alistarh et al. 2017, algorithm 1). Codecs that
+//                    are not unbiased (one bit) have their errors fed back at the sender.
+//   topk_allgather   error feedback whatever the codec: for sparse ones every peer's k values and indices go
 //                    to all. (P − 1)·k values per peer, where a tree would need fewer, but one hop.
 //
 // With an aggregation rule (median, krum ...) in the sum's place, every vector counts alike, whatever its
@@ -34,17 +34,15 @@ constexpr Slot kMomentum = 2;  ///< m
 class Broadcast final : public FullReduce {
  public:
   Broadcast(ExchangeHost& host, bool feedback)
-      : FullReduce(host),
+      : FullReduce(host, host.plan().exchange.send_momentum > 0 ? 1 : 0),
         feedback_(feedback ? 0 : -1),
         own_(host.plan().parcels.size()),
         whole_(own_.size()) {}
 
-  std::size_t slots() const override { return sent_momentum() > 0 ? 1 : 0; }
-
   std::vector<Op> on_ready(Round round, ParcelId parcel) override {
     const Range r = host_.plan().parcels[parcel].range;
     const float kept = sent_momentum();
-    std::vector<Op> ops = clipped(parcel);
+    std::vector<Op> ops = prepared(round, parcel);
     if (kept > 0) {
       const std::vector<Op> averaging{
           op::Combine{r, kMomentum, round == 0 ? 0.0f : kept, {{1 - kept, kGradient}}}};
@@ -119,17 +117,17 @@ class Broadcast final : public FullReduce {
   std::vector<bool> whole_;  ///< rules of model scope, per parcel: all has come, other parcels are waited for
 };
 
+std::unique_ptr<Exchange> make_broadcast(ExchangeHost& host, bool feedback) {
+  if (host.plan().exchange.backup > 0) return make_partial_broadcast(host, feedback);
+  return std::make_unique<Broadcast>(host, feedback);
+}
+
 }  // namespace
 
 std::unique_ptr<Exchange> make_broadcast(ExchangeHost& host) {
-  if (host.plan().exchange.backup > 0) return make_partial_broadcast(host, false);
-
-  return std::make_unique<Broadcast>(host, false);
+  const compress::Traits& codec = host.plan().codec;
+  return make_broadcast(host, !codec.unbiased && codec.feedback());
 }
-std::unique_ptr<Exchange> make_topk_allgather(ExchangeHost& host) {
-  if (host.plan().exchange.backup > 0) return make_partial_broadcast(host, true);
-
-  return std::make_unique<Broadcast>(host, true);
-}
+std::unique_ptr<Exchange> make_topk_allgather(ExchangeHost& host) { return make_broadcast(host, true); }
 
 }  // namespace gossamer::node

@@ -1,6 +1,19 @@
 #pragma once
 // What the methods that average gradients over all peers share: messages wait until the parcel's own gradient
 // is there, then the step is taken by all alike.
+//
+// Under an optimiser with momentum m a coarse code (one bit) is given the velocity in the gradient's place,
+// as in 1-bit Adam (Tang et al. 2021, algorithm 1, lines 6 to 13). Where D is what all decoded last, peer i
+// codes
+//
+//   u_i = g_i + m·D        with error feedback; all decode the same D' = mean of the u_i, and step by
+//   g' = D' − m·D          so that the optimiser, which knows nothing of this, makes v = m·v + g' = D' of it.
+//
+// Nothing is lost: over the rounds Σ g' is Σ mean(g_i) but for what residuals hold. What it cures: with g_i
+// coded by itself a residual of entries that the shared scale is too small for grows for many rounds, goes on
+// being sent when the gradient has long turned, and momentum multiplies that by 1/(1 − m). The velocity has
+// its noise averaged out, and repeats: of what is coded in a round the next one codes m times the same again,
+// so that only (1 − m) of a residual must be fed back.
 #include <algorithm>
 #include <cmath>
 #include <map>
@@ -11,11 +24,15 @@ namespace gossamer::node {
 
 class FullReduce : public Exchange {
  public:
-  explicit FullReduce(ExchangeHost& host)
+  /// The first `slots` buffers beside x and g are the method's own.
+  explicit FullReduce(ExchangeHost& host, std::size_t slots = 0)
       : host_(host),
         peers_(static_cast<PeerId>(host.plan().schedule.peers())),
         self_(host.plan().self),
+        velocity_(2 + static_cast<Slot>(slots)),
         ready_(host.plan().parcels.size(), false) {}
+
+  std::size_t slots() const final { return velocity_ - 2 + (codes_velocity() ? 1 : 0); }
 
   void begin_round(Round round) final {
     round_ = round;
@@ -60,15 +77,24 @@ class FullReduce : public Exchange {
   void finish(Round round, ParcelId parcel) {
     const Range r = host_.plan().parcels[parcel].range;
     ready_[parcel] = false;
+    if (codes_velocity()) take_out_velocity(round, r);
     host_.submit(op::Update{r, round});
     host_.submit(op::Combine{r, kParameters, 1, {{-1.0f, kGradient}}});
     host_.saw_staleness(0);
     host_.mixed(parcel);
   }
 
-  /// Before a parcel's gradient is encoded: clips its whole layer, whose last parcel comes first. By its
-  /// share of the sum a layer's norm stays under clip/√P (deep gradient compression, section 3.2), so that
-  /// the sum of P independent ones stays near clip.
+  /// Before a parcel's gradient is encoded: makes it what is to be coded.
+  std::vector<Op> prepared(Round round, ParcelId parcel) const {
+    std::vector<Op> ops = clipped(parcel);
+    if (codes_velocity() && round > 0)
+      ops.emplace_back(
+          op::Combine{host_.plan().parcels[parcel].range, kGradient, 1, {{velocity(), velocity_}}});
+    return ops;
+  }
+  /// Clips the parcel's whole layer, whose last parcel comes first. By its share of the sum a layer's norm
+  /// stays under clip/√P (deep gradient compression, section 3.2), so that the sum of P independent ones
+  /// stays near clip.
   std::vector<Op> clipped(ParcelId parcel) const {
     const Plan& plan = host_.plan();
     const auto& parcels = plan.parcels;
@@ -100,6 +126,15 @@ class FullReduce : public Exchange {
   const PeerId peers_, self_;
 
  private:
+  bool codes_velocity() const { return host_.plan().velocity > 0; }
+  float velocity() const { return static_cast<float>(host_.plan().velocity); }
+  /// g: from the velocity D' that all decoded to D' − m·D; its slot: from D to D'.
+  void take_out_velocity(Round round, Range r) {
+    const float kept = round > 0 ? velocity() : 0;  // nothing was decoded before the first round
+    if (round > 0) host_.submit(op::Combine{r, kGradient, 1, {{-kept, velocity_}}});
+    host_.submit(op::Combine{r, velocity_, kept, {{1, kGradient}}});
+  }
+
   struct Key {
     Round round;
     ParcelId parcel;
@@ -107,6 +142,7 @@ class FullReduce : public Exchange {
     PeerId from;
     auto operator<=>(const Key&) const = default;
   };
+  const Slot velocity_;  ///< holds D
   Round round_ = 0;
   std::vector<bool> ready_;
   std::map<Key, Message> waiting_;

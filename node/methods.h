@@ -47,6 +47,11 @@ const Method& find_method(std::string_view name);
 /// before weights by samples and local steps.
 void check_method(const Method& method, const Job& job, const Plan& plan, const topology::Schedule& schedule);
 
+/// Whether a full reduce codes the optimiser's velocity in the gradient's place (full_reduce.h): under biased
+/// codecs that send every entry and leave much of each out. Averages of sparse codes are not helped: an entry
+/// that was sent would be sent again and again.
+bool codes_velocity(const Job& job, const compress::Traits& codec);
+
 /// Throws ConfigError where a key of sparse gradients (momentum correction, clipping, densities) stands in a
 /// job whose method and codec have no use for it.
 void check_sparse_gradients(const Job& job, const Plan& plan);

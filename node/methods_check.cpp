@@ -4,9 +4,9 @@
 
 #include <algorithm>
 #include <cmath>
-#include <random>
 
 #include "aggregation.h"
+#include "coding_error.h"
 #include "methods.h"
 #include "outer.h"
 
@@ -53,26 +53,6 @@ bool is_tree(const topology::Schedule& s) {
 /// of 0.01 (8 bits) cost no accuracy, 0.12 (intq:bits=4) 0.3 points, 0.2 (qsgd:bits=4) 1, 0.6 (one bit) 13.
 constexpr double kFaithfulError = 0.15;
 
-/// ‖C[v] − v‖ / ‖v‖ of a vector of independent, nearly normal entries, such as weights are.
-double coding_error(const std::string& spec) {
-  constexpr std::size_t kEntries = 16384, kSummed = 6;
-  std::vector<float> v(kEntries, 0.0f);
-  std::minstd_rand random(1);  // its sequence is fixed by the standard
-  for (float& x : v)
-    for (std::size_t i = 0; i < kSummed; ++i)
-      x += static_cast<float>(static_cast<double>(random()) / static_cast<double>(std::minstd_rand::max()) -
-                              0.5);
-  const auto codec = compress::make_codec(spec);
-  std::vector<std::byte> bytes(codec->max_bytes(kEntries));
-  compress::Workspace workspace;
-  bytes.resize(codec->encode(v, {}, workspace, bytes));
-  double size = 0, error = 0;
-  for (const float x : v) size += static_cast<double>(x) * static_cast<double>(x);
-  compress::decode_add(bytes, -1.0f, v);
-  for (const float x : v) error += static_cast<double>(x) * static_cast<double>(x);
-  return std::sqrt(error / size);
-}
-
 class Check {
  public:
   Check(const Method& method, const Job& job, const Plan& plan, const topology::Schedule& schedule)
@@ -93,6 +73,7 @@ class Check {
              needs_.why_static);
     weights();
     code();
+    gradients();
     outer();
     if (job_.exchange.backup > 0) backup();
     if (needs_.plain_sgd && job_.optimizer.kind != "sgd")
@@ -191,13 +172,50 @@ class Check {
       refuse("needs codec 'topk', found '{}': {}", codec, why);
     if (needed == Code::feedback && !c.feedback())
       refuse("needs a codec that error feedback can bear, and '{}' is not: {}", codec, why);
-    if (needed == Code::averaged && !c.exact && !c.unbiased && !c.feedback())
+    if (needed == Code::averaged && !c.exact && !c.unbiased && !c.feedback() &&
+        !is_vote(job_.exchange.aggregate))
       refuse("needs a codec that is unbiased or can bear error feedback, and '{}' is neither: {}", codec,
              why);
     if (needed != Code::faithful) return;
     if (const double error = coding_error(codec); error > kFaithfulError)
       refuse("needs a codec whose error is at most {} of what it codes, and that of '{}' is {:.2f}: {}",
              kFaithfulError, codec, error, why);
+  }
+
+  /// What full reduces of gradients make of codecs that need error feedback.
+  void gradients() const {
+    const ExchangeSection& e = job_.exchange;
+    const bool biased = !plan_.codec.exact && !plan_.codec.unbiased;
+    if (needs_.rules == Needs::Rules::gradients && biased && plan_.rule != RuleScope::none &&
+        !is_vote(e.aggregate))
+      refuse(
+          "with exchange.aggregate = '{}' needs an unbiased codec, found '{}': under error feedback what a "
+          "peer sends is not its gradient of the round; use 'qsgd', or aggregate = 'weighted'",
+          e.aggregate, e.codec);
+    if (e.send_momentum > 0 && biased && !is_vote(e.aggregate))
+      refuse(
+          "with exchange.send_momentum needs an unbiased codec, found '{}': its residuals would lag behind "
+          "the average; use 'qsgd', or optimizer.kind = 'momentum' in send_momentum's place",
+          e.codec);
+    if (!codes_velocity(job_, plan_.codec)) return;
+    const optim::OptimizerSpec& o = job_.optimizer;
+    if (!optim::velocity_decay(o))
+      refuse(
+          "with codec '{}' needs an optimizer whose momentum is of gradients alone, found '{}': it is the "
+          "velocity that is coded; use 'momentum', or method 'choco'",
+          e.codec, o.kind);
+    if (plan_.velocity > 0 && e.backup > 0)
+      refuse(
+          "with codec '{}' and optimizer '{}' takes no exchange.backup: what is coded is the velocity that "
+          "all peers have decoded alike, and late messages make them differ; use backup = 0, or "
+          "optimizer.kind 'sgd'",
+          e.codec, o.kind);
+    if (o.kind == "adam" && e.dense_rounds == 0)
+      refuse(
+          "with codec '{}' and optimizer 'adam' needs exchange.dense_rounds > 0, found 0: coarse codes say "
+          "nothing of a gradient's square, which must be learned from dense rounds before them (1-bit Adam); "
+          "set exchange.dense_rounds to about 5 % of the rounds, or use optimizer.kind 'momentum'",
+          e.codec);
   }
 
   void outer() const {

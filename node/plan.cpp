@@ -1,10 +1,14 @@
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
+#include <algorithm>
+#include <array>
 #include <cmath>
 #include <numeric>
 
 #include "aggregation.h"
 #include "codec_schedule.h"
+#include "coding_error.h"
 #include "methods.h"
 
 namespace gossamer::node {
@@ -16,6 +20,8 @@ constexpr double kSqueezeGamma = 0.1;  ///< DeepSqueeze's default, whatever the 
 struct OuterDefaults {
   double rate = 0.7, momentum = 0.9;
 };
+/// Of a code, from which on full reduces send velocities. One bit has .6, intq:bits=2 .5, intq:bits=4 .12.
+constexpr double kCoarseError = 0.3;
 constexpr double kOverMomentum = 0.1;  ///< NoLoCo's γ is a little above its β
 
 OuterDefaults outer_defaults(const std::string& method, const compress::Traits& codec) {
@@ -82,7 +88,35 @@ topology::Schedule with_local_steps(const topology::Schedule& schedule, std::siz
   return topology::Schedule(std::move(cycle));
 }
 
+/// Only where the job's codec is all that decides what goes over a link.
+void check_dense_rounds(const Job& job, const compress::Traits& codec) {
+  if (job.exchange.dense_rounds == 0) return;
+  constexpr std::array<std::string_view, 5> kMethods{"allreduce", "broadcast", "topk_allgather", "choco",
+                                                     "deep_squeeze"};
+  if (std::find(kMethods.begin(), kMethods.end(), job.exchange.method) == kMethods.end())
+    refuse(job,
+           fmt::format("exchange.dense_rounds = {} is of no use to method '{}'; expected 0, or one of the "
+                       "methods {}",
+                       job.exchange.dense_rounds, job.exchange.method, fmt::join(kMethods, ", ")));
+  if (codec.exact)
+    refuse(job,
+           fmt::format("exchange.dense_rounds = {} with codec 'dense', under which every round is; leave "
+                       "it out, or use another codec",
+                       job.exchange.dense_rounds));
+  if (job.exchange.codec.starts_with("sign_vote"))
+    refuse(job,
+           "exchange.dense_rounds with codec 'sign_vote': a vote counts signs in every round; leave it out");
+}
+
 }  // namespace
+
+bool codes_velocity(const Job& job, const compress::Traits& codec) {
+  constexpr std::array<std::string_view, 3> kMethods{"allreduce", "broadcast", "topk_allgather"};
+  const bool reduces = std::find(kMethods.begin(), kMethods.end(), job.exchange.method) != kMethods.end();
+  const bool all_entries = codec.contractive && !density_of(job.exchange.codec);
+  return reduces && all_entries && !codec.unbiased && !codec.exact &&
+         coding_error(job.exchange.codec) > kCoarseError;
+}
 
 std::unique_ptr<Exchange> make_exchange(ExchangeHost& host) {
   return find_method(host.plan().exchange.method).make(host);
@@ -110,6 +144,7 @@ Plan make_plan(const Job& job, PeerId self) {
             job.exchange.outer_rate.value_or(outer.rate),
             job.exchange.outer_momentum.value_or(outer.momentum),
             codec,
+            codes_velocity(job, codec) ? optim::velocity_decay(job.optimizer).value_or(0) : 0,
             unlike ? by_peer(mixing, shares) : mixing,
             std::move(shares),
             {},
@@ -126,6 +161,7 @@ Plan make_plan(const Job& job, PeerId self) {
     refuse(job, fmt::format("exchange.send_momentum > 0 is a form of method 'broadcast' only; found method "
                             "'{}', where optimizer.kind = 'momentum' may serve",
                             method));
+  check_dense_rounds(job, codec);
   if (unlike && !symmetric(mixing))
     refuse(job, fmt::format(
                     "exchange.aggregate = '{0}' needs a symmetric mixing matrix to keep the mean weighted by "

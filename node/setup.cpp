@@ -9,6 +9,7 @@
 
 #include "gossamer/compress/feedback.h"
 #include "gossamer/node/safetensors.h"
+#include "methods.h"
 #include "text.h"
 
 namespace gossamer::node {
@@ -224,7 +225,9 @@ Replica make_replica(const Prepared& prepared, PeerId self, std::shared_ptr<opti
     parts.peer_objectives.push_back(prepared.alike() || prepared.unlike[p] == prepared.unlike[self]
                                         ? objective
                                         : std::shared_ptr(make_objective(prepared, p)));
-  parts.optimizer = optim::make_optimizer(job.optimizer, objective->buffer_size());
+  optim::OptimizerSpec optimizer = job.optimizer;
+  if (codes_velocity(job, prepared.plan->codec)) optimizer.second_moment_steps = job.exchange.dense_rounds;
+  parts.optimizer = optim::make_optimizer(optimizer, objective->buffer_size());
   parts.batches = std::make_unique<optim::BatchStream>(prepared.data.train, prepared.split->sampler(self),
                                                        job.peers[self].batch, 0, prefetch);
   parts.objective = std::move(objective);

@@ -17,6 +17,7 @@ constexpr const char* kNoAverage = "the peers' models have unlike hidden sizes";
 
 std::string percent(double x) { return std::isfinite(x) ? fmt::format("{:.2f} %", 100 * x) : "–"; }
 std::string percent(const std::optional<double>& x) { return x ? percent(*x) : ""; }
+std::string bits(const std::optional<double>& x) { return x ? fmt::format("{:.3f}", *x) : ""; }
 
 double consensus(std::span<const std::span<const float>> models, std::span<const float> mean) {
   double sum = 0;
@@ -116,7 +117,7 @@ Summary summarise(const Prepared& prepared, std::span<const WorkerResult> result
   s.staleness = staleness_text(job.exchange.staleness);
   s.peers = job.peers.size();
   s.steps = prepared.rounds;
-  double rows = 0, data_bytes = 0, entries = 0;
+  double rows = 0, data_bytes = 0, entries = 0, dense_bytes = 0, steps = 0;
   const auto count = static_cast<double>(results.size());
   for (const auto& r : results) {
     s.train_loss += r.train_loss / count;
@@ -128,10 +129,17 @@ Summary summarise(const Prepared& prepared, std::span<const WorkerResult> result
     rows += static_cast<double>(r.rows);
     data_bytes += static_cast<double>(r.traffic.data_bytes_out);
     entries += static_cast<double>(r.traffic.data_entries_out);
+    dense_bytes += static_cast<double>(r.dense_data_bytes);
+    steps += static_cast<double>(r.rounds);
   }
   s.data_bytes_sent_per_peer = data_bytes / count;
   s.samples_per_second = s.seconds > 0 ? rows / s.seconds : 0;
   s.bits_per_parameter = entries > 0 ? 8 * data_bytes / entries : 0;
+  const auto parameters = static_cast<double>(prepared.parameters);
+  const auto dense_rounds = static_cast<double>(job.exchange.dense_rounds) * count;
+  if (prepared.alike() && steps > 0) s.bits_per_step = 8 * data_bytes / (steps * parameters);
+  if (prepared.alike() && dense_rounds > 0 && steps > dense_rounds)
+    s.coded_bits_per_step = 8 * (data_bytes - dense_bytes) / ((steps - dense_rounds) * parameters);
   if (models.empty()) return s;
   std::vector<PeerId> peers(whose.begin(), whose.end());
   for (PeerId p = 0; whose.empty() && p < models.size(); ++p) peers.push_back(p);
@@ -162,6 +170,8 @@ std::string to_json(const Summary& s) {
   const auto where_known = [&](const char* key, const std::optional<double>& value) {
     if (value) j[key] = number(*value);
   };
+  where_known("bits_per_step", s.bits_per_step);
+  where_known("coded_bits_per_step", s.coded_bits_per_step);
   if (!s.has_average) j["no_average"] = kNoAverage;
   where_known("peer_accuracy_mean", s.peer_accuracy_mean);
   where_known("peer_accuracy_min", s.peer_accuracy_min);
@@ -194,6 +204,8 @@ std::optional<Summary> parse_summary(const std::string& text) try {
   const auto where_known = [&](const char* key, std::optional<double>& field) {
     if (j.contains(key)) field = value(key);
   };
+  where_known("bits_per_step", s.bits_per_step);
+  where_known("coded_bits_per_step", s.coded_bits_per_step);
   where_known("peer_accuracy_mean", s.peer_accuracy_mean);
   where_known("peer_accuracy_min", s.peer_accuracy_min);
   where_known("ensemble_accuracy", s.ensemble_accuracy);
@@ -239,6 +251,8 @@ std::string to_table(std::span<const Summary> runs) {
       {"MB sent per peer",
        [](const Summary& s) { return fmt::format("{:.1f}", s.bytes_sent_per_peer / 1e6); }},
       {"bits per parameter", [](const Summary& s) { return fmt::format("{:.3f}", s.bits_per_parameter); }},
+      {"bits per step", [](const Summary& s) { return bits(s.bits_per_step); }},
+      {"after dense rounds", [](const Summary& s) { return bits(s.coded_bits_per_step); }},
       {"consensus distance",
        [](const Summary& s) { return s.has_average ? fmt::format("{:.3g}", s.consensus_distance) : "–"; }},
       {"staleness mean, max",

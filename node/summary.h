@@ -28,6 +28,9 @@ struct Summary {
   double data_bytes_sent_per_peer = 0;  ///< those of parcels alone
   double bits_per_parameter =
       0;  ///< and message: bits of parcel frames, headers included, per parameter they carry
+  /// Of parcel frames, sent by a peer per step and parameter, where all models are of one shape; the second
+  /// after exchange.dense_rounds, where there were some.
+  std::optional<double> bits_per_step, coded_bits_per_step;
   double consensus_distance = 0;  ///< (1/P) Σ ‖x_i − x̄‖²; NaN as above
   double staleness_mean = 0, staleness_max = 0;
   std::optional<double> virtual_seconds,

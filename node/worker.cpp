@@ -286,6 +286,7 @@ void Worker::settle() {
 void Worker::begin_round() {
   if (round_ == spec_.rounds) return;  // settle goes on
   if (spec_.observer) spec_.observer->on_round(spec_.membership.self, round_);
+  if (round_ <= spec_.plan.exchange.dense_rounds) result_.dense_data_bytes = result().traffic.data_bytes_out;
   gradient_done_ = false;
   unmixed_ = spec_.plan.parcels.size();
   exchange_->begin_round(round_);

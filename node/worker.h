@@ -38,9 +38,10 @@ struct WorkerResult {
   double seconds = 0;      ///< from the first round's start to the last round's end
   double staleness_mean = 0;
   std::uint64_t staleness_max = 0;
-  std::uint64_t wrong_wraps = 0;     ///< messages that the peer's own parameters were too far off to tell
-  LinkCounters traffic;              ///< over all links
-  std::uint64_t dropped_frames = 0;  ///< of strangers, other jobs, old epochs; malformed ones
+  std::uint64_t wrong_wraps = 0;       ///< messages that the peer's own parameters were too far off to tell
+  LinkCounters traffic;                ///< over all links
+  std::uint64_t dense_data_bytes = 0;  ///< of traffic.data_bytes_out, in exchange.dense_rounds
+  std::uint64_t dropped_frames = 0;    ///< of strangers, other jobs, old epochs; malformed ones
 };
 
 class Worker final : public ExchangeHost {

@@ -1,6 +1,13 @@
 // Adam (Kingma, Ba: Adam: A Method for Stochastic Optimization, ICLR 2015, algorithm 1) with decoupled weight
 // decay (Loshchilov, Hutter: Decoupled Weight Decay Regularization, ICLR 2019, algorithm 2). With n = t + 1:
 //   m ← β1·m + (1−β1)·g     v ← β2·v + (1−β2)·g²     u = η·(m/(1−β1ⁿ) / (√(v/(1−β2ⁿ)) + ε) + λ·x)
+//
+// 1-bit Adam (Tang et al.: 1-bit Adam: Communication Efficient Large-Scale Training with Adam's Convergence
+// Speed, ICML 2021): what comes from coarse codes says little of g², so that v stands after
+// second_moment_steps steps. An entry whose gradient was 0 until then (a pixel that is always black) would
+// have v = 0, and the code's noise over √v would be a step without bound: v is raised to a tenth of its mean
+// over the range, once.
+#include <algorithm>
 #include <cmath>
 
 #include "optimizers.h"
@@ -16,6 +23,9 @@ double power(double base, std::uint64_t n) {
   return result;
 }
 
+/// Of the range's mean second moment: what is left of it everywhere when it no longer learns.
+constexpr double kLeastSquare = 0.1;
+
 class Adam final : public Optimizer {
  public:
   Adam(const OptimizerSpec& spec, std::size_t buffer_size)
@@ -24,11 +34,15 @@ class Adam final : public Optimizer {
   void step(std::uint64_t t, std::size_t offset, std::span<const float> x, std::span<const float> g,
             std::span<float> u) override {
     assert(g.size() == x.size() && u.size() == x.size() && offset + x.size() <= mean_.size());
+    const std::uint64_t last = spec_.second_moment_steps;
+    const bool learns = last == 0 || t < last;
+    if (last != 0 && t == last) raise_least({square_.data() + offset, x.size()});
     const double rate = learning_rate(spec_, t);
     const auto mean_rate = static_cast<float>(rate / (1 - power(spec_.beta1, t + 1)));
-    const auto square_scale = static_cast<float>(1 / (1 - power(spec_.beta2, t + 1)));
+    const auto square_scale = static_cast<float>(1 / (1 - power(spec_.beta2, learns ? t + 1 : last)));
     const auto keep1 = static_cast<float>(spec_.beta1), add1 = static_cast<float>(1 - spec_.beta1);
-    const auto keep2 = static_cast<float>(spec_.beta2), add2 = static_cast<float>(1 - spec_.beta2);
+    const auto keep2 = static_cast<float>(learns ? spec_.beta2 : 1),
+               add2 = static_cast<float>(learns ? 1 - spec_.beta2 : 0);
     const auto epsilon = static_cast<float>(spec_.epsilon),
                decay = static_cast<float>(rate * spec_.weight_decay);
     float *mean = mean_.data() + offset, *square = square_.data() + offset;
@@ -40,6 +54,13 @@ class Adam final : public Optimizer {
   }
 
  private:
+  static void raise_least(std::span<float> square) {
+    double sum = 0;
+    for (const float v : square) sum += static_cast<double>(v);
+    const auto least = static_cast<float>(kLeastSquare * sum / static_cast<double>(square.size()));
+    for (float& v : square) v = std::max(v, least);
+  }
+
   OptimizerSpec spec_;
   std::vector<float> mean_, square_;  ///< m, v
 };

@@ -9,14 +9,18 @@
 namespace gossamer::optim {
 namespace {
 
-using Factory = std::unique_ptr<Optimizer> (*)(const OptimizerSpec&, std::size_t);
-constexpr std::array<Row<Factory>, 5> kOptimizers{{
-    {{"sgd", "u = rate·g"}, make_sgd},
-    {{"momentum", "heavy ball: v = m·v + g, u = rate·v"}, make_momentum},
-    {{"nesterov", "v = m·v + g, u = rate·(g + m·v)"}, make_nesterov},
+struct Part {
+  std::unique_ptr<Optimizer> (*make)(const OptimizerSpec&, std::size_t);
+  double OptimizerSpec::*velocity = nullptr;  ///< decay of what it makes of gradients
+  bool of_gradients_alone = true;
+};
+constexpr std::array<Row<Part>, 5> kOptimizers{{
+    {{"sgd", "u = rate·g"}, {make_sgd}},
+    {{"momentum", "heavy ball: v = m·v + g, u = rate·v"}, {make_momentum, &OptimizerSpec::momentum}},
+    {{"nesterov", "v = m·v + g, u = rate·(g + m·v)"}, {make_nesterov, &OptimizerSpec::momentum}},
     {{"quasi_global", "momentum of the direction really taken, mixing included, for unlike data"},
-     make_quasi_global},
-    {{"adam", "adaptive moments with decoupled weight decay (AdamW)"}, make_adam},
+     {make_quasi_global, nullptr, false}},
+    {{"adam", "adaptive moments with decoupled weight decay (AdamW)"}, {make_adam, &OptimizerSpec::beta1}},
 }};
 constexpr auto kHelp = help_of(kOptimizers);
 
@@ -46,11 +50,17 @@ void check(const OptimizerSpec& s) {
 
 std::span<const NamedHelp> optimizer_table() { return kHelp; }
 
+std::optional<double> velocity_decay(const OptimizerSpec& spec) {
+  const Part& part = find_row(kOptimizers, "optimizer kind", spec.kind).make;
+  if (!part.of_gradients_alone) return std::nullopt;
+  return part.velocity ? spec.*part.velocity : 0;
+}
+
 std::unique_ptr<Optimizer> make_optimizer(const OptimizerSpec& spec, std::size_t buffer_size) {
   const auto& row = find_row(kOptimizers, "optimizer kind", spec.kind);
   check(spec);
   learning_rate(spec, 0);  // refuses an unknown schedule now rather than in the first step
-  return row.make(spec, buffer_size);
+  return row.make.make(spec, buffer_size);
 }
 
 }  // namespace gossamer::optim

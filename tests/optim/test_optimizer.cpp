@@ -79,6 +79,22 @@ TEST_CASE("a step may be written over the gradient and taken range by range") {
   }
 }
 
+TEST_CASE("adam's second moment stands after its steps, and is nowhere far below its mean") {
+  OptimizerSpec spec{.kind = "adam", .learning_rate = 1, .beta1 = 0, .second_moment_steps = 2};
+  const auto frozen = make_optimizer(spec, 16);
+  std::vector<float> x(16), g(16), u(16);
+  for (std::size_t i = 0; i < 15; ++i) g[i] = 2;  // the last one has never had a gradient
+  for (std::uint64_t t = 0; t < 2; ++t) frozen->step(t, 0, x, g, u);
+  CHECK(u[0] == Approx(1));
+  CHECK(u[15] == 0);
+  for (float& v : g) v = 4;
+  frozen->step(2, 0, x, g, u);
+  CHECK(u[0] == Approx(2));  // 4/√4: the square of 4 is not taken in
+  CHECK(u[15] == Approx(4 / std::sqrt(0.1 * 4 * 15 / 16)));
+  frozen->step(3, 0, x, g, u);
+  CHECK(u[15] == Approx(4 / std::sqrt(0.1 * 4 * 15 / 16)));
+}
+
 TEST_CASE("learning rate schedules") {
   OptimizerSpec spec{.learning_rate = 2, .total_steps = 100};
   SECTION("constant") {

@@ -51,6 +51,7 @@ struct ExchangeSection {
   std::string delivery = "reliable";           ///< reliable (lost frames are resent) or best_effort
   std::size_t dense_below =
       10000;  ///< entries; smaller layers go dense under codecs of several bits and sparse ones
+  std::uint64_t dense_rounds = 0;  ///< rounds at the start in which everything goes dense
   std::size_t modulo_bits = 8;   ///< moniqua: of each parameter, 1 … 8
   double modulo_bound = 1;       ///< moniqua: size of a cell (B), in units of a parameter
   double send_momentum = 0;      ///< broadcast: share that the average of gradients sent keeps a round

@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 
@@ -21,9 +22,16 @@ struct OptimizerSpec {
   double step_factor = 0.1;           ///< step: factor at each drop
   double warmup = 0;                  ///< fraction of the run with linearly rising rate, in [0,1)
   std::uint64_t total_steps = 1;      ///< length of the run
+  /// adam: steps in which the second moment learns, after which it stands (1-bit Adam); 0: all.
+  std::uint64_t second_moment_steps = 0;
 };
 std::span<const NamedHelp> optimizer_table();
 std::span<const NamedHelp> rate_schedule_table();
+
+/// The decay m of the velocity v = m·v + g, or a multiple of it, that the optimiser makes of its gradients
+/// alone: 0 where it keeps none, nothing where what it keeps depends on more than gradients (quasi_global).
+/// Throws OptimError for unknown names.
+std::optional<double> velocity_decay(const OptimizerSpec& spec);
 
 /// η at step t (0-based).
 double learning_rate(const OptimizerSpec& spec, std::uint64_t t);
