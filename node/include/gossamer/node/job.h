@@ -52,10 +52,10 @@ struct ExchangeSection {
   std::size_t dense_below =
       10000;  ///< entries; smaller layers go dense under codecs of several bits and sparse ones
   std::uint64_t dense_rounds = 0;  ///< rounds at the start in which everything goes dense
-  std::size_t modulo_bits = 8;   ///< moniqua: of each parameter, 1 … 8
-  double modulo_bound = 1;       ///< moniqua: size of a cell (B), in units of a parameter
-  double send_momentum = 0;      ///< broadcast: share that the average of gradients sent keeps a round
-  std::size_t local_steps = 16;  ///< methods with outer steps, ensemble: rounds between exchanges
+  std::size_t modulo_bits = 8;     ///< moniqua: of each parameter, 1 … 8
+  double modulo_bound = 1;         ///< moniqua: size of a cell (B), in units of a parameter
+  double send_momentum = 0;        ///< broadcast: share that the average of gradients sent keeps a round
+  std::size_t local_steps = 16;    ///< methods with outer steps, ensemble: rounds between exchanges
   std::optional<double> outer_rate, outer_momentum;  ///< of outer steps; empty = the method's default
   double feedback_decay = 0.95;    ///< sparse_loco: of what was kept back, from one exchange to the next
   std::size_t fragments = 1;       ///< groups of parcels that are exchanged at their own times
