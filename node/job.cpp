@@ -345,6 +345,11 @@ std::vector<std::pair<std::string, std::string>> lines_of(const std::string& tex
 
 }  // namespace
 
+const std::string& Job::where(const std::string& key) const {
+  const auto it = written.find(key);
+  return it == written.end() ? path : it->second;
+}
+
 std::vector<std::string> Job::peer_names() const {
   std::vector<std::string> names;
   for (const PeerEntry& peer : peers) names.push_back(peer.name);
@@ -376,6 +381,7 @@ Job load_job(const std::string& path, std::span<const std::string> overrides,
   check_slow(draft);
   check_attackers(draft);
   check_night(draft);
+  draft.job.written = draft.origins;
   return draft.job;
 }
 

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <exception>
 #include <iostream>
+#include <new>
 #include <string>
 #include <vector>
 
@@ -118,6 +119,10 @@ int main(int argc, char** argv) {
     return report(error.what(), node::kExitBadInput);
   } catch (const compress::CodecError& error) {
     return report(error.what(), node::kExitBadInput);
+  } catch (const std::bad_alloc&) {
+    return report(
+        "out of memory; expected a smaller model, batch, data set or number of peers, or more memory",
+        node::kExitFailure);
   } catch (const std::exception& error) {
     return report(error.what(), node::kExitFailure);
   }

@@ -9,6 +9,7 @@
 
 #include "gossamer/compress/feedback.h"
 #include "gossamer/node/safetensors.h"
+#include "machine.h"
 #include "methods.h"
 #include "text.h"
 
@@ -21,6 +22,42 @@ optim::SplitSpec split_of(const Job& job) {
   optim::SplitSpec split{job.split, job.run.seed, {}};
   for (const auto& p : job.peers) split.batches.push_back(p.batch);
   return split;
+}
+
+/// The data as the job says; what synthetic data cannot be made of is one of the job's numbers.
+optim::Data load(const Job& job) {
+  optim::DataSpec spec = job.data;
+  spec.memory = free_memory();
+  try {
+    return optim::load_data(spec);
+  } catch (const optim::OptimError& error) {
+    if (spec.format != "synthetic") throw;
+    const std::pair<std::size_t, const char*> largest =
+        std::max({std::pair{spec.rows, "data.rows"}, std::pair{spec.test_rows, "data.test_rows"},
+                  std::pair{spec.features, "data.features"}, std::pair{spec.classes, "data.classes"}});
+    throw ConfigError(fmt::format("{}: {}", job.where(largest.second), error.what()));
+  }
+}
+
+void check_memory(const Job& job, const std::string& key, double floats, const std::string& what) {
+  const double bytes = floats * sizeof(float), most = static_cast<double>(free_memory());
+  if (bytes > most)
+    throw ConfigError(
+        fmt::format("{}: {} take {} of memory; expected at most the {} that are free here: lower {}",
+                    job.where(key), what, bytes_text(bytes), bytes_text(most), key));
+}
+
+/// A peer's parameters and gradient, and a batch with what the layers make of it.
+void check_model(const Job& job, const optim::Objective& objective) {
+  check_memory(job, "model.hidden", 2 * static_cast<double>(objective.buffer_size()),
+               fmt::format("{} parameters and their gradient", objective.parameters()));
+  for (const auto& peer : job.peers) {
+    auto floats = static_cast<double>(job.model.features + job.model.classes);
+    if (job.model.kind == "mlp")
+      for (const std::size_t units : job.hidden_of(peer)) floats += static_cast<double>(units);
+    check_memory(job, "optimizer.batch", static_cast<double>(peer.batch) * floats,
+                 fmt::format("{} rows a step (peer '{}')", peer.batch, peer.name));
+  }
 }
 
 void check_data(const Job& job, const optim::Data& data) {
@@ -141,12 +178,14 @@ HelloBody hello_of(const Prepared& p, const Plan& plan) {
 
 Prepared prepare(Job job) {
   Prepared p;
-  p.data = optim::load_data(job.data);
+  p.data = load(job);
   check_data(job, p.data);
   job.model.features = p.data.train->features();
   job.model.classes = p.data.train->classes();
   p.job = std::move(job);
   const Job& j = p.job;
+  const auto objective = make_objective(p);
+  check_model(j, *objective);
   p.split = std::make_shared<const optim::Split>(split_of(j), p.data.train);
   p.rounds_per_epoch = std::max<std::uint64_t>(1, p.split->sampler(0)->steps_per_epoch());
   if (j.run.rounds == 0 && j.run.epochs * static_cast<double>(p.rounds_per_epoch) > kMostRounds)
@@ -158,7 +197,6 @@ Prepared prepare(Job job) {
                               : static_cast<std::uint64_t>(std::max(
                                     1.0, std::round(j.run.epochs * static_cast<double>(p.rounds_per_epoch))));
   p.job.optimizer.total_steps = p.rounds;
-  const auto objective = make_objective(p);
   p.layers = objective->layers();
   p.parameters = objective->parameters();
   check_layer_names(j, p.layers);

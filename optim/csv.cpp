@@ -1,216 +1,253 @@
-// Rows of numbers with a label column, as spreadsheets and data frames write them. The separator (comma,
-// semicolon, tab) is the one most frequent in the first line; that line is a header where none of its feature
-// fields is a number. Fields may stand in double quotes; empty lines are skipped. Labels that are all
-// integers from 0 to 65535 are the classes themselves; otherwise classes are numbered in the order in which
-// labels first appear, training rows first.
+// Rows of numbers with a label column, as spreadsheets and data frames write them (csv_reader.h). The first
+// line is a header where none of its feature fields is a number or a word for a missing one; where both files
+// have one, both name the same columns. Labels that are all integers from 0 to 65535 are the classes
+// themselves; otherwise classes are numbered in the order in which labels first appear, the training file
+// first.
 #include <algorithm>
+#include <array>
 #include <charconv>
 #include <cmath>
+#include <locale>
+#include <sstream>
 #include <string>
 #include <string_view>
 #include <unordered_map>
 #include <utility>
 
+#include "csv_reader.h"
 #include "dataset.h"
-#include "file.h"
 
 namespace gossamer::optim {
 namespace {
 
 constexpr std::int32_t kMostIntegerLabel = 65535;
-constexpr std::size_t kHoldOut = 10;  // without a test file every 10th row is a test row
+constexpr std::size_t kHoldOut = 10;  // without a test file one of so many rows is a test row
 
-struct Field {
-  std::string_view text;
-  std::size_t column;  ///< 1-based, of its first character in the line
+/// The labels of both files, numbered in the order of first appearance, and their classes.
+class Labels {
+ public:
+  std::uint32_t number(const std::string& label) {
+    const auto [at, first] = numbers_.emplace(label, static_cast<std::uint32_t>(values_.size()));
+    if (!first) return at->second;
+    std::int32_t value = -1;
+    const auto [end, error] = std::from_chars(label.data(), label.data() + label.size(), value);
+    const bool whole = error == std::errc() && end == label.data() + label.size();
+    integers_ = integers_ && whole && value >= 0 && value <= kMostIntegerLabel;
+    largest_ = std::max(largest_, value);
+    values_.push_back(value);
+    return at->second;
+  }
+
+  std::size_t classes() const { return integers_ ? static_cast<std::size_t>(largest_) + 1 : values_.size(); }
+  std::vector<std::int32_t> classes_of(const std::vector<std::uint32_t>& numbers) const {
+    std::vector<std::int32_t> out;
+    out.reserve(numbers.size());
+    for (const std::uint32_t n : numbers)
+      out.push_back(integers_ ? values_[n] : static_cast<std::int32_t>(n));
+    return out;
+  }
+
+ private:
+  std::unordered_map<std::string, std::uint32_t> numbers_;
+  std::vector<std::int32_t> values_;  ///< by number; what is no integer does not count
+  bool integers_ = true;
+  std::int32_t largest_ = -1;
 };
 
 struct Table {
   std::size_t features = 0;
   std::vector<float> values;
-  std::vector<std::string> labels;
+  std::vector<std::uint32_t> labels;
+  std::vector<CsvField> header;  ///< the features' names, then the label's; empty where there is none
+
+  std::size_t rows() const { return labels.size(); }
+  /// The given rows, ascending, and no others.
+  void keep(const std::vector<std::uint32_t>& chosen) {
+    for (std::size_t to = 0; to < chosen.size(); ++to) {
+      std::copy_n(values.data() + chosen[to] * features, features, values.data() + to * features);
+      labels[to] = labels[chosen[to]];
+    }
+    labels.resize(chosen.size());
+    values.resize(chosen.size() * features);
+  }
 };
 
-std::string_view trim(std::string_view text) {
-  while (!text.empty() && (text.front() == ' ' || text.front() == '\t')) text.remove_prefix(1);
-  while (!text.empty() && (text.back() == ' ' || text.back() == '\t' || text.back() == '\r'))
-    text.remove_suffix(1);
-  return text;
-}
-
-/// The finite number that the whole of the text is.
+/// Whether the whole of the text is a number, also one that is not finite; too small a one is 0, too large a
+/// one infinite.
 bool parse_number(std::string_view text, double& value) {
   if (text.size() > 1 && text[0] == '+' && text[1] != '-') text.remove_prefix(1);
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  return error == std::errc() && end == text.data() + text.size() && std::isfinite(value);
+  if (text.empty() || end != text.data() + text.size() || error == std::errc::invalid_argument) return false;
+  if (error != std::errc::result_out_of_range) return true;
+  std::istringstream in{std::string(text)};  // from_chars does not say which
+  in.imbue(std::locale::classic());
+  if (!(in >> value)) value = text[0] == '-' ? -HUGE_VAL : HUGE_VAL;
+  return true;
+}
+
+bool is_missing(std::string_view text) {
+  constexpr std::array<std::string_view, 7> kWords{"", "?", "na", "n/a", "null", "none", "-"};
+  const auto equal = [&](std::string_view word) {
+    return std::equal(word.begin(), word.end(), text.begin(), text.end(), [](char a, char b) {
+      return a == (b >= 'A' && b <= 'Z' ? static_cast<char>(b - 'A' + 'a') : b);
+    });
+  };
+  return std::any_of(kWords.begin(), kWords.end(), equal);
 }
 
 class Parser {
  public:
-  Parser(const DataSpec& spec, std::string path) : spec_(spec), path_(std::move(path)) {}
+  Parser(const DataSpec& spec, const std::string& path, Labels& labels)
+      : spec_(spec), path_(path), reader_(path), labels_(labels) {}
 
   Table parse() {
-    const std::string text = read_text(path_);
-    std::string_view rest = text;
-    if (rest.substr(0, 3) == "\xEF\xBB\xBF") rest.remove_prefix(3);  // byte order mark
-    while (!rest.empty()) {
-      const std::size_t end = std::min(rest.find('\n'), rest.size());
-      const std::string_view line = rest.substr(0, end);
-      rest.remove_prefix(std::min(end + 1, rest.size()));
-      ++line_;
-      if (trim(line).empty()) continue;
-      if (width_ == 0)
-        first_line(line);
-      else
-        data_line(line);
-    }
+    if (const auto fields = reader_.next(); !fields.empty()) first_row(fields);
+    for (auto fields = reader_.next(); !fields.empty(); fields = reader_.next()) data_row(fields);
     if (table_.labels.empty()) throw OptimError(path_ + ": found no rows, expected at least 1");
     return std::move(table_);
   }
 
  private:
-  [[noreturn]] void fail(std::size_t column, const std::string& what) const {
-    throw OptimError(path_ + ":" + std::to_string(line_) + ":" + std::to_string(column) + ": " + what);
-  }
+  using Fields = std::span<const CsvField>;
 
-  void split(std::string_view line) {
-    fields_.clear();
-    for (std::size_t start = 0; start <= line.size();) {
-      std::size_t first = start;
-      while (first < line.size() && line[first] == ' ') ++first;
-      std::size_t end = start;
-      if (first < line.size() && line[first] == '"') {
-        const std::size_t close = line.find('"', first + 1);
-        if (close == std::string_view::npos)
-          fail(first + 1, "found a quote that is not closed, expected one more \"");
-        end = std::min(line.find(separator_, close), line.size());
-        fields_.push_back({line.substr(first + 1, close - first - 1), first + 1});
-      } else {
-        end = std::min(line.find(separator_, start), line.size());
-        fields_.push_back({trim(line.substr(start, end - start)), std::min(first, end) + 1});
-      }
-      start = end + 1;
-    }
-  }
-
-  void first_line(std::string_view line) {
-    std::size_t most = 0;
-    for (const char candidate : {',', ';', '\t'}) {
-      const auto count = static_cast<std::size_t>(std::count(line.begin(), line.end(), candidate));
-      if (count > most) most = count, separator_ = candidate;
-    }
-    split(line);
-    width_ = fields_.size();
-    if (width_ < 2)
-      fail(1, "found 1 field, expected features and a label separated by comma, semicolon or tab");
-    table_.features = width_ - 1;
-    const bool named = find_label();
-    if (named || !any_feature_is_number()) return;
-    data_line(line);
+  void first_row(Fields fields) {
+    if (fields.size() < 2)
+      reader_.fail(fields[0].line, 1,
+                   "found 1 field, expected features and a label separated by comma, semicolon or tab");
+    table_.features = fields.size() - 1;
+    const bool named = find_label(fields);
+    if (!named && !is_header(fields)) return data_row(fields);
+    for (std::size_t i = 0; i < fields.size(); ++i)
+      if (i != label_) table_.header.push_back(fields[i]);
+    table_.header.push_back(fields[label_]);
   }
 
   /// Sets label_; true where the header names it.
-  bool find_label() {
+  bool find_label(Fields fields) {
     const std::string& label = spec_.label;
     std::size_t index = 0;
     const auto [end, error] = std::from_chars(label.data(), label.data() + label.size(), index);
     if (label == "first" || label == "last") {
-      label_ = label == "first" ? 0 : width_ - 1;
+      label_ = label == "first" ? 0 : table_.features;
       return false;
     }
-    const auto named =
-        std::find_if(fields_.begin(), fields_.end(), [&](const Field& f) { return f.text == label; });
     const bool is_index = error == std::errc() && end == label.data() + label.size();
-    if (is_index && index < width_) {
+    if (is_index && index < fields.size()) {
       label_ = index;
       return false;
     }
-    if (named == fields_.end())
-      fail(1, "found no label column \"" + label + "\" among " + std::to_string(width_) +
-                  " columns, expected first, last, an index from 0 or a name of the header");
-    label_ = static_cast<std::size_t>(named - fields_.begin());
+    const auto named =
+        std::find_if(fields.begin(), fields.end(), [&](const CsvField& f) { return f.text == label; });
+    if (named == fields.end())
+      reader_.fail(fields[0].line, 1,
+                   "found no label column " + shown(label) + " among " + std::to_string(fields.size()) +
+                       " columns, expected first, last, an index from 0 or a name of the header");
+    label_ = static_cast<std::size_t>(named - fields.begin());
     return true;
   }
 
-  bool any_feature_is_number() const {
+  bool is_header(Fields fields) const {
+    bool has_name = false;
     double ignored = 0;
-    for (std::size_t i = 0; i < fields_.size(); ++i)
-      if (i != label_ && parse_number(fields_[i].text, ignored)) return true;
-    return false;
+    for (std::size_t i = 0; i < fields.size(); ++i) {
+      if (i == label_) continue;
+      if (parse_number(fields[i].text, ignored)) return false;
+      has_name = has_name || !is_missing(fields[i].text);
+    }
+    return has_name;
   }
 
-  void data_line(std::string_view line) {
-    split(line);
-    if (fields_.size() != width_)
-      fail(1, "found " + std::to_string(fields_.size()) + " fields, expected " + std::to_string(width_) +
-                  " as in the first line");
-    for (std::size_t i = 0; i < width_; ++i) {
-      const Field& field = fields_[i];
-      double value = 0;
-      if (i == label_) {
-        if (field.text.empty()) fail(field.column, "found an empty label, expected a class");
-        table_.labels.emplace_back(field.text);
-      } else if (parse_number(field.text, value)) {
-        table_.values.push_back(static_cast<float>((value - spec_.mean) / spec_.scale));
-      } else {
-        fail(field.column, "found \"" + std::string(field.text) + "\", expected a finite number");
+  void data_row(Fields fields) {
+    if (fields.size() != table_.features + 1)
+      reader_.fail(fields[0].line, 1,
+                   "found " + std::to_string(fields.size()) + " fields, expected " +
+                       std::to_string(table_.features + 1) + " as in the first line");
+    make_room(fields[0]);
+    for (std::size_t i = 0; i < fields.size(); ++i) {
+      const CsvField& field = fields[i];
+      if (i != label_) {
+        table_.values.push_back(value_of(field));
+        continue;
       }
+      if (field.text.empty()) reader_.fail(field, "found an empty label, expected a class");
+      table_.labels.push_back(labels_.number(field.text));
     }
   }
 
+  float value_of(const CsvField& field) const {
+    double number = 0;
+    if (!parse_number(field.text, number) || !std::isfinite(number))
+      reader_.fail(field, "found " + shown(field.text) + ", expected a finite number");
+    const auto value = static_cast<float>((number - spec_.mean) / spec_.scale);
+    if (!std::isfinite(value))
+      reader_.fail(field,
+                   "found " + shown(field.text) +
+                       ", expected a number of at most 3.4e38 less data.mean and divided by data.scale");
+    return value;
+  }
+
+  /// For one more row. Two copies live while the table grows.
+  void make_room(const CsvField& at) {
+    std::vector<float>& values = table_.values;
+    if (values.size() + table_.features <= values.capacity()) return;
+    const std::size_t next = std::max(values.size() / 2 * 3, values.size() + table_.features);
+    if ((next + values.capacity()) * sizeof(float) > spec_.memory)
+      reader_.fail(at, "found more than the " + std::to_string(table_.rows()) + " rows of " +
+                           std::to_string(table_.features) + " features that " +
+                           std::to_string(spec_.memory) + " bytes of free memory hold; use a smaller file");
+    values.reserve(next);
+  }
+
   const DataSpec& spec_;
-  std::string path_;
+  const std::string& path_;
+  CsvReader reader_;
+  Labels& labels_;
   Table table_;
-  std::vector<Field> fields_;
-  std::size_t line_ = 0, width_ = 0, label_ = 0;
-  char separator_ = ',';
+  std::size_t label_ = 0;
 };
 
-/// The class of each label text, the same for the training and the test rows.
-class Classes {
- public:
-  Classes(const Table& train, const Table& test) {
-    for (const Table* table : {&train, &test})
-      for (const std::string& label : table->labels) {
-        std::int32_t value = -1;
-        const auto [end, error] = std::from_chars(label.data(), label.data() + label.size(), value);
-        const bool whole = error == std::errc() && end == label.data() + label.size();
-        integers_ = integers_ && whole && value >= 0 && value <= kMostIntegerLabel;
-        largest_ = std::max(largest_, value);
-        order_.emplace(label, static_cast<std::int32_t>(order_.size()));
-      }
+/// Moves a tenth of train's rows to a table of its own.
+Table hold_out(Table& train, const DataSpec& spec) {
+  const std::size_t rows = train.rows();
+  if (rows < kHoldOut)
+    throw OptimError(spec.path + ": found " + std::to_string(rows) + " rows, expected at least " +
+                     std::to_string(kHoldOut) + " to hold out a tenth; name a test file (test_path)");
+  const std::vector<std::uint32_t> held = draw_rows(rows, rows / kHoldOut, spec.seed, Drawn::held_out);
+  std::vector<std::uint32_t> left;
+  left.reserve(rows - held.size());
+  for (std::uint32_t r = 0, h = 0; r < rows; ++r) {
+    if (h < held.size() && held[h] == r)
+      ++h;
+    else
+      left.push_back(r);
   }
-
-  std::size_t count() const { return integers_ ? static_cast<std::size_t>(largest_) + 1 : order_.size(); }
-
-  std::vector<std::int32_t> map(const Table& table) const {
-    std::vector<std::int32_t> classes;
-    classes.reserve(table.labels.size());
-    for (const std::string& label : table.labels)
-      classes.push_back(integers_ ? static_cast<std::int32_t>(std::stol(label)) : order_.at(label));
-    return classes;
-  }
-
- private:
-  bool integers_ = true;
-  std::int32_t largest_ = -1;
-  std::unordered_map<std::string, std::int32_t> order_;
-};
-
-/// Moves every 10th row of train to a table of its own.
-Table hold_out(Table& train, const std::string& path) {
-  const Table all = std::exchange(train, {});
   Table test;
-  train.features = test.features = all.features;
-  for (std::size_t r = 0; r < all.labels.size(); ++r) {
-    Table& to = r % kHoldOut == kHoldOut - 1 ? test : train;
-    const auto row = all.values.begin() + static_cast<std::ptrdiff_t>(r * all.features);
-    to.values.insert(to.values.end(), row, row + static_cast<std::ptrdiff_t>(all.features));
-    to.labels.push_back(all.labels[r]);
+  test.features = train.features;
+  for (const std::uint32_t r : held) {
+    const float* row = train.values.data() + std::size_t{r} * train.features;
+    test.values.insert(test.values.end(), row, row + train.features);
+    test.labels.push_back(train.labels[r]);
   }
-  if (test.labels.empty())
-    throw OptimError(path + ": found " + std::to_string(all.labels.size()) +
-                     " rows, expected at least 10 to hold out every 10th; name a test file (test_path)");
+  train.keep(left);
+  return test;
+}
+
+void check_same_columns(const DataSpec& spec, const Table& train, const Table& test) {
+  if (test.features != train.features)
+    throw OptimError(spec.test_path + ": found " + std::to_string(test.features) + " features, expected " +
+                     std::to_string(train.features) + " as in " + spec.path);
+  if (test.header.empty() || train.header.empty()) return;
+  for (std::size_t i = 0; i < train.header.size(); ++i)
+    if (const CsvField& found = test.header[i]; found.text != train.header[i].text)
+      throw OptimError(spec.test_path + ":" + std::to_string(found.line) + ":" +
+                       std::to_string(found.column) + ": found the column " + shown(found.text) +
+                       ", expected " + shown(train.header[i].text) + " as in " + spec.path);
+}
+
+Table test_table(const DataSpec& spec, Table& train, Labels& labels) {
+  if (spec.test_path.empty()) return hold_out(train, spec);
+  Table test = Parser(spec, spec.test_path, labels).parse();
+  check_same_columns(spec, train, test);
   return test;
 }
 
@@ -218,17 +255,14 @@ Table hold_out(Table& train, const std::string& path) {
 
 Data load_csv(const DataSpec& spec) {
   if (spec.path.empty()) throw OptimError("data csv: found no path, expected the training file");
-  Table train = Parser(spec, spec.path).parse();
-  Table test = spec.test_path.empty() ? hold_out(train, spec.path) : Parser(spec, spec.test_path).parse();
-  if (test.features != train.features)
-    throw OptimError(spec.test_path + ": found " + std::to_string(test.features) + " features, expected " +
-                     std::to_string(train.features) + " as in " + spec.path);
-  const Classes classes(train, test);
-  const std::size_t used = limited(train.labels.size(), spec.limit);
-  train.labels.resize(used);
-  train.values.resize(used * train.features);
+  Labels labels;
+  Table train = Parser(spec, spec.path, labels).parse();
+  Table test = test_table(spec, train, labels);
+  if (spec.limit > 0 && spec.limit < train.rows())
+    train.keep(draw_rows(train.rows(), spec.limit, spec.seed, Drawn::limited));
   const auto make = [&](Table& table) {
-    return make_float_rows(std::move(table.values), table.features, classes.count(), classes.map(table));
+    return make_float_rows(std::move(table.values), table.features, labels.classes(),
+                           labels.classes_of(table.labels));
   };
   return {make(train), make(test)};
 }

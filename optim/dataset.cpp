@@ -7,6 +7,7 @@
 #include <numeric>
 #include <utility>
 
+#include "random.h"
 #include "scratch.h"
 
 #define XXH_INLINE_ALL
@@ -39,12 +40,33 @@ class FloatRows final : public LabelledRows {
 
 }  // namespace
 
+void check_rows(std::size_t rows) {
+  if (rows > std::numeric_limits<std::uint32_t>::max())
+    throw OptimError("data: found " + std::to_string(rows) + " rows, expected fewer than 2^32");
+}
+
+std::vector<std::uint32_t> draw_rows(std::size_t n, std::size_t count, std::uint64_t seed, Drawn use) {
+  check_rows(n);
+  std::vector<std::uint32_t> rows(n);
+  std::iota(rows.begin(), rows.end(), 0U);
+  if (count >= n) return rows;
+  const std::uint64_t key = make_key(seed, Use::rows, static_cast<std::uint64_t>(use));
+  const auto earlier = [&](std::uint32_t a, std::uint32_t b) {
+    const std::uint64_t x = bits(key, a), y = bits(key, b);
+    return x != y ? x < y : a < b;
+  };
+  const auto end = rows.begin() + static_cast<std::ptrdiff_t>(count);
+  std::nth_element(rows.begin(), end, rows.end(), earlier);
+  rows.erase(end, rows.end());
+  std::sort(rows.begin(), rows.end());
+  return rows;
+}
+
 LabelledRows::LabelledRows(std::size_t rows, std::size_t features, std::size_t classes,
                            std::vector<std::int32_t> labels)
     : rows_(rows), features_(features), classes_(classes), labels_(std::move(labels)) {
   assert(classes_ == 0 ? labels_.empty() : labels_.size() == rows_);
-  if (rows_ > std::numeric_limits<std::uint32_t>::max())
-    throw OptimError("data: found " + std::to_string(rows_) + " rows, expected fewer than 2^32; use limit");
+  check_rows(rows_);
 }
 
 std::int32_t LabelledRows::label(std::size_t row) const {

@@ -39,7 +39,16 @@ Data load_synthetic(const DataSpec& spec);
 /// The whole set in order, in batches of at most 1024 rows that hold during the call.
 void for_each_block(const Dataset& data, const std::function<void(const Batch&)>& use);
 
-/// Rows that `limit` leaves of n.
-inline std::size_t limited(std::size_t n, std::size_t limit) { return limit == 0 || limit > n ? n : limit; }
+/// Throws OptimError where row numbers would not fit into 32 bits.
+void check_rows(std::size_t rows);
+/// What rows are drawn for; each draws by itself.
+enum class Drawn { limited, held_out };
+/// `count` of the rows 0 … n − 1 (n < 2^32), ascending: those of the smallest hashes of (seed, use, row), so
+/// that more hold fewer. All of them where count is not below n.
+std::vector<std::uint32_t> draw_rows(std::size_t n, std::size_t count, std::uint64_t seed, Drawn use);
+/// The rows that a `limit` leaves of n; 0 = all.
+inline std::vector<std::uint32_t> limited(std::size_t n, const DataSpec& spec) {
+  return draw_rows(n, spec.limit == 0 ? n : spec.limit, spec.seed, Drawn::limited);
+}
 
 }  // namespace gossamer::optim

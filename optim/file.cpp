@@ -42,24 +42,14 @@ std::size_t InputFile::read(std::span<std::uint8_t> out) {
     if (got == static_cast<int>(part)) continue;
     int code = Z_OK;
     const char* text = gzerror(handle(gz_), &code);
-    // A gzip file that ends early is an end of file like any other here; the caller knows how much it needs.
-    if (code != Z_OK && code != Z_STREAM_END && code != Z_BUF_ERROR)
+    if (code == Z_BUF_ERROR)
+      throw OptimError(path_ + ": truncated: the compressed data breaks off at byte " +
+                       std::to_string(gzoffset(handle(gz_))) + ", the end of the file; fetch the file again");
+    if (code != Z_OK && code != Z_STREAM_END)
       throw OptimError(path_ + ": damaged compressed data: " + text + "; fetch the file again");
     break;
   }
   return done;
-}
-
-std::string read_text(const std::string& path) {
-  InputFile file(path);
-  std::string text;
-  for (std::size_t got = 1; got > 0;) {
-    const std::size_t size = text.size();
-    text.resize(size + (1U << 20));
-    got = file.read({reinterpret_cast<std::uint8_t*>(text.data()) + size, text.size() - size});
-    text.resize(size + got);
-  }
-  return text;
 }
 
 bool file_exists(const std::string& path) {

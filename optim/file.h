@@ -19,7 +19,9 @@ class InputFile {
   InputFile& operator=(const InputFile&) = delete;
 
   const std::string& path() const { return path_; }
-  /// As many bytes as there are, up to out.size(); throws OptimError where the compressed data is damaged.
+  /// As many bytes as there are, up to out.size(); fewer at the end of the file alone. Throws OptimError
+  /// where the compressed data is damaged, or ends before its checksum: who reads to the end has the whole of
+  /// it.
   std::size_t read(std::span<std::uint8_t> out);
   /// Upper bound of the bytes that the whole file can unpack to: a header that claims more is wrong.
   std::uint64_t most_bytes() const { return most_bytes_; }
@@ -29,9 +31,6 @@ class InputFile {
   void* gz_;  ///< zlib's gzFile
   std::uint64_t most_bytes_;
 };
-
-/// The whole file as text, unpacked.
-std::string read_text(const std::string& path);
 
 bool file_exists(const std::string& path);
 

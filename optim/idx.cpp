@@ -56,9 +56,8 @@ std::uint32_t read_word(InputFile& file) {
   return std::uint32_t{b[0]} << 24 | std::uint32_t{b[1]} << 16 | std::uint32_t{b[2]} << 8 | b[3];
 }
 
-/// The first `limit` rows (0 = all) of a file with the given magic number; labels have one feature. `rows` is
-/// left as the header says it, so that the counts of two files can be compared.
-Bytes read_idx(const std::string& path, std::uint32_t magic, std::size_t limit) {
+/// All rows of a file with the given magic number; labels have one feature.
+Bytes read_idx(const std::string& path, std::uint32_t magic, std::uint64_t memory) {
   InputFile file(path);
   const std::uint32_t found = read_word(file);
   if (found != magic)
@@ -75,15 +74,18 @@ Bytes read_idx(const std::string& path, std::uint32_t magic, std::size_t limit) 
   if (bytes.rows == 0 || bytes.features == 0 || bytes.features > (std::size_t{1} << 24))
     throw OptimError(path + ": found " + std::to_string(bytes.rows) + " rows of " +
                      std::to_string(bytes.features) + " bytes, expected at least 1 row of 1 to 2^24 bytes");
-  const std::size_t used = limited(bytes.rows, limit), size = used * bytes.features;
+  const std::size_t size = bytes.rows * bytes.features;
   if (size > file.most_bytes())
     throw OptimError(path + ": truncated: the header claims " + std::to_string(size) +
                      " bytes, the file holds at most " + std::to_string(file.most_bytes()) +
                      "; fetch the file again");
+  if (size > memory)
+    throw OptimError(path + ": found " + std::to_string(size) + " bytes of rows, expected at most the " +
+                     std::to_string(memory) + " bytes of free memory");
   bytes.data = std::make_unique_for_overwrite<std::uint8_t[]>(size);
   read_exactly(file, {bytes.data.get(), size}, "data");
   std::uint8_t extra = 0;
-  if (used == bytes.rows && file.read({&extra, 1}) != 0)
+  if (file.read({&extra, 1}) != 0)
     throw OptimError(path + ": found more than the " + std::to_string(size) +
                      " bytes that the header announces");
   return bytes;
@@ -126,11 +128,11 @@ struct Part {
   std::vector<std::int32_t> labels;
 };
 
-Part load_part(const DataSpec& spec, const std::string& prefix, std::size_t limit) {
+Part load_part(const DataSpec& spec, const std::string& prefix) {
   const std::string image_path = find_file(spec.path, prefix + "-images-idx3-ubyte");
   const std::string label_path = find_file(spec.path, prefix + "-labels-idx1-ubyte");
-  const Bytes labels = read_idx(label_path, kLabels, limit);
-  Part part{read_idx(image_path, kImages, limit), limited(labels.rows, limit), {}};
+  const Bytes labels = read_idx(label_path, kLabels, spec.memory);
+  Part part{read_idx(image_path, kImages, spec.memory), labels.rows, {}};
   if (labels.rows != part.images.rows)
     throw OptimError(image_path + ": found " + std::to_string(part.images.rows) + " images, but " +
                      label_path + " has " + std::to_string(labels.rows) + " labels; expected as many");
@@ -138,10 +140,23 @@ Part load_part(const DataSpec& spec, const std::string& prefix, std::size_t limi
   return part;
 }
 
+/// The given rows, ascending, and no others.
+void keep(Part& part, const std::vector<std::uint32_t>& chosen) {
+  const std::size_t features = part.images.features;
+  auto data = std::make_unique_for_overwrite<std::uint8_t[]>(chosen.size() * features);
+  for (std::size_t to = 0; to < chosen.size(); ++to) {
+    std::copy_n(part.images.data.get() + chosen[to] * features, features, data.get() + to * features);
+    part.labels[to] = part.labels[chosen[to]];
+  }
+  part.images.data = std::move(data);
+  part.rows = chosen.size();
+  part.labels.resize(chosen.size());
+}
+
 }  // namespace
 
 Data load_idx(const DataSpec& spec) {
-  Part train = load_part(spec, "train", spec.limit), test = load_part(spec, "t10k", 0);
+  Part train = load_part(spec, "train"), test = load_part(spec, "t10k");
   if (train.images.features != test.images.features)
     throw OptimError(spec.path + ": found training images of " + std::to_string(train.images.features) +
                      " bytes and test images of " + std::to_string(test.images.features) +
@@ -149,6 +164,7 @@ Data load_idx(const DataSpec& spec) {
   const std::int32_t largest = std::max(*std::max_element(train.labels.begin(), train.labels.end()),
                                         *std::max_element(test.labels.begin(), test.labels.end()));
   const auto classes = static_cast<std::size_t>(largest) + 1;
+  if (spec.limit > 0 && spec.limit < train.rows) keep(train, limited(train.rows, spec));
   const auto make = [&](Part& part) {
     return std::make_shared<IdxRows>(std::move(part.images), part.rows, classes, std::move(part.labels),
                                      spec);

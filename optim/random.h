@@ -19,7 +19,17 @@ inline std::uint64_t mix(std::uint64_t z) {
 }
 
 /// Keys of the uses of one seed, so that no two uses share numbers.
-enum class Use : std::uint64_t { parameters = 1, centres, noise, shards, epoch, draw, proportions, classes };
+enum class Use : std::uint64_t {
+  parameters = 1,
+  centres,
+  noise,
+  shards,
+  epoch,
+  draw,
+  proportions,
+  classes,
+  rows
+};
 
 inline std::uint64_t bits(std::uint64_t key, std::uint64_t index) {
   return mix(key + (index + 1) * 0x9E3779B97F4A7C15ULL);

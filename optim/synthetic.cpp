@@ -9,20 +9,22 @@
 namespace gossamer::optim {
 namespace {
 
-std::shared_ptr<const Dataset> make_blobs(const DataSpec& spec, std::size_t rows, std::uint64_t part) {
+/// The given rows of a part (0: training, 1: test).
+std::shared_ptr<const Dataset> make_blobs(const DataSpec& spec, const std::vector<std::uint32_t>& rows,
+                                          std::uint64_t part) {
   const std::uint64_t centre_key = make_key(spec.seed, Use::centres),
                       noise_key = make_key(spec.seed, Use::noise, part);
   std::vector<double> centres(spec.classes * spec.features);
   for (std::size_t i = 0; i < centres.size(); ++i) centres[i] = spec.separation * normal(centre_key, i);
-  std::vector<float> values(rows * spec.features);
-  std::vector<std::int32_t> labels(rows);
-  for (std::size_t r = 0; r < rows; ++r) {
+  std::vector<float> values;
+  values.reserve(rows.size() * spec.features);
+  std::vector<std::int32_t> labels;
+  for (const std::size_t r : rows) {
     const std::size_t label = r % spec.classes;
-    labels[r] = static_cast<std::int32_t>(label);
-    for (std::size_t k = 0; k < spec.features; ++k) {
-      const std::size_t i = r * spec.features + k;
-      values[i] = static_cast<float>(centres[label * spec.features + k] + normal(noise_key, i));
-    }
+    labels.push_back(static_cast<std::int32_t>(label));
+    for (std::size_t k = 0; k < spec.features; ++k)
+      values.push_back(
+          static_cast<float>(centres[label * spec.features + k] + normal(noise_key, r * spec.features + k)));
   }
   return make_float_rows(std::move(values), spec.features, spec.classes, std::move(labels));
 }
@@ -40,7 +42,18 @@ Data load_synthetic(const DataSpec& spec) {
                      " classes; expected each at least 1 and at most 2^31 numbers in all");
   if (!std::isfinite(spec.separation))
     throw OptimError("data synthetic: found a separation that is no finite number");
-  return {make_blobs(spec, limited(spec.rows, spec.limit), 0), make_blobs(spec, spec.test_rows, 1)};
+  const double rows = static_cast<double>(spec.rows) + static_cast<double>(spec.test_rows);
+  const double bytes =
+      static_cast<double>(spec.classes) * static_cast<double>(spec.features) * sizeof(double) +
+      rows * (static_cast<double>(spec.features) * sizeof(float) + sizeof(std::int32_t));
+  if (bytes > static_cast<double>(spec.memory))
+    throw OptimError("data synthetic: found " + std::to_string(spec.rows) + " + " +
+                     std::to_string(spec.test_rows) + " rows of " + std::to_string(spec.features) +
+                     " features and " + std::to_string(spec.classes) + " classes, which take " +
+                     std::to_string(bytes / 1e9) + " GB; expected at most the " +
+                     std::to_string(static_cast<double>(spec.memory) / 1e9) + " GB of free memory");
+  const DataSpec all{.seed = spec.seed};  // without its limit
+  return {make_blobs(spec, limited(spec.rows, spec), 0), make_blobs(spec, limited(spec.test_rows, all), 1)};
 }
 
 }  // namespace gossamer::optim

@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include "support.h"
 
 namespace gossamer::optim::test {
@@ -76,15 +78,117 @@ TEST_CASE("text labels become classes in the order of first appearance in both f
   CHECK(negative.test->label(0) == 1);
 }
 
-TEST_CASE("without a test file every tenth row is held out") {
+TEST_CASE("without a test file a tenth of the rows is held out, by a hash") {
   std::string text;
-  for (int i = 0; i < 25; ++i) text += std::to_string(i) + "," + std::to_string(i % 2) + "\n";
-  const Data data = load_csv_text(text, "", {.limit = 20});
-  CHECK(data.train->rows() == 20);
-  REQUIRE(data.test->rows() == 2);
-  CHECK(row_of(*data.test, 1)[0] == 19);
-  CHECK(row_of(*data.train, 9)[0] == 10);
+  for (int i = 0; i < 1000; ++i) text += std::to_string(i) + "," + std::to_string(i % 10) + "\n";
+  const Data data = load_csv_text(text, "");
+  REQUIRE(data.train->rows() == 900);
+  REQUIRE(data.test->rows() == 100);
+  std::vector<float> all;
+  std::vector<int> per_label(10);
+  for (std::uint32_t r = 0; r < 900; ++r) all.push_back(row_of(*data.train, r)[0]);
+  for (std::uint32_t r = 0; r < 100; ++r) {
+    all.push_back(row_of(*data.test, r)[0]);
+    ++per_label[static_cast<std::size_t>(data.test->label(r))];
+    CHECK(static_cast<int>(all.back()) % 10 == data.test->label(r));
+  }
+  CHECK(std::is_sorted(all.begin(), all.begin() + 900));
+  std::sort(all.begin(), all.end());
+  for (std::size_t i = 0; i < 1000; ++i) REQUIRE(all[i] == static_cast<float>(i));
+  CHECK(*std::min_element(per_label.begin(), per_label.end()) >= 2);  // one label alone in every 10th row
+  CHECK(load_csv_text(text, "").test->hash() == data.test->hash());
+  CHECK(load_csv_text(text, "", {.seed = 2}).test->hash() != data.test->hash());
   CHECK(csv_error("1,0\n2,1\n", "").find("expected at least 10") != std::string::npos);
+}
+
+TEST_CASE("limit draws rows of csv by a hash, in order, and more hold fewer") {
+  std::string text;
+  for (int i = 0; i < 500; ++i) text += std::to_string(i) + "," + (i < 250 ? "a" : "b") + "\n";
+  const auto rows = [&](std::size_t limit) {
+    const Data data = load_csv_text(text, "1,a\n", {.limit = limit});
+    std::vector<float> values;
+    for (std::uint32_t r = 0; r < data.train->rows(); ++r) values.push_back(row_of(*data.train, r)[0]);
+    return values;
+  };
+  const std::vector<float> few = rows(20), more = rows(100);
+  CHECK(few.size() == 20);
+  CHECK(std::is_sorted(few.begin(), few.end()));
+  CHECK(few.back() > 250);
+  CHECK(std::includes(more.begin(), more.end(), few.begin(), few.end()));
+  CHECK(rows(500).size() == 500);
+  CHECK(rows(9999).size() == 500);
+}
+
+TEST_CASE("quoted csv fields hold separators, quotes and line breaks") {
+  const Data data = load_csv_text(
+      "1,\"5\"\" pipe\"\r\n2,\"5\"\" tube\"\r\n3,\"a, b\nc\"\n\"4\" , \"5\"\" pipe\" \n", "1,\"a, b\nc\"\n");
+  CHECK(data.train->classes() == 3);
+  CHECK(data.train->label(0) == 0);
+  CHECK(data.train->label(1) == 1);
+  CHECK(data.train->label(3) == 0);
+  CHECK(row_of(*data.train, 3)[0] == 4);
+  CHECK(data.test->label(0) == 2);
+  const std::string good = "1,0\n";
+  CHECK(starts_with(csv_error("1,0\n\"1.5\"9,0\n", good),
+                    "train.csv:2:6: found \"9\" after the closing quote"));
+  CHECK(starts_with(csv_error("1,0\n2,5\" pipe\n", good), "train.csv:2:4: found a quote within a field"));
+  // Lines are counted through a field of several.
+  CHECK(starts_with(csv_error("1,\"a\nb\"\nx,c\n", good), "train.csv:3:1: found \"x\""));
+}
+
+TEST_CASE("csv numbers are what a float holds") {
+  const Data data = load_csv_text("1e-400,0\n-1e-400,1\n1e-60,0\n3.4e38,1\n", "1,0\n");
+  CHECK(row_of(*data.train, 0)[0] == 0);
+  CHECK(row_of(*data.train, 1)[0] == 0);
+  CHECK(row_of(*data.train, 2)[0] == 0);
+  const std::string good = "1,0\n";
+  for (const std::string wrong : {"1e39", "-1e39", "1e400", "-1e999", "inf", "-nan", "0x10", "1e", "+", ""})
+    CHECK(starts_with(csv_error("1,0\n" + wrong + ",0\n", good), "train.csv:2:"));
+  CHECK(csv_error("1e30,0\n", good, {.scale = 1e-10}).find("expected a number of at most") !=
+        std::string::npos);
+}
+
+TEST_CASE("what is no header of csv is data, and two headers must agree") {
+  const std::string good = "1,2,0\n";
+  for (const std::string first : {"nan,nan,0", "NA,NA,0", "1e999,inf,0", "?,,1", "NaN,b,1"})
+    CHECK(starts_with(csv_error(first + "\n1,2,0\n", good), "train.csv:1:"));
+  CHECK(load_csv_text(",b,y\n1,2,0\n", good).train->rows() == 1);
+  CHECK(starts_with(csv_error("a,b,y\n1,2,0\n", "b,a,y\n1,2,0\n"),
+                    "test.csv:1:1: found the column \"b\", expected \"a\""));
+  CHECK(starts_with(csv_error("a,b,y\n1,2,0\n", "a,b,z\n1,2,0\n"), "test.csv:1:5: found the column \"z\""));
+  const Data moved = load_csv_text("a,b,y\n1,2,0\n", "y,a,b\n0,3,4\n", {.label = "y"});
+  CHECK(row_of(*moved.test, 0) == std::vector<float>{3, 4});
+}
+
+TEST_CASE("csv errors quote little, and what is no text is refused at once") {
+  const std::string good = "1,0\n";
+  const std::string message = csv_error("1,0\n" + std::string(5 << 20, 'x') + ",0\n", good);
+  CHECK(message.size() < 200);
+  CHECK(message.find("(5242880 bytes)") != std::string::npos);
+  CHECK(csv_error("1,0\na\x01z,0\n", good).find("\"a\\x01z\"") != std::string::npos);
+  CHECK(message_of([] {
+          load_data({.format = "csv", .path = "/dev/zero"});
+        }).find("/dev/zero:1:1: found a zero byte") == 0);
+  std::string rows;
+  for (int i = 0; i < 3000; ++i) rows += "1,0\n";
+  CHECK(csv_error(rows, good, {.memory = 8000}).find("bytes of free memory") != std::string::npos);
+}
+
+TEST_CASE("a compressed file that breaks off anywhere is refused with the byte") {
+  const TemporaryDirectory dir;
+  const std::string path = dir.file("train.csv.gz");
+  std::string text;
+  for (int i = 0; i < 40; ++i) text += std::to_string(i * i % 97) + "," + std::to_string(i % 3) + "\n";
+  write_gz(path, text);
+  const auto size = std::filesystem::file_size(path);
+  REQUIRE(load_data({.format = "csv", .path = path}).train->rows() == 36);
+  for (auto cut = size - 1; cut >= 2; --cut) {
+    INFO(cut);
+    std::filesystem::resize_file(path, cut);
+    CHECK(message_of([&] { load_data({.format = "csv", .path = path}); }) ==
+          path + ": truncated: the compressed data breaks off at byte " + std::to_string(cut) +
+              ", the end of the file; fetch the file again");
+  }
 }
 
 TEST_CASE("csv values are normalised and files may be compressed") {

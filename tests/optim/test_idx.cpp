@@ -75,13 +75,25 @@ TEST_CASE("idx files are read plain and compressed alike") {
   CHECK(hashes[0] == hashes[1]);
 }
 
-TEST_CASE("limit keeps the first training rows of an idx set") {
+TEST_CASE("limit draws training rows of an idx set, in order") {
   const TemporaryDirectory dir;
   write_set(dir, true);
   const Data data = load_data({.format = "idx", .path = dir.path(), .limit = 7});
-  CHECK(data.train->rows() == 7);
+  const Data all = load_data({.format = "idx", .path = dir.path(), .limit = 70});
+  REQUIRE(data.train->rows() == 7);
   CHECK(data.test->rows() == 5);
-  CHECK(load_data({.format = "idx", .path = dir.path(), .limit = 70}).train->rows() == 12);
+  REQUIRE(all.train->rows() == 12);
+  CHECK(data.train->classes() == 3);
+  std::vector<float> x(16), y(16);
+  std::uint32_t found = 0;
+  for (std::uint32_t r = 0; r < 12 && found < 7; ++r) {
+    data.train->gather({&found, 1}, x);
+    all.train->gather({&r, 1}, y);
+    if (x == y && data.train->label(found) == all.train->label(r)) ++found;
+  }
+  CHECK(found == 7);
+  CHECK(load_data({.format = "idx", .path = dir.path(), .limit = 7, .seed = 3}).train->hash() !=
+        data.train->hash());
 }
 
 TEST_CASE("a missing idx file is named") {
@@ -145,6 +157,10 @@ TEST_CASE("damaged compressed idx files are refused") {
   write_set(dir, true);
   const std::string path = dir.file("train-images-idx3-ubyte.gz");
   SECTION("cut off") { std::filesystem::resize_file(path, std::filesystem::file_size(path) - 20); }
+  SECTION("without a byte of the checksum") {
+    std::filesystem::resize_file(path, std::filesystem::file_size(path) - 1);
+    CHECK(contains(load_error(dir), "truncated"));
+  }
   SECTION("overwritten") {
     std::fstream file(path, std::ios::in | std::ios::out | std::ios::binary);
     file.seekp(30);

@@ -10,6 +10,8 @@ TEST_CASE("blobs are made from the specification") {
   CHECK(data.test->rows() == 50);
   CHECK(data.train->features() == 3);
   CHECK(data.train->classes() == 4);
+  CHECK(message_of([] { load_data({.classes = 1U << 31, .memory = 1U << 30}); }).find("free memory") !=
+        std::string::npos);
 }
 
 TEST_CASE("training and test rows of a blob have the same centre and unit noise") {

@@ -1,6 +1,7 @@
 #pragma once
 // What a user wrote: a job file with its topology file, checked and with every default filled in.
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <span>
 #include <stdexcept>
@@ -128,7 +129,11 @@ struct Job {
   std::vector<PeerEntry> peers;
   std::vector<LinkEntry> links;
   std::uint16_t base_port = 7001;
+  std::map<std::string, std::string>
+      written;  ///< by key: where it stands, file:line:column or "--set KEY=VALUE"
 
+  /// Of the key where it was written, else the job's path.
+  const std::string& where(const std::string& key) const;
   std::vector<std::string> peer_names() const;
   const std::vector<std::size_t>& hidden_of(const PeerEntry& peer) const {
     return peer.hidden.empty() ? model.hidden : peer.hidden;

@@ -28,25 +28,27 @@ class Dataset {
 struct DataSpec {
   std::string format = "synthetic";  ///< a name of data_format_table()
   std::string path{};                ///< idx: directory; csv: the training file
-  std::string test_path{};           ///< csv: the test file; empty = every 10th row of path is held out
+  std::string test_path{};           ///< csv: the test file; empty = a tenth of path's rows, drawn by seed
   std::string label = "last";        ///< csv: label column: first, last, a 0-based index or a header name
   double mean = 0, scale = 1;        ///< idx: value = (byte/255 − mean)/scale; csv: (value − mean)/scale
-  std::size_t limit = 0;             ///< use the first `limit` training rows; 0 = all
+  std::size_t limit = 0;             ///< training rows to use, drawn by seed and kept in order; 0 = all
   // synthetic: `classes` Gaussian blobs in `features` dimensions, centres drawn N(0, separation²), unit noise
   std::size_t rows = 4096, test_rows = 1024, features = 16, classes = 4;
   double separation = 1.0;
-  std::uint64_t seed = 1;
+  std::uint64_t seed = 1;             ///< of synthetic data; of the rows that limit and test_path draw
+  std::uint64_t memory = UINT64_MAX;  ///< bytes that the rows may take
 };
 
 struct Data {
   std::shared_ptr<const Dataset> train, test;
 };
 std::span<const NamedHelp> data_format_table();  ///< idx, csv, synthetic
-/// idx: train-images-idx3-ubyte, train-labels-idx1-ubyte, t10k-…; each plain or .gz. csv: comma, semicolon or
-/// tab, with or without a header line, plain or gzip; labels that are integers from 0 to 65535 are the
-/// classes, others are numbered in the order of first appearance, the same in both files. Throws OptimError:
-/// missing or truncated file (how many bytes were found and expected), a bad magic number, a CSV field that
-/// is no number (file:line:column), row counts of images and labels that differ.
+/// idx: train-images-idx3-ubyte, train-labels-idx1-ubyte, t10k-…; each plain or .gz. csv: RFC 4180 with
+/// comma, semicolon or tab, with or without a header line, plain or gzip; labels that are integers from 0 to
+/// 65535 are the classes, others are numbered in the order of first appearance, the same in both files.
+/// Throws OptimError: missing or truncated file (how many bytes were found and expected), a bad magic number,
+/// a CSV field that is no number (file:line:column), row counts of images and labels that differ, more rows
+/// than memory holds.
 Data load_data(const DataSpec& spec);
 
 /// How the rows are shared out: local_shuffle (fixed shard, shuffled each epoch), with_replacement (drawn
