@@ -2,7 +2,9 @@
 #include <algorithm>
 #include <cmath>
 #include <numeric>
+#include <set>
 #include <string>
+#include <utility>
 
 #include "connectivity.h"
 #include "graph.h"
@@ -68,26 +70,56 @@ std::vector<Graph> erdos_renyi(const GraphSpec& spec) {
   });
 }
 
+namespace {
+
+/// Edges of the ring in which every peer has `degree` neighbours (Harary 1962, "The maximum connectivity of a
+/// graph"): the degree/2 nearest on each side, and for an odd degree the peer across the ring too. Where
+/// peers and degree are both odd one peer has one more.
+std::vector<std::pair<PeerId, PeerId>> ring_lattice(std::size_t peers, std::size_t degree) {
+  std::vector<std::pair<PeerId, PeerId>> edges;
+  for (std::size_t distance = 1; distance <= degree / 2; ++distance)
+    for (std::size_t i = 0; i < peers; ++i) edges.emplace_back(peer(i), peer((i + distance) % peers));
+  if (degree % 2 == 1)
+    for (std::size_t i = 0; i < (peers + 1) / 2; ++i)
+      edges.emplace_back(peer(i), peer((i + peers / 2) % peers));
+  return edges;
+}
+
+/// Moves the far end of each edge with the given probability to a peer drawn from those that the near end is
+/// not joined with; there are as many edges as before.
+Graph rewired(std::vector<std::pair<PeerId, PeerId>> edges, std::size_t peers, double probability,
+              SplitMix64& random) {
+  std::vector<std::set<PeerId>> joined(peers);
+  const auto join = [&](PeerId a, PeerId b) { joined[a].insert(b), joined[b].insert(a); };
+  for (const auto& [a, b] : edges) join(a, b);
+  for (auto& [near, far] : edges) {
+    if (!chance(random, probability) || joined[near].size() == peers - 1) continue;
+    PeerId other = near;
+    while (other == near || joined[near].contains(other)) other = peer(random.below(peers));
+    joined[near].erase(far);
+    joined[far].erase(near);
+    far = other;
+    join(near, far);
+  }
+  Graph graph(peers);
+  for (const auto& [a, b] : edges) graph.edge(a, b);
+  return graph;
+}
+
+}  // namespace
+
 /// Watts & Strogatz (1998, "Collective dynamics of small-world networks"): a ring in which every peer has
-/// `degree` nearest neighbours, whose edges' far ends are moved to random peers with some probability
-/// (default 0.1).
+/// `degree` neighbours, whose edges' far ends are moved to random peers with some probability (default 0.1).
 std::vector<Graph> watts_strogatz(const GraphSpec& spec) {
   check_probability(spec);
   if (spec.peers == 1) return {Graph(1)};
-  const std::size_t side = std::max<std::size_t>(1, spec.degree / 2);
+  const std::size_t degree = std::min(spec.degree, spec.peers - 1);  // everyone with everyone
+  if (degree < 2 && spec.peers > 2)
+    throw GraphError("watts_strogatz: degree " + std::to_string(spec.degree) + " with " +
+                     std::to_string(spec.peers) + " peers is no ring; expected a degree of at least 2");
   const double probability = spec.probability > 0 ? spec.probability : 0.1;
   return connected_draw(spec, probability, [&](SplitMix64& random) {
-    Graph graph(spec.peers);
-    for (std::size_t distance = 1; distance <= side; ++distance)
-      for (std::size_t i = 0; i < spec.peers; ++i) {
-        std::size_t to = (i + distance) % spec.peers;
-        if (chance(random, probability)) {
-          const auto other = static_cast<std::size_t>(random.below(spec.peers));
-          if (other != i && !graph.has(peer(other), peer(i))) to = other;
-        }
-        graph.edge(peer(i), peer(to));
-      }
-    return graph;
+    return rewired(ring_lattice(spec.peers, degree), spec.peers, probability, random);
   });
 }
 

@@ -6,9 +6,16 @@
 // again. Where they cannot be joined any more the graph is begun anew. Dense graphs are complements of sparse
 // ones, since there the repair would hardly ever end. Degree 2 is a shuffled ring: of the other graphs of
 // degree 2 none is connected.
+//
+// The repair favours some graphs over others; so pairs of edges then exchange ends many times (Milo et al.
+// 2003, "On the uniform generation of random graphs with prescribed degree sequences"): each exchange is as
+// likely as its reverse, so that in the long run all graphs are equally likely, and of those the connected
+// ones.
 #include <algorithm>
 #include <numeric>
 #include <optional>
+#include <unordered_set>
+#include <utility>
 
 #include "connectivity.h"
 #include "graph.h"
@@ -18,6 +25,7 @@ namespace gossamer::topology {
 namespace {
 
 constexpr int kAttempts = 10000;
+constexpr std::size_t kExchanges = 10, kLeastExchanges = 1000;  // an edge; in all
 constexpr int kIdlePasses = 20;  // shuffles that join nothing before the graph is begun anew
 
 void check_degree(std::size_t peers, std::size_t degree) {
@@ -64,6 +72,34 @@ std::optional<Graph> join_stubs(std::size_t peers, std::size_t degree, SplitMix6
   return graph;
 }
 
+/// Edges as keys that a set can hold, whichever end comes first.
+std::uint64_t key_of(PeerId a, PeerId b) { return (std::uint64_t{std::min(a, b)} << 32) | std::max(a, b); }
+
+/// The graph after kExchanges exchanges an edge: edges a–b and c–d become a–d and c–b where both are new.
+Graph switched(const Graph& graph, SplitMix64& random) {
+  std::vector<std::pair<PeerId, PeerId>> edges;
+  std::unordered_set<std::uint64_t> present;  // asked for its members only: their order shows nowhere
+  for (PeerId to = 0; to < graph.peers(); ++to)
+    for (const Edge& e : graph.in()[to])
+      if (e.peer < to && present.insert(key_of(e.peer, to)).second) edges.emplace_back(e.peer, to);
+  const std::size_t exchanges = edges.size() < 2 ? 0 : std::max(kLeastExchanges, kExchanges * edges.size());
+  for (std::size_t n = 0; n < exchanges; ++n) {
+    auto& [a, b] = edges[random.below(edges.size())];
+    auto& [c, d] = edges[random.below(edges.size())];
+    if (random.next() >> 63) std::swap(c, d);
+    const std::uint64_t ad = key_of(a, d), cb = key_of(c, b);
+    if (a == d || c == b || present.contains(ad) || present.contains(cb)) continue;
+    present.erase(key_of(a, b));
+    present.erase(key_of(c, d));
+    present.insert(ad);
+    present.insert(cb);
+    std::swap(b, d);
+  }
+  Graph result(graph.peers());
+  for (const auto& [a, b] : edges) result.edge(a, b);
+  return result;
+}
+
 Graph complement(const Graph& graph) {
   Graph other(graph.peers());
   for (PeerId to = 0; to < graph.peers(); ++to)
@@ -90,6 +126,7 @@ std::vector<Graph> random_regular(const GraphSpec& spec) {
   const bool dense = missing < spec.degree;
   for (int attempt = 0; attempt < kAttempts; ++attempt) {
     std::optional<Graph> graph = join_stubs(spec.peers, dense ? missing : spec.degree, random);
+    if (graph) graph = switched(*graph, random);
     if (graph && dense) graph = complement(*graph);
     if (graph && connected(*graph)) return {*std::move(graph)};
   }

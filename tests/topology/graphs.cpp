@@ -212,4 +212,28 @@ TEST_CASE("random kinds follow their seed and their probability") {
   REQUIRE(out(make_schedule(spec), 0) == Peers{1, 2, 10, 11});
 }
 
+TEST_CASE("watts_strogatz has as many edges as its degree says, however many are moved") {
+  for (const std::size_t peers : {2, 3, 4, 5, 6, 7, 12, 33})
+    for (const std::size_t degree : {2, 3, 4, 5})
+      for (const double probability : {1e-12, 0.1, 0.5, 1.0}) {
+        CAPTURE(peers, degree, probability);
+        GraphSpec spec = spec_of("watts_strogatz", peers);
+        spec.degree = degree;
+        spec.probability = probability;
+        const Schedule schedule = make_schedule(spec);
+        const std::size_t each = std::min(degree, peers - 1);
+        std::size_t ends = 0;
+        for (PeerId i = 0; i < peers; ++i) {
+          ends += out(schedule, i).size();
+          if (probability < 0.01) REQUIRE(out(schedule, i).size() - each <= (peers * each) % 2);
+        }
+        REQUIRE(ends == peers * each + (peers * each) % 2);
+      }
+  GraphSpec spec = spec_of("watts_strogatz", 12);
+  spec.probability = 1e-12;
+  REQUIRE(out(make_schedule(spec), 0) == Peers{1, 6, 11});  // degree 3
+  spec.degree = 1;
+  REQUIRE(contains(error_of([&] { make_schedule(spec); }), "expected a degree of at least 2"));
+}
+
 }  // namespace gossamer::topology::test

@@ -1,3 +1,6 @@
+#include <algorithm>
+#include <cmath>
+#include <map>
 #include <set>
 
 #include "gossamer/topology/report.h"
@@ -46,8 +49,8 @@ TEST_CASE("random_regular is the same on every platform") {
   for (PeerId i = 0; i < 10; ++i)
     for (const PeerId j : schedule.at(0).out(i))
       if (i < j) neighbours.insert(neighbours.end(), {i, j});
-  REQUIRE(neighbours == std::vector<PeerId>{0, 1, 0, 4, 0, 5, 1, 4, 1, 7, 2, 3, 2, 5, 2,
-                                            6, 3, 8, 3, 9, 4, 6, 5, 7, 6, 8, 7, 9, 8, 9});
+  REQUIRE(neighbours == std::vector<PeerId>{0, 1, 0, 8, 0, 9, 1, 2, 1, 3, 2, 5, 2, 8, 3,
+                                            6, 3, 7, 4, 5, 4, 7, 4, 8, 5, 6, 6, 9, 7, 9});
 }
 
 TEST_CASE("random_regular joins all pairs about equally often") {
@@ -61,6 +64,31 @@ TEST_CASE("random_regular joins all pairs about equally often") {
   for (int i = 0; i < 8; ++i)  // 600·3/7 = 257, standard deviation about 12
     for (int j = 0; j < 8; ++j)
       if (i != j) REQUIRE(joined[i][j] == Approx(257).margin(60));
+}
+
+TEST_CASE("random_regular draws all connected graphs equally often") {
+  // Cubic graphs on 6 labelled peers: 10 are K3,3, which has no triangle, and 60 prisms, which have two.
+  constexpr int kSeeds = 7000;
+  int without_triangle = 0;
+  std::map<std::vector<double>, int> drawn;
+  for (std::uint64_t seed = 0; seed < kSeeds; ++seed) {
+    const Schedule schedule = regular(6, 3, seed);
+    const MixingMatrix& w = schedule.at(0);
+    bool triangle = false;
+    for (PeerId i = 0; i < 6; ++i)
+      for (const PeerId j : w.out(i))
+        for (const PeerId k : w.out(j)) {
+          const auto ends = w.out(k);
+          triangle = triangle || std::find(ends.begin(), ends.end(), i) != ends.end();
+        }
+    without_triangle += !triangle;
+    ++drawn[w.dense()];
+  }
+  CHECK(without_triangle == Approx(1000).margin(120));  // standard deviation 29
+  REQUIRE(drawn.size() == 70);
+  double chi_squared = 0;  // 69 degrees of freedom: mean 69, standard deviation 12
+  for (const auto& [graph, count] : drawn) chi_squared += std::pow(count - 100, 2) / 100.0;
+  CHECK(chi_squared < 120);
 }
 
 TEST_CASE("random_regular makes large graphs") {
