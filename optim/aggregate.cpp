@@ -35,7 +35,7 @@ constexpr std::array kRules{
          false,
          "f,keep"},
     Rule{{"geometric_median",
-          "least sum of distances, smoothed Weiszfeld (Pillutla et al. 2022); 2f < n; f=0, rounds=0 (32)"},
+          "least sum of distances (Vardi & Zhang 2000); 2f < n; f=0, rounds=0 (until it has settled)"},
          make_geometric_median,
          false,
          "f,rounds"},
@@ -190,6 +190,19 @@ double squared_distance(std::span<const float> a, std::span<const float> b) {
     const double d = static_cast<double>(a[i]) - static_cast<double>(b[i]);
     lane[0] += d * d;
   }
+  return ((lane[0] + lane[4]) + (lane[2] + lane[6])) + ((lane[1] + lane[5]) + (lane[3] + lane[7]));
+}
+
+double inner_product(std::span<const float> a, std::span<const float> b, std::span<const float> origin) {
+  std::array<double, 8> lane{};
+  const auto term = [&](std::size_t i) {
+    const auto o = static_cast<double>(origin[i]);
+    return (static_cast<double>(a[i]) - o) * (static_cast<double>(b[i]) - o);
+  };
+  std::size_t i = 0;
+  for (; i + lane.size() <= a.size(); i += lane.size())
+    for (std::size_t j = 0; j < lane.size(); ++j) lane[j] += term(i + j);
+  for (; i < a.size(); ++i) lane[0] += term(i);
   return ((lane[0] + lane[4]) + (lane[2] + lane[6])) + ((lane[1] + lane[5]) + (lane[3] + lane[7]));
 }
 

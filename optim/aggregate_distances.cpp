@@ -7,6 +7,8 @@
 namespace gossamer::optim {
 namespace {
 
+constexpr std::size_t kMostRounds = 10000;  // of a geometric median; a few dozen are usual
+
 /// Krum's score of vector i: the sum of its squared distances to its n − f − 2 nearest others.
 std::vector<double> krum_scores(std::span<const double> distances, std::size_t n, std::size_t f) {
   std::vector<double> scores(n), row(n);
@@ -45,44 +47,98 @@ class Krum final : public Aggregator {
   std::size_t f_, keep_;
 };
 
-/// Smoothed Weiszfeld (Pillutla, Kakade & Harchaoui 2022, "Robust aggregation for federated learning",
-/// algorithm 2): z ← Σ β_i x_i / Σ β_i, β_i = w_i / max(ν, ‖z − x_i‖), from the median of each entry: from
-/// the mean one vector of size 10¹⁸ would cost all the rounds. Ends where no β_i changes by more than
-/// kSettled of itself.
+/// Coordinates of vectors in their own span, origin where `origin` is: row i of a Cholesky factor of their
+/// inner products, the shortest first, so that a vector of size 10¹⁸ costs the others no digit. n×n,
+/// row-major.
+std::vector<double> coordinates(std::span<const std::span<const float>> vectors,
+                                std::span<const float> origin) {
+  const std::size_t n = vectors.size();
+  std::vector<double> inner(n * n), rows(n * n, 0.0);
+  for (std::size_t i = 0; i < n; ++i)
+    for (std::size_t j = 0; j <= i; ++j)
+      inner[i * n + j] = inner[j * n + i] = inner_product(vectors[i], vectors[j], origin);
+  std::vector<std::size_t> order(n);
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::stable_sort(order.begin(), order.end(),
+                   [&](auto a, auto b) { return inner[a * n + a] < inner[b * n + b]; });
+  for (std::size_t r = 0; r < n; ++r) {
+    double* row = rows.data() + order[r] * n;
+    double left = inner[order[r] * n + order[r]];
+    for (std::size_t c = 0; c < r; ++c) {
+      const double* before = rows.data() + order[c] * n;
+      if (before[c] == 0) continue;
+      double sum = inner[order[r] * n + order[c]];
+      for (std::size_t k = 0; k < c; ++k) sum -= row[k] * before[k];
+      row[c] = sum / before[c];
+      left -= row[c] * row[c];
+    }
+    constexpr double kDependent = 1e-14;
+    row[r] = left > kDependent * inner[order[r] * n + order[r]] ? std::sqrt(left) : 0;
+  }
+  return rows;
+}
+
+/// Weiszfeld's iteration as Vardi and Zhang mend it (2000, "The multivariate L1-median and associated data
+/// depth", equation 2.6), in the vectors' own span, where a round costs n² however long they are. From z,
+///     T = Σ β_i x_i with β_i ∝ w_i/‖x_i − z‖ over the x_i ≠ z,   R = Σ w_i (x_i − z)/‖x_i − z‖ over the
+///     same, z ← (1 − γ) T + γ z with γ = min(1, η/‖R‖), η the weight of the x_i = z;
+/// γ is 0 away from the vectors, where this is Weiszfeld's, and 1 where a vector is itself the median. Begins
+/// at the median of each entry: from the mean one vector of size 10¹⁸ would cost many rounds.
 class GeometricMedian final : public Aggregator {
  public:
   GeometricMedian(std::size_t rounds, std::size_t n) : rounds_(rounds), start_(make_median({}, n)) {}
 
   void aggregate(const Neighbourhood& from, std::span<float> out) override {
     start_->aggregate(from, out);
-    std::vector<double> distance(from.vectors.size());
-    std::vector<float> beta(from.vectors.size());
-    for (std::size_t round = 0; round < rounds_; ++round) {
-      for (std::size_t i = 0; i < distance.size(); ++i)
-        distance[i] = std::sqrt(squared_distance(out, from.vectors[i]));
-      std::vector<double> sorted = distance;
-      std::sort(sorted.begin(), sorted.end());
-      const double scale = sorted[sorted.size() / 2];
-      if (scale == 0) return;  // most are the same
-      double sum = 0;
-      for (std::size_t i = 0; i < distance.size(); ++i)
-        sum += static_cast<double>(from.weights[i]) / std::max(kSmooth * scale, distance[i]);
-      bool settled = true;
-      for (std::size_t i = 0; i < distance.size(); ++i) {
-        const float before = beta[i];
-        beta[i] = static_cast<float>(static_cast<double>(from.weights[i]) /
-                                     std::max(kSmooth * scale, distance[i]) / sum);
-        settled &= std::fabs(beta[i] - before) <= kSettled * beta[i];
-      }
-      weighted_sum(from.vectors, beta, out);
-      if (settled) return;
+    n_ = from.vectors.size();
+    x_ = coordinates(from.vectors, out);
+    z_.assign(n_, 0.0);
+    share_.assign(n_, 1.0 / static_cast<double>(n_));
+    distance_.resize(n_);
+    for (std::size_t round = 0; round < rounds_ && step(from.weights); ++round) {
     }
+    weighted_sum(from.vectors, std::vector<float>(share_.begin(), share_.end()), out);
   }
 
  private:
-  static constexpr double kSmooth = 1e-6;
-  static constexpr float kSettled = 1e-4f;
-  std::size_t rounds_;
+  /// Also sets share_, the parts of the vectors in the new z. False where that is the median.
+  bool step(std::span<const float> weights) {
+    const double near = kNear * measure();
+    std::vector<double> beta(n_), pull(n_);
+    double sum = 0, here = 0;
+    for (std::size_t i = 0; i < n_; ++i) {
+      if (distance_[i] <= near) here += static_cast<double>(weights[i]);
+      if (!(distance_[i] > near)) continue;
+      beta[i] = static_cast<double>(weights[i]) / distance_[i];
+      sum += beta[i];
+      for (std::size_t k = 0; k < n_; ++k) pull[k] += beta[i] * (x_[i * n_ + k] - z_[k]);
+    }
+    const double force = std::sqrt(std::inner_product(pull.begin(), pull.end(), pull.begin(), 0.0));
+    const double stay = here == 0 ? 0.0 : force > here ? here / force : 1.0;
+    for (std::size_t i = 0; i < n_; ++i)
+      share_[i] = (here > 0 && distance_[i] <= near ? stay * static_cast<double>(weights[i]) / here : 0.0) +
+                  (sum > 0 ? (1 - stay) * beta[i] / sum : 0.0);
+    if (sum == 0) return false;
+    for (std::size_t k = 0; k < n_; ++k) z_[k] += (1 - stay) * pull[k] / sum;
+    return (1 - stay) * force / sum > kTolerance * scale_;
+  }
+
+  /// The distances from z; returns scale_, the one in their middle, or the largest where most are nothing.
+  double measure() {
+    for (std::size_t i = 0; i < n_; ++i) {
+      double squared = 0;
+      for (std::size_t k = 0; k < n_; ++k) squared += (x_[i * n_ + k] - z_[k]) * (x_[i * n_ + k] - z_[k]);
+      distance_[i] = std::sqrt(squared);
+    }
+    std::vector<double> sorted = distance_;
+    std::sort(sorted.begin(), sorted.end());
+    return scale_ = sorted[n_ / 2];
+  }
+
+  static constexpr double kNear = 1e-7, kTolerance = 1e-9;  // of scale_
+  std::size_t rounds_, n_ = 0;
+  double scale_ = 0;
+  std::vector<double> x_, z_, share_, distance_;  ///< x_: row i is vector i
   std::unique_ptr<Aggregator> start_;
 };
 
@@ -206,7 +262,7 @@ std::unique_ptr<Aggregator> make_multi_krum(const AggregatorParameters& p, std::
   return std::make_unique<Krum>(p.f, p.keep);
 }
 std::unique_ptr<Aggregator> make_geometric_median(const AggregatorParameters& p, std::size_t n) {
-  return std::make_unique<GeometricMedian>(p.rounds == 0 ? 32 : p.rounds, n);
+  return std::make_unique<GeometricMedian>(p.rounds == 0 ? kMostRounds : p.rounds, n);
 }
 std::unique_ptr<Aggregator> make_centered_clip(const AggregatorParameters& p, std::size_t n) {
   return std::make_unique<CenteredClip>(p, n);

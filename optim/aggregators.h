@@ -33,6 +33,8 @@ std::unique_ptr<Aggregator> make_nearest_mixing(std::unique_ptr<Aggregator> inne
 
 /// ‖a − b‖₂², in double and eight lanes.
 double squared_distance(std::span<const float> a, std::span<const float> b);
+/// (a − origin)·(b − origin), in double and eight lanes.
+double inner_product(std::span<const float> a, std::span<const float> b, std::span<const float> origin);
 /// n×n squared distances, row-major.
 std::vector<double> all_distances(std::span<const std::span<const float>> vectors);
 /// out ← Σ weight_i · vector_i, added in order.

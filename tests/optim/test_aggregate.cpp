@@ -143,6 +143,64 @@ TEST_CASE("the geometric median has the least sum of distances") {
     }
 }
 
+/// What plain Weiszfeld comes to from the mean, in as many rounds as it takes.
+Vector long_weiszfeld(const Vectors& vectors) {
+  std::vector<double> z(vectors[0].size());
+  for (const auto& v : vectors)
+    for (std::size_t i = 0; i < z.size(); ++i)
+      z[i] += static_cast<double>(v[i]) / static_cast<double>(vectors.size());
+  for (int round = 0; round < 20000; ++round) {
+    std::vector<double> next(z.size());
+    double sum = 0;
+    for (const auto& v : vectors) {
+      const double beta = 1 / std::max(1e-12, distance(v, Vector(z.begin(), z.end())));
+      sum += beta;
+      for (std::size_t i = 0; i < z.size(); ++i) next[i] += beta * static_cast<double>(v[i]);
+    }
+    for (std::size_t i = 0; i < z.size(); ++i) z[i] = next[i] / sum;
+  }
+  return {z.begin(), z.end()};
+}
+
+/// Each vector replaced by the mean of its n − f nearest.
+Vectors mixed(const Vectors& vectors, std::size_t f) {
+  Vectors all;
+  for (const auto& v : vectors) {
+    Vectors near = vectors;
+    std::stable_sort(near.begin(), near.end(),
+                     [&](const Vector& a, const Vector& b) { return distance(a, v) < distance(b, v); });
+    near.resize(vectors.size() - f);
+    all.push_back(mean(near));
+  }
+  return all;
+}
+
+TEST_CASE("the geometric median settles, also of mixed vectors of which some coincide") {
+  for (std::uint32_t seed = 0; seed < 12; ++seed) {
+    CAPTURE(seed);
+    Vectors vectors = random_vectors(9, 6, seed);
+    for (std::size_t i = 0; i < 6; ++i) vectors[7][i] *= 30, vectors[8][i] = 20 - vectors[8][i];
+    REQUIRE(distance(aggregate("geometric_median:f=2", vectors), long_weiszfeld(vectors)) < 2e-3);
+    const Vectors near = mixed(vectors, 2);
+    REQUIRE(distance(aggregate("nnm+geometric_median:f=2", vectors), long_weiszfeld(near)) < 2e-3);
+  }
+  Vectors huge = random_vectors(7, 40, 5), far = huge;
+  for (std::size_t i = 0; i < 40; ++i) huge[3][i] = i % 2 ? 1e18f : -1e18f, far[3][i] = i % 2 ? 1e6f : -1e6f;
+  REQUIRE(distance(aggregate("geometric_median:f=1", huge), aggregate("geometric_median:f=1", far)) < 1e-4);
+}
+
+TEST_CASE("the geometric median may be one of the vectors, and stands on none by accident") {
+  // A point within a triangle of its own is the median where the three others pull evenly.
+  REQUIRE(distance(aggregate("geometric_median", {{0, 0}, {0, 3}, {2.6f, -1.5f}, {-2.6f, -1.5f}}), {0, 0}) <
+          1e-5);
+  // The median of each entry is the first vector, which is not the geometric one.
+  const Vectors vectors{{0, 0}, {1, 5}, {5, 1}, {-1, 4}, {4, -1}};
+  REQUIRE(distance(aggregate("geometric_median", {{1, 1}, {1, 5}, {5, 1}, {0.9f, 6}, {6, 0.9f}}),
+                   long_weiszfeld({{1, 1}, {1, 5}, {5, 1}, {0.9f, 6}, {6, 0.9f}})) < 1e-3);
+  REQUIRE(distance(aggregate("geometric_median", vectors), long_weiszfeld(vectors)) < 1e-3);
+  REQUIRE(aggregate("geometric_median", {{2, 3}, {2, 3}, {2, 3}, {9, 9}}) == Vector{2, 3});
+}
+
 TEST_CASE("a clipped vector moves the result by its radius at most") {
   const Vectors vectors{{0, 0}, {0, 0}, {0, 0}, {1000, 0}};
   REQUIRE(aggregate("self_clip:radius=2", vectors) == Vector{0.5f, 0});
