@@ -37,7 +37,7 @@ IndexReader::IndexReader(std::span<const std::byte> in, unsigned form, std::size
                        std::to_string(kIndexForms - 1));
   }
   if (count > n) refuse_index();
-  if (n > 0xffffffffu)
+  if (n > wire::kIndexedMax)
     throw PayloadError("payload holds indices for a vector of 2^32 entries or more; slice the layer");
   if (form_ == IndexForm::rice) {
     width_ = take_parameter(in_, kRiceMax);

@@ -1,4 +1,3 @@
-#include <algorithm>
 #include <array>
 #include <cmath>
 
@@ -38,8 +37,7 @@ class RandK final : public SparseCodec {
     const std::size_t n = v.g.size(), k = kept(n);
     wire::require_room(out, max_bytes(n));
     if (n == 0) return {.bytes = write_front(out, 0, 0).size()};
-    if (n > 0xffffffffu)
-      throw EncodeError("cannot encode: randk takes vectors under 2^32 entries; slice the layer");
+    wire::require_indexable(n, "randk");
     const float factor = scaled_ ? static_cast<float>(static_cast<double>(n) / static_cast<double>(k)) : 1.0f;
     const std::uint64_t seed = seed_of(key);
     const Permutation index = Permutation::of(seed, static_cast<std::uint32_t>(n));
@@ -57,11 +55,7 @@ class RandK final : public SparseCodec {
     for (const std::uint32_t i : indices) writer.f32(x[i] * factor);
     return {writer.size(), indices, ValueForm::fp32, out.first(writer.size()).subspan(front)};
   }
-  std::size_t kept(std::size_t n) const {
-    if (n == 0) return 0;
-    const double k = std::ceil(density_ * static_cast<double>(n));
-    return std::clamp<std::size_t>(static_cast<std::size_t>(k), 1, n);
-  }
+  std::size_t kept(std::size_t n) const { return kept_entries(density_, n); }
   static wire::Writer write_front(std::span<std::byte> out, std::size_t n, std::size_t k) {
     wire::Writer writer(out);
     writer.header(wire::CodecId::randk, n);
@@ -97,7 +91,7 @@ std::unique_ptr<const Codec> make_randk(Parameters& parameters) {
 void decode_randk(wire::Reader& in, float weight, std::span<float> acc, Threads*) {
   const std::size_t n = acc.size();
   const std::uint64_t k = in.varint();
-  if (k > n || (k == 0 && n > 0) || n > 0xffffffffu) {
+  if (k > n || (k == 0 && n > 0) || n > wire::kIndexedMax) {
     throw PayloadError("payload claims " + std::to_string(k) + " of " + std::to_string(n) + " entries");
   }
   if (k == 0) return;

@@ -4,11 +4,13 @@
 #include <array>
 #include <bit>
 #include <cassert>
+#include <cmath>
 
 #include "select_from.h"
 #include "select_sample.h"
 #include "select_scan.h"
 #include "select_search.h"
+#include "wire.h"
 
 namespace gossamer::compress {
 namespace {
@@ -57,6 +59,14 @@ bool is_exact(Selection method) { return method == Selection::exact || method ==
 
 }  // namespace
 
+std::size_t kept_entries(double density, std::size_t n) {
+  if (n == 0) return 0;
+  const double product = density * static_cast<double>(n);
+  // A double is within 2⁻⁵³ of the decimal that it was read from, and so is the product of what it should be.
+  const double k = std::ceil(product - product * 0x1p-51);
+  return std::clamp<std::size_t>(static_cast<std::size_t>(k), 1, n);
+}
+
 std::span<const std::string_view> selection_names() {
   static constexpr std::array<std::string_view, 6> kNames = {"exact",  "sampled", "trimmed",
                                                              "bisect", "ldte_bs", "reuse"};
@@ -70,7 +80,7 @@ std::size_t selection_max(Selection method, std::size_t k, std::size_t n) {
 Selected select_from(Selection method, const Source& source, std::size_t k, RandomKey key,
                      SelectionState& state, Workspace& workspace) {
   const std::size_t n = source.g.size();
-  assert(k <= n && (k > 0 || n == 0) && n <= 0xffffffffu);
+  assert(k <= n && (k > 0 || n == 0) && n <= wire::kIndexedMax);
   if (k == 0) return {};
   const std::size_t sample = plan_sample(n, static_cast<double>(k), true, kDrawWeights.back()).entries();
   Scan scan(source, list_room(n, k), workspace, sample);

@@ -34,8 +34,7 @@ class Threshold final : public SparseCodec {
                      std::span<std::byte> out) const override {
     const std::size_t n = v.g.size();
     wire::require_room(out, max_bytes(n));
-    if (n > 0xffffffffu)
-      throw EncodeError("cannot encode: threshold takes vectors under 2^32 entries; slice the layer");
+    wire::require_indexable(n, "threshold");
     const Selected selected = select_reaching(v, magnitude_bits(cut_), workspace);
     wire::Writer writer(out);
     writer.header(wire::CodecId::threshold, n);

@@ -1,6 +1,5 @@
 #include <algorithm>
 #include <array>
-#include <cmath>
 
 #include "codecs.h"
 #include "index_coding.h"
@@ -53,8 +52,7 @@ class TopK final : public SparseCodec {
                      std::span<std::byte> out) const override {
     const std::size_t n = v.g.size();
     wire::require_room(out, max_bytes(n));
-    if (n > 0xffffffffu)
-      throw EncodeError("cannot encode: topk takes vectors under 2^32 entries; slice the layer");
+    wire::require_indexable(n, "topk");
     wire::Writer writer(out);
     writer.header(wire::CodecId::topk, n);
     const Selected selected = select_from(selection_, v, kept(n), key, selection, workspace);
@@ -68,11 +66,7 @@ class TopK final : public SparseCodec {
     return {writer.size(), selected.indices, form_, out.first(writer.size()).subspan(front)};
   }
 
-  std::size_t kept(std::size_t n) const {
-    if (n == 0) return 0;
-    const double k = std::ceil(density_ * static_cast<double>(n));
-    return std::clamp<std::size_t>(static_cast<std::size_t>(k), 1, n);
-  }
+  std::size_t kept(std::size_t n) const { return kept_entries(density_, n); }
 
   double density_;
   ValueForm form_;

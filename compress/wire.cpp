@@ -126,6 +126,12 @@ void require_room(std::span<const std::byte> out, std::size_t needed) {
                     " bytes, max_bytes is " + std::to_string(needed));
 }
 
+void require_indexable(std::size_t n, const char* codec) {
+  if (n <= kIndexedMax) return;
+  throw EncodeError("cannot encode: " + std::string(codec) +
+                    " takes vectors under 2^32 entries; slice the layer");
+}
+
 void write_signs(Writer& out, std::span<const float> x) {
   PieceWords words;
   while (!x.empty()) {

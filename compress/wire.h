@@ -39,6 +39,11 @@ enum class CodecId : std::uint8_t {
 inline constexpr std::size_t kHeaderMax = 13;  ///< magic, version, id, varint n
 inline constexpr std::size_t kVarintMax = 10;
 
+/// Most entries of a vector of which single ones are sent: an index has 32 bits.
+inline constexpr std::size_t kIndexedMax = 0xffffffffu;
+/// Throws EncodeError for a vector of n entries that `codec` cannot send so.
+void require_indexable(std::size_t n, const char* codec);
+
 /// ceil(a / b) without overflow.
 constexpr std::size_t ceil_div(std::size_t a, std::size_t b) { return a / b + (a % b != 0 ? 1 : 0); }
 

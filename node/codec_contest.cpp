@@ -83,7 +83,7 @@ class Arena {
 
   void largest() {
     if (!wanted_("topk")) return;
-    const auto k = static_cast<std::size_t>(std::ceil(kDensity * static_cast<double>(entries_)));
+    const std::size_t k = compress::kept_entries(kDensity, entries_);
     std::vector<float> scratch;
     reference::Entries found;
     {

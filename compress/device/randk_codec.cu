@@ -1,7 +1,5 @@
 // randk on the device: the indices are a permutation's first k values, each found by itself.
-#include <algorithm>
-#include <cmath>
-
+#include "gossamer/compress/selection.h"
 #include "host_codec.h"
 #include "permutation.h"
 #include "philox.cuh"
@@ -101,8 +99,7 @@ class RandK final : public BesideHost {
 
  protected:
   void start_encode(const Input& input, std::size_t n, const EncodeCall& call) const override {
-    if (n > 0xffffffffu)
-      throw EncodeError("cannot encode: randk takes vectors under 2^32 entries; slice the layer");
+    wire::require_indexable(n, "randk");
     const Front f = front(n);
     const Drawing d = drawing(n);
     begin_encode(f, payload_bytes(f, d), call);
@@ -116,7 +113,7 @@ class RandK final : public BesideHost {
            seed + sizeof(std::uint64_t), call.result_dev);
   }
   void start_decode(const DecodeCall& call) const override {
-    if (call.n > 0xffffffffu) return refuse_decode(call);
+    if (call.n > wire::kIndexedMax) return refuse_decode(call);
     const Front f = front(call.n);
     const Drawing d = drawing(call.n);
     begin_decode(f, payload_bytes(f, d), call);
@@ -129,9 +126,8 @@ class RandK final : public BesideHost {
  private:
   Drawing drawing(std::size_t n) const {
     if (n == 0) return {};
-    const double k = std::ceil(density_ * static_cast<double>(n));
     return {static_cast<std::uint32_t>(n), Permutation::root_of(static_cast<std::uint32_t>(n)),
-            std::clamp<std::size_t>(static_cast<std::size_t>(k), 1, n)};
+            kept_entries(density_, n)};
   }
   Front front(std::size_t n) const {
     return make_front(wire::CodecId::randk, n, [&](wire::Writer& writer) { writer.varint(drawing(n).k); });

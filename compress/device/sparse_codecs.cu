@@ -40,8 +40,7 @@ class SparseCodec : public BesideHost {
   const SparseForm& form() const { return form_; }
 
   void start_encode(const Input& input, std::size_t n, const EncodeCall& call) const final {
-    if (n > 0xffffffffu)
-      throw EncodeError("cannot encode: sparse codecs take vectors under 2^32 entries; slice the layer");
+    wire::require_indexable(n, spec().substr(0, spec().find(':')).c_str());
     const Front known = front(n);
     begin_encode(known, known.size, call);
     if (n == 0) return;
@@ -51,7 +50,7 @@ class SparseCodec : public BesideHost {
     write_sparse(input, room.selection.search.chosen, known.size, form_, room.index, call);
   }
   void start_decode(const DecodeCall& call) const final {
-    if (call.n > 0xffffffffu) return refuse_decode(call);
+    if (call.n > wire::kIndexedMax) return refuse_decode(call);
     const Front known = front(call.n);
     if (call.n == 0) return begin_decode(known, known.size, call);
     // Nothing longer is made by an encoder, nor has it room here.
@@ -88,10 +87,7 @@ class TopK final : public SparseCodec {
   }
 
  private:
-  std::size_t kept(std::size_t n) const {
-    const double k = std::ceil(density_ * static_cast<double>(n));
-    return n == 0 ? 0 : std::clamp<std::size_t>(static_cast<std::size_t>(k), 1, n);
-  }
+  std::size_t kept(std::size_t n) const { return kept_entries(density_, n); }
   Selection selection_;
   double density_;
 };

@@ -1,6 +1,7 @@
 // randk and threshold: what is kept, how often, what it costs.
 #include <map>
 
+#include "gossamer/compress/selection.h"
 #include "gossamer_test/catch.h"
 #include "vectors.h"
 
@@ -43,6 +44,39 @@ TEST_CASE("randk keeps exactly k distinct entries with their values") {
       INFO(density << " of " << n);
       REQUIRE(kept(decoded).size() == k);
       for (const std::size_t i : kept(decoded)) REQUIRE(decoded[i] == v[i]);
+    }
+  }
+}
+
+TEST_CASE("a density keeps the ceiling of the decimal's product") {
+  std::size_t pairs = 0, wrong = 0;
+  for (int digits = 1; digits <= 5; ++digits) {
+    const auto whole = static_cast<std::uint64_t>(std::pow(10, digits) + 0.5);
+    for (std::uint64_t part = 1; part <= whole; part += whole > 1000 ? 37 : 1) {
+      const double density = std::stod(std::to_string(part) + "e-" + std::to_string(digits));
+      for (const std::uint64_t n :
+           {1u, 3u, 7u, 10u, 100u, 300u, 1000u, 4096u, 65536u, 100003u, 1000000u, 16777216u, 4294967295u}) {
+        wrong += kept_entries(density, n) == (part * n + whole - 1) / whole ? 0 : 1;
+        ++pairs;
+      }
+    }
+  }
+  REQUIRE(pairs > 50000);
+  REQUIRE(wrong == 0);
+  REQUIRE(kept_entries(0.07, 100) == 7);
+  REQUIRE(kept_entries(0.0700001, 100) == 8);
+  REQUIRE(kept_entries(1e-300, 100) == 1);
+  REQUIRE(kept_entries(1.0 / 3, 3) == 1);
+  REQUIRE(kept_entries(0.5, 0) == 0);
+}
+
+TEST_CASE("topk and randk keep what their density says") {
+  for (const char* density : {"0.07", "0.14", "0.28", "0.29", "0.55", "0.57", "0.58"}) {
+    for (const char* name : {"topk", "randk"}) {
+      const auto codec = make_codec(std::string(name) + ":density=" + density);
+      const auto k = static_cast<std::size_t>(std::stoi(std::string(density).substr(2)));
+      INFO(codec->spec());
+      REQUIRE(kept(decode(encode(*codec, Vector(100, 1.0f)), 100)).size() == k);
     }
   }
 }

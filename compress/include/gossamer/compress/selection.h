@@ -23,6 +23,11 @@ enum class Selection {
   reuse,    ///< the threshold of the last time while it fits, else ldte_bs (RedSync, §5.2.2)
 };
 
+/// Entries that a density keeps of n: max(1, ⌈density·n⌉), 0 of none. density, above 0 and at most 1, means
+/// the decimal that it was written as: what the product's rounding puts above a whole number is that number
+/// (0.07 of 100 is 7).
+std::size_t kept_entries(double density, std::size_t n);
+
 /// Names of the methods, in the order of the enumeration; the first is the default.
 std::span<const std::string_view> selection_names();
 
