@@ -1,4 +1,5 @@
 #include <array>
+#include <cmath>
 #include <string>
 
 #include "fused_codec.h"
@@ -31,7 +32,11 @@ class IntQ final : public FusedCodec {
            ",coding=" + std::string(field_coding_name(rule_.coding)) + random_spec(rule_.random);
   }
   std::string_view name() const override { return "intq"; }
-  Traits traits() const override { return {.unbiased = rule_.buckets.stochastic, .contractive = true}; }
+  Traits traits() const override {
+    const double levels = std::ldexp(1.0, static_cast<int>(rule_.buckets.bits)) - 1;
+    const double error = (rule_.buckets.stochastic ? 2 : 1) / levels;
+    return {.unbiased = rule_.buckets.stochastic, .contractive = true, .delta = (1 - error) * (1 - error)};
+  }
 
   std::size_t max_bytes(std::size_t n) const override { return level_max_bytes(rule_, n); }
 

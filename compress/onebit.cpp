@@ -28,7 +28,7 @@ class OneBit final : public FusedCodec {
 
   std::string spec() const override { return "onebit:bucket=" + std::to_string(bucket_); }
   std::string_view name() const override { return "onebit"; }
-  Traits traits() const override { return {.contractive = true}; }
+  Traits traits() const override { return {.contractive = true, .delta = kEvenSigns}; }
   std::size_t max_bytes(std::size_t n) const override {
     return wire::kHeaderMax + wire::kVarintMax + wire::ceil_div(n, bucket_) * sizeof(float) +
            wire::ceil_div(n, 8);

@@ -334,7 +334,11 @@ class OneBitScaled final : public FusedCodec {
            ",bound=" + to_text(rule_.bound) + ",bucket=" + std::to_string(rule_.bucket);
   }
   std::string_view name() const override { return "onebit_scaled"; }
-  Traits traits() const override { return {.contractive = true}; }
+  Traits traits() const override {
+    const double lambda = rule_.lambda > 0 ? rule_.lambda : kEvenRatio;
+    const double even = lambda * (2 * kEvenRatio - lambda), promised = 1 - rule_.bound * rule_.bound;
+    return {.contractive = true, .delta = std::max(even, promised)};
+  }
 
   /// No leaf is larger than its values, but for one of a single entry (5 bytes), of which a vector has at
   /// most one. As much again as signs take is for the making.

@@ -42,9 +42,11 @@ class Qsgd final : public FusedCodec {
   Traits traits() const override {
     const auto d = static_cast<double>(buckets().bucket),
                s = static_cast<double>(levels_a_side(buckets().bits));
-    const bool contractive =
-        buckets().measure == Measure::largest ? s >= 2 : std::min(d / (s * s), std::sqrt(d) / s) < 1;
-    return {.unbiased = true, .contractive = contractive};
+    const bool largest = buckets().measure == Measure::largest;
+    const bool contractive = largest ? s >= 2 : std::min(d / (s * s), std::sqrt(d) / s) < 1;
+    const double variance = d / (6 * s * s);  // l2, of entries that are spread over a level or less
+    const double delta = largest ? (1 - 1 / s) * (1 - 1 / s) : (1 - variance) / (1 + variance);
+    return {.unbiased = true, .contractive = contractive, .delta = contractive ? delta : 0};
   }
 
   std::size_t max_bytes(std::size_t n) const override { return level_max_bytes(rule_, n); }

@@ -26,7 +26,11 @@ class RandK final : public SparseCodec {
     return "randk:density=" + to_text(density_) + ",scale=" + (scaled_ ? "1" : "0");
   }
   std::string_view name() const override { return "randk"; }
-  Traits traits() const override { return {.unbiased = scaled_, .contractive = !scaled_ || density_ > 0.5}; }
+  Traits traits() const override {
+    const bool contractive = !scaled_ || density_ > 0.5;
+    const double delta = scaled_ ? 2 * density_ - 1 : density_;  // (1−ω)/(1+ω), ω = n/k − 1
+    return {.unbiased = scaled_, .contractive = contractive, .delta = contractive ? delta : 0};
+  }
   std::size_t max_bytes(std::size_t n) const override {
     return wire::kHeaderMax + wire::kVarintMax + sizeof(std::uint64_t) + kept(n) * sizeof(float);
   }

@@ -13,6 +13,10 @@
 
 namespace gossamer::compress {
 
+/// r² and r = ‖v‖₁/(√d‖v‖₂) of magnitudes that are spread evenly between 0 and the largest: what signs at the
+/// mean magnitude take in of them.
+constexpr double kEvenSigns = 0.75, kEvenRatio = 0.8660254037844386;
+
 /// v = g + e of one call of encode or encode_feedback, as it is scanned; without a state v = g.
 class SignInput {
  public:

@@ -4,6 +4,7 @@
 #include "codecs.h"
 #include "index_coding.h"
 #include "select_from.h"
+#include "sign_buckets.h"
 #include "sparse.h"
 
 namespace gossamer::compress {
@@ -39,7 +40,10 @@ class TopK final : public SparseCodec {
            ",coding=" + std::string(index_coding_name(coding_));
   }
   std::string_view name() const override { return "topk"; }
-  Traits traits() const override { return {.contractive = true}; }
+  Traits traits() const override {
+    const bool coarse = form_ == ValueForm::sign || form_ == ValueForm::two_bit;
+    return {.contractive = true, .delta = density_ * (coarse ? kEvenSigns : 1), .largest = true};
+  }
 
   std::size_t max_bytes(std::size_t n) const override {
     const std::size_t most = selection_max(selection_, kept(n), n);

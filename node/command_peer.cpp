@@ -99,7 +99,8 @@ class PeerProcess {
     log_->set_pattern("%H:%M:%S.%e %n: %v");
     log_->flush_on(spdlog::level::info);
     optim::set_blas_threads(compute_threads(job, self_));
-    make_plan(job, self_);  // refuses an unsound combination before data is read
+    const Plan plan = make_plan(job, self_);  // refuses an unsound combination before data is read
+    if (!flags.records) warn_of_gamma(job, plan);
     env_ = std::make_unique<ZmqEnv>(zmq_spec(job));
     prepared_ = prepare(std::move(job));
     folder_ =

@@ -212,7 +212,7 @@ class Run {
 int run_all(const RunFlags& flags) {
   interrupted();
   Job job = load_job(flags.job.path, flags.job.overrides);
-  make_plan(job, 0);  // refuses an unsound combination before anything is started
+  warn_of_gamma(job, make_plan(job, 0));  // which refuses an unsound combination before anything is started
   optim::set_blas_threads(1);
   return Run(flags, std::move(job)).execute();
 }

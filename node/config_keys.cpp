@@ -169,7 +169,7 @@ constexpr Key<Draft> kJobKeys[] = {
      exchange<&ExchangeSection::backup>,
      {.unit = "neighbours"}},
     {"exchange.gamma",
-     "choco, deep_squeeze, moniqua, noloco: consensus step; auto: by method and codec",
+     "choco, deep_squeeze, moniqua, noloco: consensus step; auto: by method, codec and graph",
      exchange<&ExchangeSection::gamma>,
      {.range = kFraction, .word = "auto"}},
     {"exchange.algorithm",

@@ -28,7 +28,8 @@ enum class RuleScope { none, parcel, model };
 /// what is large.
 struct Plan {
   ExchangeSection exchange;
-  double gamma = 1;                           ///< CHOCO's consensus step, resolved
+  double gamma = 1;                           ///< consensus step, resolved
+  double usual_gamma = 1, stable_gamma = 1;   ///< by default; and up to which it was found stable
   double outer_rate = 1, outer_momentum = 0;  ///< resolved
   compress::Traits codec;
   /// Decay of the velocity that full reduces code in the gradient's place (full_reduce.h); 0: the gradient.
@@ -101,11 +102,8 @@ std::unique_ptr<Exchange> make_exchange(ExchangeHost& host);
 /// sound choice. Also resolves gamma and the weights. `parcels` are filled in by the caller.
 Plan make_plan(const Job& job, PeerId self);
 
-/// Consensus step that a codec runs with where the job says "auto"; codec is a canonical spec. 1 for dense
-/// and fp16, 0.5 for 1-bit codecs, qsgd and intq, 2·density for topk and randk: an estimate that takes in a
-/// share of the entries a round must be followed that much more slowly (at density 1 %, 0.07 still converged
-/// on a ring and 0.03 on a star of 8; 0.1 diverged on both).
-double default_gamma(const std::string& codec);
+/// Where exchange.gamma is stated and beyond what was found stable: a line that says so; empty otherwise.
+std::string gamma_warning(const Job& job, const Plan& plan);
 
 // The factories behind the table.
 std::unique_ptr<Exchange> make_none(ExchangeHost& host);

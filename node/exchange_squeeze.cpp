@@ -4,9 +4,9 @@
 //
 //   x½ = x − u;   v = x½ + e;   send C[v];   e ← v − C[v];   x ← x½ + γ Σ_j W_ij (C[v_j] − C[v_i])
 //
-// Slot 2 holds C[v_i] ("sent"). γ is exchange.gamma: 0.1 where the job leaves it open; at 1 and one bit the
-// error of the codes is as large as the differences between peers. Synchronous; W symmetric or at least
-// doubly stochastic.
+// Slot 2 holds C[v_i] ("sent"). γ is exchange.gamma: at most 0.1 where the job leaves it open
+// (consensus_step.h); at 1 and one bit the error of the codes is as large as the differences between peers.
+// Synchronous; W symmetric or at least doubly stochastic.
 #include "gossip.h"
 
 namespace gossamer::node {

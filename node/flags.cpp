@@ -1,5 +1,7 @@
 #include "flags.h"
 
+#include <fmt/format.h>
+
 #include <csignal>
 
 #include "commands.h"
@@ -49,6 +51,11 @@ int exit_status(Outcome outcome) {
     default:
       return kExitFailure;
   }
+}
+
+void warn_of_gamma(const Job& job, const Plan& plan) {
+  if (const std::string warning = gamma_warning(job, plan); !warning.empty())
+    fmt::print(stderr, "gossamer: {}\n", warning);
 }
 
 bool interrupted() {

@@ -21,6 +21,9 @@ void add_override_flag(CLI::App& command, JobFlags& flags, const std::string& fl
 
 int exit_status(Outcome outcome);
 
+/// On stderr, where there is something to warn of (gamma_warning).
+void warn_of_gamma(const Job& job, const Plan& plan);
+
 /// From the first call on, SIGINT and SIGTERM make this true instead of ending the process; a second SIGINT
 /// ends it.
 bool interrupted();

@@ -12,6 +12,7 @@ namespace {
 using Graph = Needs::Graph;
 using Weights = Needs::Weights;
 using Code = Needs::Code;
+using Gamma = Needs::Gamma;
 using Partial = Needs::Partial;
 using Rules = Needs::Rules;
 
@@ -36,7 +37,7 @@ constexpr const char* kOuterDelay =
 
 constexpr std::array kMethods{
     Method{{"none", "no messages: every peer trains alone (the control in every comparison)"},
-           {.unlike = true},
+           {.keeps_apart = true, .unlike = true},
            make_none},
     Method{{"allreduce",
             "average gradients over all peers before the step; graph full (any codec), ring or hypercube "
@@ -127,6 +128,7 @@ constexpr std::array kMethods{
         {.weights = Weights::doubly_stochastic,
          .code = Code::exact,
          .may_be_stale = false,
+         .gamma = Gamma::own,
          .outer = true,
          .why_weights = kMeanDrifts,
          .why_code = kWholeState,
@@ -157,6 +159,7 @@ constexpr std::array kMethods{
         {.weights = Weights::symmetric,
          .code = Code::contractive,
          .may_vary = false,
+         .gamma = Gamma::differences,
          .why_weights = "use graph.directed = false with weights 'metropolis', or method 'dpsgd'",
          .why_static =
              "keeps an estimate of every neighbour from all its messages, which a time-varying graph "
@@ -171,6 +174,7 @@ constexpr std::array kMethods{
            {.weights = Weights::doubly_stochastic,
             .code = Code::contractive,
             .may_be_stale = false,
+            .gamma = Gamma::parameters,
             .why_weights = kMeanDrifts,
             .why_code = "its residual grows without end under error feedback; use 'qsgd:bits=4,norm=max', "
                         "'onebit_scaled' or 'topk'",
@@ -228,6 +232,7 @@ constexpr std::array kMethods{
             .code = Code::exact,
             .may_be_stale = false,
             .by_peer_weight = false,
+            .gamma = Gamma::own,
             .why_weights = kMeanDrifts,
             .why_code =
                 "has a code of its own, exchange.modulo_bits of each parameter modulo "
@@ -244,6 +249,7 @@ constexpr std::array kMethods{
          "hidden sizes may differ"},
         {.code = Code::faithful,
          .may_be_stale = false,
+         .keeps_apart = true,
          .unlike = true,
          .classifier = true,
          .why_code =

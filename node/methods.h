@@ -24,8 +24,11 @@ struct Needs {
   bool may_lose = false;       ///< messages, under exchange.delivery = "best_effort"
   bool by_peer_weight = true;  ///< exchange.aggregate may be "samples" or "throughput"
   bool plain_sgd = false;      ///< the optimiser keeps no state of its own
-  bool unlike = false;         ///< peers' models may have hidden sizes of their own
-  bool classifier = false;     ///< the model gives class probabilities
+  /// What exchange.gamma goes by where it is left open (consensus_step.h); own: the method says (plan.cpp).
+  enum class Gamma { none, own, differences, parameters } gamma = Gamma::none;
+  bool keeps_apart = false;  ///< nothing draws the peers' models together
+  bool unlike = false;       ///< peers' models may have hidden sizes of their own
+  bool classifier = false;   ///< the model gives class probabilities
   /// Which vectors a round may go on without (exchange.backup): those that late ones supersede, or add to.
   enum class Partial { no, parameters, gradients } partial = Partial::no;
   bool outer = false;  ///< takes exchange.fragments and exchange.outer_delay

@@ -9,12 +9,12 @@
 #include "aggregation.h"
 #include "codec_schedule.h"
 #include "coding_error.h"
+#include "consensus_step.h"
+#include "gossamer/topology/report.h"
 #include "methods.h"
 
 namespace gossamer::node {
 namespace {
-
-constexpr double kSqueezeGamma = 0.1;  ///< DeepSqueeze's default, whatever the codec
 
 /// Of outer steps, where the job leaves them open; the papers' values.
 struct OuterDefaults {
@@ -36,16 +36,17 @@ OuterDefaults outer_defaults(const std::string& method, const compress::Traits& 
   throw ConfigError(fmt::format("{}: {}", job.path, what));
 }
 
-std::string codec_name(const std::string& spec) { return spec.substr(0, spec.find(':')); }
-
-/// Where the job says "auto". Moniqua's one bit moves x by up to half a cell, so that it must move slowly.
-double method_gamma(const ExchangeSection& exchange, const OuterDefaults& outer) {
-  if (exchange.method == "deep_squeeze") return kSqueezeGamma;
+/// Moniqua's one bit moves x by up to half a cell, so that it must move slowly.
+ConsensusStep method_gammas(const ExchangeSection& exchange, const OuterDefaults& outer,
+                            const compress::Traits& codec, const topology::Schedule& schedule) {
   if (exchange.method == "moniqua")
-    return std::min(1.0, std::ldexp(1.0, static_cast<int>(exchange.modulo_bits) - 4));
+    return {std::min(1.0, std::ldexp(1.0, static_cast<int>(exchange.modulo_bits) - 4)), 1};
   if (exchange.method == "noloco")
-    return std::min(1.0, exchange.outer_momentum.value_or(outer.momentum) + kOverMomentum);
-  return default_gamma(exchange.codec);
+    return {std::min(1.0, exchange.outer_momentum.value_or(outer.momentum) + kOverMomentum), 1};
+  const auto by = find_method(exchange.method).needs.gamma;
+  if (by == Needs::Gamma::none) return {};
+  return consensus_step(codec, topology::largest_pull(schedule),
+                        by == Needs::Gamma::differences ? Gossiped::differences : Gossiped::parameters);
 }
 
 /// Weights by peer, b_i of peer i (its batch, its throughput): M_ij = W_ij b_j / max(s_i, s_j), s_i =
@@ -122,11 +123,14 @@ std::unique_ptr<Exchange> make_exchange(ExchangeHost& host) {
   return find_method(host.plan().exchange.method).make(host);
 }
 
-double default_gamma(const std::string& codec) {
-  const std::string name = codec_name(codec);
-  if (name == "dense" || name == "fp16" || name == "bf16") return 1.0;
-  if (name == "topk" || name == "randk") return std::min(0.5, 2 * density_of(codec).value());
-  return 0.5;  // 1-bit codecs, qsgd with a max norm, intq
+std::string gamma_warning(const Job& job, const Plan& plan) {
+  if (!job.exchange.gamma || find_method(job.exchange.method).needs.gamma == Needs::Gamma::none ||
+      plan.gamma <= plan.stable_gamma)
+    return {};
+  return fmt::format(
+      "{}: exchange.gamma = {} may well diverge with codec '{}' on graph '{}': up to {:.3g} was found "
+      "stable, and \"auto\" is {:.3g}",
+      job.path, plan.gamma, job.exchange.codec, job.graph.kind, plan.stable_gamma, plan.usual_gamma);
 }
 
 Plan make_plan(const Job& job, PeerId self) {
@@ -139,13 +143,17 @@ Plan make_plan(const Job& job, PeerId self) {
   for (double& s : shares) s /= sum;
   const compress::Traits codec = compress::make_codec(job.exchange.codec)->traits();
   const OuterDefaults outer = outer_defaults(job.exchange.method, codec);
+  const topology::Schedule schedule = unlike ? by_peer(mixing, shares) : mixing;
+  const ConsensusStep gammas = method_gammas(job.exchange, outer, codec, schedule);
   Plan plan{job.exchange,
-            job.exchange.gamma.value_or(method_gamma(job.exchange, outer)),
+            job.exchange.gamma.value_or(gammas.usual),
+            gammas.usual,
+            gammas.most,
             job.exchange.outer_rate.value_or(outer.rate),
             job.exchange.outer_momentum.value_or(outer.momentum),
             codec,
             codes_velocity(job, codec) ? optim::velocity_decay(job.optimizer).value_or(0) : 0,
-            unlike ? by_peer(mixing, shares) : mixing,
+            schedule,
             std::move(shares),
             {},
             {},

@@ -73,9 +73,9 @@ Vector perron_vector(const Matrix& m) {
 
 /// The largest singular value, by power iteration on AᵀA, whose estimates only grow; or the first estimate
 /// above `enough`.
-double largest_singular_value(const Matrix& a, double enough) {
+template <class AnyMatrix>
+double largest_singular_value(const AnyMatrix& a, double enough, double converged = 1e-10) {
   constexpr int kIterations = 1000;
-  constexpr double kConverged = 1e-10;
   SplitMix64 random(1);
   Vector v = Vector::NullaryExpr(a.cols(), [&] { return random.symmetric(); });
   double sigma = 0;
@@ -83,7 +83,7 @@ double largest_singular_value(const Matrix& a, double enough) {
     v.normalize();
     const Vector u = a * v;
     const double estimate = u.norm();
-    if (estimate > enough || estimate <= sigma * (1 + kConverged)) return estimate;
+    if (estimate > enough || estimate <= sigma * (1 + converged)) return estimate;
     sigma = estimate;
     v = a.transpose() * u;
   }
@@ -177,6 +177,19 @@ SpectralReport analyse(const Schedule& schedule) {
     measure_spectrum(schedule, report);
   }
   return report;
+}
+
+double largest_pull(const Schedule& schedule) {
+  constexpr double kConverged = 1e-6;
+  double largest = 0;
+  for (Round t = 0; t < schedule.period(); ++t) {
+    Sparse identity(static_cast<Eigen::Index>(schedule.peers()), static_cast<Eigen::Index>(schedule.peers()));
+    identity.setIdentity();
+    const Sparse pull = identity - normalised(schedule.at(t));
+    largest =
+        std::max(largest, largest_singular_value(pull, std::numeric_limits<double>::infinity(), kConverged));
+  }
+  return largest;
 }
 
 std::vector<double> consensus_errors(const Schedule& schedule, std::size_t rounds, const Pull& pull) {

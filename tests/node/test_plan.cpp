@@ -268,13 +268,6 @@ TEST_CASE("outer momentum is the job's or else what method and codec bear") {
   CHECK(momentum("noloco", "dense") == 0.5);
 }
 
-TEST_CASE("gamma is the job's or else the codec's") {
-  CHECK(make_plan(small_job({"exchange.gamma=0.25"}), 0).gamma == 0.25);
-  CHECK(make_plan(small_job({"exchange.codec=dense"}), 0).gamma == 1);
-  CHECK(make_plan(small_job({"exchange.codec=onebit_scaled"}), 0).gamma == 0.5);
-  CHECK(make_plan(small_job({"exchange.codec=topk:density=0.01"}), 0).gamma < 0.2);
-}
-
 TEST_CASE("parcels cover every layer once") {
   const std::vector<optim::Layer> layers{{"a", 0, 33, {}}, {"b", 48, 16, {}}, {"c", 64, 1000, {}}};
   for (const std::size_t largest : {16U, 32U, 100U, 1U << 20}) {

@@ -67,6 +67,23 @@ TEST_CASE("the spectral gap of a ring is known") {
   }
 }
 
+TEST_CASE("how far a round may pull is the largest eigenvalue of I - W") {
+  const auto pull_of = [](const char* kind, std::size_t peers) {
+    GraphSpec spec;
+    spec.kind = kind;
+    spec.peers = peers;
+    return largest_pull(make_schedule(spec));
+  };
+  REQUIRE(pull_of("ring", 1) == Approx(0).margin(1e-6));
+  for (const std::size_t peers : {2, 8, 33}) REQUIRE(pull_of("full", peers) == Approx(1).epsilon(1e-3));
+  for (const std::size_t peers : {3, 8, 64}) {
+    const double least = std::cos(2 * kPi * static_cast<double>(peers / 2) / static_cast<double>(peers));
+    REQUIRE(pull_of("ring", peers) == Approx(2.0 / 3 * (1 - least)).epsilon(1e-3));
+  }
+  REQUIRE(pull_of("star", 9) == Approx(1).epsilon(1e-3));  // Laplacian: 0, 1 and P, over P
+  REQUIRE(pull_of("hypercube", 16) == Approx(8.0 / 5).epsilon(1e-3));
+}
+
 TEST_CASE("a full graph averages in one round") {
   for (const std::size_t peers : {2, 3, 4, 5, 7, 8, 12, 16, 33}) {
     CAPTURE(peers);

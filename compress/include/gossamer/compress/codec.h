@@ -142,6 +142,13 @@ struct Traits {
   /// Surely |C[x]_i − x_i| stays under a constant for every x (threshold): residuals stay bounded, which is
   /// enough for error feedback in a full reduce, but nothing contracts.
   bool bounded = false;
+  /// How much of a vector one message takes in, as the step of compressed gossip goes by it; 0 where nothing
+  /// contracts. δ above where it is promised and tight (topk, randk: the density; onebit_scaled: at least 1 −
+  /// bound²); (1−ω)/(1+ω) where unbiased of relative variance ω; (1−ε)² where only ‖C[x]−x‖∞ ≤ ε‖x‖∞ is sure;
+  /// and for signs what holds of magnitudes spread evenly, as feedback and estimates make them in the long
+  /// run (¾).
+  double delta = 0;
+  bool largest = false;  ///< what is left out is smaller, entry by entry, than what is sent (topk)
 
   /// Whether encode_feedback may be used, which throws CodecError otherwise: residuals could grow without end
   /// (for example l2 QSGD with few levels, whose relative variance is above 1).

@@ -26,6 +26,10 @@ struct SpectralReport {
 /// rounding to float is undone, and a product that averages but for that rounding counts as exact.
 SpectralReport analyse(const Schedule& schedule);
 
+/// ‖I − W‖₂, the largest of the schedule's rounds (methods: β): 0 … 2, 1 where W averages over all at once.
+/// Right to a thousandth from below; takes some 100 passes over the edges.
+double largest_pull(const Schedule& schedule);
+
 /// How a round follows its matrix: m ← momentum·m + gamma (W − I) x, x ← x + m, m = 0 at first. As it stands
 /// x ← W x.
 struct Pull {
