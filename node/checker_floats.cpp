@@ -259,6 +259,7 @@ class Floats final : public Checker {
 
   /// Still a share of one gradient.
   void run(PeerId, const op::Clip&, const Replica&) {}
+  void run(PeerId, const op::Measure&, const Replica&) {}
 
   // Push-sum keeps its mass beside the slots: x is made anew from it.
   void run(PeerId peer, const op::Push& o, const Replica&) { set(peer, kGradient, o.range, {}); }

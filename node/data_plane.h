@@ -7,6 +7,7 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <stdexcept>
 #include <string>
 #include <utility>
 #include <variant>
@@ -142,9 +143,13 @@ struct Unwrap {
   Round round;
   ParcelId parcel;
 };
+/// Answered by Measured: ‖x‖₂ as it stands.
+struct Measure {
+  Round round;
+};
 }  // namespace op
 using Op = std::variant<op::Update, op::Clip, op::Combine, op::Encode, op::DecodeAdd, op::Aggregate, op::Push,
-                        op::Absorb, op::Ratio, op::Wrap, op::Unwrap>;
+                        op::Absorb, op::Ratio, op::Wrap, op::Unwrap, op::Measure>;
 
 /// What an exchange method keeps beside x and g.
 struct Buffers {
@@ -194,11 +199,27 @@ struct Evaluated {
   Round round;
   optim::Evaluation test;
 };
+struct Measured {
+  Round round;
+  double norm;
+};
 /// The data plane cannot go on (a value that is not finite, a payload that does not decode).
 struct Failed {
   std::string what;
+  bool diverged = false;  ///< a Diverged was thrown
 };
-using DataEvent = std::variant<ParcelReady, Encoded, Unwrapped, GradientDone, Evaluated, Failed>;
+using DataEvent = std::variant<ParcelReady, Encoded, Unwrapped, GradientDone, Evaluated, Measured, Failed>;
+
+/// Training ran away: a value is not finite, or beyond what can be coded. Says what and where; the control
+/// code adds what to do.
+class Diverged final : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+/// The answer to a command that threw.
+inline Failed failure(const std::exception& e) {
+  return {e.what(), dynamic_cast<const Diverged*>(&e) != nullptr};
+}
 
 /// A FIFO of commands. Ops overtake a gradient that is under way, between two of its layers: safe because an
 /// op on a parcel is only submitted after that parcel's ParcelReady (or before the gradient).

@@ -20,10 +20,7 @@ Payload Encoder::encode(const op::Encode& o, std::span<const float> v, compress:
   try {
     bytes = write(o, codec, v, workspace);
   } catch (const compress::EncodeError& e) {
-    throw std::runtime_error(
-        fmt::format("{} in round {}: the run diverged; lower optimizer.learning_rate "
-                    "(or exchange.gamma)",
-                    e.what(), o.round));
+    throw Diverged(fmt::format("{} in round {}", e.what(), o.round));
   }
   auto payload = std::make_shared<const std::vector<std::byte>>(encoded_.begin(), encoded_.begin() + bytes);
   if (o.undelivered_to >= 0 && !codec.traits().exact) keep_undelivered(o, v, payload);

@@ -19,10 +19,7 @@ constexpr double kUsualRounds = 100;  ///< over about as many goes the mean of a
 std::uint64_t fixed(float value) {
   const double v = static_cast<double>(value);
   if (!(std::abs(v) < kLargest))
-    throw std::runtime_error(
-        fmt::format("a step of {} is beyond what push-sum can hold: the run diverged; lower "
-                    "optimizer.learning_rate",
-                    value));
+    throw Diverged(fmt::format("a step of {} is beyond what push-sum can hold", value));
   return static_cast<std::uint64_t>(std::llrint(v * kMassOne));
 }
 

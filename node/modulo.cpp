@@ -104,10 +104,8 @@ Payload Modulo::wrap(const op::Wrap& o, std::span<const float> x, std::span<floa
   for (std::size_t k = 0; k < x.size(); ++k) {
     const double r = uniform(random, k), at = static_cast<double>(x[k]) / s + r;
     if (!(std::abs(at) < kMostSteps))
-      throw std::runtime_error(fmt::format(
-          "a parameter became {} in round {}: the run diverged; lower optimizer.learning_rate (or "
-          "raise exchange.modulo_bound)",
-          x[k], o.round));
+      throw Diverged(fmt::format(
+          "a parameter became {} in round {}, beyond what exchange.modulo_bound allows", x[k], o.round));
     const double cell = std::floor(at);
     cells_[k] = static_cast<std::int64_t>(cell);
     rounded[k] = static_cast<float>((cell + 0.5 - r) * s);

@@ -20,6 +20,7 @@ enum class PeerStatus : std::uint8_t {
   done,     ///< begins no more rounds: has finished them and still serves, or ends because another is missing
   left,     ///< ended before its last round, and said so
   lost,     ///< gone without a word
+  diverged,  ///< ended because its training ran away, and said so
 };
 
 class PeerStates {

@@ -71,10 +71,7 @@ void Replica::run(const Gradient& gradient, const Post& post, const std::functio
   };
   const double loss = parts_.objective->gradient(slots_[kParameters], batch, slots_[kGradient], on_layer);
   if (!std::isfinite(loss))
-    throw std::runtime_error(
-        fmt::format("the training loss became {} in round {}: lower optimizer.learning_rate "
-                    "(or exchange.gamma)",
-                    loss, gradient.round));
+    throw Diverged(fmt::format("the training loss became {} in round {}", loss, gradient.round));
   post(GradientDone{gradient.round, loss, batch.size});
 }
 
@@ -105,8 +102,7 @@ void Replica::run_one(const op::Update& o, const Post&) {
 
 void Replica::run_one(const op::Clip& o, const Post&) {
   const auto g = at(kGradient, o.range);
-  if (!std::isfinite(compress::l2_norm(g)))
-    throw std::runtime_error("the gradient is not finite: the run diverged; lower optimizer.learning_rate");
+  if (!std::isfinite(compress::l2_norm(g))) throw Diverged("the gradient is not finite");
   compress::clip_locally(g, o.limit, 1);
 }
 
@@ -159,6 +155,10 @@ void Replica::run_one(const op::Wrap& o, const Post& post) {
 void Replica::run_one(const op::Unwrap& o, const Post& post) {
   post(
       Unwrapped{o.round, modulo_.unwrap(o, at(o.near, o.range), at(o.rounded, o.range), at(o.sum, o.range))});
+}
+
+void Replica::run_one(const op::Measure& o, const Post& post) {
+  post(Measured{o.round, compress::l2_norm(parameters())});
 }
 
 void Replica::run_one(const op::Aggregate& o, const Post&) { rule_.run(o, slots_[o.dst], team_.get()); }

@@ -83,6 +83,7 @@ class Replica {
   void run_one(const op::Ratio& o, const Post&);
   void run_one(const op::Wrap& o, const Post&);
   void run_one(const op::Unwrap& o, const Post&);
+  void run_one(const op::Measure& o, const Post&);
 
   ReplicaParts parts_;
   std::vector<AlignedFloats> slots_;

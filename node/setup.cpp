@@ -246,6 +246,9 @@ WorkerSpec worker_spec(const Prepared& prepared, PeerId self, std::uint64_t epoc
   spec.job_id = hash_bytes(std::as_bytes(std::span(&hello.job_hash, 1)), session);
   spec.rounds = prepared.rounds;
   spec.rounds_per_epoch = static_cast<double>(prepared.rounds_per_epoch);
+  spec.learning_rate = job.optimizer.learning_rate;
+  spec.classes = prepared.data.train->classes();
+  spec.may_diverge = !honest(job, self);
   if (self == 0 && job.run.evaluate_every > 0)
     spec.evaluate_every = std::max<std::uint64_t>(
         1, static_cast<std::uint64_t>(std::llround(job.run.evaluate_every * spec.rounds_per_epoch)));

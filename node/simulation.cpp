@@ -7,6 +7,9 @@
 #include <cmath>
 #include <limits>
 
+#include "gossamer/compress/feedback.h"
+#include "methods.h"
+
 namespace gossamer::node {
 namespace {
 
@@ -68,6 +71,7 @@ class Simulation::Node final : public Env, public DataPlane {
   DataPlane& data() override { return *this; }
   void report(const Report& r) override {
     if (sim_.on_report) sim_.on_report(self_, sim_.now_, r);
+    if (self_ == 0 && !r.test) sim_.check_consensus();
   }
   void log(const std::string& line) override {
     if (sim_.on_log) sim_.on_log(self_, sim_.now_, line);
@@ -133,7 +137,7 @@ class Simulation::Node final : public Env, public DataPlane {
     WorkerResult r = worker_.result();
     if (failure_ && r.outcome == Outcome::finished) {
       r.outcome = Outcome::failed;
-      r.message = *failure_;
+      r.message = failure_->what;
     }
     if (crashed_) r.message = "crashed";
     return r;
@@ -164,7 +168,7 @@ class Simulation::Node final : public Env, public DataPlane {
     try {
       action();
     } catch (const std::exception& e) {
-      if (!failure_) failure_ = e.what();
+      if (!failure_) failure_ = failure(e);
     }
   }
   /// Has the crew compute what is answered from `due` on. The answers take their places among the events as
@@ -180,7 +184,7 @@ class Simulation::Node final : public Env, public DataPlane {
                    [this, e = std::move(event)] { on([&](Worker& w) { w.on_data(e); }); }});
       };
       for (auto& [time, event] : *out) post(time, std::move(event));
-      if (failure_ && !failure_told_) post(due, Failed{*failure_});
+      if (failure_ && !failure_told_) post(due, *failure_);
       failure_told_ = failure_.has_value();
     });
   }
@@ -190,7 +194,7 @@ class Simulation::Node final : public Env, public DataPlane {
   Worker worker_;
   Replica replica_;
   SimCrew::Queue queue_;
-  std::optional<std::string> failure_;  // written by the crew, read when the queue is finished
+  std::optional<Failed> failure_;  // written by the crew, read when the queue is finished
   bool failure_told_ = false;
   double step_time_ = 0, wake_at_ = -1, ended_at_ = 0;
   bool crashed_ = false;
@@ -206,6 +210,7 @@ Simulation::Simulation(const Prepared& prepared, SimFaults faults, Observer* obs
       crew_(observer ? 1 : threads) {
   const Job& job = prepared.job;
   const std::size_t peers = job.peers.size();
+  initial_square_ = std::pow(compress::l2_norm(prepared.initial), 2);
   uplink_free_.assign(peers, 0);
   wires_.resize(peers);
   for (PeerId p = 0; p < peers; ++p)
@@ -236,6 +241,24 @@ Simulation::Event Simulation::pop() {
   Event event = std::move(events_.back());
   events_.pop_back();
   return event;
+}
+
+/// The farthest from the mean is the one that ends, and is named by the others.
+void Simulation::check_consensus() {
+  if (!prepared_.alike() || find_method(prepared_.job.exchange.method).needs.keeps_apart) return;
+  std::vector<PeerId> whose;
+  std::vector<std::span<const float>> models;
+  for (PeerId p = 0; p < nodes_.size(); ++p) {
+    if (nodes_[p]->gone() || !honest(prepared_.job, p)) continue;
+    whose.push_back(p);
+    models.push_back(nodes_[p]->replica().parameters());
+  }
+  if (models.empty()) return;
+  const Spread spread = spread_of(models);
+  const std::string what = too_far_apart(spread, initial_square_);
+  if (what.empty()) return;
+  const PeerId farthest = whose[spread.farthest];
+  at(now_, farthest, [this, farthest, what] { nodes_[farthest]->on([&](Worker& w) { w.diverge(what); }); });
 }
 
 double Simulation::uniform() { return static_cast<double>(random_() >> 11) * 0x1p-53; }

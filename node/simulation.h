@@ -78,6 +78,8 @@ class Simulation {
   double awake_at(PeerId peer, double time) const;
   void deliver(PeerId from, PeerId to, FrameBytes frame, std::uint32_t priority);
   double uniform();  ///< in [0, 1)
+  /// Ends a run whose peers are driven apart (divergence.h); looks at the honest ones' parameters.
+  void check_consensus();
   std::size_t frames_under_way() const;
   /// One direction of a link; there is one for each edge, in either direction.
   struct Wire {
@@ -104,6 +106,7 @@ class Simulation {
   Observer* observer_;
   std::mt19937_64 random_;  // its sequence is fixed by the standard
   double now_ = 0;
+  double initial_square_;  ///< ‖x⁰‖²
   std::uint64_t next_sequence_ = 0;
   std::vector<Event> events_;             ///< a heap, the earliest in front
   std::vector<std::vector<Wire>> wires_;  ///< [from], ascending by to

@@ -111,7 +111,7 @@ void ThreadedDataPlane::loop() try {
     run_task(task);
   }
 } catch (const std::exception& e) {
-  post(Failed{e.what()});
+  post(failure(e));
 }
 
 }  // namespace gossamer::node

@@ -24,7 +24,8 @@ Worker::Worker(WorkerSpec spec, Env& env)
     : spec_(std::move(spec)),
       env_(env),
       members_(spec_.membership, env.now()),
-      links_(spec_.membership.links) {
+      links_(spec_.membership.links),
+      watch_(spec_.classes) {
   for (const PeerId p : members_.links())
     links_[p] = std::make_unique<Link>(
         [this, p](Frame f, std::uint32_t priority) { return transmit(p, std::move(f), priority); },
@@ -165,9 +166,11 @@ void Worker::check_members() {
     return end(Outcome::lost_peer,
                fmt::format("peer {} gave up waiting for all to appear (--join-timeout there): missing {}",
                            names(PeerStatus::left), names(PeerStatus::unknown)));
-  if (lost || left) {
-    const std::string what = lost ? fmt::format("lost peer {} (no sign of life)", names(PeerStatus::lost))
-                                  : fmt::format("peer {} left", names(PeerStatus::left));
+  const bool diverged = members_.any(PeerStatus::diverged);
+  if (lost || left || diverged) {
+    const std::string what = diverged ? fmt::format("peer {} diverged", names(PeerStatus::diverged))
+                             : lost   ? fmt::format("lost peer {} (no sign of life)", names(PeerStatus::lost))
+                                      : fmt::format("peer {} left", names(PeerStatus::left));
     return end(Outcome::lost_peer, fmt::format("{} in round {} of {}", what, round_, spec_.rounds));
   }
   if (phase_ == Phase::joining && members_.all_at_least(PeerStatus::present)) {
@@ -179,7 +182,7 @@ void Worker::check_members() {
     begin_round();
   }
   // Who leaves before its neighbours know the end would be missed by them.
-  if (phase_ == Phase::draining && members_.all_at_least(PeerStatus::done) &&
+  if (phase_ == Phase::draining && last_measured_ && members_.all_at_least(PeerStatus::done) &&
       members_.all_links_know_the_end(env_.now()))
     end(Outcome::finished, "");
 }
@@ -190,7 +193,7 @@ void Worker::on_broken(PeerId peer) {
   schedule_wake();
 }
 
-void Worker::end(Outcome outcome, std::string message) {
+void Worker::end(Outcome outcome, std::string message, PeerStatus as) {
   if (phase_ == Phase::over) return;
   if (phase_ == Phase::training) result_.seconds = env_.now() - started_;
   result_.outcome = outcome;
@@ -199,10 +202,13 @@ void Worker::end(Outcome outcome, std::string message) {
   // A peer that ends because another is missing is not itself the cause: what it knows of the other says it
   // all.
   const bool consequence = outcome == Outcome::lost_peer && phase_ != Phase::joining;
-  if (outcome != Outcome::finished)
-    members_.set(spec_.membership.self, consequence ? PeerStatus::done : PeerStatus::left);
+  if (outcome != Outcome::finished) members_.set(spec_.membership.self, consequence ? PeerStatus::done : as);
   phase_ = Phase::over;
   broadcast_alive();
+}
+
+void Worker::diverge(const std::string& what) {
+  end(Outcome::failed, divergence_text(spec_.plan, spec_.learning_rate, round_, what), PeerStatus::diverged);
 }
 
 void Worker::interrupt() {
@@ -236,7 +242,7 @@ void Worker::on_timer() {
     }
   check_members();
   if (phase_ == Phase::joining && now >= members_.join_deadline()) join_overdue();
-  if (phase_ == Phase::draining && now >= drain_until_) {
+  if (phase_ == Phase::draining && last_measured_ && now >= drain_until_) {
     env_.log(fmt::format("not waiting any longer for {} (--drain-timeout)",
                          fmt::join(members_.names_with(PeerStatus::present), ", ")));
     end(Outcome::finished, "");
@@ -289,6 +295,10 @@ void Worker::begin_round() {
   if (round_ <= spec_.plan.exchange.dense_rounds) result_.dense_data_bytes = result().traffic.data_bytes_out;
   gradient_done_ = false;
   unmixed_ = spec_.plan.parcels.size();
+  if (round_ >= measure_at_) {
+    measure_at_ = round_ + kMeasuredEvery;
+    submit(op::Measure{round_});
+  }
   exchange_->begin_round(round_);
   Gradient gradient{round_, {}, exchange_->soft_labels(round_)};
   for (ParcelId p = 0; p < spec_.plan.parcels.size(); ++p)
@@ -304,7 +314,7 @@ void Worker::end_round() {
   if (spec_.evaluate_every != 0 && !last && round_ / spec_.evaluate_every > before / spec_.evaluate_every)
     env_.data().submit_evaluation(round_);
   if (env_.now() >= since_.time + spec_.report_every_s || last) report(std::nullopt);
-  begin_round();
+  if (phase_ == Phase::training) begin_round();
 }
 
 void Worker::drain() {
@@ -312,6 +322,7 @@ void Worker::drain() {
   phase_ = Phase::draining;
   drain_until_ = env_.now() + spec_.drain_timeout_s;
   members_.set(spec_.membership.self, PeerStatus::done);
+  submit(op::Measure{round_});
   broadcast_alive();
   check_members();
 }
@@ -341,13 +352,20 @@ void Worker::handle(const ParcelReady& e) { exchange_->on_parcel_ready(e.round, 
 void Worker::handle(const Encoded& e) { exchange_->on_encoded(e); }
 void Worker::handle(const Unwrapped& e) { exchange_->on_unwrapped(e); }
 void Worker::handle(const Evaluated& e) { report(e.test); }
-void Worker::handle(const Failed& e) { end(Outcome::failed, e.what); }
+void Worker::handle(const Failed& e) { e.diverged ? diverge(e.what) : end(Outcome::failed, e.what); }
+
+void Worker::handle(const Measured& e) {
+  check_diverged(watch_.on_norm(e.norm));
+  if (e.round == spec_.rounds) last_measured_ = true;
+  check_members();
+}
 
 void Worker::handle(const GradientDone& e) {
   gradient_done_ = true;
   result_.rows += e.rows;
   since_.rows += e.rows;
   since_.loss += e.loss;
+  watch_.on_loss(e.loss);
   ++since_.steps;
   recent_losses_.push_back(e.loss);
   if (static_cast<double>(recent_losses_.size()) > std::max(1.0, spec_.rounds_per_epoch))
@@ -391,6 +409,7 @@ void Worker::report(const std::optional<optim::Evaluation>& test) {
   since_.time = now;
   since_.bytes_out = sums.bytes_out;
   since_.bytes_in = sums.bytes_in;
+  check_diverged(watch_.on_report(r.loss));
 }
 
 }  // namespace gossamer::node

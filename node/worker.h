@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "divergence.h"
 #include "env.h"
 #include "exchange.h"
 #include "link.h"
@@ -20,6 +21,9 @@ struct WorkerSpec {
   std::uint64_t job_id = 0;  ///< frames of another job are dropped
   std::uint64_t rounds = 0;
   double rounds_per_epoch = 1;
+  double learning_rate = 0;          ///< for messages
+  std::size_t classes = 0;           ///< of the data
+  bool may_diverge = false;          ///< an attacker, whose own figures say nothing
   std::uint64_t evaluate_every = 0;  ///< rounds between test evaluations by this peer; 0 = none
   double report_every_s = 0.5;
   double drain_timeout_s = 60;
@@ -56,6 +60,8 @@ class Worker final : public ExchangeHost {
   void on_broken(PeerId link);
   /// Ends cleanly, telling the others (Ctrl-C).
   void interrupt();
+  /// Ends because training ran away; the others learn it. what: as of divergence.h.
+  void diverge(const std::string& what);
 
   /// The neighbour is not known to have gone.
   bool reachable(PeerId peer) const { return members_.reachable(peer); }
@@ -86,6 +92,7 @@ class Worker final : public ExchangeHost {
   void handle(const Unwrapped& e);
   void handle(const GradientDone& e);
   void handle(const Evaluated& e);
+  void handle(const Measured& e);
   void handle(const Failed& e);
 
   /// Acts on what changed: starts, ends rounds, finishes; called at the end of every event.
@@ -94,8 +101,11 @@ class Worker final : public ExchangeHost {
   void end_round();
   void drain();
   void check_members();
+  void check_diverged(const std::string& what) {
+    if (!what.empty() && !spec_.may_diverge) diverge(what);
+  }
   void join_overdue();
-  void end(Outcome outcome, std::string message);
+  void end(Outcome outcome, std::string message, PeerStatus as = PeerStatus::left);
   void send_hello(PeerId to);
   void send_alive(PeerId to);
   void broadcast_alive();
@@ -120,6 +130,9 @@ class Worker final : public ExchangeHost {
   Round round_ = 0;
   std::size_t unmixed_ = 0;
   bool gradient_done_ = false;
+  DivergenceWatch watch_;
+  Round measure_at_ = 0;        ///< the next round that begins with a look at ‖x‖
+  bool last_measured_ = false;  ///< ‖x‖ after the last round has been looked at
   double started_ = 0, drain_until_ = 0;
   std::string other_session_;  ///< a neighbour's name under which another run's peer was heard
   bool news_ = false;          ///< something is known that the neighbours were not told yet

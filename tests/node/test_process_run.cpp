@@ -170,6 +170,45 @@ TEST_CASE("evaluate takes the mean of the peers' own models") {
   CHECK(json::parse(evaluated.out).at("loss") == json::parse(ended.out).at("test_loss"));
 }
 
+TEST_CASE("a run that diverges ends with status 1 and names gamma, rate and codec") {
+  const Folder folder;
+  const Ports ports(4);
+  small_job(folder, ports);
+  const std::vector<std::string> sets{"--set", "exchange.codec=topk:density=0.02",
+                                      "--set", "exchange.gamma=0.9",
+                                      "--set", "optimizer.learning_rate=1e30"};
+  for (const char* command : {"run", "sim"}) {
+    std::vector<std::string> words{command, "job.toml", "--quiet"};
+    words.insert(words.end(), sets.begin(), sets.end());
+    const auto ended = gossamer(folder, words);
+    INFO(ended.err);
+    CHECK(ended.status == 1);
+    CHECK(says(ended.err, "exchange.gamma = 0.9 may well diverge"));
+    CHECK(says(ended.err, "the run diverged in round "));
+    CHECK(says(ended.err,
+               "lower optimizer.learning_rate (now 1e+30) or exchange.gamma (now 0.9, by default 0.04)"));
+    CHECK(says(ended.err, "codec 'topk:density=0.02"));
+  }
+}
+
+TEST_CASE("a peer that was started by hand ends with status 1 where it diverges, and the others name it") {
+  const Folder folder;
+  const Ports ports(4);
+  small_job(folder, ports);
+  Peers peers(folder, "job.toml", 4, {"--set", "optimizer.learning_rate=1e30"});
+  peers.start_all();
+  int diverged = 0;
+  for (std::size_t i = 0; i < peers.size(); ++i) {
+    const auto status = peers[i].wait(60);
+    INFO(peers[i].err());
+    if (status == 1 && says(peers[i].err(), "the run diverged in round "))
+      ++diverged;
+    else
+      CHECK((status == 3 && says(peers[i].err(), " diverged in round ")));
+  }
+  CHECK(diverged > 0);
+}
+
 TEST_CASE("time from run to the first step") {
   const Folder folder;
   const Ports ports(4);

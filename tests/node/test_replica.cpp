@@ -174,7 +174,7 @@ TEST_CASE("evaluation covers the test set") {
   CHECK(e.test.rows == 32);
 }
 
-TEST_CASE("a diverged run says what to do") {
+TEST_CASE("a diverged run says where") {
   Fixture f;
   f.run(op::Combine{f.whole, kParameters, 1e30f, {}});
   f.run(op::Combine{f.whole, kParameters, 1e30f, {}});
@@ -182,15 +182,14 @@ TEST_CASE("a diverged run says what to do") {
       .range = f.whole, .src = kParameters, .minus = {}, .apply_to = {}, .round = 4, .parcel = 0};
   const std::string encoding = error_of(f, encode);
   CHECK(says(encoding, "in round 4"));
-  CHECK(says(encoding, "lower optimizer.learning_rate"));
   std::string message;
   try {
     f.run(Gradient{4, std::vector<std::vector<Op>>(1)});
-  } catch (const std::exception& e) {
+  } catch (const Diverged& e) {
     message = e.what();
   }
   CHECK(says(message, "loss became"));
-  CHECK(says(message, "lower optimizer.learning_rate"));
+  CHECK(says(message, "in round 4"));
 }
 
 TEST_CASE("a payload that does not fit is refused") {
