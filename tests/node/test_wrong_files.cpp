@@ -3,6 +3,7 @@
 
 #include "config_files.h"
 #include "gossamer/node/job.h"
+#include "setup.h"
 
 using namespace gossamer;
 using gossamer::test::Folder;
@@ -228,4 +229,21 @@ TEST_CASE("the number of peers given beside the files is checked") {
   const std::string path = folder.write("net.toml", kRing);
   CHECK_THROWS_AS(node::load_topology(path, {}, 0), node::ConfigError);
   CHECK_THROWS_AS(node::load_topology(path, {}, 65536), node::ConfigError);
+}
+
+TEST_CASE("sizes beyond this machine's memory are refused with their place") {
+  const Folder folder;
+  const auto said_of = [&](const std::string& text) {
+    try {
+      node::prepare(node::load_job(folder.write("job.toml", std::string(kRing) + text + "\n")));
+    } catch (const node::ConfigError& error) {
+      return std::string(error.what());
+    }
+    return std::string();
+  };
+  CHECK(
+      says(said_of("[data]\nclasses = 2147483648\nfeatures = 4000"), "job.toml:5:11: data synthetic: found"));
+  CHECK(says(said_of("[data]\nfeatures = 4000\nrows = 64\n[optimizer]\nbatch = 2147483647"),
+             "job.toml:8:9: 2147483647 rows a step (peer 'peer0') take"));
+  CHECK(says(said_of("[model]\nkind = \"mlp\"\nhidden = [16777216, 16777216]"), "job.toml:6:10: 281475"));
 }
