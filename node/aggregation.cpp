@@ -97,6 +97,8 @@ bool is_vote(const std::string& aggregate) {
   return rule_scope(aggregate) != RuleScope::none && optim::describe_aggregator(aggregate).name == "vote";
 }
 
+bool sends_votes(const std::string& codec) { return codec.starts_with("sign_vote"); }
+
 void check_rule(const Method& method, const Job& job, const Plan& plan, const topology::Schedule& schedule) {
   const std::string& spec = job.exchange.aggregate;
   if (plan.rule == RuleScope::none) return;
@@ -131,7 +133,7 @@ void check_rule(const Method& method, const Job& job, const Plan& plan, const to
         fmt::format("the middle of values that codec '{}' rounds at random, mostly to 0, is 0; use codec "
                     "'dense', or a rule that chooses whole vectors such as 'krum'",
                     job.exchange.codec));
-  if (name == "vote" && !plan.codec.exact && !job.exchange.codec.starts_with("sign_vote"))
+  if (name == "vote" && !plan.codec.exact && !sends_votes(job.exchange.codec))
     refuse(fmt::format("counts signs, and codec '{}' may change them; use codec 'sign_vote' or 'dense'",
                        job.exchange.codec));
   check_neighbourhoods(job, schedule);

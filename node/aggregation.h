@@ -31,6 +31,8 @@ std::string check_aggregate(const std::string& text);
 RuleScope rule_scope(const std::string& aggregate);
 /// Whether the key asks for the majority of signs, to which a codec may send signs alone.
 bool is_vote(const std::string& aggregate);
+/// The codec's messages are bare signs, so that a sum of them is a vote.
+bool sends_votes(const std::string& codec);
 
 /// Throws ConfigError where the rule does not go with the method, codec or staleness, or cannot bear its f
 /// wrong vectors in every neighbourhood; names the first peer where it cannot. schedule: before local steps.

@@ -16,8 +16,10 @@
 // sends it to all (tag = P + s); all, the owner included, apply the decoded bytes. Error feedback on both
 // encodes where residuals stay bounded (contractive codecs and threshold, as in Strom 2015); an unbiased
 // codec that is not goes without (QSGD), so does terngrad, whose clipping is its one bias (Wen et al. 2017),
-// and sign_vote, where the owner's signs of the sum of signs are the majority vote (Bernstein et al. 2018).
+// and sign_vote, where the owner's signs of the sum of signs, its own as coded too, are the majority vote
+// (Bernstein et al. 2018).
 // With one shared sum nothing is left of who rounded what, hence the identical bits.
+#include "aggregation.h"
 #include "full_reduce.h"
 
 namespace gossamer::node {
@@ -79,8 +81,8 @@ class CodedAllreduce final : public FullReduce {
     for (PeerId owner = 0; owner < peers_; ++owner) {
       op::Encode part = encode(round, parcel, owner, kGradient, 0, owner);
       part.momentum = momentum();
-      part.exact = owner == self_;
-      if (owner != self_ || momentum() > 0) ops.emplace_back(part);
+      part.exact = owner == self_ && !votes_;
+      if (owner != self_ || momentum() > 0 || votes_) ops.emplace_back(part);
     }
     return ops;
   }
@@ -107,7 +109,7 @@ class CodedAllreduce final : public FullReduce {
     bool averaged = false;
     PeerId added = 0;
     PeerId applied = 0;  ///< averages that stand in g
-    Payload own{};       ///< under momentum correction: this peer's part of its own slice, whole
+    Payload own{};  ///< this peer's part of its own slice: under momentum correction whole, of votes its vote
   };
 
   op::Encode encode(Round round, ParcelId parcel, PeerId owner, Slot src, int feedback,
@@ -177,6 +179,7 @@ class CodedAllreduce final : public FullReduce {
     return true;
   }
 
+  const bool votes_ = sends_votes(host_.plan().exchange.codec);
   std::vector<State> state_;
 };
 

@@ -116,6 +116,16 @@ TEST_CASE("the cheaper way is chosen by size, latency and bandwidth") {
   CHECK(cost(8, wan + Settings{"graph.kind=hypercube"}).halves(1 << 30));
 }
 
+TEST_CASE("all-reduce of signs is a vote in which the owner of a slice has one voice too") {
+  const std::vector<float> pulls{10, -10, -11};
+  for (const std::size_t n : {1U, 9U, 100U}) {
+    ReduceLab lab(small_job(allreduce(3, "sign_vote")), n,
+                  [&](PeerId p, Round, std::size_t) { return pulls[p]; });
+    lab.round();
+    for (PeerId p = 0; p < 3; ++p) CHECK(lab.x(p) == std::vector<float>(n, 1.0f));  // against the vote, minus
+  }
+}
+
 TEST_CASE("in simulation the chosen way is the faster one") {
   const auto seconds = [](std::size_t peers, std::size_t n, const char* algorithm, const Settings& net) {
     return seconds_of_round(peers, n, net + Settings{std::string("exchange.algorithm=") + algorithm});
