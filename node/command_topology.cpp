@@ -7,6 +7,7 @@
 #include <iostream>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <optional>
 
 #include "command_topology.h"
 #include "commands.h"
@@ -17,17 +18,20 @@
 #include "gossamer/topology/formats.h"
 #include "gossamer/topology/report.h"
 #include "model_parts.h"
+#include "round_bytes.h"
 #include "text.h"
 
 namespace gossamer::node {
 namespace {
 
+constexpr std::size_t kEntries = 235146;     // of a model that no job describes: an mlp on Fashion-MNIST
 constexpr std::size_t kLargestPrinted = 16;  // peers: a larger matrix does not fit on a screen
 
 struct Options {
   std::string file, codec, svg;
   std::vector<std::string> overrides;
-  std::size_t peers = 0, entries = 235146;
+  std::size_t peers = 0;
+  std::optional<std::size_t> entries;
   bool json = false, dot = false;
 };
 
@@ -37,8 +41,23 @@ struct Sheet {
   topology::Schedule schedule;
   topology::SpectralReport report;
   std::string codec;
-  std::size_t entries, payload;
+  std::size_t entries, payload;      ///< assumed of a message
+  std::optional<RoundBytes> sent{};  ///< of the job
+  std::string why_assumed{};         ///< where there is a job and no `sent`
 };
+
+/// What the job sends; where that cannot be told, the reason stays beside what is assumed.
+void count_sent(const Job& job, const std::string& codec, Sheet& sheet) {
+  try {
+    Job other = job;
+    other.exchange.codec = codec;
+    sheet.sent = bytes_per_round(std::move(other));
+  } catch (const ConfigError& error) {
+    sheet.why_assumed = error.what();
+  } catch (const optim::OptimError& error) {
+    sheet.why_assumed = error.what();
+  }
+}
 
 Sheet make_sheet(const Options& options) {
   const bool is_job = config::is_job_document(config::read_document(options.file));
@@ -49,9 +68,12 @@ Sheet make_sheet(const Options& options) {
   const auto codec = compress::make_codec(options.codec.empty() ? fallback : options.codec);
   topology::Schedule schedule = topology::make_schedule(job.graph);
   const topology::SpectralReport report = topology::analyse(schedule);
-  return {std::move(job),  std::move(schedule),
-          report,          codec->spec(),
-          options.entries, static_cast<std::size_t>(std::llround(payload_bytes(*codec, options.entries)))};
+  const std::size_t entries = options.entries.value_or(kEntries);
+  Sheet sheet{std::move(job), std::move(schedule),
+              report,         codec->spec(),
+              entries,        static_cast<std::size_t>(std::llround(payload_bytes(*codec, entries)))};
+  if (is_job && !options.entries) count_sent(sheet.job, sheet.codec, sheet);
+  return sheet;
 }
 
 std::string decimal(double value, int digits) {
@@ -65,6 +87,10 @@ std::string from_to(std::size_t low, std::size_t high) {
 }
 
 std::string traffic_text(const Sheet& sheet) {
+  if (sheet.sent) {
+    const std::string least = bytes_text(sheet.sent->least), most = bytes_text(sheet.sent->most);
+    return least == most ? least : least + " to " + most;
+  }
   const auto bytes = [&](std::size_t degree) {
     return bytes_text(static_cast<double>(degree * sheet.payload));
   };
@@ -96,7 +122,7 @@ void print_matrices(const Sheet& sheet) {
 }
 
 void print_text(const Sheet& sheet) {
-  const auto& [job, schedule, report, codec, entries, payload] = sheet;
+  const auto& [job, schedule, report, codec, entries, payload, sent, why_assumed] = sheet;
   const auto line = [](const char* what, const std::string& value) {
     std::cout << std::left << std::setw(22) << what << value << '\n';
   };
@@ -112,8 +138,14 @@ void print_text(const Sheet& sheet) {
   line("consensus to 1e-6",
        report.rounds_to_1e6 < 0 ? std::string("never") : std::to_string(report.rounds_to_1e6) + " rounds");
   line("sent per peer, round", traffic_text(sheet));
-  std::cout << "  (gossip: every out-neighbour gets " << bytes_text(static_cast<double>(payload)) << ", "
-            << entries << " normal random entries as one " << codec << " payload)\n";
+  if (sent)
+    std::cout << "  (method " << job.exchange.method << " with codec " << codec
+              << ", frames and all, counted over " << sent->rounds << " simulated rounds)\n";
+  else
+    std::cout << "  (assumed: gossip, in which every out-neighbour gets "
+              << bytes_text(static_cast<double>(payload)) << ", " << entries
+              << " normal random entries as one " << codec << " payload"
+              << (why_assumed.empty() ? "" : "; the job's own is not known: " + why_assumed) << ")\n";
   if (schedule.peers() <= kLargestPrinted) print_matrices(sheet);
 }
 
@@ -128,7 +160,7 @@ nlohmann::ordered_json round_json(const topology::MixingMatrix& matrix) {
 }
 
 void print_json(const Sheet& sheet) {
-  const auto& [job, schedule, report, codec, entries, payload] = sheet;
+  const auto& [job, schedule, report, codec, entries, payload, sent, why_assumed] = sheet;
   nlohmann::ordered_json out{{"name", job.name}, {"kind", job.graph.kind}, {"weights", job.graph.weights}};
   for (const PeerEntry& peer : job.peers)
     out["peers"].push_back({{"name", peer.name}, {"address", peer.address}});
@@ -142,10 +174,18 @@ void print_json(const Sheet& sheet) {
   out["rounds_to_1e6"] = nullptr;
   if (report.rounds_to_1e6 >= 0) out["rounds_to_1e6"] = report.rounds_to_1e6;
   out["codec"] = codec;
-  out["model_entries"] = entries;
-  out["payload_bytes"] = payload;
-  out["min_bytes_per_round"] = report.min_degree * payload;
-  out["max_bytes_per_round"] = report.max_degree * payload;
+  if (sent) {
+    out["method"] = job.exchange.method;
+    out["simulated_rounds"] = sent->rounds;
+    out["min_bytes_per_round"] = sent->least;
+    out["mean_bytes_per_round"] = sent->mean;
+    out["max_bytes_per_round"] = sent->most;
+  } else {
+    out["model_entries"] = entries;
+    out["payload_bytes"] = payload;
+    out["min_bytes_per_round"] = report.min_degree * payload;
+    out["max_bytes_per_round"] = report.max_degree * payload;
+  }
   for (topology::Round r = 0; r < schedule.period(); ++r) out["rounds"].push_back(round_json(schedule.at(r)));
   std::cout << out.dump(2) << '\n';
 }
@@ -235,9 +275,11 @@ void add_topology_command(CLI::App& app, int& status) {
       ->allow_extra_args(false);
   command->add_option("--peers", options->peers, "That many local peers in place of the file's")
       ->check(CLI::Range(1, 65535));
-  command->add_option("--model-size", options->entries, "Entries of the model whose traffic is shown")
-      ->check(CLI::Range(1, 1'000'000'000))
-      ->capture_default_str();
+  command
+      ->add_option(
+          "--model-size", options->entries,
+          "Entries of a model whose gossip is assumed; default: what the job sends, of a topology 235146")
+      ->check(CLI::Range(1, 1'000'000'000));
   command->add_option("--codec", options->codec,
                       "Codec of the traffic; default: the job's, of a topology dense");
   CLI::Option* json = command->add_flag("--json", options->json, "Print one JSON object");
