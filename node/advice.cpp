@@ -11,6 +11,7 @@
 #include <tuple>
 
 #include "advice_patterns.h"
+#include "config_changes.h"
 #include "methods.h"
 #include "model_parts.h"
 
@@ -98,6 +99,7 @@ class Adviser {
   void each_graph(const Pattern& pattern, const std::string& codec, const std::string& algorithm) {
     Job job = question_.job;
     job.exchange.method = pattern.method;
+    drop_unread(job.exchange);
     job.exchange.codec = codec;
     if (!algorithm.empty()) job.exchange.algorithm = algorithm;
     if (!waits(pattern.method)) job.exchange.staleness = std::nullopt;
@@ -268,13 +270,17 @@ Job follow(const Job& job, const Advice& advice) {
   placed.graph = advice.spec;
   placed.exchange.method = advice.method;
   placed.exchange.codec = advice.codec;
+  drop_unread(placed.exchange);
   if (!advice.algorithm.empty()) placed.exchange.algorithm = advice.algorithm;
   if (!advice.waits) placed.exchange.staleness = std::nullopt;
   return placed;
 }
 
-std::vector<std::string> settings(const Advice& advice) {
+std::vector<std::string> settings(const Job& job, const Advice& advice) {
   std::vector<std::string> set{"exchange.method=" + advice.method, "exchange.codec=" + advice.codec};
+  const Method& method = find_method(advice.method);
+  for (const config::ChangedKey& key : config::changed_exchange_keys(job.exchange))
+    if (!reads(method, key.name)) set.push_back(key.name + "=" + key.fallback);
   if (!advice.algorithm.empty()) set.push_back("exchange.algorithm=" + advice.algorithm);
   if (!advice.waits) set.emplace_back("exchange.staleness=unbounded");
   return set;

@@ -44,8 +44,9 @@ std::vector<Advice> advise(const Question& question);
 
 /// The job with the advice followed: peers in the order of the graph, links, graph, method and codec.
 Job follow(const Job& job, const Advice& advice);
-/// The same but for the topology: KEY=VALUE for each key of a job that the advice decides.
-std::vector<std::string> settings(const Advice& advice);
+/// The same but for the topology: KEY=VALUE for each key of the job that the advice decides, or that its
+/// method does not read.
+std::vector<std::string> settings(const Job& job, const Advice& advice);
 
 /// Bandwidths, latencies and uplinks of a job: [sim] where a [[link]] says nothing.
 topology::LinkTable link_table(const Job& job);

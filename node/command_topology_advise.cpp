@@ -168,7 +168,7 @@ nlohmann::ordered_json row_json(const Question& question, const Advice& a) {
   nlohmann::ordered_json row{{"graph", a.graph},
                              {"method", a.method},
                              {"codec", a.codec},
-                             {"set", settings(a)},
+                             {"set", settings(question.job, a)},
                              {"seconds_per_round", a.cost.seconds},
                              {"step_seconds", a.cost.step},
                              {"bytes_per_round", a.bytes_per_round},
@@ -204,7 +204,7 @@ void write_best(const Options& options, const Question& question, const Advice& 
   if (!(file << to_topology_toml(follow(question.job, best))).flush())
     throw ConfigError("--out " + options.out + ": cannot be written");
   fmt::print(stderr, "written: {}; train with --set topology={} --set {}\n", options.out, options.out,
-             join(settings(best), " --set "));
+             join(settings(question.job, best), " --set "));
 }
 
 void run_advise(const Options& options) {

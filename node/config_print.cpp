@@ -2,6 +2,7 @@
 #include <concepts>
 #include <type_traits>
 
+#include "config_changes.h"
 #include "config_fields.h"
 #include "text.h"
 
@@ -157,6 +158,28 @@ std::string print_topology_keys(const Draft& draft) {
   print_section(topology_key_table().first(kTopLevelKeys), draft, false, "", out);
   print_graph_and_peers(draft, false, out);
   return out.substr(out.find_first_not_of('\n'));
+}
+
+std::vector<ChangedKey> changed_exchange_keys(const ExchangeSection& exchange) {
+  Draft draft, defaults;
+  draft.job.exchange = exchange;
+  std::vector<ChangedKey> changed;
+  for (const Key<Draft>& key : job_key_table()) {
+    if (!std::string_view(key.name).starts_with("exchange.")) continue;
+    const std::string value = print_key(key, draft).value_or(""),
+                      fallback = print_key(key, defaults).value_or("");
+    if (value != fallback) changed.push_back({key.name, value, fallback});
+  }
+  return changed;
+}
+
+void reset_exchange_key(ExchangeSection& exchange, std::string_view name) {
+  Draft draft, defaults;
+  draft.job.exchange = std::move(exchange);
+  for (const Key<Draft>& key : job_key_table())
+    if (name == key.name)
+      std::visit([&](auto access) { access(draft) = access(defaults); }, key.field.access);
+  exchange = std::move(draft.job.exchange);
 }
 
 std::vector<KeyHelp> help_of_job() {

@@ -2,8 +2,10 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 
+#include "config_changes.h"
 #include "text.h"
 
 namespace gossamer::node {
@@ -45,6 +47,7 @@ constexpr std::array kMethods{
            {.graph = Graph::ring_or_complete,
             .may_vary = false,
             .may_be_stale = false,
+            .reads = "algorithm aggregate dense_below dense_rounds",
             .why_synchronous = kOneSum},
            make_allreduce},
     Method{{"broadcast",
@@ -56,6 +59,7 @@ constexpr std::array kMethods{
             .may_vary = false,
             .may_be_stale = false,
             .partial = Partial::gradients,
+            .reads = "aggregate send_momentum dense_below dense_rounds",
             .why_graph = kAllLinked,
             .why_code = "what it leaves out of a gradient is lost for good; use 'qsgd' or 'onebit_scaled'",
             .why_synchronous = kOneSum},
@@ -68,6 +72,7 @@ constexpr std::array kMethods{
          .may_vary = false,
          .may_be_stale = false,
          .partial = Partial::gradients,
+         .reads = "aggregate dense_below dense_rounds",
          .why_graph = kAllLinked,
          .why_code =
              "its residual grows without end under error feedback; use 'topk' or 'qsgd:bits=4,norm=max', or "
@@ -79,6 +84,7 @@ constexpr std::array kMethods{
             .code = Code::topk,
             .may_vary = false,
             .may_be_stale = false,
+            .reads = "aggregate dense_below",
             .why_graph =
                 "every peer i > 0 sends to i without its lowest set bit (1 to 0, 6 to 4); use graph.kind "
                 "'full', or 'hypercube' for a power of two of peers",
@@ -93,6 +99,7 @@ constexpr std::array kMethods{
             .code = Code::exact,
             .rules = Rules::parameters,
             .partial = Partial::parameters,
+            .reads = "aggregate overlap",
             .why_weights = kMeanDrifts,
             .why_code = kWholeState},
            make_dpsgd},
@@ -102,6 +109,7 @@ constexpr std::array kMethods{
             .code = Code::exact,
             .rules = Rules::parameters,
             .may_be_stale = false,
+            .reads = "aggregate local_steps",
             .why_weights = kMeanDrifts,
             .why_code = kWholeState,
             .why_synchronous = kLockstep},
@@ -114,6 +122,7 @@ constexpr std::array kMethods{
          .code = Code::exact,
          .code_of_mean = Code::averaged,
          .may_be_stale = false,
+         .reads = "aggregate local_steps outer_rate outer_momentum dense_below",
          .outer = true,
          .why_weights = kMeanDrifts,
          .why_code = "beside a full graph it averages whole vectors, and those do not converge under a lossy "
@@ -129,6 +138,7 @@ constexpr std::array kMethods{
          .code = Code::exact,
          .may_be_stale = false,
          .gamma = Gamma::own,
+         .reads = "aggregate gamma local_steps outer_rate outer_momentum",
          .outer = true,
          .why_weights = kMeanDrifts,
          .why_code = kWholeState,
@@ -141,6 +151,7 @@ constexpr std::array kMethods{
          .code = Code::feedback,
          .may_vary = false,
          .may_be_stale = false,
+         .reads = "aggregate local_steps outer_rate feedback_decay dense_below",
          .outer = true,
          .why_graph = "its messages hold nothing of the parameters themselves, so that peers with different "
                       "neighbours drift apart; use graph.kind 'full', or method 'choco', 'noloco' or "
@@ -151,7 +162,11 @@ constexpr std::array kMethods{
         make_sparse_loco},
     Method{
         {"epidemic", "dpsgd with whoever was drawn this round (epidemic learning); graph 'epidemic', or any"},
-        {.code = Code::exact, .rules = Rules::parameters, .may_lose = true, .why_code = kWholeState},
+        {.code = Code::exact,
+         .rules = Rules::parameters,
+         .may_lose = true,
+         .reads = "aggregate",
+         .why_code = kWholeState},
         make_dpsgd},
     Method{
         {"choco",
@@ -160,6 +175,7 @@ constexpr std::array kMethods{
          .code = Code::contractive,
          .may_vary = false,
          .gamma = Gamma::differences,
+         .reads = "aggregate gamma dense_below dense_rounds",
          .why_weights = "use graph.directed = false with weights 'metropolis', or method 'dpsgd'",
          .why_static =
              "keeps an estimate of every neighbour from all its messages, which a time-varying graph "
@@ -175,6 +191,7 @@ constexpr std::array kMethods{
             .code = Code::contractive,
             .may_be_stale = false,
             .gamma = Gamma::parameters,
+            .reads = "aggregate gamma dense_below dense_rounds",
             .why_weights = kMeanDrifts,
             .why_code = "its residual grows without end under error feedback; use 'qsgd:bits=4,norm=max', "
                         "'onebit_scaled' or 'topk'",
@@ -184,6 +201,7 @@ constexpr std::array kMethods{
            {.weights = Weights::doubly_stochastic,
             .code = Code::exact,
             .may_be_stale = false,
+            .reads = "aggregate",
             .why_weights = kMeanDrifts,
             .why_code = kWholeState,
             .why_synchronous = kLockstep},
@@ -196,6 +214,7 @@ constexpr std::array kMethods{
          .may_vary = false,
          .may_be_stale = false,
          .plain_sgd = true,
+         .reads = "aggregate",
          .why_weights = "use graph.directed = false with weights 'metropolis', or method 'gradient_tracking'",
          .why_static =
              "corrects by the last round's mixing, which must be this round's too; use a static graph, or "
@@ -221,7 +240,6 @@ constexpr std::array kMethods{
     Method{{"pairwise", "averages with one neighbour at a time, drawn each round; nobody waits (AD-PSGD)"},
            {.code = Code::exact,
             .may_wait = false,
-            .by_peer_weight = false,
             .why_code = kWholeState,
             .why_unbounded = "it waits for nobody, so that no bound can be kept; use staleness = "
                              "\"unbounded\", or method 'dpsgd'"},
@@ -231,8 +249,8 @@ constexpr std::array kMethods{
            {.weights = Weights::doubly_stochastic,
             .code = Code::exact,
             .may_be_stale = false,
-            .by_peer_weight = false,
             .gamma = Gamma::own,
+            .reads = "gamma modulo_bits modulo_bound",
             .why_weights = kMeanDrifts,
             .why_code =
                 "has a code of its own, exchange.modulo_bits of each parameter modulo "
@@ -241,7 +259,7 @@ constexpr std::array kMethods{
            make_moniqua},
     Method{{"push_sum",
             "sums of mass and weight, for directed and time-varying graphs and lossy networks (SGP)"},
-           {.code = Code::exact, .may_lose = true, .by_peer_weight = false, .why_code = kWholeState},
+           {.code = Code::exact, .may_lose = true, .why_code = kWholeState},
            make_push_sum},
     Method{
         {"ensemble",
@@ -252,6 +270,7 @@ constexpr std::array kMethods{
          .keeps_apart = true,
          .unlike = true,
          .classifier = true,
+         .reads = "aggregate local_steps distill_steps distill_weight dense_below",
          .why_code =
              "neighbours use what they decode as a model, and a coarse code of all parameters predicts "
              "little; use 'dense', 'fp16', 'intq:bits=4' or 'qsgd:bits=8'",
@@ -270,6 +289,28 @@ constexpr auto kRows = [] {
 
 std::span<const Method> methods() { return kMethods; }
 std::span<const optim::NamedHelp> method_table() { return kRows; }
+
+namespace {
+
+bool names_key(const Method& method, std::string_view key) {
+  const std::string listed = fmt::format(" {} ", method.needs.reads);
+  return listed.find(fmt::format(" {} ", key)) != std::string::npos;
+}
+
+}  // namespace
+
+bool reads(const Method& method, std::string_view key) {
+  if (key.starts_with("exchange.")) key.remove_prefix(std::string_view("exchange.").size());
+  return names_key(method, key) ||
+         std::none_of(kMethods.begin(), kMethods.end(), [&](const Method& m) { return names_key(m, key); });
+}
+
+void drop_unread(ExchangeSection& exchange) {
+  const Method& method = find_method(exchange.method);
+  for (const config::ChangedKey& key : config::changed_exchange_keys(exchange))
+    if (!reads(method, key.name)) config::reset_exchange_key(exchange, key.name);
+  if (!compress::make_codec(exchange.codec)->traits().exact) exchange.algorithm = ExchangeSection{}.algorithm;
+}
 
 const Method& find_method(std::string_view name) {
   std::vector<std::string> names;
@@ -310,7 +351,8 @@ std::string method_text(const Method& method) {
   const char* const staleness = !n.may_be_stale ? "0" : n.may_wait ? "0, bounded or unbounded" : "unbounded";
   return fmt::format(
       "{}: {}\n\n  graph      {}\n  weights    {}\n  schedule   {}\n  codec      {}\n  aggregate  {}\n"
-      "  staleness  {}\n  backup     {}\n  delivery   {}\n  optimizer  {}\n  models     {}\n",
+      "  staleness  {}\n  backup     {}\n  delivery   {}\n  optimizer  {}\n  models     {}\n  keys       "
+      "{}\n",
       method.row.name, method.row.help, at(kGraphs, n.graph), at(kWeights, n.weights),
       n.may_vary ? "static or time-varying" : "static", code, at(kRules, n.rules), staleness,
       n.partial == Partial::no ? "no" : "yes",
@@ -318,7 +360,8 @@ std::string method_text(const Method& method) {
       n.plain_sgd ? "sgd" : "any",
       at(kShapes, !n.unlike      ? 0
                   : n.classifier ? 2
-                                 : 1));
+                                 : 1),
+      *n.reads ? n.reads : "none of its own");
 }
 
 }  // namespace gossamer::node

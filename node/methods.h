@@ -20,10 +20,9 @@ struct Needs {
   enum class Rules { none, gradients, parameters } rules = Rules::none;
   bool may_vary = true;  ///< the graph in time
   bool may_be_stale = true;
-  bool may_wait = true;        ///< staleness may be bounded
-  bool may_lose = false;       ///< messages, under exchange.delivery = "best_effort"
-  bool by_peer_weight = true;  ///< exchange.aggregate may be "samples" or "throughput"
-  bool plain_sgd = false;      ///< the optimiser keeps no state of its own
+  bool may_wait = true;    ///< staleness may be bounded
+  bool may_lose = false;   ///< messages, under exchange.delivery = "best_effort"
+  bool plain_sgd = false;  ///< the optimiser keeps no state of its own
   /// What exchange.gamma goes by where it is left open (consensus_step.h); own: the method says (plan.cpp).
   enum class Gamma { none, own, differences, parameters } gamma = Gamma::none;
   bool keeps_apart = false;  ///< nothing draws the peers' models together
@@ -31,6 +30,9 @@ struct Needs {
   bool classifier = false;   ///< the model gives class probabilities
   /// Which vectors a round may go on without (exchange.backup): those that late ones supersede, or add to.
   enum class Partial { no, parameters, gradients } partial = Partial::no;
+  /// Keys of [exchange] that make a difference to it, of those that no method but such as name them reads;
+  /// without "exchange.", blanks between them. Given to another method they are refused.
+  const char* reads = "";
   bool outer = false;  ///< takes exchange.fragments and exchange.outer_delay
   const char *why_graph = "", *why_weights = "", *why_static = "", *why_code = "", *why_code_of_mean = "",
              *why_synchronous = "", *why_unbounded = "";
@@ -43,6 +45,12 @@ struct Method {
 };
 
 std::span<const Method> methods();
+/// Whether a key of [exchange] makes a difference to the method, as far as Needs::reads tells; also for what
+/// is no method's own.
+bool reads(const Method& method, std::string_view key);
+/// Gives the keys that the method, with its codec, does not read their defaults: for who puts another method
+/// into a job.
+void drop_unread(ExchangeSection& exchange);
 /// Throws ConfigError for an unknown name.
 const Method& find_method(std::string_view name);
 

@@ -7,6 +7,7 @@
 
 #include "aggregation.h"
 #include "coding_error.h"
+#include "config_changes.h"
 #include "methods.h"
 #include "outer.h"
 
@@ -56,17 +57,21 @@ constexpr double kFaithfulError = 0.15;
 class Check {
  public:
   Check(const Method& method, const Job& job, const Plan& plan, const topology::Schedule& schedule)
-      : needs_(method.needs), name_(method.row.name), job_(job), plan_(plan), schedule_(schedule) {}
+      : method_(method),
+        needs_(method.needs),
+        name_(method.row.name),
+        job_(job),
+        plan_(plan),
+        schedule_(schedule) {}
 
   void all() const {
+    keys();
     const bool bound = needs_.partial != Partial::no && job_.exchange.backup > 0;  // staleness is one there
     if (!needs_.may_be_stale && !bound && job_.exchange.staleness != std::optional<std::uint64_t>(0))
       refuse("needs exchange.staleness = 0: {}", needs_.why_synchronous);
     if (!needs_.may_wait && job_.exchange.staleness)
       refuse("needs exchange.staleness = \"unbounded\": {}", needs_.why_unbounded);
     delivery();
-    if (!needs_.by_peer_weight && find_peer_weight(job_.exchange.aggregate))
-      refuse("keeps the mean in which all peers weigh alike; use aggregate = 'weighted', or method 'dpsgd'");
     graph();
     if (!needs_.may_vary && schedule_.time_varying())
       refuse("needs a graph that does not vary, found the time-varying graph '{}': it {}", job_.graph.kind,
@@ -89,6 +94,26 @@ class Check {
   [[noreturn]] void refuse(fmt::format_string<Args...> what, Args&&... args) const {
     throw ConfigError(
         fmt::format("{}: method '{}' {}", job_.path, name_, fmt::format(what, std::forward<Args>(args)...)));
+  }
+
+  /// What makes no difference here was meant for another method.
+  void keys() const {
+    for (const config::ChangedKey& key : config::changed_exchange_keys(job_.exchange)) {
+      if (reads(method_, key.name)) continue;
+      std::vector<std::string_view> readers;
+      for (const Method& m : methods())
+        if (reads(m, key.name)) readers.emplace_back(m.row.name);
+      throw ConfigError(fmt::format(
+          "{}: {} = {} makes no difference to method '{}' (but to {}); leave the key out, or give it its "
+          "default, {}",
+          job_.where(key.name), key.name, key.value, name_, fmt::join(readers, ", "), key.fallback));
+    }
+    if (job_.exchange.algorithm != "auto" && !plan_.codec.exact)
+      throw ConfigError(
+          fmt::format("{}: exchange.algorithm = '{}' is a way of dense messages, and slices under codec '{}' "
+                      "go straight to "
+                      "their owners; use codec 'dense', or algorithm = 'auto'",
+                      job_.where("exchange.algorithm"), job_.exchange.algorithm, job_.exchange.codec));
   }
 
   /// Exact codes travel along a ring or by halving and doubling, others need every edge.
@@ -283,6 +308,7 @@ class Check {
         fmt::join(job_.hidden_of(*other), ", "));
   }
 
+  const Method& method_;
   const Needs& needs_;
   std::string_view name_;
   const Job& job_;

@@ -1,5 +1,4 @@
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <array>
@@ -89,24 +88,15 @@ topology::Schedule with_local_steps(const topology::Schedule& schedule, std::siz
   return topology::Schedule(std::move(cycle));
 }
 
-/// Only where the job's codec is all that decides what goes over a link.
 void check_dense_rounds(const Job& job, const compress::Traits& codec) {
+  const auto refuse_with = [&](const char* why) {
+    throw ConfigError(fmt::format("{}: exchange.dense_rounds = {} with codec '{}': {}; leave it out",
+                                  job.where("exchange.dense_rounds"), job.exchange.dense_rounds,
+                                  job.exchange.codec, why));
+  };
   if (job.exchange.dense_rounds == 0) return;
-  constexpr std::array<std::string_view, 5> kMethods{"allreduce", "broadcast", "topk_allgather", "choco",
-                                                     "deep_squeeze"};
-  if (std::find(kMethods.begin(), kMethods.end(), job.exchange.method) == kMethods.end())
-    refuse(job,
-           fmt::format("exchange.dense_rounds = {} is of no use to method '{}'; expected 0, or one of the "
-                       "methods {}",
-                       job.exchange.dense_rounds, job.exchange.method, fmt::join(kMethods, ", ")));
-  if (codec.exact)
-    refuse(job,
-           fmt::format("exchange.dense_rounds = {} with codec 'dense', under which every round is; leave "
-                       "it out, or use another codec",
-                       job.exchange.dense_rounds));
-  if (job.exchange.codec.starts_with("sign_vote"))
-    refuse(job,
-           "exchange.dense_rounds with codec 'sign_vote': a vote counts signs in every round; leave it out");
+  if (codec.exact) refuse_with("every round is dense");
+  if (job.exchange.codec.starts_with("sign_vote")) refuse_with("a vote counts signs in every round");
 }
 
 }  // namespace
@@ -162,13 +152,6 @@ Plan make_plan(const Job& job, PeerId self) {
             job.run.seed};
   const std::string& method = job.exchange.method;
   if (method == "allreduce" && plan.codec.exact) plan.allreduce = allreduce_cost(job, mixing);
-  if (job.exchange.overlap && method != "dpsgd")
-    refuse(job, fmt::format("exchange.overlap = true is a form of method 'dpsgd' only; found method '{}'",
-                            method));
-  if (job.exchange.send_momentum > 0 && method != "broadcast")
-    refuse(job, fmt::format("exchange.send_momentum > 0 is a form of method 'broadcast' only; found method "
-                            "'{}', where optimizer.kind = 'momentum' may serve",
-                            method));
   check_dense_rounds(job, codec);
   if (unlike && !symmetric(mixing))
     refuse(job, fmt::format(

@@ -173,6 +173,9 @@ Job draw_job(Draw& d) {
     draw_exchange(d, job);
     draw_ways(d, job);
     draw_own_keys(d, job);
+    const std::string aggregate = job.exchange.aggregate;  // what the method cannot honour is drawn anew
+    drop_unread(job.exchange);
+    job.exchange.aggregate = aggregate;
     try {
       make_plan(job, 0);
       return job;

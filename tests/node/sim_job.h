@@ -9,6 +9,7 @@
 
 #include "config_files.h"
 #include "gossamer/optim/data.h"
+#include "methods.h"
 #include "setup.h"
 #include "simulation.h"
 
@@ -49,7 +50,10 @@ dense_below = 0
 rounds = 20
 evaluate_every = 0
 )");
-  return load_job(path, settings);
+  Job job = load_job(path, settings);
+  if (!reads(find_method(job.exchange.method), "dense_below"))
+    job.exchange.dense_below = ExchangeSection{}.dense_below;
+  return job;
 }
 
 /// The words of the ConfigError with which work ends; empty where it does not.

@@ -108,7 +108,7 @@ TEST_CASE("pairs that wait for nobody cost a step, and agree the sooner the bett
     for (const Advice& a : advise(question)) {
       CHECK(a.cost.seconds == Approx(question.job.sim.step_time));
       CHECK_FALSE(a.waits);
-      CHECK(settings(a).back() == "exchange.staleness=unbounded");
+      CHECK(settings(question.job, a).back() == "exchange.staleness=unbounded");
       if (a.graph != "full") continue;
       CHECK(a.delay < before);
       before = a.delay;

@@ -165,7 +165,7 @@ TEST_CASE("methods are accepted where they are sound and refused with a reason e
       {"pairwise", "one_peer_exponential", kDense, never, ""},
       {"pairwise", "star", kDense, never + uniform, ""},
       {"pairwise", "ring", kDense, {}, "waits for nobody"},
-      {"pairwise", "ring", kDense, never + samples, "all peers weigh alike"},
+      {"pairwise", "ring", kDense, never + samples, "makes no difference to method 'pairwise'"},
       {"pairwise", "ring", kDense, bounded, "staleness = \"unbounded\""},
       {"pairwise", "ring", kOnebit, never, "do not converge under a lossy codec"},
 
