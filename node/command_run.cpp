@@ -187,7 +187,8 @@ class Run {
     const std::vector<std::span<const float>> views(models.begin(), models.end());
     if (have_average(prepared, peers))
       write_safetensors((folder_ / "model.safetensors").string(), prepared.layers_of(peers.front()),
-                        average(views), {{"job", job_.name}, {"peers", std::to_string(peers.size())}});
+                        average(views, model_weights(prepared, peers)),
+                        {{"job", job_.name}, {"peers", std::to_string(peers.size())}});
     Summary summary = summarise(prepared, results, views, flags_.own_models, peers);
     const std::string json = to_json(summary);
     write_text(folder_ / "summary.json", json + "\n");

@@ -130,21 +130,24 @@ int simulate(const SimFlags& flags) {
   progress.clear();
   std::vector<std::span<const float>> models;
   std::vector<PeerId> whose;
+  std::vector<WorkerResult> results;
   for (PeerId p = 0; p < prepared.job.peers.size(); ++p) {
     if (!honest(prepared.job, p)) continue;
     models.push_back(simulation.parameters(p));
     whose.push_back(p);
+    results.push_back(result.peers[p]);
   }
-  Summary summary = summarise(prepared, result.peers, models, flags.own_models, whose);
+  Summary summary = summarise(prepared, results, models, flags.own_models, whose);
   summary.virtual_seconds = result.virtual_seconds;
   summary.digest = fmt::format("{:016x}", result.digest);
   double rate = 0;  // each peer over its own rounds: the fast may end long before the slow
-  for (const auto& p : result.peers) rate += p.seconds > 0 ? static_cast<double>(p.rows) / p.seconds : 0;
+  for (const auto& p : results) rate += p.seconds > 0 ? static_cast<double>(p.rows) / p.seconds : 0;
   summary.virtual_samples_per_second = rate;
   summary.samples_per_second *= summary.seconds / wall;
   summary.seconds = wall;
   if (!flags.model.empty())
-    write_safetensors(flags.model, prepared.layers, average(models), {{"job", prepared.job.name}});
+    write_safetensors(flags.model, prepared.layers, average(models, model_weights(prepared, whose)),
+                      {{"job", prepared.job.name}});
   const std::string text = flags.job.json ? to_json(summary) + "\n" : to_table(std::span(&summary, 1));
   std::fputs(text.c_str(), stdout);
   for (PeerId p = 0; p < result.peers.size(); ++p)

@@ -7,7 +7,9 @@
 #include <functional>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <numeric>
 
+#include "aggregation.h"
 #include "gossamer/optim/ensemble.h"
 
 namespace gossamer::node {
@@ -19,11 +21,13 @@ std::string percent(double x) { return std::isfinite(x) ? fmt::format("{:.2f} %"
 std::string percent(const std::optional<double>& x) { return x ? percent(*x) : ""; }
 std::string bits(const std::optional<double>& x) { return x ? fmt::format("{:.3f}", *x) : ""; }
 
-double consensus(std::span<const std::span<const float>> models, std::span<const float> mean) {
+double consensus(std::span<const std::span<const float>> models, std::span<const double> weights,
+                 std::span<const float> mean) {
   double sum = 0;
-  for (const auto& x : models)
-    for (std::size_t i = 0; i < mean.size(); ++i) sum += std::pow(static_cast<double>(x[i]) - mean[i], 2);
-  return sum / static_cast<double>(models.size());
+  for (std::size_t m = 0; m < models.size(); ++m)
+    for (std::size_t i = 0; i < mean.size(); ++i)
+      sum += weights[m] * std::pow(static_cast<double>(models[m][i]) - mean[i], 2);
+  return sum / std::accumulate(weights.begin(), weights.end(), 0.0);
 }
 
 nlohmann::json number(double x) { return std::isfinite(x) ? nlohmann::json(x) : nlohmann::json(nullptr); }
@@ -61,10 +65,10 @@ void evaluate_members(std::span<const optim::Member> members, const optim::Datas
   s.vote_accuracy = ensemble.vote_accuracy();
 }
 
-void evaluate_average(std::span<const std::span<const float>> models, const optim::Member& first,
-                      const optim::Dataset& test, Summary& s) {
-  const AlignedFloats mean = average(models);
-  s.consensus_distance = consensus(models, mean);
+void evaluate_average(std::span<const std::span<const float>> models, std::span<const double> weights,
+                      const optim::Member& first, const optim::Dataset& test, Summary& s) {
+  const AlignedFloats mean = average(models, weights);
+  s.consensus_distance = consensus(models, weights, mean);
   const auto of_mean = optim::evaluate(*first.objective, mean, test);
   s.test_accuracy = of_mean.accuracy();
   s.test_loss = of_mean.loss();
@@ -77,7 +81,7 @@ void evaluate_models(const Prepared& prepared, std::span<const std::span<const f
   s.has_accuracy = members.all().front().objective->classes() > 0;
   s.has_average = have_average(prepared, whose);
   if (s.has_average)
-    evaluate_average(models, members.all().front(), test, s);
+    evaluate_average(models, model_weights(prepared, whose), members.all().front(), test, s);
   else
     s.test_accuracy = s.test_loss = s.consensus_distance = std::nan("");
   if (s.has_accuracy && (own_models || s.method == "ensemble")) evaluate_members(members.all(), test, s);
@@ -95,12 +99,20 @@ bool have_average(const Prepared& prepared, std::span<const PeerId> peers) {
          });
 }
 
-AlignedFloats average(std::span<const std::span<const float>> models) {
+std::vector<double> model_weights(const Prepared& prepared, std::span<const PeerId> peers) {
+  const bool alike = !find_peer_weight(prepared.job.exchange.aggregate);
+  std::vector<double> weights;
+  for (const PeerId p : peers) weights.push_back(alike ? 1.0 : prepared.plan->share[p]);
+  return weights;
+}
+
+AlignedFloats average(std::span<const std::span<const float>> models, std::span<const double> weights) {
+  const double all = std::accumulate(weights.begin(), weights.end(), 0.0);
   AlignedFloats mean(models.front().size());
   for (std::size_t i = 0; i < mean.size(); ++i) {
     double sum = 0;
-    for (const auto& x : models) sum += x[i];
-    mean[i] = static_cast<float>(sum / static_cast<double>(models.size()));
+    for (std::size_t m = 0; m < models.size(); ++m) sum += weights[m] * static_cast<double>(models[m][i]);
+    mean[i] = static_cast<float>(sum / all);
   }
   return mean;
 }
@@ -117,10 +129,15 @@ Summary summarise(const Prepared& prepared, std::span<const WorkerResult> result
   s.staleness = staleness_text(job.exchange.staleness);
   s.peers = job.peers.size();
   s.steps = prepared.rounds;
-  double rows = 0, data_bytes = 0, entries = 0, dense_bytes = 0, steps = 0;
+  std::vector<PeerId> peers(whose.begin(), whose.end());
+  for (PeerId p = 0; whose.empty() && p < results.size(); ++p) peers.push_back(p);
+  double rows = 0, data_bytes = 0, entries = 0, batches = 0, dense_bytes = 0, steps = 0;
   const auto count = static_cast<double>(results.size());
-  for (const auto& r : results) {
-    s.train_loss += r.train_loss / count;
+  for (std::size_t i = 0; i < results.size(); ++i) {
+    const WorkerResult& r = results[i];
+    const auto batch = static_cast<double>(job.peers[peers[i]].batch);
+    s.train_loss += r.train_loss * batch;
+    batches += batch;
     s.seconds = std::max(s.seconds, r.seconds);
     s.steps = std::min(s.steps, r.rounds);
     s.bytes_sent_per_peer += static_cast<double>(r.traffic.bytes_out) / count;
@@ -132,6 +149,7 @@ Summary summarise(const Prepared& prepared, std::span<const WorkerResult> result
     dense_bytes += static_cast<double>(r.dense_data_bytes);
     steps += static_cast<double>(r.rounds);
   }
+  s.train_loss /= batches;
   s.data_bytes_sent_per_peer = data_bytes / count;
   s.samples_per_second = s.seconds > 0 ? rows / s.seconds : 0;
   s.bits_per_parameter = entries > 0 ? 8 * data_bytes / entries : 0;
@@ -141,8 +159,6 @@ Summary summarise(const Prepared& prepared, std::span<const WorkerResult> result
   if (prepared.alike() && dense_rounds > 0 && steps > dense_rounds)
     s.coded_bits_per_step = 8 * (data_bytes - dense_bytes) / ((steps - dense_rounds) * parameters);
   if (models.empty()) return s;
-  std::vector<PeerId> peers(whose.begin(), whose.end());
-  for (PeerId p = 0; whose.empty() && p < models.size(); ++p) peers.push_back(p);
   evaluate_models(prepared, models, peers, own_models, s);
   return s;
 }

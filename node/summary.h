@@ -15,12 +15,13 @@ struct Summary {
   std::string job, method, codec, topology, staleness;
   std::size_t peers = 0;
   bool has_accuracy = true;
-  bool has_average = true;                  ///< the peers' models are of one shape
-  double test_accuracy = 0, test_loss = 0;  ///< of the average over peers; NaN where there is none
+  bool has_average = true;  ///< the peers' models are of one shape
+  double test_accuracy = 0,
+         test_loss = 0;  ///< of the average over peers (model_weights); NaN where there is none
   std::optional<double> peer_accuracy_mean, peer_accuracy_min;  ///< of the peers' own models
   std::optional<double> ensemble_accuracy, ensemble_loss;       ///< of the mean of their probabilities
   std::optional<double> vote_accuracy;                          ///< of the class that most of them predict
-  double train_loss = 0;                ///< mean over peers and the last epoch's steps
+  double train_loss = 0;                ///< mean over peers, by rows a step, and the last epoch's steps
   double seconds = 0;                   ///< first round's start to last round's end, the slowest peer's
   std::uint64_t steps = 0;              ///< rounds that every peer finished
   double samples_per_second = 0;        ///< all peers together
@@ -31,22 +32,25 @@ struct Summary {
   /// Of parcel frames, sent by a peer per step and parameter, where all models are of one shape; the second
   /// after exchange.dense_rounds, where there were some.
   std::optional<double> bits_per_step, coded_bits_per_step;
-  double consensus_distance = 0;  ///< (1/P) Σ ‖x_i − x̄‖²; NaN as above
+  double consensus_distance = 0;  ///< Σ weight_i ‖x_i − x̄‖² / Σ weight_i; NaN as above
   double staleness_mean = 0, staleness_max = 0;
   std::optional<double> virtual_seconds,
       virtual_samples_per_second;     ///< simulated runs; seconds is then the wall's
   std::optional<std::string> digest;  ///< 16 hexadecimal digits
 };
 
-/// parameters[i]: the model of peer whose[i], or where whose is empty of peer i; own_models: also evaluate
-/// each of them and their ensemble, which method ensemble does unasked.
+/// results[i] and parameters[i]: of peer whose[i], or where whose is empty of peer i; own_models: also
+/// evaluate each of them and their ensemble, which method ensemble does unasked.
 Summary summarise(const Prepared& prepared, std::span<const WorkerResult> results,
                   std::span<const std::span<const float>> parameters, bool own_models,
                   std::span<const PeerId> whose = {});
 /// Whether the peers' models are of one shape, so that they have an average.
 bool have_average(const Prepared& prepared, std::span<const PeerId> peers);
-/// The average over peers, buffer_size floats, summed in peer order in double precision.
-AlignedFloats average(std::span<const std::span<const float>> parameters);
+/// How much each peer's model counts in their average: as in the mean that the run keeps, alike or by samples
+/// or throughput (exchange.aggregate).
+std::vector<double> model_weights(const Prepared& prepared, std::span<const PeerId> peers);
+/// Σ weight_i · parameters_i / Σ weight_i, buffer_size floats, summed in peer order in double precision.
+AlignedFloats average(std::span<const std::span<const float>> parameters, std::span<const double> weights);
 
 std::string to_json(const Summary& summary);
 /// Reads to_json's text; empty where it is something else.

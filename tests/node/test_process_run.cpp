@@ -122,6 +122,19 @@ TEST_CASE("run prints one JSON object and leaves its files") {
   CHECK(json::parse(evaluated.out).at("loss") == summary.at("test_loss"));
 }
 
+TEST_CASE("a simulated run's training loss is the honest peers'") {
+  const Folder folder;
+  folder.write("job.toml", SmallJob{2, 7001, "full", "none", "dense", "0", 40}.toml());
+  const auto loss = [&](const std::string& attack) {
+    const auto ended =
+        gossamer(folder, {"sim", "job.toml", "--quiet", "--json", "--attack", "peer1=" + attack});
+    INFO(ended.err);
+    REQUIRE(ended.status == 0);
+    return json::parse(ended.out).at("train_loss").get<double>();
+  };
+  CHECK(loss("label_flip") == loss("zero"));  // peer0 trains alone: nothing of peer1 reaches it
+}
+
 TEST_CASE("the job file that a run leaves gives the same again") {
   const Folder folder;
   const Ports ports(4);
