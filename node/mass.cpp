@@ -23,6 +23,15 @@ std::uint64_t fixed(float value) {
   return static_cast<std::uint64_t>(std::llrint(v * kMassOne));
 }
 
+/// held += mass; false where that is beyond what fits.
+bool add(std::uint64_t& held, std::uint64_t mass) {
+  std::int64_t sum = 0;
+  const bool fits =
+      !__builtin_add_overflow(static_cast<std::int64_t>(held), static_cast<std::int64_t>(mass), &sum);
+  held += mass;
+  return fits;
+}
+
 double real(std::uint64_t mass) { return static_cast<double>(static_cast<std::int64_t>(mass)); }
 
 }  // namespace
@@ -35,6 +44,14 @@ Mass::Mass(std::span<const float> x0, std::size_t parcels, std::size_t sums, Pla
   std::fill(sums_[0].begin() + static_cast<std::ptrdiff_t>(entries_), sums_[0].end(),
             static_cast<std::uint64_t>(kMassOne));
   usual_weight_.assign(parcels, 1);
+}
+
+void Mass::overflow(ParcelId parcel) const {
+  throw std::runtime_error(fmt::format(
+      "push-sum holds a parameter times this peer's weight (here {:.4g}) up to 2^23 = 8388608, and one "
+      "has passed that: the run diverges, or the weight is that of a hub; lower "
+      "optimizer.learning_rate, or use a graph in which no peer hears from so many",
+      real(sums_[0][weight_at(parcel)]) / kMassOne));
 }
 
 /// What is left over by rounding stays where it was.
@@ -57,7 +74,10 @@ void Mass::push(const op::Push& o, std::span<float> u) {
     const auto size = static_cast<float>(weight / usual);
     for (float& x : u) x *= size;
   }
-  for (std::size_t i = 0; i < u.size(); ++i) sums_[0][o.range.begin + i] -= fixed(u[i]);
+  bool fits = true;
+  for (std::size_t i = 0; i < u.size(); ++i)
+    fits &= add(sums_[0][o.range.begin + i], std::uint64_t{0} - fixed(u[i]));
+  if (!fits) overflow(o.parcel);
   double all = 0, factor = 1;
   for (const auto& [number, share] : o.shares) all += static_cast<double>(share);
   const double least = static_cast<double>(o.keep_least);
@@ -82,14 +102,16 @@ void Mass::absorb(const op::Absorb& o) {
   if (o.payload->size() != mass_payload_bytes(o.range.size))
     throw std::runtime_error(fmt::format("found {} bytes of push-sum's sums, expected {}", o.payload->size(),
                                          (o.range.size + 1) * sizeof(std::uint64_t)));
+  bool fits = true;
   for (std::size_t i = 0; i <= o.range.size; ++i) {
     std::uint64_t sent;
     std::memcpy(&sent, o.payload->data() + i * sizeof sent, sizeof sent);
     const std::size_t entry = i < o.range.size ? o.range.begin + i : weight_at(o.parcel);
     const bool whole = planted_.is(Bug::share_sent_alone) || planted_.is(Bug::sum_taken_whole);
-    sums_[0][entry] += whole ? sent : sent - sums_[o.sum][entry];
+    fits &= add(sums_[0][entry], whole ? sent : sent - sums_[o.sum][entry]) || whole;
     sums_[o.sum][entry] = sent;
   }
+  if (!fits) overflow(o.parcel);
 }
 
 void Mass::ratio(const op::Ratio& o, std::span<float> x) const {

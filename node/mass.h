@@ -11,7 +11,8 @@
 
 namespace gossamer::node {
 
-/// One unit is 2⁻⁴⁰ of a parameter, and of a weight; a sum of up to 2²³ either way can be told apart.
+/// One unit is 2⁻⁴⁰ of a parameter, and of a weight; what is held may be up to 2²³ either way, and more is an
+/// error, not another number.
 constexpr double kMassOne = 0x1p40;
 
 /// Of a payload of that many entries, the weight included.
@@ -26,11 +27,13 @@ class Mass {
   Mass(std::span<const float> x0, std::size_t parcels, std::size_t sums, Planted planted = {});
 
   /// held −= u; then each share's part of what is held goes over to its sum. u is first scaled in its place
-  /// where the operation says so. Throws std::runtime_error where u is not finite or beyond what fits.
+  /// where the operation says so. Throws std::runtime_error where u is not finite, or what is held beyond
+  /// what fits.
   void push(const op::Push& o, std::span<float> u);
   /// What the sum holds of the range, then the parcel's weight; 8 bytes each, little-endian.
   Payload payload(std::uint32_t sum, Range range, ParcelId parcel) const;
-  /// held += payload − sum; sum = payload. Throws std::runtime_error for a payload of another length.
+  /// held += payload − sum; sum = payload. Throws std::runtime_error for a payload of another length, and
+  /// where what is held would be beyond what fits.
   void absorb(const op::Absorb& o);
   /// x = held / w. Throws std::runtime_error where nothing is held.
   void ratio(const op::Ratio& o, std::span<float> x) const;
@@ -43,6 +46,7 @@ class Mass {
 
  private:
   std::size_t weight_at(ParcelId parcel) const { return entries_ + parcel; }
+  [[noreturn]] void overflow(ParcelId parcel) const;
   void move(const std::vector<std::pair<std::uint32_t, double>>& shares, std::size_t entry);
 
   std::size_t entries_;

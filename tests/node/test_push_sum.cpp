@@ -189,6 +189,27 @@ TEST_CASE("sums of another length are refused") {
   CHECK_THROWS_AS(mass.push(push, infinite), std::runtime_error);
 }
 
+TEST_CASE("more mass than 2^23 times one is refused, not wrapped") {
+  const float large = 4e6f;  // what a peer may begin with is below 2^22
+  Mass giver(std::vector<float>{large}, 1, 3), taker(std::vector<float>{large}, 1, 3);
+  std::vector<float> nothing{0}, more{-4e6f};
+  giver.push({{0, 1}, 0, 0, {{1, 0.9f}}, 0}, nothing);
+  const Payload sent = giver.payload(1, {0, 1}, 0);
+  taker.absorb({{0, 1}, 0, 2, sent});  // 7.6e6
+  std::vector<float> z(1);
+  taker.ratio({{0, 1}, 0}, z);
+  CHECK(z[0] == Approx(4e6));
+  Mass again = taker;
+  CHECK_THROWS_AS(taker.push({{0, 1}, 0, 0, {}, 0}, more), std::runtime_error);
+  Mass second(std::vector<float>{large}, 1, 3);
+  second.push({{0, 1}, 0, 0, {{1, 0.9f}}, 0}, nothing);
+  CHECK_THROWS_AS(again.absorb({{0, 1}, 0, 1, second.payload(1, {0, 1}, 0)}), std::runtime_error);
+  std::vector<float> back{4e6f};
+  Mass negative(std::vector<float>{-large}, 1, 1);
+  negative.push({{0, 1}, 0, 0, {}, 0}, back);
+  CHECK_THROWS_AS(negative.push({{0, 1}, 0, 0, {}, 0}, back), std::runtime_error);
+}
+
 TEST_CASE(
     "where nobody waits, a step is of one size whatever the weight, and counts in full in the long run") {
   constexpr float kStep = 0.25f;
