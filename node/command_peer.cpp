@@ -5,15 +5,13 @@
 #include <spdlog/sinks/stdout_sinks.h>
 
 #include <algorithm>
-#include <cerrno>
-#include <cstring>
 #include <fstream>
 #include <random>
-#include <thread>
 
 #include "commands.h"
 #include "flags.h"
 #include "gossamer/node/safetensors.h"
+#include "machine.h"
 #include "progress.h"
 #include "records.h"
 #include "run_folder.h"
@@ -43,29 +41,19 @@ PeerId find_peer(const Job& job, const std::string& name) {
 
 std::string host_of(const std::string& address) { return address.substr(0, address.rfind(':')); }
 
-/// Cores of this machine over the peers that share it.
+/// As far as the addresses tell, until the others have said where they run.
 int compute_threads(const Job& job, PeerId self) {
   if (job.run.threads > 0) return job.run.threads;
   const auto here = std::count_if(job.peers.begin(), job.peers.end(), [&](const PeerEntry& p) {
     return host_of(p.address) == host_of(job.peers[self].address);
   });
-  return std::max(1, static_cast<int>(std::thread::hardware_concurrency()) / static_cast<int>(here));
+  return fair_threads({static_cast<std::size_t>(here), static_cast<std::size_t>(here)});
 }
 
 /// Not 0, and not the same after a restart.
 std::uint64_t draw_epoch() {
   std::random_device device;
   return ((std::uint64_t{device()} << 32) | device()) | 1;
-}
-
-/// Checked before the training, so that it is not in vain.
-std::filesystem::path out_folder(const std::string& out) {
-  std::error_code error;
-  std::filesystem::create_directories(out, error);
-  if (error || access(out.c_str(), W_OK | X_OK) != 0)
-    throw ConfigError(fmt::format("--out {}: {}; expected a folder that can be written", out,
-                                  error ? error.message() : std::strerror(errno)));
-  return out;
 }
 
 std::string report_line(const Prepared& prepared, const Report& r) {
@@ -114,7 +102,9 @@ class PeerProcess {
   int run() {
     env_->on_log = [&](const std::string& line) { say(line); };
     env_->on_report = [&](const Report& r) { report(r); };
-    const WorkerSpec spec = worker_spec(prepared_, self_, draw_epoch(), flags_.session);
+    env_->on_sharing = [&](const Places::Sharing& sharing) { return settle_threads(sharing); };
+    WorkerSpec spec = worker_spec(prepared_, self_, draw_epoch(), flags_.session);
+    spec.place = this_place();
     say(fmt::format("listening on {}; waiting for {} peers", prepared_.job.peers[self_].bind,
                     prepared_.job.peers.size() - 1));
     const WorkerResult result = env_->run(
@@ -134,6 +124,14 @@ class PeerProcess {
     ZmqSpec spec{job.peers[self_].bind, {}};
     for (const auto& p : job.peers) spec.addresses.push_back(p.address);
     return spec;
+  }
+
+  std::size_t settle_threads(const Places::Sharing& sharing) {
+    const int given = prepared_.job.run.threads, threads = given > 0 ? given : fair_threads(sharing);
+    optim::set_blas_threads(threads);
+    say(fmt::format("{} of the peers run on this machine; computing with {} thread{}", sharing.machine,
+                    threads, threads == 1 ? "" : "s"));
+    return static_cast<std::size_t>(threads);
   }
 
   void say(const std::string& line) {

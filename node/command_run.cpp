@@ -40,6 +40,7 @@ std::string last_line(const fs::path& path) {
 
 struct RunFlags {
   JobFlags job;
+  std::string out;  ///< folder of the run's files; empty = a new one below runs/
   bool own_models = false;
 };
 
@@ -48,7 +49,7 @@ class Run {
   Run(const RunFlags& flags, Job job)
       : flags_(flags),
         job_(std::move(job)),
-        folder_(make_run_folder(job_.name)),
+        folder_(flags.out.empty() ? make_run_folder(job_.name) : out_folder(flags.out)),
         metrics_(folder_ / "metrics.jsonl"),
         progress_(flags.job.quiet),
         view_(job_.peer_names()),
@@ -64,7 +65,7 @@ class Run {
  private:
   void start() {
     write_text(folder_ / "job.toml", to_toml(job_));
-    fs::create_directory(folder_ / "peers");
+    fs::create_directories(folder_ / "peers");
     std::random_device device;
     const std::string session = std::to_string(device());
     for (const auto& peer : job_.peers)
@@ -225,6 +226,7 @@ void add_run_command(CLI::App& app, int& status) {
       app.add_subcommand("run", "Start all peers of a job on this machine and show how they train");
   auto flags = std::make_shared<RunFlags>();
   add_job_flags(*command, flags->job);
+  command->add_option("--out", flags->out, "folder for the run's files (default: a new one below runs/)");
   command->add_flag("--own-models", flags->own_models, "also evaluate each peer's own model");
   add_override_flag(*command, flags->job, "--join-timeout", "run.join_timeout",
                     "seconds to wait for all peers to appear");

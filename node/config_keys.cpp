@@ -282,7 +282,8 @@ constexpr Key<Draft> kJobKeys[] = {
     {"run.silence_timeout", "without a sign of life after which a peer counts as lost",
      run<&RunSection::silence_timeout>, kLocalSeconds},
     {"run.threads",
-     "compute threads of a peer; 0: cores / peers on this host, at least 1",
+     "compute threads of a peer; 0: its share of the cores, counting the peers on this machine and CPU "
+     "limits",
      run<&RunSection::threads>,
      {.range = {0, 4096}, .scope = Scope::kLocal}},
 

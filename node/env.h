@@ -29,6 +29,8 @@ class Env {
   /// Parcel frames (priority above 0) to this peer that have not left, as far as this process can tell.
   virtual std::size_t backlog(PeerId to) const = 0;
   virtual DataPlane& data() = 0;
+  /// Before the first round, where the worker's place was given: how many peers share this machine's cores.
+  virtual void share_cores(const Places::Sharing&) {}
   virtual void report(const Report& report) = 0;
   virtual void log(const std::string& line) = 0;
 };

@@ -35,6 +35,9 @@ const char* verb(Fate fate) {
 std::string text(const FrameHeader& h, const AliveBody&) {
   return fmt::format("a sign of life, received {} used {}", h.received, h.consumed);
 }
+std::string text(const FrameHeader& h, const PlacesBody&) {
+  return fmt::format("where peers run, of epoch {}", h.epoch);
+}
 std::string text(const FrameHeader& h, const HelloBody& b) {
   return fmt::format("a hello of epoch {} that has heard epoch {}", h.epoch, b.heard_epoch);
 }

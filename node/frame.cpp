@@ -46,6 +46,8 @@ std::uint64_t checksum(wire::Frame::Reader f) {
       w[12] = (std::uint64_t{p.getChunk()} << 32) | p.getChunks();
       return hash_blob(p.getPayload(), scalars());
     }
+    case wire::Frame::PLACES:
+      return hash_blob(f.getPlaces().getPlaces(), scalars());
   }
   return 0;
 }
@@ -58,9 +60,17 @@ PeerStates states(capnp::Data::Reader d) {
   if (!s) throw Malformed{};
   return std::move(*s);
 }
+Places places(capnp::Data::Reader d) {
+  auto p = Places::from_bytes({reinterpret_cast<const std::byte*>(d.begin()), d.size()});
+  if (!p) throw Malformed{};
+  return std::move(*p);
+}
 std::string text(capnp::Text::Reader t) { return {t.cStr(), t.size()}; }
 
 void fill(wire::Frame::Builder f, const AliveBody& b) { f.initAlive().setStatus(blob(b.status.to_bytes())); }
+void fill(wire::Frame::Builder f, const PlacesBody& b) {
+  f.initPlaces().setPlaces(blob(b.places.to_bytes()));
+}
 void fill(wire::Frame::Builder f, const HelloBody& b) {
   auto h = f.initHello();
   h.setOldestVersion(b.oldest_version);
@@ -92,6 +102,9 @@ Frame read(wire::Frame::Reader f) {
   switch (f.which()) {
     case wire::Frame::ALIVE:
       out.body = AliveBody{states(f.getAlive().getStatus())};
+      break;
+    case wire::Frame::PLACES:
+      out.body = PlacesBody{places(f.getPlaces().getPlaces())};
       break;
     case wire::Frame::HELLO: {
       const auto h = f.getHello();
@@ -125,6 +138,7 @@ std::size_t first_segment_words(const Frame& frame) {
   if (const auto* h = std::get_if<HelloBody>(&frame.body))
     bytes += h->job_text.size() + h->layers.size() + h->name.size() + h->status.most_bytes();
   if (const auto* a = std::get_if<AliveBody>(&frame.body)) bytes += a->status.most_bytes();
+  if (const auto* p = std::get_if<PlacesBody>(&frame.body)) bytes += p->places.to_bytes().size();
   return bytes / sizeof(capnp::word) + 8;
 }
 
@@ -165,7 +179,7 @@ std::optional<Frame> decode_frame(std::span<const std::byte> bytes) {
     capnp::FlatArrayMessageReader message(
         {reinterpret_cast<const capnp::word*>(bytes.data()), bytes.size() / sizeof(capnp::word)}, limits);
     const auto f = message.getRoot<wire::Frame>();
-    if (f.which() > wire::Frame::PARCEL || checksum(f) != f.getChecksum()) return std::nullopt;
+    if (f.which() > wire::Frame::PLACES || checksum(f) != f.getChecksum()) return std::nullopt;
     return read(f);
   } catch (const kj::Exception&) {
     return std::nullopt;

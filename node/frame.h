@@ -11,10 +11,11 @@
 
 #include "data_plane.h"
 #include "peer_states.h"
+#include "places.h"
 
 namespace gossamer::node {
 
-constexpr std::uint16_t kWireVersion = 0x0101, kOldestWireVersion = 0x0101;
+constexpr std::uint16_t kWireVersion = 0x0102, kOldestWireVersion = 0x0102;
 /// Payload bytes of one frame at most; larger payloads travel in chunks.
 /// Small enough that a sign of life gets through between two chunks on a slow link (1 s at 1 Mbit/s).
 constexpr std::size_t kChunkBytes = std::size_t{128} << 10;
@@ -37,6 +38,10 @@ struct HelloBody {
   PeerStates status;
 };
 
+struct PlacesBody {
+  Places places;
+};
+
 struct ParcelBody {
   Round round = 0;
   ParcelId parcel = 0;
@@ -54,7 +59,7 @@ struct FrameHeader {
 
 struct Frame {
   FrameHeader header;
-  std::variant<AliveBody, HelloBody, ParcelBody> body;
+  std::variant<AliveBody, HelloBody, ParcelBody, PlacesBody> body;
 };
 
 using FrameBytes = std::shared_ptr<const std::vector<std::byte>>;

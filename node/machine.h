@@ -2,8 +2,15 @@
 // What this process may take of the machine that it runs on.
 #include <cstdint>
 
+#include "places.h"
+
 namespace gossamer::node {
 
+/// The machine by its boot; the allotment by the control group whose CPU quota binds, or by affinity. Machine
+/// 0 where the kernel does not tell.
+Place this_place();
+/// Threads for one of so many peers: its share of the machine's cores and of its allotment's, at least 1.
+int fair_threads(const Places::Sharing& sharing);
 /// Bytes that a new allocation may hope for: the kernel's estimate of free memory (MemAvailable), or less
 /// where a control group or ulimit -v sets a lower bound.
 std::uint64_t free_memory();

@@ -46,6 +46,11 @@ Replica::Replica(ReplicaParts parts, std::span<const float> x0, const Buffers& b
     parcels_of_layer_[parts_.parcels[p].layer].push_back(p);
 }
 
+void Replica::use_threads(std::size_t threads) {
+  team_ = threads > 1 ? std::make_unique<compress::Threads>(threads) : nullptr;
+  workspace_ = compress::Workspace(team_.get());
+}
+
 std::vector<float> Replica::unsent(int feedback) const {
   std::vector<float> total(parts_.objective->buffer_size());
   encoder_.add_unsent(feedback, total);

@@ -59,6 +59,8 @@ class Replica {
   void run(const Gradient& gradient, const Post& post, const std::function<void()>& between_layers);
   void evaluate(Round round, const Post& post);
 
+  /// Threads that share the encoding and decoding of a large parcel from now on, in place of parts.threads.
+  void use_threads(std::size_t threads);
   /// Tells the observer of every gradient, op and encoding from now on; null: nobody.
   void observe(Observer* observer) { observer_ = observer; }
 

@@ -1,6 +1,7 @@
 #include "run_folder.h"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <cerrno>
 #include <cstring>
@@ -32,6 +33,15 @@ std::filesystem::path make_run_folder(const std::string& name) {
   throw ConfigError(
       fmt::format("cannot make the folder {} for this run's files: {}; run in a folder that can be written",
                   base, error.message()));
+}
+
+std::filesystem::path out_folder(const std::string& out) {
+  std::error_code error;
+  std::filesystem::create_directories(out, error);
+  if (error || access(out.c_str(), W_OK | X_OK) != 0)
+    throw ConfigError(fmt::format("--out {}: {}; expected a folder that can be written", out,
+                                  error ? error.message() : std::strerror(errno)));
+  return out;
 }
 
 void write_text(const std::filesystem::path& path, const std::string& text) {

@@ -37,6 +37,11 @@ void ThreadedDataPlane::submit_evaluation(Round round) {
   work_.notify_one();
 }
 
+void ThreadedDataPlane::use_threads(std::size_t threads) {
+  const std::lock_guard lock(mutex_);
+  replica_.use_threads(threads);
+}
+
 void ThreadedDataPlane::post(DataEvent event) {
   const std::lock_guard lock(mutex_);
   events_.push_back(std::move(event));

@@ -20,6 +20,8 @@ class ThreadedDataPlane final : public DataPlane {
   void submit(Gradient gradient) override;
   void submit_evaluation(Round round) override;
 
+  /// Replica::use_threads, before anything is submitted.
+  void use_threads(std::size_t threads);
   /// Readable while events wait.
   int event_fd() const { return event_fd_; }
   /// Moves the waiting events out.

@@ -17,12 +17,18 @@ struct Frame {
     alive @8 :Alive;
     hello @9 :Hello;
     parcel @10 :Parcel;
+    places @11 :Places;
   }
 }
 
 struct Alive {
   status @0 :Data;         # what the sender knows of everyone, merged by maximum: runs of peers, each a byte of status and
                            # the number of peers, 7 bits a byte from the lowest on, the highest bit set in all but the last
+}
+
+struct Places {
+  places @0 :Data;         # who runs where, as far as the sender knows, while peers join: runs of peers, each a machine (0 = not
+                           # known), an allotment of its cores and the number of peers, 32 bits each
 }
 
 struct Hello {

@@ -24,6 +24,7 @@ Worker::Worker(WorkerSpec spec, Env& env)
     : spec_(std::move(spec)),
       env_(env),
       members_(spec_.membership, env.now()),
+      places_(spec_.membership.names.size(), spec_.membership.self, spec_.place),
       links_(spec_.membership.links),
       watch_(spec_.classes) {
   for (const PeerId p : members_.links())
@@ -50,7 +51,13 @@ std::size_t Worker::transmit(PeerId to, Frame frame, std::uint32_t priority) {
   return size;
 }
 
-void Worker::send_hello(PeerId to) { transmit(to, {{}, members_.hello_for(to)}, kControlPriority); }
+void Worker::send_hello(PeerId to) {
+  transmit(to, {{}, members_.hello_for(to)}, kControlPriority);
+  send_places(to);
+}
+void Worker::send_places(PeerId to) {
+  if (places_.asked()) transmit(to, {{}, PlacesBody{places_}}, kControlPriority);
+}
 void Worker::send_alive(PeerId to) { transmit(to, {{}, AliveBody{members_.all()}}, kControlPriority); }
 
 /// Soon, not at once: news comes from several neighbours at about the same time.
@@ -60,7 +67,10 @@ void Worker::spread_news() {
 }
 
 void Worker::broadcast_alive() {
-  for (const PeerId p : members_.links()) send_alive(p);
+  for (const PeerId p : members_.links()) {
+    send_alive(p);
+    if (round_ == 0) send_places(p);  // some may still be joining
+  }
   next_alive_ = env_.now() + kAliveEvery_s;
   news_ = false;
 }
@@ -135,6 +145,15 @@ void Worker::handle(const FrameHeader& header, const AliveBody& alive) {
   check_members();
 }
 
+void Worker::handle(const FrameHeader& header, const PlacesBody& body) {
+  if (header.job != spec_.job_id || !members_.heard(header.sender, header.epoch, env_.now())) {
+    ++result_.dropped_frames;
+    return;
+  }
+  if (places_.merge(body.places)) spread_news();
+  check_members();
+}
+
 void Worker::handle(const FrameHeader& header, const ParcelBody& body) {
   const PeerId from = header.sender;
   if (header.job != spec_.job_id || header.sequence == 0 ||
@@ -173,10 +192,11 @@ void Worker::check_members() {
                                       : fmt::format("peer {} left", names(PeerStatus::left));
     return end(Outcome::lost_peer, fmt::format("{} in round {} of {}", what, round_, spec_.rounds));
   }
-  if (phase_ == Phase::joining && members_.all_at_least(PeerStatus::present)) {
+  if (phase_ == Phase::joining && members_.all_at_least(PeerStatus::present) && places_.complete()) {
     phase_ = Phase::training;
     started_ = since_.time = env_.now();
     broadcast_alive();
+    if (places_.asked()) env_.share_cores(places_.sharing());
     env_.log(fmt::format("all {} peers are here; training {} rounds", spec_.membership.names.size(),
                          spec_.rounds));
     begin_round();

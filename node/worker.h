@@ -19,6 +19,7 @@ struct WorkerSpec {
   Plan plan;
   MembershipSpec membership;
   std::uint64_t job_id = 0;  ///< frames of another job are dropped
+  Place place{};             ///< none: this peer asks nobody where they are, and waits for no answer
   std::uint64_t rounds = 0;
   double rounds_per_epoch = 1;
   double learning_rate = 0;          ///< for messages
@@ -85,6 +86,7 @@ class Worker final : public ExchangeHost {
   enum class Phase { joining, training, draining, over };
 
   void handle(const FrameHeader& header, const AliveBody& body);
+  void handle(const FrameHeader& header, const PlacesBody& body);
   void handle(const FrameHeader& header, const HelloBody& body);
   void handle(const FrameHeader& header, const ParcelBody& body);
   void handle(const ParcelReady& e);
@@ -108,6 +110,7 @@ class Worker final : public ExchangeHost {
   void end(Outcome outcome, std::string message, PeerStatus as = PeerStatus::left);
   void send_hello(PeerId to);
   void send_alive(PeerId to);
+  void send_places(PeerId to);
   void broadcast_alive();
   void spread_news();
   void deliver(PeerId from, Message message);
@@ -122,6 +125,7 @@ class Worker final : public ExchangeHost {
   WorkerSpec spec_;
   Env& env_;
   Membership members_;
+  Places places_;
   ByPeer<std::unique_ptr<Link>> links_;
   std::unique_ptr<Exchange> exchange_;
   WorkerResult result_;

@@ -30,6 +30,8 @@ class ZmqEnv final : public Env {
 
   std::function<void(const Report&)> on_report;
   std::function<void(const std::string&)> on_log;
+  /// Told how many peers share this machine's cores; gives the threads that this one takes.
+  std::function<std::size_t(const Places::Sharing&)> on_sharing;
 
   /// Makes the worker and runs it until it has ended and its last frames are out. make_replica is given
   /// what the method keeps. `stop` is asked a few times a second and after every signal; true interrupts the
@@ -44,6 +46,9 @@ class ZmqEnv final : public Env {
   void send(PeerId to, FrameBytes frame, std::uint32_t priority) override;
   std::size_t backlog(PeerId to) const override;
   DataPlane& data() override { return *data_; }
+  void share_cores(const Places::Sharing& sharing) override {
+    if (on_sharing) data_->use_threads(on_sharing(sharing));
+  }
   void report(const Report& r) override {
     if (on_report) on_report(r);
   }

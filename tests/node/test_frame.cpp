@@ -46,6 +46,7 @@ bool same(const HelloBody& a, const HelloBody& b) {
          a.layers == b.layers && a.parameters_hash == b.parameters_hash && a.data_hash == b.data_hash &&
          a.status == b.status;
 }
+bool same(const PlacesBody& a, const PlacesBody& b) { return a.places == b.places; }
 bool same(const ParcelBody& a, const ParcelBody& b) {
   return a.round == b.round && a.parcel == b.parcel && a.tag == b.tag && a.entries == b.entries &&
          a.chunk == b.chunk && a.chunks == b.chunks && std::ranges::equal(a.payload, b.payload);
@@ -60,6 +61,7 @@ bool same(const Frame& a, const Frame& b) {
 std::vector<Frame> one_of_each(std::span<const std::byte> payload) {
   return {{some_header(), AliveBody{{PeerStatus::done, PeerStatus::lost, PeerStatus::started}}},
           {some_header(), some_hello()},
+          {some_header(), PlacesBody{Places(4, 2, {7, 8})}},
           {some_header(), some_parcel(payload)}};
 }
 

@@ -122,6 +122,29 @@ TEST_CASE("run prints one JSON object and leaves its files") {
   CHECK(json::parse(evaluated.out).at("loss") == summary.at("test_loss"));
 }
 
+TEST_CASE("run leaves its files in the folder of --out, and peers count who shares their machine") {
+  const Folder folder;
+  const Ports ports(4);
+  std::string text = SmallJob{4, ports.first(), "ring", "choco", "onebit_scaled", "0", 20}.toml();
+  text.erase(0, text.find("[graph]"));  // the peers have addresses that look like four machines'
+  std::string peers;
+  for (int i = 0; i < 4; ++i)
+    peers += "[[peer]]\nname = \"peer" + std::to_string(i) + "\"\naddress = \"tcp://127.0.0." +
+             std::to_string(i + 1) + ":" + std::to_string(ports.first() + i) + "\"\n";
+  folder.write("job.toml", text + peers);
+  const auto ended = gossamer(folder, {"run", "job.toml", "--quiet", "--out", "here/and there"});
+  INFO(ended.err);
+  REQUIRE(ended.status == 0);
+  const std::string run = folder.path("here/and there");
+  CHECK_FALSE(fs::exists(folder.path("runs")));
+  for (const char* name : {"job.toml", "model.safetensors", "summary.json", "metrics.jsonl"})
+    CHECK(fs::file_size(run + "/" + name) > 0);
+  for (const char* name : {"peer0", "peer1", "peer2", "peer3"})
+    CHECK(says(read_text(run + "/peers/" + name + ".log"),
+               "4 of the peers run on this machine; computing with"));
+  CHECK(gossamer(folder, {"run", "job.toml", "--out", "job.toml"}).status == 2);
+}
+
 TEST_CASE("a simulated run's training loss is the honest peers'") {
   const Folder folder;
   folder.write("job.toml", SmallJob{2, 7001, "full", "none", "dense", "0", 40}.toml());
