@@ -39,9 +39,10 @@ constexpr std::array kRows = {
         make_onebit_scaled,
         decode_onebit_scaled},
     Row{{"qsgd",
-         "bits=4 (2, 4, 8), bucket=512 (a multiple of 32), norm=max (max, l2), coding=packed (packed, elias, "
-         "elias_dense, rice, rans, auto), random=philox (philox, hash)",
-         "stochastic rounding to 2^(bits-1)-1 levels a side in each bucket; unbiased"},
+         "bits=4 (2, 4, 8; short for levels=2^(bits-1)-1), levels=7 (1 to 65535, sqrt; not beside bits), "
+         "bucket=512 (a multiple of 32), norm=max (max, l2), coding=packed (packed, elias, elias_dense, "
+         "rice, rans, auto), random=philox (philox, hash)",
+         "stochastic rounding to so many levels on each side of zero in each bucket; unbiased"},
         CodecId::qsgd,
         make_qsgd,
         decode_qsgd},

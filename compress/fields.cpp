@@ -7,11 +7,36 @@
 #include "wire.h"
 
 namespace gossamer::compress {
+namespace {
+
+/// Eight fields make `bits` whole bytes. Fields past count are 0.
+void pack_eights(std::size_t bits, const Fields& fields, std::size_t count, std::byte* out) {
+  for (std::size_t i = 0; i < count; i += 8, out += bits) {
+    std::uint64_t word = 0;
+    for (std::size_t j = 0; j < 8; ++j) word |= std::uint64_t{fields[i + j]} << (bits * j);
+    std::memcpy(out, &word, i + 8 <= count ? bits : wire::ceil_div((count - i) * bits, 8));
+  }
+}
+
+void unpack_eights(std::size_t bits, const std::byte* in, std::size_t count, Fields& fields) {
+  const auto mask = (std::uint64_t{1} << bits) - 1;
+  fields.fill(0);
+  for (std::size_t i = 0; i < count; i += 8, in += bits) {
+    std::uint64_t word = 0;
+    std::memcpy(&word, in, i + 8 <= count ? bits : wire::ceil_div((count - i) * bits, 8));
+    for (std::size_t j = 0; j < 8; ++j, word >>= bits) fields[i + j] = static_cast<std::uint8_t>(word & mask);
+  }
+}
+
+constexpr bool is_power_of_two(std::size_t bits) { return (bits & (bits - 1)) == 0; }
+
+}  // namespace
 
 void pack_fields(std::size_t bits, Fields& fields, std::size_t count, std::byte* out) {
   constexpr std::size_t kGroup = EntryBits::kGroup;
   if (count < kGroup)
     std::fill(fields.begin() + static_cast<std::ptrdiff_t>(count), fields.end(), std::uint8_t{0});
+  if (!is_power_of_two(bits)) return pack_eights(bits, fields, count, out);
   if (bits == 8) {
     std::memcpy(out, fields.data(), count);
     return;
@@ -28,6 +53,7 @@ void pack_fields(std::size_t bits, Fields& fields, std::size_t count, std::byte*
 
 void unpack_fields(std::size_t bits, const std::byte* in, std::size_t count, Fields& fields) {
   constexpr std::size_t kGroup = EntryBits::kGroup;
+  if (!is_power_of_two(bits)) return unpack_eights(bits, in, count, fields);
   Fields padded, twos;
   const auto* from = reinterpret_cast<const std::uint8_t*>(in);
   if (count < kGroup) {

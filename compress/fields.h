@@ -1,5 +1,5 @@
 #pragma once
-// Fields of 2, 4 or 8 bits, packed lowest bits first, a group of 512 at a time.
+// Fields of 2 to 8 bits, packed lowest bits first, a group of 512 at a time.
 #include <array>
 #include <cstddef>
 #include <cstdint>

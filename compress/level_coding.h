@@ -22,6 +22,7 @@ using FieldCoding = std::optional<LevelForm>;
 FieldCoding field_coding_parameter(Parameters& parameters);
 std::string_view field_coding_name(FieldCoding coding);
 
+/// Bytes of a slice of 1 … kSlice fields at most.
 std::size_t slice_max_bytes(FieldCoding coding, std::size_t count, LevelRange range);
 /// Codes 1 … kSlice fields of 0 … top to the front of out, which holds slice_max_bytes; returns the bytes
 /// written.
@@ -29,13 +30,17 @@ std::size_t write_slice(FieldCoding coding, std::span<const std::uint8_t> fields
                         std::span<std::byte> out);
 /// Reads what write_slice wrote, all of `in`; throws PayloadError for all else.
 void read_slice(std::span<const std::byte> in, LevelRange range, std::span<std::uint8_t> fields);
+/// The same of fields that no byte holds, top > 255: packed and both Elias forms, each in one string.
+std::size_t write_slice(FieldCoding coding, std::span<const std::uint32_t> fields, LevelRange range,
+                        std::span<std::byte> out);
+void read_slice(std::span<const std::byte> in, LevelRange range, std::span<std::uint32_t> fields);
 
 std::size_t coded_max_bytes(FieldCoding coding, std::size_t n, LevelRange range);
 
 /// Codes n fields to the front of out, which holds coded_max_bytes: for each slice but the last a u32 of its
 /// bytes, then the slices. fetch(first, fields, thread) gives those of a slice; returns the bytes written,
 /// which do not depend on the number of threads.
-template <class Fetch>
+template <class Field = std::uint8_t, class Fetch>
 std::size_t write_coded(FieldCoding coding, std::size_t n, LevelRange range, Threads* threads,
                         std::span<std::byte> out, const Fetch& fetch) {
   if (n == 0) return 0;
@@ -45,12 +50,13 @@ std::size_t write_coded(FieldCoding coding, std::size_t n, LevelRange range, Thr
   const bool apart = threads != nullptr && threads->count() > 1;
   std::size_t at = front, last = 0;
   for_each_piece(threads, slices, [&](std::size_t p, std::size_t thread) {
-    std::array<std::uint8_t, kSlice> all;
+    std::array<Field, kSlice> all;
     const auto fields = std::span(all).first(std::min(kSlice, n - p * kSlice));
     fetch(p * kSlice, fields, thread);
     const std::size_t start = apart ? front + p * room : at;
-    const auto bytes = static_cast<std::uint32_t>(
-        write_slice(coding, fields, range, out.subspan(start, std::min(room, out.size() - start))));
+    const auto bytes =
+        static_cast<std::uint32_t>(write_slice(coding, std::span<const Field>(fields), range,
+                                               out.subspan(start, std::min(room, out.size() - start))));
     if (!apart) at += bytes;
     if (p + 1 == slices) last = bytes;
     if (p + 1 < slices) std::memcpy(out.data() + p * sizeof bytes, &bytes, sizeof bytes);
@@ -67,7 +73,7 @@ std::size_t write_coded(FieldCoding coding, std::size_t n, LevelRange range, Thr
 
 /// Reads all of `in`, which holds n fields: work(first, fields) for each slice, from several threads. Throws
 /// PayloadError, some of the work done, where it does not.
-template <class Work>
+template <class Field = std::uint8_t, class Work>
 void read_coded(std::span<const std::byte> in, std::size_t n, LevelRange range, Threads* threads,
                 const Work& work) {
   const std::size_t slices = wire::ceil_div(n, kSlice);
@@ -88,11 +94,11 @@ void read_coded(std::span<const std::byte> in, std::size_t n, LevelRange range, 
     for (std::size_t j = 0; j < count; ++j)
       part[j] = reader.take(base + j + 1 < slices ? length_of(base + j) : reader.left());
     for_each_piece(threads, count, [&](std::size_t j, std::size_t) {
-      std::array<std::uint8_t, kSlice> all;
+      std::array<Field, kSlice> all;
       const std::size_t first = (base + j) * kSlice;
       const auto fields = std::span(all).first(std::min(kSlice, n - first));
       read_slice(part[j], range, fields);
-      work(first, std::span<const std::uint8_t>(fields));
+      work(first, std::span<const Field>(fields));
     });
   }
 }

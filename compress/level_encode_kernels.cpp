@@ -264,7 +264,9 @@ void PackTrits(const std::uint8_t* digits, std::size_t row, std::uint8_t* out) {
   plain::pack_trits(digits, row, b, out);
 }
 
-void PackGroup(unsigned bits, const Fields& fields, std::uint8_t* out) {
+void PackGroup(unsigned bits, Fields& fields, std::uint8_t* out) {
+  if (bits != 2 && bits != 4)
+    return pack_fields(bits, fields, fields.size(), reinterpret_cast<std::byte*>(out));
   if (bits == 4) return PackPairs(4, fields.data(), fields.size(), out);
   Fields twos;
   PackPairs(2, fields.data(), fields.size(), twos.data());
@@ -297,6 +299,7 @@ std::size_t EncodeGroups(const BucketRule& rule, const float* x, float* e, std::
   Draws draws;
   float scale[kGroup / kLeastBucket][2];
   const std::size_t scale_bytes = rule.scales() * sizeof(float);
+  const unsigned stored = rule.field_bits();
   for (std::size_t g = 0; g < groups; ++g, x += kGroup) {
     const Ahead ahead(x, e);
     for (std::size_t i = 0, b = 0; i < kGroup; i += rule.bucket, ++b, scales += scale_bytes) {
@@ -312,14 +315,14 @@ std::size_t EncodeGroups(const BucketRule& rule, const float* x, float* e, std::
       ahead.Fetch(0, 16);
     }
     const float* const v = e == nullptr ? x : room;
-    std::uint8_t* const to = rule.bits == 8 ? fields : unpacked.data();
+    std::uint8_t* const to = stored == 8 ? fields : unpacked.data();
     for (std::size_t i = 0, b = 0; i < kGroup; i += rule.bucket, ++b) {
       const Levels levels = levels_of(rule, scale[b]);
       ahead.Fetch(16 + i / 32, rule.bucket / 32);
       QuantiseAny(levels, v + i, rule.bucket, draws, i, to + i, e == nullptr ? nullptr : e + i);
     }
-    if (rule.bits != 8) PackGroup(rule.bits, unpacked, fields);
-    fields += kGroup / 8 * rule.bits;
+    if (stored != 8) PackGroup(stored, unpacked, fields);
+    fields += kGroup / 8 * stored;
     if (e != nullptr) e += kGroup;
   }
   return groups;

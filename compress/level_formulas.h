@@ -9,6 +9,14 @@
 namespace gossamer::compress::plain {
 
 static_assert(1.0f / 7 * 7 == 1.0f && 1.0f / 127 * 127 == 1.0f, "the outermost level is the norm to the bit");
+static_assert(
+    [] {
+      for (int s = 1; s <= 127; ++s) {
+        if (1.0f / static_cast<float>(s) * static_cast<float>(s) > 1.0f) return false;
+      }
+      return true;
+    }(),
+    "no level is beyond the norm");
 
 /// Shift of a draw to its place in the fraction of a float in [2^bits, 2^(bits+1)).
 constexpr int draw_shift(unsigned bits) { return bits == 8 ? -1 : 7 - static_cast<int>(bits); }

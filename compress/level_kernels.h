@@ -1,6 +1,7 @@
 #pragma once
 // Quantisation of a bucket to even levels, which qsgd, terngrad and intq share. A level stands as one byte,
 // its field, until fields are packed; every instruction set gives the same bits.
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 
@@ -31,8 +32,8 @@ struct Levels {
   float zero = 0, step = 0, unit = 1, low = 0, high = 0;
 };
 
-/// s levels on each side of zero, 2s < 2^bits, the outermost ±norm; norm ≥ 0 and finite, and unless clips is
-/// then set, ≥ |v| of every entry.
+/// s levels on each side of zero, 2s < 2^bits, the outermost ±norm (where s is not 1, 7 or 127 perhaps the
+/// float below it); norm ≥ 0 and finite, and unless clips is then set, ≥ |v| of every entry.
 Levels levels_around_zero(unsigned bits, unsigned s, float norm);
 /// 2^bits levels from low to high, both exact.
 Levels levels_of_range(unsigned bits, float low, float high, bool stochastic);
@@ -41,13 +42,21 @@ Levels levels_of_range(unsigned bits, float low, float high, bool stochastic);
 /// around zero) or by its two ends (range).
 struct BucketRule {
   Measure measure = Measure::largest;
-  unsigned bits = 8;
+  unsigned bits = 8;    ///< Levels::bits; of a range also those of a field where it stands
+  unsigned a_side = 0;  ///< levels on each side of zero; none of a range
   std::size_t bucket = 512;
   bool stochastic = true;
-  std::size_t scales() const { return measure == Measure::range ? 2 : 1; }
+  constexpr bool range() const { return measure == Measure::range; }
+  constexpr std::size_t scales() const { return range() ? 2 : 1; }
+  /// Of a field where it stands: as few as tell all levels.
+  constexpr unsigned field_bits() const {
+    return range() ? bits : static_cast<unsigned>(std::bit_width(2 * a_side));
+  }
 };
-/// Levels on each side of zero.
+/// Levels on each side of zero that fields of so many bits are filled by, but for one value.
 constexpr unsigned levels_a_side(unsigned bits) { return (1u << (bits - 1)) - 1; }
+/// Levels::bits of s levels a side, at most 127.
+constexpr unsigned rounding_bits(unsigned s) { return s == 1 ? 2 : s <= levels_a_side(4) ? 4 : 8; }
 /// The numbers that describe a measured bucket; false where one of them is not finite.
 bool scales_of(Measure what, const Measured& found, float* scale);
 Levels levels_of(const BucketRule& rule, const float* scale);

@@ -8,6 +8,7 @@
 #include "feedback_state.h"
 #include "fields.h"
 #include "level_formulas.h"
+#include "wide_levels.h"
 
 namespace gossamer::compress {
 namespace {
@@ -16,22 +17,22 @@ constexpr std::size_t kGroup = EntryBits::kGroup;
 
 /// The part of a payload behind its header, for n entries: where what stands.
 struct Layout {
-  unsigned bits;
-  std::size_t bucket, n;
-  bool range;
+  BucketRule rule;
+  std::size_t n;
+  unsigned bits = rule.field_bits();
 
-  std::size_t scales() const { return range ? 2 : 1; }
-  std::size_t buckets() const { return wire::ceil_div(n, bucket); }
-  std::size_t scale_bytes() const { return buckets() * scales() * sizeof(float); }
-  std::size_t field_bytes() const { return wire::ceil_div(n, 8 / bits); }
-  LevelRange levels() const { return coded_range(bits, range); }
+  std::size_t buckets() const { return wire::ceil_div(n, rule.bucket); }
+  std::size_t bucket_bytes() const { return rule.scales() * sizeof(float); }
+  std::size_t scale_bytes() const { return buckets() * bucket_bytes(); }
+  std::size_t field_bytes() const { return n / 8 * bits + wire::ceil_div(n % 8 * bits, 8); }
+  LevelRange levels() const { return coded_range(rule); }
   /// Of entries `first` …, a multiple of kGroup.
   std::size_t field_at(std::size_t first) const { return first / 8 * bits; }
   /// Of the entries first … last calls work(bucket, from, to), which all lie in one bucket.
   template <class Work>
   void for_each_bucket(std::size_t first, std::size_t last, const Work& work) const {
     for (std::size_t i = first; i < last;) {
-      const std::size_t b = i / bucket, end = std::min(last, (b + 1) * bucket);
+      const std::size_t b = i / rule.bucket, end = std::min(last, (b + 1) * rule.bucket);
       work(b, i, end);
       i = end;
     }
@@ -70,20 +71,19 @@ class LevelDecoder {
 
  private:
   Levels read_levels(std::size_t b) const {
-    wire::Reader in(
-        std::span(scales_ + b * layout_.scales() * sizeof(float), layout_.scales() * sizeof(float)));
+    wire::Reader in(std::span(scales_ + b * layout_.bucket_bytes(), layout_.bucket_bytes()));
     const float first = in.f32();
-    if (!layout_.range) {
+    if (!layout_.rule.range()) {
       if (std::signbit(first)) throw PayloadError("payload holds a negative norm");
-      return levels_around_zero(layout_.bits, levels_a_side(layout_.bits), first);
+      return levels_around_zero(layout_.rule.bits, layout_.rule.a_side, first);
     }
     const float high = in.f32();
     if (first > high) throw PayloadError("payload holds a range whose least entry is above its greatest");
-    return levels_of_range(layout_.bits, first, high, false);
+    return levels_of_range(layout_.rule.bits, first, high, false);
   }
 
   void check(const Fields& fields, std::size_t count) const {
-    const unsigned top = (1u << layout_.bits) - (layout_.range ? 1 : 2);
+    const unsigned top = layout_.levels().top;
     const auto past = fields.begin() + static_cast<std::ptrdiff_t>(count);
     if (all_within(fields.data(), kGroup, top) &&
         std::all_of(past, fields.end(), [](std::uint8_t field) { return field == 0; }))
@@ -95,16 +95,12 @@ class LevelDecoder {
   const std::byte *scales_, *fields_;
 };
 
-Layout layout_for(const LevelRule& rule, std::size_t n) {
-  return {rule.buckets.bits, rule.buckets.bucket, n, rule.buckets.measure == Measure::range};
-}
-
 class LevelEncoder {
  public:
   LevelEncoder(const LevelRule& rule, std::span<const float> x, float* residual, const EntryBits& random,
                Workspace& workspace)
       : rule_(rule.buckets),
-        layout_(layout_for(rule, x.size())),
+        layout_(Layout{rule.buckets, x.size()}),
         x_(x),
         residual_(residual),
         random_(random),
@@ -137,7 +133,7 @@ class LevelEncoder {
     if (unit == kGroup && rule_.bucket >= kLeastBucket) {
       i += kGroup * encode_groups(rule_, x_.data() + i, residual_ == nullptr ? nullptr : residual_ + i,
                                   (last - first) / kGroup, random_, i / kGroup,
-                                  scales_ + i / rule_.bucket * layout_.scales() * sizeof(float),
+                                  scales_ + i / rule_.bucket * layout_.bucket_bytes(),
                                   reinterpret_cast<std::uint8_t*>(fields_ + layout_.field_at(i)));
       if (done != nullptr) *done = static_cast<std::uint32_t>(i - first);
     }
@@ -182,29 +178,15 @@ class LevelEncoder {
       Measured found;
       const float* const v =
           entries(rule_.measure, from, to, room == nullptr ? nullptr : room + (from - first), &found);
-      if (!std::isfinite(found.largest)) {
-        const std::size_t bad = wire::first_not_finite(std::span(v, to - from));
-        wire::refuse_entry(from + bad, x_.size(), v[bad]);
-      }
-      write_scales(b, from, to, found);
+      write_bucket_scales(rule_, found, std::span(v, to - from), from, x_.size(),
+                          scales_ + b * layout_.bucket_bytes());
     });
     return residual_ == nullptr ? x_.data() + first : room;
   }
 
-  void write_scales(std::size_t b, std::size_t from, std::size_t to, const Measured& found) {
-    float scale[2];
-    if (!scales_of(rule_.measure, found, scale)) {
-      throw EncodeError("cannot encode: the l2 norm of entries " + std::to_string(from) + " to " +
-                        std::to_string(to - 1) + " is beyond float's range; use norm=max or clip");
-    }
-    const std::size_t bytes = layout_.scales() * sizeof(float);
-    std::memcpy(scales_ + b * bytes, scale, bytes);
-  }
-
   Levels levels_of_bucket(std::size_t b) const {
     float scale[2];
-    const std::size_t bytes = layout_.scales() * sizeof(float);
-    std::memcpy(scale, scales_ + b * bytes, bytes);
+    std::memcpy(scale, scales_ + b * layout_.bucket_bytes(), layout_.bucket_bytes());
     return levels_of(rule_, scale);
   }
 
@@ -223,7 +205,7 @@ class LevelEncoder {
         quantise(levels, v + (from - first), to - from, draws, from - i, fields.data() + (from - i),
                  residual_ == nullptr ? nullptr : residual_ + from);
       });
-      pack_fields(rule_.bits, fields, count, fields_ + layout_.field_at(i));
+      pack_fields(layout_.bits, fields, count, fields_ + layout_.field_at(i));
     }
   }
 
@@ -242,6 +224,9 @@ class LevelEncoder {
   std::byte *scales_ = nullptr, *fields_ = nullptr;
 };
 
+constexpr std::size_t kASideBytes = 3;  ///< varint of up to kLevelsASideMax
+bool states_bits(const BucketRule& rule) { return rule.range() || is_short_form(rule.a_side); }
+
 /// Codes packed fields.
 std::size_t write_coded_fields(const LevelRule& rule, const Layout& layout, const std::byte* packed,
                                Threads* threads, std::span<std::byte> out) {
@@ -254,6 +239,26 @@ std::size_t write_coded_fields(const LevelRule& rule, const Layout& layout, cons
     }
   };
   return write_coded(rule.coding, layout.n, layout.levels(), threads, out, fetch);
+}
+
+BucketRule read_level_front(bool range, wire::Reader& in, FieldLayout& fields) {
+  const unsigned bits = in.u8();
+  if (bits != 2 && bits != 4 && bits != 8 && (bits != 0 || range)) {
+    throw PayloadError("payload claims " + std::to_string(bits) + " bits per entry, expected 2, 4 or 8");
+  }
+  fields = read_field_layout(in);
+  BucketRule rule{.measure = range ? Measure::range : Measure::largest, .bits = bits, .bucket = 0};
+  rule.bucket = wire::read_bucket(in);
+  if (range) return rule;
+  const std::uint64_t s = bits == 0 ? in.varint() : levels_a_side(bits);
+  if (s == 0 || s > kLevelsASideMax || (bits == 0 && is_short_form(static_cast<unsigned>(s)))) {
+    throw PayloadError("payload claims " + std::to_string(s) +
+                       " levels on each side of zero, expected 1 to " + std::to_string(kLevelsASideMax) +
+                       " and none that bits stand for");
+  }
+  rule.a_side = static_cast<unsigned>(s);
+  if (s <= kLevelsMax) rule.bits = rounding_bits(rule.a_side);
+  return rule;
 }
 
 }  // namespace
@@ -285,10 +290,35 @@ Residual::~Residual() {
   if (fresh_) state_->residual.clear();
 }
 
+void write_bucket_scales(const BucketRule& rule, const Measured& found, std::span<const float> v,
+                         std::size_t first, std::size_t n, std::byte* scales) {
+  if (!std::isfinite(found.largest)) {
+    const std::size_t bad = wire::first_not_finite(v);
+    wire::refuse_entry(first + bad, n, v[bad]);
+  }
+  float scale[2];
+  if (!scales_of(rule.measure, found, scale)) {
+    throw EncodeError("cannot encode: the l2 norm of entries " + std::to_string(first) + " to " +
+                      std::to_string(first + v.size() - 1) +
+                      " is beyond float's range; use norm=max or clip");
+  }
+  std::memcpy(scales, scale, rule.scales() * sizeof(float));
+}
+
+void write_level_front(wire::Writer& out, const LevelRule& rule) {
+  const BucketRule& buckets = rule.buckets;
+  const bool as_bits = states_bits(buckets);
+  out.u8(as_bits ? static_cast<std::uint8_t>(buckets.bits) : std::uint8_t{0});
+  out.u8(static_cast<std::uint8_t>(layout_of(rule.coding)));
+  out.varint(buckets.bucket);
+  if (!as_bits) out.varint(buckets.a_side);
+}
+
 std::size_t level_max_bytes(const LevelRule& rule, std::size_t n) {
-  const Layout layout = layout_for(rule, n);
+  const Layout layout{rule.buckets, n};
   const bool packed = layout_of(rule.coding) == FieldLayout::packed;
-  return wire::kHeaderMax + 2 + wire::kVarintMax + layout.scale_bytes() +
+  return wire::kHeaderMax + 2 + wire::kVarintMax + (states_bits(rule.buckets) ? 0 : kASideBytes) +
+         layout.scale_bytes() +
          (packed ? layout.field_bytes() : coded_max_bytes(rule.coding, n, layout.levels()));
 }
 
@@ -296,21 +326,23 @@ std::size_t encode_levels(const LevelRule& rule, std::span<const float> x, Feedb
                           RandomKey key, Workspace& workspace, std::span<std::byte> out) {
   wire::require_room(out, level_max_bytes(rule, x.size()));
   Residual residual(state, x.size());
-  const Layout layout = layout_for(rule, x.size());
+  const Layout layout{rule.buckets, x.size()};
   wire::Writer writer(out);
   writer.header(rule.id, x.size());
-  writer.u8(static_cast<std::uint8_t>(rule.buckets.bits));
-  writer.u8(static_cast<std::uint8_t>(layout_of(rule.coding)));
-  writer.varint(rule.buckets.bucket);
+  write_level_front(writer, rule);
   std::byte* const scales = writer.skip(layout.scale_bytes());
-  LevelEncoder encoder(rule, x, residual.data(), EntryBits(key, rule.random), workspace);
+  const EntryBits random(key, rule.random);
   std::size_t coded = 0;
-  if (layout_of(rule.coding) == FieldLayout::packed) {
-    encoder.write(scales, writer.skip(layout.field_bytes()));
+  if (rule.buckets.a_side > kLevelsMax) {
+    coded = encode_wide(rule.buckets, rule.coding, x, residual.data(), random, workspace, scales,
+                        out.subspan(writer.size()));
+  } else if (layout_of(rule.coding) == FieldLayout::packed) {
+    LevelEncoder(rule, x, residual.data(), random, workspace)
+        .write(scales, writer.skip(layout.field_bytes()));
   } else {
     const auto words = workspace.more_floats(wire::ceil_div(layout.field_bytes(), sizeof(float)));
     std::byte* const fields = std::as_writable_bytes(words).data();
-    encoder.write(scales, fields);
+    LevelEncoder(rule, x, residual.data(), random, workspace).write(scales, fields);
     coded = write_coded_fields(rule, layout, fields, workspace.threads(), out.subspan(writer.size()));
   }
   residual.keep();
@@ -318,15 +350,12 @@ std::size_t encode_levels(const LevelRule& rule, std::span<const float> x, Feedb
 }
 
 void decode_levels(bool range, wire::Reader& in, float weight, std::span<float> acc, Threads* threads) {
-  const unsigned bits = in.u8();
-  if (bits != 2 && bits != 4 && bits != 8) {
-    throw PayloadError("payload claims " + std::to_string(bits) + " bits per entry, expected 2, 4 or 8");
-  }
-  const FieldLayout fields = read_field_layout(in);
-  const std::size_t bucket = wire::read_bucket(in);
-  const Layout layout{bits, bucket, acc.size(), range};
+  FieldLayout fields{};
+  const Layout layout{read_level_front(range, in, fields), acc.size()};
   if (fields == FieldLayout::packed) in.expect_left(layout.scale_bytes() + layout.field_bytes());
   const std::byte* const scales = in.take(layout.scale_bytes()).data();
+  if (layout.rule.a_side > kLevelsMax)
+    return decode_wide(layout.rule, fields, scales, in.take(in.left()), weight, acc, threads);
   if (fields == FieldLayout::coded) {
     const LevelDecoder decoder(layout, scales, nullptr);
     return read_coded(in.take(in.left()), acc.size(), layout.levels(), threads,

@@ -14,8 +14,8 @@ bool scales_of(Measure what, const Measured& found, float* scale) {
 }
 
 Levels levels_of(const BucketRule& rule, const float* scale) {
-  if (rule.measure == Measure::range) return levels_of_range(rule.bits, scale[0], scale[1], rule.stochastic);
-  return levels_around_zero(rule.bits, levels_a_side(rule.bits), scale[0]);
+  if (rule.range()) return levels_of_range(rule.bits, scale[0], scale[1], rule.stochastic);
+  return levels_around_zero(rule.bits, rule.a_side, scale[0]);
 }
 
 Levels levels_around_zero(unsigned bits, unsigned s, float norm) { return plain::around_zero(bits, s, norm); }

@@ -9,13 +9,13 @@
 
 namespace gossamer::compress {
 
-/// Fields 0 … top, one per byte, of which field l + zero stands for level l: as many levels below 0 as above,
-/// or one more. top is 2·zero or 2·zero − 1, at most 255.
+/// Fields 0 … top, of which field l + zero stands for level l: as many levels below 0 as above, or one more.
+/// top is 2·zero or 2·zero − 1; fields stand in bytes where it is at most 255.
 struct LevelRange {
   unsigned zero, top;
 };
 constexpr LevelRange levels_each_side(unsigned s) { return {s, 2 * s}; }
-inline constexpr unsigned kLevelsMax = 127;  ///< each side
+inline constexpr unsigned kLevelsMax = 127;  ///< each side, of fields in bytes
 
 /// QSGD's dense code (Alistarh et al. 2017, section 3.2 and appendix A.3): omega of |level| + 1, and a sign
 /// bit (1 = negative) where the level is not 0.

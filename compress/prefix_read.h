@@ -15,18 +15,19 @@ struct ReadCode {
   bool last = false;
 };
 
-/// Whether a signed byte holds it; whether it is one of the range is seen when it becomes a field.
-constexpr bool is_level(std::uint64_t size, bool negative) {
-  return size >= 1 && size <= kLevelsMax + (negative ? 1u : 0u);
+/// Whether it is one of `most` levels above 0, or of one more below (of 127: a signed byte); whether it is
+/// one of the range is seen when it becomes a field.
+constexpr bool is_level(std::uint64_t size, bool negative, unsigned most) {
+  return size >= 1 && size <= most + (negative ? 1u : 0u);
 }
 
 /// Reads one code off at least 56 bits.
-constexpr ReadCode read_dense_code(std::uint64_t bits) {
+constexpr ReadCode read_dense_code(std::uint64_t bits, unsigned most = kLevelsMax) {
   const OmegaRead size = read_omega(bits);
   if (size.number == 0) return {};
   if (size.number == 1) return {0, 0, size.length};
   const bool negative = ((bits >> size.length) & 1) != 0;
-  if (!is_level(size.number - 1, negative)) return {};
+  if (!is_level(size.number - 1, negative, most)) return {};
   const auto level = static_cast<int>(size.number - 1);
   return {0, negative ? -level : level, size.length + 1};
 }
@@ -40,23 +41,24 @@ constexpr ReadCode read_rice_code(std::uint64_t bits, unsigned r) {
   return {0, (folded & 1) != 0 ? -half : half, high + 1 + r};
 }
 
-/// Gaps past 2¹⁷ are none of a slice; with them and a level a code has at most 45 bits.
-constexpr ReadCode read_sparse_code(std::uint64_t bits) {
+/// Gaps past 2¹⁷ are none of a slice; with them and a level a code has at most 45 bits, and 53 where `most`
+/// is 65 535.
+constexpr ReadCode read_sparse_code(std::uint64_t bits, unsigned most = kLevelsMax) {
   const OmegaRead gap = read_omega(bits);
   if (gap.number == 0 || gap.number > (std::uint64_t{1} << 17)) return {};
   bits >>= gap.length;
   const OmegaRead size = read_omega(bits >> 1);
   const bool negative = (bits & 1) != 0;
-  if (!is_level(size.number, negative)) return {};
+  if (!is_level(size.number, negative, most)) return {};
   const auto level = static_cast<int>(size.number);
   return {gap.number - 1, negative ? -level : level, gap.length + 1 + size.length};
 }
 
 /// The sparse code of a string with `left` levels to go, zeros at its end included.
-constexpr ReadCode read_sparse_or_end(std::uint64_t bits, std::size_t left) {
+constexpr ReadCode read_sparse_or_end(std::uint64_t bits, std::size_t left, unsigned most = kLevelsMax) {
   const OmegaRead gap = read_omega(bits);
   if (gap.number == left + 1) return {left, 0, gap.length, true};
-  return read_sparse_code(bits);
+  return read_sparse_code(bits, most);
 }
 
 }  // namespace gossamer::compress

@@ -35,8 +35,8 @@ constexpr ReadTable table_of(const Read& read) {
   return table;
 }
 
-constexpr ReadTable kDenseTable = table_of(read_dense_code);
-constexpr ReadTable kSparseTable = table_of(read_sparse_code);
+constexpr ReadTable kDenseTable = table_of([](std::uint64_t bits) { return read_dense_code(bits); });
+constexpr ReadTable kSparseTable = table_of([](std::uint64_t bits) { return read_sparse_code(bits); });
 template <unsigned r>
 constexpr ReadTable kRiceTable = table_of([](std::uint64_t bits) { return read_rice_code(bits, r); });
 constexpr std::array<const ReadTable*, 4> kRiceTables = {&kRiceTable<0>, &kRiceTable<1>, &kRiceTable<2>,

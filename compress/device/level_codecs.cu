@@ -2,7 +2,7 @@
 // …, whose draws are those of two blocks of the generator. A bucket of 512 is read once; others are measured
 // in a pass before. Fields that are coded (level_strings.h) stand in the workspace first, one per byte.
 #include "host_codec.h"
-#include "level_payload.h"
+#include "level_count.h"
 #include "level_strings.h"
 #include "levels.cuh"
 #include "philox.cuh"
@@ -16,6 +16,8 @@ constexpr unsigned kRows = kGroup / kWarp;
 /// A payload's numbers behind its front: one or two per bucket, then the fields.
 struct Layout {
   std::size_t n, bucket;
+  unsigned a_side;  ///< levels on each side of zero; none of a range
+  unsigned top;     ///< the highest field
   unsigned stored;  ///< bits of a field where it stands
   Measure measure;
   bool stochastic;
@@ -23,7 +25,7 @@ struct Layout {
   constexpr std::size_t buckets() const { return ceil_divide(n, bucket); }
   constexpr std::size_t scale_size() const { return measure == Measure::range ? 8 : 4; }
   constexpr std::size_t scale_bytes() const { return buckets() * scale_size(); }
-  constexpr std::size_t field_bytes() const { return ceil_divide(n, 8 / stored); }
+  constexpr std::size_t field_bytes() const { return n / 8 * stored + ceil_divide(n % 8 * stored, 8); }
 };
 
 struct Scales {
@@ -60,7 +62,7 @@ template <unsigned kBits>
 __device__ Levels levels_of(const Layout& layout, Scales scales) {
   if (layout.measure == Measure::range)
     return plain::of_range(kBits, scales.first, scales.second, layout.stochastic);
-  return plain::around_zero(kBits, levels_a_side(kBits), scales.first);
+  return plain::around_zero(kBits, layout.a_side, scales.first);
 }
 
 /// The scales of buckets that are not 512 entries, one warp each.
@@ -80,23 +82,42 @@ struct SharedFields {
   alignas(8) std::uint8_t of_warp[kThreads / kWarp][kGroup];
 };
 
-/// Packs the warp's fields into words and writes them.
-template <unsigned kBits>
-__device__ void write_fields(const std::uint8_t* fields, std::size_t group, const Layout& layout,
-                             std::byte* body) {
-  constexpr unsigned kPerWord = 32 / kBits;
-  __syncwarp();
-  for (unsigned w = lane_of_warp(); w < kGroup / kPerWord; w += kWarp) {
-    std::uint32_t word = 0;
+/// Word w of the fields of a group. kStored: bits of each; 0: `stored`.
+template <unsigned kStored>
+__device__ std::uint32_t word_of_fields(const std::uint8_t* fields, unsigned stored, unsigned w) {
+  std::uint32_t word = 0;
+  if constexpr (kStored != 0) {
+    constexpr unsigned kPerWord = 32 / kStored;
 #pragma unroll
     for (unsigned k = 0; k < kPerWord; ++k)
-      word |= static_cast<std::uint32_t>(fields[w * kPerWord + k]) << (kBits * k);
-    put_words(body, layout.field_bytes(), group * (kGroup / kPerWord) + w, word);
+      word |= static_cast<std::uint32_t>(fields[w * kPerWord + k]) << (kStored * k);
+  } else {
+    const unsigned first = 32 * w;
+    for (unsigned k = first / stored; k < kGroup && k * stored < first + 32; ++k) {
+      const unsigned at = k * stored;
+      word |= at < first ? fields[k] >> (first - at) : static_cast<std::uint32_t>(fields[k]) << (at - first);
+    }
+  }
+  return word;
+}
+
+/// Packs the warp's fields into words and writes them: all lanes, 32 words at a time.
+template <unsigned kStored>
+__device__ void write_fields(const std::uint8_t* fields, std::size_t group, const Layout& layout,
+                             std::byte* body) {
+  const unsigned words = kGroup / 32 * (kStored == 0 ? layout.stored : kStored);
+  const std::size_t start = 4 * group * words, bytes = least(layout.field_bytes() - start, 4 * words);
+  __syncwarp();
+  for (unsigned first = 0; first < words; first += kWarp) {
+    const unsigned w = first + lane_of_warp();
+    const std::uint32_t word = w < words ? word_of_fields<kStored>(fields, layout.stored, w) : 0;
+    put_words(body + start, bytes, w, word);
   }
   __syncwarp();
 }
 
-/// kStored: bits of a field where it stands. kFused: a bucket is one group, whose scales are not there yet.
+/// kStored: bits of a field where it stands; 0: layout.stored. kFused: a bucket is one group, whose scales
+/// are not there yet.
 template <unsigned kBits, unsigned kStored, bool kFused>
 __global__ void encode_levels_kernel(Input input, Layout layout, const RandomKey* key, std::byte* scales,
                                      std::byte* body, DeviceResult* result) {
@@ -154,7 +175,7 @@ template <unsigned kBits, unsigned kStored>
 __global__ void decode_levels_kernel(Layout layout, const std::byte* scales, const std::byte* body,
                                      float weight, float* acc, DeviceResult* result) {
   if (refused(result)) return;
-  const unsigned top = (1u << kBits) - (layout.measure == Measure::range ? 1 : 2);
+  const unsigned stored = kStored == 0 ? layout.stored : kStored;
   for (std::size_t g = warp_of_grid(); g * kGroup < layout.n; g += warps_in_grid()) {
     Levels levels;
     std::size_t bucket = layout.buckets();
@@ -166,11 +187,13 @@ __global__ void decode_levels_kernel(Layout layout, const std::byte* scales, con
         bucket = first / layout.bucket;
         levels = trusted_levels<kBits>(layout, scales, bucket, result);
       }
-      const unsigned byte = static_cast<unsigned>(body[i * kStored / 8]),
-                     shift = static_cast<unsigned>(i * kStored % 8);
-      const unsigned field = byte >> shift & ((1u << kBits) - 1);
-      const bool past = i + 1 == layout.n && (byte >> shift >> kStored) != 0;
-      if (field > top || past) {
+      const std::size_t at = i * stored / 8;
+      const auto shift = static_cast<unsigned>(i * stored % 8);
+      auto bits = static_cast<unsigned>(body[at]);
+      if (kStored == 0 && at + 1 < layout.field_bytes()) bits |= static_cast<unsigned>(body[at + 1]) << 8;
+      const unsigned field = bits >> shift & ((1u << stored) - 1);
+      const bool past = i + 1 == layout.n && (bits >> shift >> stored) != 0;
+      if (field > layout.top || past) {
         refuse_payload(result, DeviceError::unused);
       } else {
         acc[i] += weight * plain::value(levels, field);
@@ -181,58 +204,64 @@ __global__ void decode_levels_kernel(Layout layout, const std::byte* scales, con
 
 class LevelCodec final : public BesideHost {
  public:
-  LevelCodec(std::unique_ptr<const Codec> host, wire::CodecId id, const BucketRule& rule, FieldCoding coding)
-      : BesideHost(std::move(host)), id_(id), rule_(rule), coding_(coding) {}
+  /// levels has no meaning for a range.
+  LevelCodec(std::unique_ptr<const Codec> host, LevelCount levels, const LevelRule& rule)
+      : BesideHost(std::move(host)), levels_(levels), rule_(rule) {}
   std::size_t workspace_bytes(std::size_t n) const override {
     if (!coded()) return 0;
     Arena encoding(nullptr), decoding(nullptr);
-    take_encoding_levels(encoding, coding_, range(), n);
+    take_encoding_levels(encoding, rule_.coding, coded_range(rule(n).buckets), n);
     take_decoding_levels(decoding, n);
     return encoding.bytes() > decoding.bytes() ? encoding.bytes() : decoding.bytes();
   }
 
  protected:
   void start_encode(const Input& input, std::size_t n, const EncodeCall& call) const override {
-    switch (rule_.bits) {
+    const LevelRule rule = this->rule(n);
+    switch (rule.buckets.bits) {
       case 2:
-        return encode_levels<2>(input, n, call);
+        return encode_levels<2>(rule, input, n, call);
       case 4:
-        return encode_levels<4>(input, n, call);
+        return encode_levels<4>(rule, input, n, call);
       default:
-        return encode_levels<8>(input, n, call);
+        return encode_levels<8>(rule, input, n, call);
     }
   }
   void start_decode(const DecodeCall& call) const override {
-    switch (rule_.bits) {
+    const LevelRule rule = this->rule(call.n);
+    switch (rule.buckets.bits) {
       case 2:
-        return decode_levels<2>(call);
+        return decode_levels<2>(rule, call);
       case 4:
-        return decode_levels<4>(call);
+        return decode_levels<4>(rule, call);
       default:
-        return decode_levels<8>(call);
+        return decode_levels<8>(rule, call);
     }
   }
 
  private:
   template <unsigned kBits>
-  void encode_levels(const Input& input, std::size_t n, const EncodeCall& call) const {
-    const Front f = front(n);
-    const Layout l = layout(n);
+  void encode_levels(const LevelRule& rule, const Input& input, std::size_t n, const EncodeCall& call) const {
+    const Front f = front(rule, n);
+    const Layout l = layout(rule.buckets, n);
     const std::size_t body = f.size + l.scale_bytes();
     if (!coded()) {
       begin_encode(f, body + l.field_bytes(), call);
-      return encode_fields<kBits, kBits>(input, l, call, call.out_dev + f.size, call.out_dev + body);
+      const auto encode =
+          l.stored == kBits ? &LevelCodec::encode_fields<kBits, kBits> : &LevelCodec::encode_fields<kBits, 0>;
+      return (this->*encode)(input, l, call, call.out_dev + f.size, call.out_dev + body);
     }
     Arena arena(call.workspace_dev);
-    const LevelRoom room = take_encoding_levels(arena, coding_, range(), n);
+    const LevelRange range = coded_range(rule.buckets);
+    const LevelRoom room = take_encoding_levels(arena, rule.coding, range, n);
     begin_encode(f, body, call);
     encode_fields<kBits, 8>(input, l, call, call.out_dev + f.size, reinterpret_cast<std::byte*>(room.fields));
-    write_levels(room, coding_, range(), body, call);
+    write_levels(room, rule.coding, range, body, call);
   }
   template <unsigned kBits, unsigned kStored>
   void encode_fields(const Input& input, const Layout& l, const EncodeCall& call, std::byte* scales,
                      std::byte* fields) const {
-    const bool fused = rule_.bucket == kGroup;
+    const bool fused = l.bucket == kGroup;
     if (!fused) {
       launch(measure_kernel, blocks_for(l.buckets(), kThreads / kWarp), kThreads, call.stream, input, l,
              scales, call.result_dev);
@@ -241,19 +270,21 @@ class LevelCodec final : public BesideHost {
            blocks(l.n), kThreads, call.stream, input, l, call.key_dev, scales, fields, call.result_dev);
   }
   template <unsigned kBits>
-  void decode_levels(const DecodeCall& call) const {
-    const Front f = front(call.n);
-    const Layout l = layout(call.n);
+  void decode_levels(const LevelRule& rule, const DecodeCall& call) const {
+    const Front f = front(rule, call.n);
+    const Layout l = layout(rule.buckets, call.n);
     const std::byte* const scales = call.payload_dev + f.size;
     const std::size_t body = f.size + l.scale_bytes();
     if (!coded() || call.n == 0) {
       begin_decode(f, body + l.field_bytes(), call);
-      return decode_fields<kBits, kBits>(call, l, scales, call.payload_dev + body);
+      const auto decode = l.stored == kBits || coded() ? &LevelCodec::decode_fields<kBits, kBits>
+                                                       : &LevelCodec::decode_fields<kBits, 0>;
+      return (this->*decode)(call, l, scales, call.payload_dev + body);
     }
     Arena arena(call.workspace_dev);
     const LevelRoom room = take_decoding_levels(arena, call.n);
     begin_decode_at_least(f, body + slice_lengths(room.slices) + 1, call);
-    read_levels(call, body, range(), room);
+    read_levels(call, body, coded_range(rule.buckets), room);
     decode_fields<kBits, 8>(call, l, scales, reinterpret_cast<const std::byte*>(room.fields));
   }
   template <unsigned kBits, unsigned kStored>
@@ -262,26 +293,33 @@ class LevelCodec final : public BesideHost {
     launch(decode_levels_kernel<kBits, kStored>, blocks(call.n), kThreads, call.stream, l, scales, fields,
            call.weight, call.acc_dev, call.result_dev);
   }
-  bool coded() const { return layout_of(coding_) == FieldLayout::coded; }
-  LevelRange range() const { return coded_range(rule_.bits, rule_.measure == Measure::range); }
+  bool coded() const { return layout_of(rule_.coding) == FieldLayout::coded; }
+  LevelRule rule(std::size_t n) const { return rule_.buckets.range() ? rule_ : levels_.rule(rule_, n); }
   static std::size_t blocks(std::size_t n) { return blocks_for(ceil_divide(n, kGroup), kThreads / kWarp); }
-  Layout layout(std::size_t n) const {
-    return {n, rule_.bucket, coded() ? 8 : rule_.bits, rule_.measure, rule_.stochastic};
+  Layout layout(const BucketRule& rule, std::size_t n) const {
+    return {n,
+            rule.bucket,
+            rule.a_side,
+            coded_range(rule).top,
+            coded() ? 8 : rule.field_bits(),
+            rule.measure,
+            rule.stochastic};
   }
-  Front front(std::size_t n) const {
-    return make_front(id_, n, [&](wire::Writer& writer) {
-      writer.u8(static_cast<std::uint8_t>(rule_.bits));
-      writer.u8(static_cast<std::uint8_t>(layout_of(coding_)));
-      writer.varint(rule_.bucket);
-    });
+  static Front front(const LevelRule& rule, std::size_t n) {
+    return make_front(rule.id, n, [&](wire::Writer& writer) { write_level_front(writer, rule); });
   }
-  wire::CodecId id_;
-  BucketRule rule_;
-  FieldCoding coding_;
+  LevelCount levels_;
+  LevelRule rule_;  ///< of qsgd, but for the levels
 };
 
-unsigned bits_of_spec(Parameters& parameters) {
-  return static_cast<unsigned>(parameters.integer("bits", 4, "2, 4 or 8", [](std::size_t) { return true; }));
+/// Fields of the device are bytes.
+void require_device_levels(const Codec& host, LevelCount levels, std::size_t bucket) {
+  if (levels.most(bucket) <= kLevelsMax) return;
+  throw CodecError(
+      "codec spec \"" + host.spec() + "\": " + levels.spec() +
+      (levels.fixed == 0 ? " with so large a bucket" : "") +
+      " runs on the host only; a device takes levels=1 to 127, and levels=sqrt where bucket is at " +
+      "most 16128");
 }
 
 }  // namespace
@@ -289,24 +327,28 @@ unsigned bits_of_spec(Parameters& parameters) {
 std::unique_ptr<const DeviceCodec> make_device_qsgd(std::unique_ptr<const Codec> host,
                                                     Parameters& parameters) {
   require_device_form(*host, parameters, "random", {"philox"});
+  const LevelCount levels = levels_parameter(parameters);
+  const std::size_t bucket = bucket_parameter(parameters);
+  require_device_levels(*host, levels, bucket);
   constexpr std::array<std::string_view, 2> kNorms = {"max", "l2"};
   const auto norm = parameters.choice("norm", kNorms) == 0 ? Measure::largest : Measure::squares;
-  const BucketRule rule{
-      .measure = norm, .bits = bits_of_spec(parameters), .bucket = bucket_parameter(parameters)};
-  return std::make_unique<LevelCodec>(std::move(host), wire::CodecId::qsgd, rule,
-                                      field_coding_parameter(parameters));
+  const LevelRule rule{
+      wire::CodecId::qsgd, {.measure = norm, .bucket = bucket}, field_coding_parameter(parameters)};
+  return std::make_unique<LevelCodec>(std::move(host), levels, rule);
 }
 
 std::unique_ptr<const DeviceCodec> make_device_intq(std::unique_ptr<const Codec> host,
                                                     Parameters& parameters) {
   require_device_form(*host, parameters, "random", {"philox"});
   constexpr std::array<std::string_view, 2> kRoundings = {"nearest", "stochastic"};
-  const BucketRule rule{.measure = Measure::range,
-                        .bits = bits_of_spec(parameters),
+  const auto any = [](std::size_t) { return true; };
+  const LevelRule rule{wire::CodecId::intq,
+                       {.measure = Measure::range,
+                        .bits = static_cast<unsigned>(parameters.integer("bits", 8, "2, 4 or 8", any)),
                         .bucket = bucket_parameter(parameters),
-                        .stochastic = parameters.choice("rounding", kRoundings) == 1};
-  return std::make_unique<LevelCodec>(std::move(host), wire::CodecId::intq, rule,
-                                      field_coding_parameter(parameters));
+                        .stochastic = parameters.choice("rounding", kRoundings) == 1},
+                       field_coding_parameter(parameters)};
+  return std::make_unique<LevelCodec>(std::move(host), LevelCount{}, rule);
 }
 
 }  // namespace gossamer::compress::cuda

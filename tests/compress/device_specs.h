@@ -49,6 +49,12 @@ inline std::vector<std::string> level_specs() {
           "intq",
           "intq:bits=4,bucket=160",
           "intq:bits=2,rounding=stochastic,bucket=32",
+          "qsgd:levels=2",
+          "qsgd:levels=3,bucket=160",
+          "qsgd:levels=16,norm=l2,bucket=8192",
+          "qsgd:levels=40,coding=elias",
+          "qsgd:levels=5,coding=rans",
+          "qsgd:levels=sqrt,norm=l2,bucket=8192,coding=elias_dense",
           "intq:rounding=stochastic",
           "qsgd:coding=elias",
           "qsgd:bits=8,coding=elias_dense,norm=l2",
@@ -77,6 +83,7 @@ inline std::vector<std::string> topk_specs() {
           "topk:values=fp16,coding=fixed",
           "topk:density=1,values=fp16",
           "topk:values=int8,coding=packed,density=0.1",
+          "topk:density=0.07",
           "topk:values=sign,coding=elias,density=0.1",
           "topk:values=sign,density=1,coding=bitmap",
           "topk:values=two_bit,density=0.3",
@@ -115,6 +122,7 @@ inline std::vector<std::string> other_sparse_specs() {
 inline std::vector<std::string> device_specs() {
   std::vector<std::string> all = dense_specs();
   for (const auto& more : {level_specs(), topk_specs(), selection_specs(), other_sparse_specs()})
+          "randk:density=0.07",
     all.insert(all.end(), more.begin(), more.end());
   return all;
 }

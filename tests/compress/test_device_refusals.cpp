@@ -84,5 +84,11 @@ TEST_CASE("what runs on the host only is refused by name") {
     REQUIRE_THROWS_WITH(cuda::make_device_codec(spec),
                         ContainsSubstring("runs on the host only; a device takes"));
   }
+  for (const char* spec : {"qsgd:levels=128", "qsgd:levels=65535", "qsgd:levels=sqrt,bucket=16160"}) {
+    INFO(spec);
+    REQUIRE_THROWS_WITH(cuda::make_device_codec(spec),
+                        ContainsSubstring("runs on the host only; a device takes levels=1 to 127"));
+  }
+  REQUIRE_NOTHROW(cuda::make_device_codec("qsgd:levels=sqrt,bucket=16128"));
   REQUIRE_THROWS_AS(cuda::make_device_codec("qsgd:bits=5"), CodecError);
 }

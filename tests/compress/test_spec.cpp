@@ -29,6 +29,11 @@ TEST_CASE("a canonical spec reads back as itself") {
     REQUIRE(encode(*codec, v) == encode(*make_codec(codec->spec()), v));
   }
   REQUIRE(make_codec("qsgd")->spec() == "qsgd:bits=4,bucket=512,norm=max,coding=packed");
+  REQUIRE(make_codec("qsgd:levels=7")->spec() == make_codec("qsgd")->spec());
+  REQUIRE(make_codec("qsgd:levels=1")->spec() == make_codec("qsgd:bits=2")->spec());
+  REQUIRE(make_codec("qsgd:levels=127")->spec() == make_codec("qsgd:bits=8")->spec());
+  REQUIRE(make_codec("qsgd:levels=16,norm=l2")->spec() == "qsgd:levels=16,bucket=512,norm=l2,coding=packed");
+  REQUIRE(make_codec("qsgd:levels=sqrt")->spec() == "qsgd:levels=sqrt,bucket=512,norm=max,coding=packed");
   REQUIRE(make_codec("onebit_scaled")->spec() == "onebit_scaled:lambda=1,bound=0.9,bucket=512");
   REQUIRE(make_codec("onebit_scaled:lambda=auto")->spec() ==
           "onebit_scaled:lambda=auto,bound=0.9,bucket=512");
@@ -70,6 +75,13 @@ TEST_CASE("a bad value is shown with what was expected") {
   REQUIRE(has(refusal("qsgd:bits=5"), "bits is \"5\", expected 2, 4 or 8"));
   REQUIRE(has(refusal("qsgd:bits=4x"), "expected 2, 4 or 8"));
   REQUIRE(has(refusal("qsgd:norm=l1"), "expected max or l2"));
+  REQUIRE(has(refusal("qsgd:bits=5"), "levels=1 to 65535"));
+  REQUIRE(has(refusal("qsgd:bits=4,levels=16"), "give one"));
+  for (const char* spec : {"qsgd:levels=128,coding=rice", "qsgd:levels=65535,coding=rans",
+                           "qsgd:levels=sqrt,bucket=16160,coding=rans"})
+    REQUIRE(has(refusal(spec), "more than 127 levels a side"));
+  for (const char* levels : {"0", "65536", "-1", "1.5", "root", "99999999999999999999"})
+    REQUIRE(has(refusal(std::string("qsgd:levels=") + levels), "from 1 to 65535, or sqrt"));
   for (const char* spec : {"onebit:bucket=0",
                            "onebit:bucket=-32",
                            "onebit:bucket=100",

@@ -158,6 +158,7 @@ int run(std::size_t n) {
                            "qsgd:bits=4",
                            "qsgd:bits=8",
                            "qsgd:bits=4,norm=l2",
+                           "qsgd:levels=16,norm=l2",
                            "intq:bits=4",
                            "intq:bits=8,rounding=stochastic",
                            "terngrad",

@@ -137,7 +137,7 @@ struct Traits {
   bool exact = false;     ///< decode(encode(x)) == x in every entry (−0 may come back as 0)
   bool unbiased = false;  ///< E[decode(encode(x))] = x
   /// May run under error feedback and in CHOCO-SGD, because with some δ > 0 for every x either E‖C[x]−x‖₂² ≤
-  /// (1−δ)‖x‖₂², or surely ‖C[x]−x‖∞ ≤ (1−δ)‖x‖∞ (qsgd with max norm and 4 or 8 bits; see there).
+  /// (1−δ)‖x‖₂², or surely ‖C[x]−x‖∞ ≤ (1−δ)‖x‖∞ (qsgd with max norm from two levels a side on).
   bool contractive = false;
   /// Surely |C[x]_i − x_i| stays under a constant for every x (threshold): residuals stay bounded, which is
   /// enough for error feedback in a full reduce, but nothing contracts.
