@@ -19,6 +19,7 @@ struct Row {
   CodecId id;
   Factory factory;
   Decoder decoder;
+  Sharer sharer = nullptr;
 };
 
 /// A new codec is one .cpp, one id in wire.h and one row here.
@@ -33,11 +34,14 @@ constexpr std::array kRows = {
         make_onebit,
         decode_onebit},
     Row{{"onebit_scaled",
-         "lambda=1 (0 < lambda <= 1, auto), bound=0.9 (0 < bound < 1), bucket=512 (a multiple of 32)",
-         "sign times lambda * root mean square of each bucket; error <= bound * norm, enforced"},
+         "lambda=1 (0 < lambda <= 1, auto), bound=0.9 (0 < bound < 1), bound_abs (> 0; in place of bound), "
+         "bucket=512 (a multiple of 32)",
+         "sign times lambda * root mean square of each bucket; error <= bound * norm or <= bound_abs, "
+         "enforced"},
         CodecId::onebit_scaled,
         make_onebit_scaled,
-        decode_onebit_scaled},
+        decode_onebit_scaled,
+        shares_onebit_scaled},
     Row{{"qsgd",
          "bits=4 (2, 4, 8; short for levels=2^(bits-1)-1), levels=7 (1 to 65535, sqrt; not beside bits), "
          "bucket=512 (a multiple of 32), norm=max (max, l2), coding=packed (packed, elias, elias_dense, "
@@ -160,6 +164,13 @@ PayloadInfo inspect(std::span<const std::byte> payload) {
   const wire::Header header = wire::read_header(in);
   return {row_of(header).shown.name, header.entries};
 }
+std::vector<PayloadShare> payload_shares(std::span<const std::byte> payload) {
+  wire::Reader in(payload);
+  const wire::Header header = wire::read_header(in);
+  const Row& row = row_of(header);
+  return row.sharer == nullptr ? std::vector<PayloadShare>() : row.sharer(in, header.entries);
+}
+
 
 std::span<const CodecRow> codec_table() { return kShown; }
 

@@ -15,6 +15,10 @@ using Factory = std::unique_ptr<const Codec> (*)(Parameters&);
 /// may be null.
 using Decoder = void (*)(wire::Reader& in, float weight, std::span<float> acc, Threads* threads);
 
+/// payload_shares of what follows the header. Its time and memory are bounded by the payload's length,
+/// whatever n it claims.
+using Sharer = std::vector<PayloadShare> (*)(wire::Reader& in, std::uint64_t n);
+
 std::unique_ptr<const Codec> make_dense(Parameters&);
 std::unique_ptr<const Codec> make_fp16(Parameters&);
 std::unique_ptr<const Codec> make_onebit(Parameters&);
@@ -42,5 +46,7 @@ void decode_intq(wire::Reader& in, float weight, std::span<float> acc, Threads*)
 void decode_randk(wire::Reader& in, float weight, std::span<float> acc, Threads*);
 void decode_threshold(wire::Reader& in, float weight, std::span<float> acc, Threads*);
 void decode_sign_vote(wire::Reader& in, float weight, std::span<float> acc, Threads*);
+
+std::vector<PayloadShare> shares_onebit_scaled(wire::Reader& in, std::uint64_t n);
 
 }  // namespace gossamer::compress

@@ -16,6 +16,7 @@ namespace {
 struct Rule {
   double lambda;  ///< 0 = auto (λ = r)
   double bound;
+  bool constant;  ///< of a bucket's error itself, not of its share of the norm
   std::size_t bucket;
 };
 
@@ -35,7 +36,7 @@ class SliceEncoder {
         rule_(rule),
         bound_squared_(rule.bound * rule.bound),
         never_scaled_(never_scaled(rule)),
-        never_mean_(std::max(0.0, 1 - bound_squared_ - kRough)),
+        never_mean_(rule.constant ? 0 : std::max(0.0, 1 - bound_squared_ - kRough)),
         near_(near),
         far_(far),
         out_(near),
@@ -66,7 +67,7 @@ class SliceEncoder {
   static constexpr std::size_t kScanned = 4096;
 
   static double never_scaled(const Rule& rule) {
-    if (rule.lambda == 0) return 0;
+    if (rule.lambda == 0 || rule.constant) return 0;
     const double least =
         (1 + rule.lambda * rule.lambda - rule.bound * rule.bound - kRough) / (2 * rule.lambda);
     return least > 0 ? least * least : 0;
@@ -85,6 +86,7 @@ class SliceEncoder {
       const Norms fast{sums[i / bucket].first, sums[i / bucket].second};
       if (!std::isfinite(fast.l1) || !std::isfinite(fast.l2_squared)) input_.require_finite(start + i, d);
       const Sums measured = measure(v, fast);
+      bucket_size_ = static_cast<double>(d);
       const Leaf leaf = leaf_of(v, measured);
       input_.sent(b, {leaf.scale, -leaf.scale});
       if (leaf.scale > 0 && laid) {
@@ -153,21 +155,27 @@ class SliceEncoder {
     return {Mode::split, 0};
   }
 
-  /// Whether ‖scale·sign(v) − v‖₂ ≤ ε‖v‖₂ in the numbers that the decoder makes.
+  /// The most that ‖C[v] − v‖₂² may be for d entries of the bucket at hand under this bound squared.
+  double limit(double bound_squared, double l2_squared, std::size_t d) const {
+    return bound_squared * (rule_.constant ? static_cast<double>(d) / bucket_size_ : l2_squared);
+  }
+
+  /// Whether ‖scale·sign(v) − v‖₂ is within the bound in the numbers that the decoder makes.
   bool holds(std::span<const float> v, const Sums& sums, float scale) const {
     if (!(scale > 0)) return false;
     const double s = scale;
     const double error = sums.l2_squared - 2 * s * sums.l1 + static_cast<double>(v.size()) * s * s;
     // Far from the bound the closed form decides; near it, entry by entry in double.
-    if (sums.rough && error <= (bound_squared_ - kRough) * sums.l2_squared) return true;
-    if (sums.rough && error >= (bound_squared_ + kRough) * sums.l2_squared) return false;
+    const double most = limit(bound_squared_, sums.l2_squared, v.size()), unsure = kRough * sums.l2_squared;
+    if (sums.rough && error <= most - unsure) return true;
+    if (sums.rough && error >= most + unsure) return false;
     double exact_error = 0, exact_norm = 0;
     for (const float x : v) {
       const double a = std::fabs(static_cast<double>(x));
       exact_error += (a - s) * (a - s);
       exact_norm += a * a;
     }
-    return exact_error <= bound_squared_ * (1 - 1e-12) * exact_norm;
+    return exact_error <= limit(bound_squared_ * (1 - 1e-12), exact_norm, v.size());
   }
 
   void put(Leaf leaf, std::size_t d) {
@@ -196,6 +204,7 @@ class SliceEncoder {
   SignInput& input_;
   const Rule& rule_;
   double bound_squared_;
+  double bucket_size_ = 0;            ///< of the bucket at hand
   double never_scaled_, never_mean_;  ///< r² below which λ, or λ = r, surely breaks the bound
   std::span<std::byte> near_, far_;
   wire::Writer out_;
@@ -325,16 +334,22 @@ class Encoding {
 /// halved until each part holds; parts of ≤ 16 entries that still break it go as they are; a part of zeros
 /// costs its mode only. Contractive with δ = 1 − ε², guaranteed for every finite v, denormal and huge ones
 /// included.
+///
+/// Parameter bound_abs in its place: ‖C[v]−v‖₂ ≤ c on every bucket, whatever its norm; a part of d' of the
+/// bucket's d entries keeps to c²·d'/d. Not contractive, since a bucket with a norm under c may come back
+/// wrong by more than it holds; every entry's error is at most c, so that residuals stay bounded.
 class OneBitScaled final : public FusedCodec {
  public:
   explicit OneBitScaled(const Rule& rule) : rule_(rule) {}
 
   std::string spec() const override {
     return "onebit_scaled:lambda=" + (rule_.lambda > 0 ? to_text(rule_.lambda) : "auto") +
-           ",bound=" + to_text(rule_.bound) + ",bucket=" + std::to_string(rule_.bucket);
+           (rule_.constant ? ",bound_abs=" : ",bound=") + to_text(rule_.bound) +
+           ",bucket=" + std::to_string(rule_.bucket);
   }
   std::string_view name() const override { return "onebit_scaled"; }
   Traits traits() const override {
+    if (rule_.constant) return {.bounded = true};
     const double lambda = rule_.lambda > 0 ? rule_.lambda : kEvenRatio;
     const double even = lambda * (2 * kEvenRatio - lambda), promised = 1 - rule_.bound * rule_.bound;
     return {.contractive = true, .delta = std::max(even, promised)};
@@ -365,9 +380,14 @@ std::unique_ptr<const Codec> make_onebit_scaled(Parameters& parameters) {
     lambda = parameters.real("lambda", 1, "a number above 0 and at most 1, or auto",
                              [](double v) { return v > 0 && v <= 1; });
   }
-  const double bound =
-      parameters.real("bound", 0.9, "a number above 0 and below 1", [](double v) { return v > 0 && v < 1; });
-  return std::make_unique<OneBitScaled>(Rule{lambda, bound, bucket_parameter(parameters)});
+  const std::string_view constant = parameters.text("bound_abs");
+  if (!constant.empty() && !parameters.text("bound").empty())
+    parameters.refuse("bound_abs", constant, "none beside bound, which it takes the place of: give one");
+  const double bound = constant.empty() ? parameters.real("bound", 0.9, "a number above 0 and below 1",
+                                                          [](double v) { return v > 0 && v < 1; })
+                                        : parameters.real("bound_abs", 1, "a number above 0",
+                                                          [](double v) { return v > 0 && std::isfinite(v); });
+  return std::make_unique<OneBitScaled>(Rule{lambda, bound, !constant.empty(), bucket_parameter(parameters)});
 }
 
 }  // namespace gossamer::compress

@@ -5,6 +5,44 @@
 #include "segments.h"
 
 namespace gossamer::compress {
+namespace {
+
+/// How far a bucket went from the rule.
+enum class Way { as_asked, at_another, dense };
+
+/// Reads the modes of one bucket of d entries.
+Way read_way(ModeReader& modes, std::size_t d) {
+  switch (modes.next(d)) {
+    case Mode::scaled:
+    case Mode::zero:
+      return Way::as_asked;
+    case Mode::mean:
+      return Way::at_another;
+    case Mode::dense:
+    case Mode::sparse:
+      return Way::dense;
+    case Mode::split:
+      break;
+  }
+  const Way first = read_way(modes, first_half(d));
+  return std::max({Way::at_another, first, read_way(modes, d - first_half(d))});
+}
+
+}  // namespace
+
+std::vector<PayloadShare> shares_onebit_scaled(wire::Reader& in, std::uint64_t n) {
+  const std::uint64_t bucket = wire::read_bucket(in), mode_bytes = in.varint();
+  if (mode_bytes > in.left()) throw PayloadError("payload truncated: fewer bytes of modes than it claims");
+  ModeReader modes(wire::Reader(in.take(static_cast<std::size_t>(mode_bytes))));
+  std::array<double, 3> count{};
+  for (std::uint64_t left = n; left > 0; left -= std::min(left, bucket))
+    ++count[static_cast<std::size_t>(read_way(modes, static_cast<std::size_t>(std::min(left, bucket))))];
+  const double all = count[0] + count[1] + count[2];
+  if (all == 0) return {};
+  return {{"buckets at lambda", count[0] / all},
+          {"buckets at another", count[1] / all},
+          {"buckets dense", count[2] / all}};
+}
 
 void decode_onebit_scaled(wire::Reader& in, float weight, std::span<float> acc, Threads* threads) {
   const std::size_t bucket = wire::read_bucket(in);

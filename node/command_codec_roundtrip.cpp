@@ -51,9 +51,10 @@ struct Result {
   std::string codec;
   NpyArray first;  ///< what came back in the first repeat
   std::vector<std::byte> payload;
-  Comparison comparison;               ///< of the first repeat
-  std::vector<double> excess;          ///< one each repeat
-  std::vector<double> encode, decode;  ///< seconds
+  Comparison comparison;                       ///< of the first repeat
+  std::vector<compress::PayloadShare> shares;  ///< what its payload tells of its buckets
+  std::vector<double> excess;                  ///< one each repeat
+  std::vector<double> encode, decode;          ///< seconds
 };
 
 /// t of the repeats' excess: mean · √R / standard deviation. An unbiased codec stays within ±3 or so (a
@@ -78,7 +79,7 @@ double seconds_of(Work work) {
 /// The repeats differ in the round of the key, as the rounds of a run do.
 Result round_trip(const compress::Codec& codec, const NpyArray& x, const Options& options) {
   const std::size_t n = x.values.size();
-  Result result{codec.spec(), {x.shape, std::vector<float>(n)}, {}, {}, {}, {}, {}};
+  Result result{codec.spec(), {x.shape, std::vector<float>(n)}, {}, {}, {}, {}, {}, {}};
   compress::Workspace workspace;
   std::vector<std::byte> out(codec.max_bytes(n));
   std::vector<float> y(n);
@@ -101,6 +102,7 @@ Result round_trip(const compress::Codec& codec, const NpyArray& x, const Options
     result.comparison = comparison;
     result.first.values = y;
     result.payload.assign(out.begin(), out.begin() + static_cast<std::ptrdiff_t>(used));
+    result.shares = compress::payload_shares(result.payload);
   }
   return result;
 }
@@ -116,23 +118,24 @@ double bits_per_entry(const Result& result) {
 }
 
 void print_json(const Result& r, std::size_t repeats) {
-  const nlohmann::ordered_json out{{"codec", r.codec},
-                                   {"entries", r.first.values.size()},
-                                   {"shape", r.first.shape},
-                                   {"payload_bytes", r.payload.size()},
-                                   {"bits_per_entry", number_or_null(bits_per_entry(r))},
-                                   {"relative_error", number_or_null(r.comparison.relative_error())},
-                                   {"cosine", number_or_null(r.comparison.cosine())},
-                                   {"repeats", repeats},
-                                   {"bias_z", number_or_null(bias_z(r.excess))},
-                                   {"encode_gb_per_s", number_or_null(speed(r, r.encode))},
-                                   {"decode_gb_per_s", number_or_null(speed(r, r.decode))}};
+  nlohmann::ordered_json out{{"codec", r.codec},
+                             {"entries", r.first.values.size()},
+                             {"shape", r.first.shape},
+                             {"payload_bytes", r.payload.size()},
+                             {"bits_per_entry", number_or_null(bits_per_entry(r))},
+                             {"relative_error", number_or_null(r.comparison.relative_error())},
+                             {"cosine", number_or_null(r.comparison.cosine())},
+                             {"repeats", repeats},
+                             {"bias_z", number_or_null(bias_z(r.excess))},
+                             {"encode_gb_per_s", number_or_null(speed(r, r.encode))},
+                             {"decode_gb_per_s", number_or_null(speed(r, r.decode))}};
+  for (const compress::PayloadShare& share : r.shares) out["shares"][std::string(share.name)] = share.share;
   std::cout << out.dump(2) << '\n';
 }
 
 void print_text(const Result& r, std::size_t repeats) {
-  const auto line = [](const char* what, const std::string& value) {
-    std::cout << std::left << std::setw(17) << what << value << '\n';
+  const auto line = [](std::string_view what, const std::string& value) {
+    std::cout << std::left << std::setw(20) << what << value << '\n';
   };
   line("codec", r.codec);
   line("entries", std::to_string(r.first.values.size()));
@@ -140,6 +143,8 @@ void print_text(const Result& r, std::size_t repeats) {
   line("bits per entry", figure_text(bits_per_entry(r)));
   line("relative error", figure_text(r.comparison.relative_error()));
   line("cosine", figure_text(r.comparison.cosine()));
+  for (const compress::PayloadShare& share : r.shares)
+    line(share.name, figure_text(100 * share.share) + " %");
   const double z = bias_z(r.excess);
   if (repeats > 1)
     line("bias z", std::isnan(z) ? "- (the same for every key)"

@@ -9,6 +9,7 @@ struct Input;
 struct ScaledParameters {
   double lambda;  ///< 0: auto
   double bound;
+  bool constant;
   std::size_t bucket;
 };
 

@@ -213,10 +213,11 @@ std::unique_ptr<const DeviceCodec> make_device_onebit_scaled(std::unique_ptr<con
                                                              Parameters& parameters) {
   const auto any = [](double) { return true; };
   const bool automatic = parameters.text("lambda") == "auto";
+  const bool constant = !parameters.text("bound_abs").empty();
   return std::make_unique<OneBitScaled>(
-      std::move(host),
-      ScaledParameters{automatic ? 0.0 : parameters.real("lambda", 1, "", any),
-                       parameters.real("bound", 0.9, "", any), bucket_parameter(parameters)});
+      std::move(host), ScaledParameters{automatic ? 0.0 : parameters.real("lambda", 1, "", any),
+                                        parameters.real(constant ? "bound_abs" : "bound", 0.9, "", any),
+                                        constant, bucket_parameter(parameters)});
 }
 
 }  // namespace gossamer::compress::cuda

@@ -56,7 +56,8 @@ __global__ void settle_kernel(Input input, Sizes sizes, ScaledRule rule, Room ro
     }
     Found found = {Mode::zero, 0};
     if (part.size > 0)
-      found.mode = rule.decide(input, part, segment_sums(input, part, l1.total(), l2.total()), found.scale);
+      found.mode = rule.of_bucket(part.size).decide(
+          input, part, segment_sums(input, part, l1.total(), l2.total()), found.scale);
     if (part.size > 0 && threadIdx.x % kHalf == 0) {
       room.found[b] = found;
       room.extents[b] = {mode_bits(found.mode, part.size).count, leaf_bytes(found.mode, 0, part.size)};
@@ -74,7 +75,8 @@ __global__ void settle_kernel(Input input, Sizes sizes, ScaledRule rule, Room ro
 
 /// Calls visit(part, mode, scale, present) for every segment of a bucket in order, splits included.
 template <class Visit>
-__device__ void walk(const Input& input, const ScaledRule& rule, Part bucket, const Visit& visit) {
+__device__ void walk(const Input& input, const ScaledRule& any, Part bucket, const Visit& visit) {
+  const ScaledRule rule = any.of_bucket(bucket.size);
   for (SegmentStack stack(bucket); !stack.empty();) {
     const Part part = stack.pop();
     float scale;
@@ -221,7 +223,7 @@ std::size_t scaled_encoder_bytes(std::size_t n, std::size_t bucket) {
 void encode_scaled(const Input& input, std::size_t n, const ScaledParameters& parameters,
                    const EncodeCall& call) {
   const Sizes sizes = {n, parameters.bucket};
-  const ScaledRule rule = {parameters.lambda, parameters.bound * parameters.bound};
+  const ScaledRule rule = {parameters.lambda, parameters.bound * parameters.bound, parameters.constant};
   const Front front = scaled_front(n, parameters.bucket);
   Room room;
   cut(call.workspace_dev, sizes, room);

@@ -49,22 +49,33 @@ __device__ inline SegmentSums segment_sums(const Input& input, Part part, float 
 struct ScaledRule {
   double lambda;  ///< 0: that of least error
   double bound_squared;
+  bool constant;  ///< the bound is not a share of the norm
+  double bucket_size = 0;
 
-  /// Whether ‖scale·sign(v) − v‖₂ ≤ ε‖v‖₂ in the numbers that the decoder makes.
+  __device__ ScaledRule of_bucket(std::size_t size) const {
+    return {lambda, bound_squared, constant, static_cast<double>(size)};
+  }
+  /// The most that the error² of a part of the bucket may be under this bound squared.
+  __device__ double limit(double squared, double l2_squared, Part part) const {
+    return squared * (constant ? static_cast<double>(part.size) / bucket_size : l2_squared);
+  }
+
+  /// Whether ‖scale·sign(v) − v‖₂ is within the bound in the numbers that the decoder makes.
   __device__ bool holds(const Input& input, Part part, const SegmentSums& sums, float scale) const {
     constexpr double kRough = 1e-3;
     if (!(scale > 0)) return false;
     const double s = static_cast<double>(scale);
     const double error = sums.l2_squared - 2 * s * sums.l1 + static_cast<double>(part.size) * s * s;
-    if (sums.rough && error <= (bound_squared - kRough) * sums.l2_squared) return true;
-    if (sums.rough && error >= (bound_squared + kRough) * sums.l2_squared) return false;
+    const double most = limit(bound_squared, sums.l2_squared, part), unsure = kRough * sums.l2_squared;
+    if (sums.rough && error <= most - unsure) return true;
+    if (sums.rough && error >= most + unsure) return false;
     double exact_error = 0, exact_norm = 0;
     for (std::size_t i = 0; i < part.size; ++i) {
       const double a = static_cast<double>(absolute(input.value(part.start + i)));
       exact_error += (a - s) * (a - s);
       exact_norm += a * a;
     }
-    return exact_error <= bound_squared * (1 - 1e-12) * exact_norm;
+    return exact_error <= limit(bound_squared * (1 - 1e-12), exact_norm, part);
   }
 
   /// scaled, mean or zero with its scale; split where none of these holds, whatever the size.

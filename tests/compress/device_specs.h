@@ -36,7 +36,10 @@ inline std::vector<std::string> dense_specs() {
           "onebit_scaled:bound=0.3",
           "onebit_scaled:bucket=32",
           "onebit_scaled:bucket=96",
-          "onebit_scaled:bucket=8192"};
+          "onebit_scaled:bucket=8192",
+          "onebit_scaled:lambda=0.8,bound_abs=10",
+          "onebit_scaled:bound_abs=1e-30,bucket=96",
+          "onebit_scaled:lambda=auto,bound_abs=2,bucket=8192"};
 }
 
 inline std::vector<std::string> level_specs() {

@@ -116,6 +116,20 @@ TEST_CASE("a round trip reports bias where the codec draws lots") {
   CHECK(seeded("1") != seeded("2"));
 }
 
+TEST_CASE("a round trip tells how many buckets kept to lambda, and how many were sent dense") {
+  const Bench bench;
+  const std::string spec = "onebit_scaled:lambda=0.8,bound_abs=";
+  const auto shares = [&](const std::string& bound) {
+    return json_of(bench.folder, {"roundtrip", "--codec", spec + bound, "--in", "x.npy"})["shares"];
+  };
+  CHECK(shares("1e9")["buckets at lambda"] == 1);
+  CHECK(shares("1e-9")["buckets dense"] == 1);
+  CHECK(shares("1e-9")["buckets at another"] == 0);
+  const auto text = gossamer(bench.folder, codec({"roundtrip", "--codec", spec + "1e9", "--in", "x.npy"}));
+  CHECK(says(text.out, "buckets at lambda   100 %"));
+  CHECK_FALSE(json_of(bench.folder, {"roundtrip", "--codec", "onebit", "--in", "x.npy"}).contains("shares"));
+}
+
 TEST_CASE("arrays without entries and of zeros make the round trip") {
   const Folder folder;
   node::write_npy(folder.path("none.npy"), Shape{0, 4}, {});

@@ -195,6 +195,15 @@ struct PayloadInfo {
 };
 PayloadInfo inspect(std::span<const std::byte> payload);
 
+/// How a payload's buckets were sent, where its codec has several ways: each way's name and share of the
+/// buckets, which add up to 1. None of other codecs and of no buckets. Throws PayloadError as inspect does,
+/// and where the payload ends early.
+struct PayloadShare {
+  std::string_view name;  ///< "buckets dense"
+  double share;
+};
+std::vector<PayloadShare> payload_shares(std::span<const std::byte> payload);
+
 struct CodecRow {
   const char* name;
   const char* parameters;  ///< "bits=4 (2, 4, 8), bucket=512, norm=max (max, l2)"
