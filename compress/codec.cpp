@@ -52,9 +52,8 @@ constexpr std::array kRows = {
         decode_qsgd},
     Row{{"topk",
          "density=0.01 (0 < density <= 1), values=fp32 (fp32, fp16, int8, sign, two_bit), select=exact "
-         "(exact, "
-         "sampled, "
-         "trimmed, bisect, ldte_bs, reuse), coding=auto (auto, rice, fixed, packed, elias, runs, bitmap)",
+         "(exact, sampled, trimmed, bisect, ldte_bs, reuse, ldte_bs_paper, radix, hierarchical), coding=auto "
+         "(auto, rice, fixed, packed, elias, runs, bitmap)",
          "the ceil(density * n) entries of largest magnitude, to 1.5 times as many by threshold; "
          "contractive"},
         CodecId::topk,
@@ -164,13 +163,13 @@ PayloadInfo inspect(std::span<const std::byte> payload) {
   const wire::Header header = wire::read_header(in);
   return {row_of(header).shown.name, header.entries};
 }
+
 std::vector<PayloadShare> payload_shares(std::span<const std::byte> payload) {
   wire::Reader in(payload);
   const wire::Header header = wire::read_header(in);
   const Row& row = row_of(header);
   return row.sharer == nullptr ? std::vector<PayloadShare>() : row.sharer(in, header.entries);
 }
-
 
 std::span<const CodecRow> codec_table() { return kShown; }
 

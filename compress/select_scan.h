@@ -53,6 +53,8 @@ class Scan {
   std::span<const float> vector() const { return source_.g; }
   /// How many entries reach threshold; reads the vector again only where the list does not tell.
   std::size_t count(MagnitudeBits threshold);
+  /// Lists nothing from here on: the next count reads the vector.
+  void forget() { complete_ = false; }
   /// How often the vector was read.
   int passes() const { return passes_; }
   /// True where the list holds every entry that reaches threshold.

@@ -39,6 +39,8 @@ class Search {
   constexpr void run(Selection method, float last) {
     switch (method) {
       case Selection::exact:
+      case Selection::radix:
+      case Selection::hierarchical:
         return;
       case Selection::sampled:
         return sampled();
@@ -50,6 +52,8 @@ class Search {
         return ldte_bs();
       case Selection::reuse:
         return reuse(last);
+      case Selection::ldte_bs_paper:
+        return ldte_bs_paper();
     }
   }
   /// Whether low() is the answer.
@@ -137,18 +141,39 @@ class Search {
     if (verdict == Verdict::many) halve(m.mean_magnitude, m.largest);
   }
 
+  /// The magnitude beyond which `wanted` entries lie of a Laplace distribution with this b: both tails beyond
+  /// ±p hold e^(−p/b)·cosh(μ/b) of the entries.
+  constexpr double fitted(double mean, double b, double wanted) const {
+    return b * (log_cosh(std::fabs(mean) / b) - natural_log(wanted / static_cast<double>(scan_.size())));
+  }
+
   constexpr void ldte_bs() {
     const Moments m = survey();
     const double b = std::sqrt(m.variance / 2);
     if (!(b > 0)) return;  // all entries equal
     // Aimed at the middle of what fits.
-    const double density = 1.22 * static_cast<double>(k_) / static_cast<double>(scan_.size());
-    // Both tails beyond ±p hold e^(−p/b)·cosh(μ/b) of the entries.
-    const double p = b * (log_cosh(std::fabs(m.mean) / b) - natural_log(density));
+    const double p = fitted(m.mean, b, 1.22 * static_cast<double>(k_));
     const Verdict verdict = judge(bits_reaching(p));
     const double largest = m.largest;
     if (verdict == Verdict::few) halve(0, p < largest ? p : largest);
     if (verdict == Verdict::many) halve(p > 0 ? p : 0, largest);
+  }
+
+  /// No sample, and no list that tells a count.
+  constexpr void ldte_bs_paper() {
+    const Moments m = scan_.moments(kInfinityBits);
+    const double b = std::sqrt(m.variance / 2), largest = m.largest;
+    if (!(b > 0)) return;
+    double low = 0, high = largest, at = fitted(m.mean, b, static_cast<double>(k_));
+    at = at < largest ? at : largest;
+    const double delta = largest * 0x1p-20;
+    for (;; at = low + (high - low) / 2) {
+      scan_.forget();
+      const Verdict verdict = judge(bits_reaching(at));
+      if (verdict == Verdict::fits) return;
+      (verdict == Verdict::few ? high : low) = at;
+      if (high - low < delta) return;
+    }
   }
 
   constexpr void reuse(float last) {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <bit>
 #include <cassert>
 #include <cmath>
@@ -22,6 +23,9 @@ constexpr std::array<double, 3> kDrawWeights = {1, 3, 9};
 class ListingSearch : public Search<Scan> {
  public:
   using Search::Search;
+  /// Selection::radix and hierarchical, which no device needs: they list what finish() chooses from.
+  void radix(Threads* team);
+  void hierarchical();
   /// Keeps the k largest, ties to the lowest index, unless a threshold fits. Puts what every one reached into
   /// threshold.
   Selected finish(bool exactly, float& threshold);
@@ -31,6 +35,47 @@ class ListingSearch : public Search<Scan> {
   /// too many to list.
   void narrow();
 };
+
+/// The rank-th largest magnitude of v, from its highest bits on.
+MagnitudeBits nth_by_digits(std::span<const float> v, std::size_t rank, Threads* team) {
+  constexpr std::array<unsigned, 3> kWidths = {11, 10, 10};
+  MagnitudeBits prefix = 0;
+  unsigned shift = 31;
+  for (const unsigned width : kWidths) {
+    shift -= width;
+    std::array<std::atomic<std::size_t>, 1u << kWidths[0]> counts{};
+    for_each_piece(team, wire::ceil_div(v.size(), kSlice), [&](std::size_t p, std::size_t) {
+      std::array<std::uint32_t, counts.size()> own{};
+      for (const float x : v.subspan(p * kSlice, std::min(kSlice, v.size() - p * kSlice))) {
+        const MagnitudeBits m = magnitude_bits(x);
+        if (m >> (shift + width) == prefix) ++own[m >> shift & ((1u << width) - 1)];
+      }
+      for (std::size_t digit = 0; digit < own.size(); ++digit) {
+        if (own[digit] != 0) counts[digit] += own[digit];
+      }
+    });
+    std::uint32_t digit = 1u << width;
+    while (counts[--digit] < rank) rank -= counts[digit];
+    prefix = prefix << width | digit;
+  }
+  return prefix;
+}
+
+void ListingSearch::radix(Threads* team) {
+  (void)scan_.count(kInfinityBits);  // forms the vector
+  const MagnitudeBits kth = nth_by_digits(scan_.vector(), k_, team);
+  (void)judge(kth);
+  if (!scan_.lists(kth)) (void)judge(kth + 1);
+}
+
+void ListingSearch::hierarchical() {
+  auto wanted = static_cast<double>(k_);
+  for (std::uint64_t attempt = 0; attempt < kDrawWeights.size(); ++attempt, wanted *= 2) {
+    // A hundredth of the entries is a weight of wanted/1200 (plan_sample).
+    const MagnitudeBits t = scan_.sampled_threshold(wanted, false, wanted / 1200, draw_ + (attempt << 40));
+    if (t == 0 || judge(t) != Verdict::few) return;
+  }
+}
 
 void ListingSearch::narrow() {
   for (std::size_t attempt = 0; !scan_.lists(low_) && high_ - low_ > 1; ++attempt) {
@@ -55,8 +100,6 @@ Selected ListingSearch::finish(bool exactly, float& threshold) {
   return scan_.lists(cut.threshold) ? scan_.take(cut) : scan_.take_with_ties(cut);
 }
 
-bool is_exact(Selection method) { return method == Selection::exact || method == Selection::trimmed; }
-
 }  // namespace
 
 std::size_t kept_entries(double density, std::size_t n) {
@@ -68,13 +111,13 @@ std::size_t kept_entries(double density, std::size_t n) {
 }
 
 std::span<const std::string_view> selection_names() {
-  static constexpr std::array<std::string_view, 6> kNames = {"exact",  "sampled", "trimmed",
-                                                             "bisect", "ldte_bs", "reuse"};
+  static constexpr std::array<std::string_view, 9> kNames = {
+      "exact", "sampled", "trimmed", "bisect", "ldte_bs", "reuse", "ldte_bs_paper", "radix", "hierarchical"};
   return kNames;
 }
 
 std::size_t selection_max(Selection method, std::size_t k, std::size_t n) {
-  return std::min(n, is_exact(method) ? k : k + k / 2);
+  return std::min(n, selects_exactly(method) ? k : k + k / 2);
 }
 
 Selected select_from(Selection method, const Source& source, std::size_t k, RandomKey key,
@@ -86,7 +129,9 @@ Selected select_from(Selection method, const Source& source, std::size_t k, Rand
   Scan scan(source, list_room(n, k), workspace, sample);
   ListingSearch search(scan, k, draw_of(key));
   search.run(method, state.threshold);
-  const Selected selected = search.finish(is_exact(method), state.threshold);
+  if (method == Selection::radix) search.radix(workspace.threads());
+  if (method == Selection::hierarchical) search.hierarchical();
+  const Selected selected = search.finish(selects_exactly(method), state.threshold);
   assert(selected.indices.size() >= k && selected.indices.size() <= selection_max(method, k, n));
   return selected;
 }

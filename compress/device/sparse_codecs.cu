@@ -132,8 +132,8 @@ std::unique_ptr<const DeviceCodec> make_device_topk(std::unique_ptr<const Codec>
   const auto values = static_cast<ValueForm>(parameters.choice("values", value_form_names()));
   const auto selection = static_cast<Selection>(parameters.choice("select", selection_names()));
   // How many are kept is known beforehand where it is exactly k.
-  const bool exactly = selection_max(selection, 2, 3) == 2;
-  const SparseForm form{coding_number(index_coding_parameter(parameters)), values, !exactly, false};
+  const SparseForm form{coding_number(index_coding_parameter(parameters)), values,
+                        !selects_exactly(selection), false};
   return std::make_unique<TopK>(std::move(host), form, selection, parameters.real("density", 0.01, "", any));
 }
 

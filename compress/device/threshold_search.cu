@@ -10,15 +10,13 @@ namespace {
 constexpr std::size_t kBlock = 4096;
 
 constexpr bool takes_moments(Selection method) {
-  return method == Selection::bisect || method == Selection::ldte_bs;
+  return method == Selection::bisect || method == Selection::ldte_bs || method == Selection::ldte_bs_paper;
 }
-/// trimmed gives what exact gives, so that no threshold is searched.
-constexpr bool searches(Selection method) {
-  return method != Selection::exact && method != Selection::trimmed;
-}
+/// Where exactly k are wanted no threshold is searched: all such methods give the same entries.
+constexpr bool searches(Selection method) { return !selects_exactly(method); }
 
 Sample sample_of(Selection method, std::size_t n, std::size_t k) {
-  if (!searches(method)) return {};
+  if (!searches(method) || method == Selection::ldte_bs_paper) return {};
   const SampleWish wish = takes_moments(method) ? surveyed(k) : aimed(k);
   return plan_sample(n, wish.wanted, false, wish.weight);
 }
@@ -132,6 +130,7 @@ class Passes {
   constexpr explicit Passes(const Facts& facts) : facts_(facts) {}
   constexpr std::size_t size() const { return facts_.n; }
   constexpr int passes() const { return passes_; }
+  constexpr void forget() { complete_ = false; }
   constexpr bool lists(MagnitudeBits t) const { return complete_ && t >= floor_; }
   /// k − 1, k, or one more than fits.
   constexpr std::size_t count(MagnitudeBits t) {

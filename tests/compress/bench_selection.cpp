@@ -1,8 +1,10 @@
 // By hand: bench_selection [entries [threads [random]]]. Finds 0.1 % of the entries; medians, GB/s of fp32
-// input. With a third argument on random entries alone.
+// input. With a third argument on random entries alone. bench_selection table [threads]: on random entries of
+// 16 KB to 64 MB of fp32, the sizes of the LDTE-BS paper (which are bytes).
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 
 #include "gossamer/compress/feedback.h"
 #include "gossamer/compress/selection.h"
@@ -55,29 +57,51 @@ std::vector<Named> inputs(std::size_t n, bool adversarial) {
   return all;
 }
 
+void print_header(const char* of) {
+  std::printf("%-24s", of);
+  for (const auto& name : selection_names()) std::printf(" %13s", std::string(name).c_str());
+  std::printf("\n");
+}
+
+void print_row(const char* name, const Vector& v, Workspace& workspace) {
+  const std::size_t k = std::max<std::size_t>(1, v.size() / 1000);
+  std::printf("%-24s", name);
+  for (std::size_t m = 0; m < selection_names().size(); ++m) {
+    SelectionState state;
+    std::printf(" %13.2f", gigabytes_per_second(v.size(), [&] {
+                  (void)select_largest(static_cast<Selection>(m), v, k, {}, state, workspace);
+                }));
+    std::fflush(stdout);
+  }
+  std::printf("\n");
+}
+
+void print_table(Workspace& workspace) {
+  print_header("GB/s, 0.1 % of");
+  for (std::size_t kilobytes = 16; kilobytes <= 65536; kilobytes *= 4) {
+    const std::string name =
+        kilobytes < 1024 ? std::to_string(kilobytes) + " KB" : std::to_string(kilobytes / 1024) + " MB";
+    print_row(name.c_str(), inputs(kilobytes * 256, false)[0].v, workspace);
+  }
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
-  const std::size_t n = argc > 1 ? std::strtoull(argv[1], nullptr, 10) : 1u << 20;
+  const bool table = argc > 1 && std::strcmp(argv[1], "table") == 0;
+  const std::size_t n = argc > 1 && !table ? std::strtoull(argv[1], nullptr, 10) : 1u << 20;
   const std::size_t count = argc > 2 ? std::strtoull(argv[2], nullptr, 10) : 1;
   if (n == 0 || count == 0) {
-    std::fprintf(stderr, "usage: bench_selection [entries [threads [random]]]\n");
+    std::fprintf(stderr, "usage: bench_selection [entries [threads [random]]] | table [threads]\n");
     return 2;
   }
   Threads threads(count);
   Workspace workspace(count > 1 ? &threads : nullptr);
-  const std::size_t k = std::max<std::size_t>(1, n / 1000);
-  std::printf("%zu entries, %zu threads\n%-24s", n, count, "");
-  for (const auto& name : selection_names()) std::printf(" %9s", std::string(name).c_str());
-  std::printf("\n");
-  for (const auto& [name, v] : inputs(n, argc <= 3)) {
-    std::printf("%-24s", name.c_str());
-    for (std::size_t m = 0; m < selection_names().size(); ++m) {
-      SelectionState state;
-      std::printf(" %9.2f", gigabytes_per_second(n, [&, &x = v] {
-                    (void)select_largest(static_cast<Selection>(m), x, k, {}, state, workspace);
-                  }));
-    }
-    std::printf("\n");
+  if (table) {
+    print_table(workspace);
+    return 0;
   }
+  std::printf("%zu entries, %zu threads\n", n, count);
+  print_header("");
+  for (const auto& [name, v] : inputs(n, argc <= 3)) print_row(name.c_str(), v, workspace);
 }

@@ -49,15 +49,15 @@ inline std::vector<std::string> level_specs() {
           "qsgd:bits=4,norm=l2",
           "qsgd:bits=8,norm=l2,bucket=160",
           "qsgd:bits=2,bucket=8192",
-          "intq",
-          "intq:bits=4,bucket=160",
-          "intq:bits=2,rounding=stochastic,bucket=32",
           "qsgd:levels=2",
           "qsgd:levels=3,bucket=160",
           "qsgd:levels=16,norm=l2,bucket=8192",
           "qsgd:levels=40,coding=elias",
           "qsgd:levels=5,coding=rans",
           "qsgd:levels=sqrt,norm=l2,bucket=8192,coding=elias_dense",
+          "intq",
+          "intq:bits=4,bucket=160",
+          "intq:bits=2,rounding=stochastic,bucket=32",
           "intq:rounding=stochastic",
           "qsgd:coding=elias",
           "qsgd:bits=8,coding=elias_dense,norm=l2",
@@ -83,10 +83,10 @@ inline std::vector<std::string> topk_specs() {
           "topk:coding=rice,density=1",
           "topk",
           "topk:density=0.2,values=int8",
+          "topk:density=0.07",
           "topk:values=fp16,coding=fixed",
           "topk:density=1,values=fp16",
           "topk:values=int8,coding=packed,density=0.1",
-          "topk:density=0.07",
           "topk:values=sign,coding=elias,density=0.1",
           "topk:values=sign,density=1,coding=bitmap",
           "topk:values=two_bit,density=0.3",
@@ -104,7 +104,11 @@ inline std::vector<std::string> selection_specs() {
           "topk:select=ldte_bs,density=0.05",
           "topk:select=ldte_bs,density=0.6",
           "topk:select=reuse,values=sign",
-          "topk:select=reuse,density=0.1"};
+          "topk:select=reuse,density=0.1",
+          "topk:select=ldte_bs_paper",
+          "topk:select=ldte_bs_paper,density=0.001",
+          "topk:select=radix",
+          "topk:select=hierarchical,density=0.001"};
 }
 
 inline std::vector<std::string> other_sparse_specs() {
@@ -118,6 +122,7 @@ inline std::vector<std::string> other_sparse_specs() {
           "threshold:coding=rice,tau=1e-30",
           "randk",
           "randk:density=0.3",
+          "randk:density=0.07",
           "randk:density=0.1,scale=1",
           "randk:density=1"};
 }
@@ -125,7 +130,6 @@ inline std::vector<std::string> other_sparse_specs() {
 inline std::vector<std::string> device_specs() {
   std::vector<std::string> all = dense_specs();
   for (const auto& more : {level_specs(), topk_specs(), selection_specs(), other_sparse_specs()})
-          "randk:density=0.07",
     all.insert(all.end(), more.begin(), more.end());
   return all;
 }

@@ -23,8 +23,6 @@ std::string name_of(Selection method) {
   return std::string(selection_names()[static_cast<std::size_t>(method)]);
 }
 
-bool is_exact(Selection method) { return method == Selection::exact || method == Selection::trimmed; }
-
 std::vector<std::uint32_t> select(Selection method, const Vector& v, std::size_t k,
                                   SelectionState state = {}) {
   Workspace workspace;
@@ -57,7 +55,7 @@ bool right(Selection method, const Vector& v, std::size_t k, const std::vector<s
            const std::vector<std::uint32_t>& found) {
   const std::size_t count = found.size();
   if (count < k || count > selection_max(method, k, v.size())) return false;
-  if (is_exact(method) && count != k) return false;
+  if (selects_exactly(method) && count != k) return false;
   if (found != ascending(order, count)) return false;
   const bool splits_a_tie = count < v.size() && std::fabs(v[order[count - 1]]) == std::fabs(v[order[count]]);
   return count == k || !splits_a_tie;
@@ -137,6 +135,27 @@ TEST_CASE("the fitted threshold is near the true one on its own distribution") {
   REQUIRE(count <= k + k / 2);
   const double fitted = 5e-3 * (std::log(std::cosh(0.1)) - std::log(0.001));
   REQUIRE(state.threshold == Approx(fitted).epsilon(0.07));
+}
+
+TEST_CASE("the published search starts at the fit for k itself") {
+  // Exactly Laplace: quantiles in place of draws. The fit then is the threshold of k to a few entries.
+  const std::size_t n = 1u << 18, k = 262;
+  Vector v(n);
+  for (std::size_t i = 0; i < n; ++i) {
+    const double u = (static_cast<double>(i * 40503 % n) + 0.5) / static_cast<double>(n) - 0.5;
+    v[i] = static_cast<float>(std::copysign(5e-3 * std::log(1 - 2 * std::fabs(u)), u));
+  }
+  Workspace workspace;
+  SelectionState paper, ours;
+  const std::size_t published =
+      select_largest(Selection::ldte_bs_paper, v, k, {}, paper, workspace).indices.size();
+  const std::size_t aimed = select_largest(Selection::ldte_bs, v, k, {}, ours, workspace).indices.size();
+  REQUIRE(published >= k);
+  REQUIRE(published <= k + k / 2);
+  REQUIRE(aimed > k + k / 10);
+  REQUIRE(paper.threshold > ours.threshold * 0.9f);
+  REQUIRE(select(Selection::radix, v, k) == select(Selection::exact, v, k));
+  REQUIRE(select(Selection::hierarchical, v, k) == select(Selection::exact, v, k));
 }
 
 TEST_CASE("reuse keeps the threshold while it fits and finds another where it does not") {

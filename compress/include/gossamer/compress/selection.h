@@ -10,18 +10,31 @@
 
 namespace gossamer::compress {
 
-/// exact and trimmed give exactly the k largest, ties to the lowest index. The others give every entry at or
-/// above some magnitude, of which there are at least k and at most ⌊1.5k⌋; where equal magnitudes make that
-/// impossible, or their search ends without it, exactly the k largest as exact does. No method loses a large
-/// entry for a smaller one.
+/// exact, trimmed, radix and hierarchical give exactly the k largest, ties to the lowest index. The others
+/// give every entry at or above some magnitude, of which there are at least k and at most ⌊1.5k⌋; where equal
+/// magnitudes make that impossible, or their search ends without it, exactly the k largest as exact does. No
+/// method loses a large entry for a smaller one.
 enum class Selection {
-  exact,    ///< histogram of the leading magnitude bits, then selection within one bin
+  exact,    ///< threshold from a sample that surely lets k pass, then selection among those listed
   sampled,  ///< threshold from a random sample of 1 % (Lin et al. 2018, "Deep gradient compression", §4)
   trimmed,  ///< drop what lies under mean + r·(max − mean), then exact (Fang et al. 2019, "RedSync", alg. 2)
   bisect,   ///< binary search of the threshold in [mean, max] (RedSync, algorithm 3)
   ldte_bs,  ///< threshold of a fitted Laplace distribution, then binary search (Chen, Liu & Han 2020)
-  reuse,    ///< the threshold of the last time while it fits, else ldte_bs (RedSync, §5.2.2)
+  reuse,    ///< the threshold of the last time while it fits, else sampled (RedSync, §5.2.2)
+  /// ldte_bs as published: fitted at k/n itself, each count a pass over the vector, until the count fits or
+  /// the interval is under 2⁻²⁰ of the largest magnitude (the paper leaves this δ open).
+  ldte_bs_paper,
+  radix,  ///< the k-th largest digit by digit, by histograms of the whole vector (Alabi et al. 2012)
+  /// exact among those that pass the threshold of a sample of 1 %; lowered where fewer than k pass ("Deep
+  /// gradient compression", §4, whose own loses gradients there).
+  hierarchical,
 };
+
+/// Whether a method gives exactly k.
+constexpr bool selects_exactly(Selection method) {
+  return method == Selection::exact || method == Selection::trimmed || method == Selection::radix ||
+         method == Selection::hierarchical;
+}
 
 /// Entries that a density keeps of n: max(1, ⌈density·n⌉), 0 of none. density, above 0 and at most 1, means
 /// the decimal that it was written as: what the product's rounding puts above a whole number is that number
