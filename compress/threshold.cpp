@@ -24,7 +24,7 @@ class Threshold final : public SparseCodec {
     return "threshold:tau=" + to_text(tau_) + ",coding=" + std::string(index_coding_name(coding_));
   }
   std::string_view name() const override { return "threshold"; }
-  Traits traits() const override { return {.bounded = true}; }
+  Traits traits() const override { return {.bounded = true, .sparse = true}; }
   std::size_t max_bytes(std::size_t n) const override {
     return wire::kHeaderMax + wire::kVarintMax + 1 + indices_max_bytes(coding_, n, n) + n * sizeof(float);
   }

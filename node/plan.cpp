@@ -104,9 +104,9 @@ void check_dense_rounds(const Job& job, const compress::Traits& codec) {
 bool codes_velocity(const Job& job, const compress::Traits& codec) {
   constexpr std::array<std::string_view, 3> kMethods{"allreduce", "broadcast", "topk_allgather"};
   const bool reduces = std::find(kMethods.begin(), kMethods.end(), job.exchange.method) != kMethods.end();
-  const bool all_entries = codec.contractive && !density_of(job.exchange.codec);
-  return reduces && all_entries && !codec.unbiased && !codec.exact &&
-         coding_error(job.exchange.codec) > kCoarseError;
+  if (!reduces || !codec.feedback() || codec.unbiased || codec.exact || codec.sparse) return false;
+  // How coarse a code with a constant bound is depends on the size of the gradients.
+  return codec.bounded || coding_error(job.exchange.codec) > kCoarseError;
 }
 
 std::unique_ptr<Exchange> make_exchange(ExchangeHost& host) {

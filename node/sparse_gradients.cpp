@@ -33,15 +33,13 @@ class Check {
   void on_sparse_gradients(std::string_view key) const {
     const std::string& method = job_.exchange.method;
     constexpr std::array<std::string_view, 3> kMethods{"allreduce", "topk_allgather", "gtopk"};
-    constexpr std::array<std::string_view, 3> kCodecs{"topk", "randk", "threshold"};
-    const std::string codec = job_.exchange.codec.substr(0, job_.exchange.codec.find(':'));
     if (std::find(kMethods.begin(), kMethods.end(), method) == kMethods.end())
       refuse(
           fmt::format("{} is for gradients that are sent sparse with error feedback, and method '{}' sends "
                       "none such; use method 'topk_allgather' or 'gtopk' with codec 'topk', or leave the "
                       "key out",
                       key, method));
-    if (std::find(kCodecs.begin(), kCodecs.end(), codec) == kCodecs.end() || !plan_.codec.feedback())
+    if (!plan_.codec.sparse || !plan_.codec.feedback())
       refuse(
           fmt::format("{} is for gradients that are sent sparse with error feedback, and codec '{}' is not "
                       "sparse or bears none; use codec 'topk', or leave the key out",

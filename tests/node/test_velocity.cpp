@@ -13,7 +13,8 @@ using gossamer::test::says;
 namespace {
 
 constexpr const char* kMethods[] = {"allreduce", "broadcast", "topk_allgather"};
-constexpr const char* kCoarse[] = {"onebit", "onebit_two", "onebit_scaled", "intq:bits=2"};
+constexpr const char* kCoarse[] = {"onebit", "onebit_two", "onebit_scaled",
+                                   "onebit_scaled:lambda=0.8,bound_abs=5", "intq:bits=2"};
 
 Settings coded(const std::string& method, const std::string& codec, const std::string& optimizer,
                const Settings& more = {}) {

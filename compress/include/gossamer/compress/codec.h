@@ -148,6 +148,7 @@ struct Traits {
   /// and for signs what holds of magnitudes spread evenly, as feedback and estimates make them in the long
   /// run (¾).
   double delta = 0;
+  bool sparse = false;   ///< entries that are not sent decode to 0
   bool largest = false;  ///< what is left out is smaller, entry by entry, than what is sent (topk)
 
   /// Whether encode_feedback may be used, which throws CodecError otherwise: residuals could grow without end
