@@ -34,10 +34,11 @@ constexpr Slot kParameters = 0;  ///< x
 constexpr Slot kGradient = 1;    ///< g; after Update the step u
 
 namespace op {
-/// g ← the optimiser's step u for round t on the range, from g and x.
+/// g ← the optimiser's step u on the range, from g and x.
 struct Update {
   Range range;
   Round round;
+  double place;  ///< in the rate's schedule, in rounds (optim::learning_rate)
 };
 /// g ← g·min(1, limit/‖g‖₂) on the range.
 struct Clip {

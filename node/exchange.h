@@ -60,6 +60,10 @@ class ExchangeHost {
   /// The message has been used; its sender may send more.
   virtual void consumed(PeerId from, const Message& message) = 0;
   /// Fewer than a few of the parcel's messages to this neighbour wait to be used there.
+  /// How far the run is when this round begins, in rounds; the rates' schedules follow it.
+  virtual double place(Round round) const { return static_cast<double>(round); }
+  /// The optimiser's step of this round.
+  op::Update update(Range range, Round round) const { return {range, round, place(round)}; }
   virtual bool link_clear(PeerId to, ParcelId parcel) const = 0;
   /// The parcel's parameters are final for this round.
   virtual void mixed(ParcelId parcel) = 0;

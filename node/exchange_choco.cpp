@@ -33,7 +33,7 @@ class Choco final : public Gossip {
 
   std::vector<Op> on_ready(Round round, ParcelId parcel) override {
     const Range r = range(parcel);
-    std::vector<Op> ops{op::Update{r, round}, op::Combine{r, kParameters, 1, {{-1.0f, kGradient}}}};
+    std::vector<Op> ops{host_.update(r, round), op::Combine{r, kParameters, 1, {{-1.0f, kGradient}}}};
     if (synchronous()) ops.push_back(encode(round, parcel, 0));
     return ops;
   }

@@ -24,7 +24,7 @@ class ExactDiffusion final : public Gossip {
 
   std::vector<Op> on_ready(Round round, ParcelId parcel) override {
     const Range r = range(parcel);
-    return {op::Combine{r, kY, round == 0 ? 0.0f : 1.0f, {}}, op::Update{r, round},
+    return {op::Combine{r, kY, round == 0 ? 0.0f : 1.0f, {}}, host_.update(r, round),
             op::Combine{r, kZ, 0, {{1.0f, kParameters}, {-1.0f, kGradient}, {-1.0f, kY}}},
             op::encode_exactly(r, kZ, round, parcel)};
   }

@@ -58,7 +58,7 @@ class Ensemble final : public Exchange {
 
   std::vector<Op> on_ready(Round round, ParcelId parcel) override {
     const Range r = host_.plan().parcels[parcel].range;
-    const op::Update update{r, round};
+    const op::Update update = host_.update(r, round);
     const op::Combine step{r, kParameters, 1, {{-1.0f, kGradient}}}, keep{r, kOwn, 0, {{1.0f, kParameters}}};
     const op::Encode send{
         .range = r, .src = kParameters, .minus = {}, .apply_to = {}, .round = round, .parcel = parcel};

@@ -47,7 +47,7 @@ class Moniqua final : public Gossip {
 
   std::vector<Op> on_ready(Round round, ParcelId parcel) override {
     const Range r = range(parcel);
-    return {op::Update{r, round}, op::Combine{r, kParameters, 1, {{-1.0f, kGradient}}},
+    return {host_.update(r, round), op::Combine{r, kParameters, 1, {{-1.0f, kGradient}}},
             op::Combine{r, kSum, 0, {}},
             op::Wrap{r, kParameters, kRounded, doublings_, doubles_at_, round, parcel}};
   }

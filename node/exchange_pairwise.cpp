@@ -48,7 +48,7 @@ class Pairwise final : public Exchange {
   }
 
   std::vector<Op> on_ready(Round round, ParcelId parcel) override {
-    return {op::Update{range(parcel), round}};
+    return {host_.update(range(parcel), round)};
   }
 
   void on_parcel_ready(Round round, ParcelId parcel) override {

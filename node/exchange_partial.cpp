@@ -148,8 +148,8 @@ class PartialDpsgd final : public Partial {
   }
 
   std::vector<Op> on_ready(Round round, ParcelId parcel) override {
-    if (overlap()) return {op::Update{range(parcel), round}};
-    return {op::Update{range(parcel), round}, step(parcel), encode(round, parcel)};
+    if (overlap()) return {host_.update(range(parcel), round)};
+    return {host_.update(range(parcel), round), step(parcel), encode(round, parcel)};
   }
 
  private:
@@ -213,7 +213,7 @@ class PartialBroadcast final : public Partial {
       for (Payload& payload : payloads)
         host_.submit(op::DecodeAdd{r, kGradient, share(row_[n].peer), std::move(payload)});
     }
-    host_.submit(op::Update{r, round_});
+    host_.submit(host_.update(r, round_));
     host_.submit(op::Combine{r, kParameters, 1, {{-1.0f, kGradient}}});
   }
 

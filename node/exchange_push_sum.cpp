@@ -39,7 +39,7 @@ class PushSum final : public Gossip {
   std::size_t sums() const override { return numbers_.count(); }
 
   std::vector<Op> on_ready(Round round, ParcelId parcel) override {
-    return {op::Update{range(parcel), round}};
+    return {host_.update(range(parcel), round)};
   }
 
   void on_encoded(const Encoded& e) override {

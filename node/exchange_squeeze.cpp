@@ -22,7 +22,7 @@ class DeepSqueeze final : public Gossip {
 
   std::vector<Op> on_ready(Round round, ParcelId parcel) override {
     const Range r = range(parcel);
-    return {op::Update{r, round}, op::Combine{r, kParameters, 1, {{-1.0f, kGradient}}},
+    return {host_.update(r, round), op::Combine{r, kParameters, 1, {{-1.0f, kGradient}}},
             op::Combine{r, kSent, 0, {}},
             op::Encode{.range = r,
                        .src = kParameters,

@@ -38,7 +38,7 @@ class GradientTracking final : public Gossip {
             op::Combine{r, kTracker, keep, {{1.0f, kBefore}}},
             op::Combine{r, kBefore, 0, {{1.0f, kGradient}}},
             op::Combine{r, kGradient, 0, {{1.0f, kTracker}}},
-            op::Update{r, round},
+            host_.update(r, round),
             op::Combine{r, kLow, keep, {{-1.0f, kGradient}}},
             op::Combine{r, kSent, 0, {{1.0f, kParameters}, {1.0f, kLow}}},
             encode(round, parcel, kSent, 0),

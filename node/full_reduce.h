@@ -78,7 +78,7 @@ class FullReduce : public Exchange {
     const Range r = host_.plan().parcels[parcel].range;
     ready_[parcel] = false;
     if (codes_velocity()) take_out_velocity(round, r);
-    host_.submit(op::Update{r, round});
+    host_.submit(host_.update(r, round));
     host_.submit(op::Combine{r, kParameters, 1, {{-1.0f, kGradient}}});
     host_.saw_staleness(0);
     host_.mixed(parcel);

@@ -74,7 +74,7 @@ std::optional<Outer::Meeting> Outer::due(ParcelId parcel) const {
 
 std::vector<Op> Outer::on_ready(Round round, ParcelId parcel) {
   const Range r = range(parcel);
-  std::vector<Op> ops{op::Update{r, round}, op::Combine{r, kParameters, 1, {{-1.0f, kGradient}}}};
+  std::vector<Op> ops{host_.update(r, round), op::Combine{r, kParameters, 1, {{-1.0f, kGradient}}}};
   const auto meeting = begins(round, parcel);
   if (!meeting) return ops;
   if (delay_ > 0) ops.push_back(op::Combine{r, at_meeting(), 0, {{1.0f, kParameters}}});

@@ -102,7 +102,7 @@ void Replica::evaluate(Round round, const Post& post) {
 
 void Replica::run_one(const op::Update& o, const Post&) {
   const auto g = at(kGradient, o.range);
-  parts_.optimizer->step(o.round, o.range.begin, at(kParameters, o.range), g, g);
+  parts_.optimizer->step(o.place, o.range.begin, at(kParameters, o.range), g, g);
 }
 
 void Replica::run_one(const op::Clip& o, const Post&) {

@@ -283,7 +283,7 @@ Replica make_replica(const Prepared& prepared, PeerId self, std::shared_ptr<opti
   parts.modulo_bits = static_cast<int>(job.exchange.modulo_bits);
   parts.modulo_bound = job.exchange.modulo_bound;
   parts.modulo_rate = [spec = job.optimizer](Round t) {
-    return optim::learning_rate(spec, t) / spec.learning_rate;
+    return optim::learning_rate(spec, static_cast<double>(t)) / spec.learning_rate;
   };
   parts.planted = prepared.planted;
   return Replica(std::move(parts), prepared.initial_of(self), buffers);

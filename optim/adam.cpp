@@ -1,5 +1,6 @@
 // Adam (Kingma, Ba: Adam: A Method for Stochastic Optimization, ICLR 2015, algorithm 1) with decoupled weight
-// decay (Loshchilov, Hutter: Decoupled Weight Decay Regularization, ICLR 2019, algorithm 2). With n = t + 1:
+// decay (Loshchilov, Hutter: Decoupled Weight Decay Regularization, ICLR 2019, algorithm 2). In a range's
+// n-th step:
 //   m ← β1·m + (1−β1)·g     v ← β2·v + (1−β2)·g²     u = η·(m/(1−β1ⁿ) / (√(v/(1−β2ⁿ)) + ε) + λ·x)
 //
 // 1-bit Adam (Tang et al.: 1-bit Adam: Communication Efficient Large-Scale Training with Adam's Convergence
@@ -9,6 +10,7 @@
 // over the range, once.
 #include <algorithm>
 #include <cmath>
+#include <map>
 
 #include "optimizers.h"
 
@@ -31,15 +33,15 @@ class Adam final : public Optimizer {
   Adam(const OptimizerSpec& spec, std::size_t buffer_size)
       : spec_(spec), mean_(buffer_size), square_(buffer_size) {}
 
-  void step(std::uint64_t t, std::size_t offset, std::span<const float> x, std::span<const float> g,
+  void step(double place, std::size_t offset, std::span<const float> x, std::span<const float> g,
             std::span<float> u) override {
     assert(g.size() == x.size() && u.size() == x.size() && offset + x.size() <= mean_.size());
-    const std::uint64_t last = spec_.second_moment_steps;
-    const bool learns = last == 0 || t < last;
-    if (last != 0 && t == last) raise_least({square_.data() + offset, x.size()});
-    const double rate = learning_rate(spec_, t);
-    const auto mean_rate = static_cast<float>(rate / (1 - power(spec_.beta1, t + 1)));
-    const auto square_scale = static_cast<float>(1 / (1 - power(spec_.beta2, learns ? t + 1 : last)));
+    const double rate = learning_rate(spec_, place);
+    const std::uint64_t n = ++steps_[offset], last = spec_.second_moment_steps;
+    const bool learns = last == 0 || n <= last;
+    if (last != 0 && n == last + 1) raise_least({square_.data() + offset, x.size()});
+    const auto mean_rate = static_cast<float>(rate / (1 - power(spec_.beta1, n)));
+    const auto square_scale = static_cast<float>(1 / (1 - power(spec_.beta2, learns ? n : last)));
     const auto keep1 = static_cast<float>(spec_.beta1), add1 = static_cast<float>(1 - spec_.beta1);
     const auto keep2 = static_cast<float>(learns ? spec_.beta2 : 1),
                add2 = static_cast<float>(learns ? 1 - spec_.beta2 : 0);
@@ -62,7 +64,8 @@ class Adam final : public Optimizer {
   }
 
   OptimizerSpec spec_;
-  std::vector<float> mean_, square_;  ///< m, v
+  std::vector<float> mean_, square_;            ///< m, v
+  std::map<std::size_t, std::uint64_t> steps_;  ///< taken, by the range's offset
 };
 
 }  // namespace

@@ -17,10 +17,10 @@ class Momentum final : public Optimizer {
  public:
   Momentum(const OptimizerSpec& spec, std::size_t buffer_size) : spec_(spec), velocity_(buffer_size) {}
 
-  void step(std::uint64_t t, std::size_t offset, std::span<const float> x, std::span<const float> g,
+  void step(double place, std::size_t offset, std::span<const float> x, std::span<const float> g,
             std::span<float> u) override {
     assert(g.size() == x.size() && u.size() == x.size() && offset + x.size() <= velocity_.size());
-    const auto rate = static_cast<float>(learning_rate(spec_, t)),
+    const auto rate = static_cast<float>(learning_rate(spec_, place)),
                decay = static_cast<float>(spec_.weight_decay);
     const auto m = static_cast<float>(spec_.momentum), ahead = rate * m;
     float* velocity = velocity_.data() + offset;

@@ -3,9 +3,11 @@
 // model really took, the mixing with others included, so that unlike data do not pull peers apart.
 //
 //   u = η·(m·q + g + λ·x)     x½ = x − u;  x⁺ = what mixing makes of it
-//   q ← m·q + (1 − m)·(x − x⁺)/η
+//   q ← m·q + (1 − m)·(x − x⁺)/η, at the η that the step was taken with
 //
 // x⁺ is first seen as the x of the next step, where q is brought up to date before it is used.
+#include <map>
+
 #include "optimizers.h"
 
 namespace gossamer::optim {
@@ -16,27 +18,28 @@ class QuasiGlobal final : public Optimizer {
   QuasiGlobal(const OptimizerSpec& spec, std::size_t buffer_size)
       : spec_(spec), direction_(buffer_size, 0.0f), before_(buffer_size) {}
 
-  void step(std::uint64_t t, std::size_t offset, std::span<const float> x, std::span<const float> g,
+  void step(double place, std::size_t offset, std::span<const float> x, std::span<const float> g,
             std::span<float> u) override {
     assert(g.size() == x.size() && u.size() == x.size() && offset + x.size() <= direction_.size());
     float* q = direction_.data() + offset;
     float* before = before_.data() + offset;
     const auto m = static_cast<float>(spec_.momentum);
-    const double last_rate = t > 0 ? learning_rate(spec_, t - 1) : 0;
+    double& last_rate = last_rate_[offset];
     if (last_rate > 0) {
       const auto share = static_cast<float>((1 - spec_.momentum) / last_rate);
       for (std::size_t i = 0; i < x.size(); ++i) q[i] = m * q[i] + share * (before[i] - x[i]);
     }
     std::copy(x.begin(), x.end(), before);
-    const auto rate = static_cast<float>(learning_rate(spec_, t)),
-               decay = static_cast<float>(spec_.weight_decay);
+    last_rate = learning_rate(spec_, place);
+    const auto rate = static_cast<float>(last_rate), decay = static_cast<float>(spec_.weight_decay);
     for_blocks(u, [=](std::size_t i) { return rate * (m * q[i] + (g[i] + decay * x[i])); });
   }
 
  private:
   OptimizerSpec spec_;
-  std::vector<float> direction_;  ///< q
-  std::vector<float> before_;     ///< x of the last step
+  std::vector<float> direction_;             ///< q
+  std::vector<float> before_;                ///< x of the last step
+  std::map<std::size_t, double> last_rate_;  ///< by the range's offset; 0 before the first step
 };
 
 }  // namespace

@@ -1,4 +1,5 @@
-// The learning rate over the run. With T = total steps and w = ⌈warmup·T⌉ steps of linear rise to η:
+// The learning rate over the run. With T = total steps and w = ⌈warmup·T⌉ steps of linear rise to η, at place
+// t:
 //   constant: η     step: η·factor^⌊(t/T)/every⌋
 //   cosine: η·½(1 + cos(π·(t−w)/(T−w)))   (Loshchilov, Hutter: SGDR, ICLR 2017, eq. 5, one period)
 // The rise follows Goyal et al.: Accurate, Large Minibatch SGD, 2017, section 2.2 ("gradual warmup").
@@ -41,12 +42,11 @@ constexpr auto kHelp = help_of(kSchedules);
 
 std::span<const NamedHelp> rate_schedule_table() { return kHelp; }
 
-double learning_rate(const OptimizerSpec& spec, std::uint64_t t) {
+double learning_rate(const OptimizerSpec& spec, double place) {
   const auto& schedule = find_row(kSchedules, "learning rate schedule", spec.schedule);
   const double warm = std::ceil(spec.warmup * static_cast<double>(spec.total_steps) - 1e-9);
-  const auto now = static_cast<double>(t);
-  if (now < warm) return spec.learning_rate * ((now + 1) / warm);
-  return spec.learning_rate * schedule.make(spec, now, warm);
+  if (place < warm) return spec.learning_rate * std::min(1.0, (place + 1) / warm);
+  return spec.learning_rate * schedule.make(spec, place, warm);
 }
 
 }  // namespace gossamer::optim

@@ -8,10 +8,10 @@ class Sgd final : public Optimizer {
  public:
   explicit Sgd(const OptimizerSpec& spec) : spec_(spec) {}
 
-  void step(std::uint64_t t, std::size_t, std::span<const float> x, std::span<const float> g,
+  void step(double place, std::size_t, std::span<const float> x, std::span<const float> g,
             std::span<float> u) override {
     assert(g.size() == x.size() && u.size() == x.size());
-    const auto rate = static_cast<float>(learning_rate(spec_, t)),
+    const auto rate = static_cast<float>(learning_rate(spec_, place)),
                decay = static_cast<float>(spec_.weight_decay);
     for_blocks(u, [=](std::size_t i) { return rate * (g[i] + decay * x[i]); });
   }

@@ -176,7 +176,7 @@ class PlainPeers {
   AlignedFloats step(std::size_t peer, Round t, const AlignedFloats& g) {
     AlignedFloats u(size());
     for (const auto& l : prepared_.layers)
-      optimizers_[peer]->step(t, l.offset, std::span(x[peer]).subspan(l.offset, l.size),
+      optimizers_[peer]->step(static_cast<double>(t), l.offset, std::span(x[peer]).subspan(l.offset, l.size),
                               std::span(g).subspan(l.offset, l.size), std::span(u).subspan(l.offset, l.size));
     return u;
   }

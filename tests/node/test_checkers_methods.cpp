@@ -240,7 +240,7 @@ TEST_CASE("a rule's vectors weigh one together and are used once") {
     const op::Aggregate rule{{r}, kGradient, {{own}, {came}}, {0.5f, wrong == "weights" ? 0.25f : 0.5f}, 0};
     t.run(0, rule);
     if (wrong == "applied") t.run(0, rule);
-    t.run(0, op::Update{r, 0});
+    t.run(0, op::Update{r, 0, 0});
     INFO(wrong);
     CHECK(t.found() == wrong);
   }
@@ -255,7 +255,7 @@ TEST_CASE("a step takes in the shares of all gradients that came, and of average
     t.checkers.on_gradient(0, {0, {}});
     t.run(0, op::Combine{r, 2, 0, {{wrong ? 1.0f : 0.5f, kGradient}}});
     t.run(0, op::Combine{r, kGradient, 0, {{1.0f, 2}}});
-    t.run(0, op::Update{r, 0});
+    t.run(0, op::Update{r, 0, 0});
     CHECK(t.found() == (wrong ? "weights" : ""));
   }
   for (const bool wrong : {false, true}) {
@@ -268,7 +268,7 @@ TEST_CASE("a step takes in the shares of all gradients that came, and of average
     t.run(0, op::Combine{r, kGradient, 0, {}});
     t.run(0, op::DecodeAdd{r, kGradient, 0.25f, own});
     if (!wrong) t.run(0, op::DecodeAdd{r, kGradient, 0.25f, came});
-    t.run(0, op::Update{r, 0});
+    t.run(0, op::Update{r, 0, 0});
     CHECK(t.found() == (wrong ? "weights" : ""));
   }
 }

@@ -139,7 +139,7 @@ TEST_CASE("a thread answers with the same events and the same bits") {
   for (Round t = 0; t < 20; ++t) {
     Gradient gradient{t, {}};
     for (ParcelId p = 0; p < parcels.size(); ++p)
-      gradient.on_ready.push_back({op::Update{parcels[p].range, t},
+      gradient.on_ready.push_back({op::Update{parcels[p].range, t, static_cast<double>(t)},
                                    op::Combine{parcels[p].range, kParameters, 1, {{-1.0f, kGradient}}},
                                    op::Encode{.range = parcels[p].range,
                                               .src = kParameters,

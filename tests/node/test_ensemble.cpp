@@ -77,7 +77,8 @@ class PlainEnsemble {
     objectives_[i]->gradient(x[i], batch, g, {});
     for (const auto& l : prepared_.layers_of(i)) {
       const auto part = std::span(g).subspan(l.offset, l.size);
-      optimizers_[i]->step(t, l.offset, std::span(x[i]).subspan(l.offset, l.size), part, part);
+      optimizers_[i]->step(static_cast<double>(t), l.offset, std::span(x[i]).subspan(l.offset, l.size), part,
+                           part);
     }
     for (std::size_t k = 0; k < g.size(); ++k) x[i][k] -= g[k];
   }

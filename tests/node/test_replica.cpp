@@ -143,7 +143,7 @@ TEST_CASE("a gradient runs each layer's ops and then says that it is ready") {
   REQUIRE(parcels.size() > 2);
   Gradient gradient{5, {}};
   for (ParcelId p = 0; p < parcels.size(); ++p)
-    gradient.on_ready.push_back({op::Update{parcels[p].range, 5},
+    gradient.on_ready.push_back({op::Update{parcels[p].range, 5, 5},
                                  op::Combine{parcels[p].range, kParameters, 1, {{-1.0f, kGradient}}},
                                  op::Encode{.range = parcels[p].range,
                                             .src = kParameters,

@@ -84,7 +84,7 @@ inline void train(Objective& objective, std::span<float> x, const OptimizerSpec&
       const Layer& layer = objective.layers()[l];
       const std::span<float> xl = x.subspan(layer.offset, layer.size),
                              gl = g.span().subspan(layer.offset, layer.size);
-      optimizer->step(t, layer.offset, xl, gl, gl);
+      optimizer->step(static_cast<double>(t), layer.offset, xl, gl, gl);
       for (std::size_t i = 0; i < layer.size; ++i) xl[i] -= gl[i];
     });
 }

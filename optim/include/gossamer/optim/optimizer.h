@@ -21,7 +21,7 @@ struct OptimizerSpec {
   double step_every = 0;              ///< step: fraction of the run between drops, in (0,1]
   double step_factor = 0.1;           ///< step: factor at each drop
   double warmup = 0;                  ///< fraction of the run with linearly rising rate, in [0,1)
-  std::uint64_t total_steps = 1;      ///< length of the run
+  std::uint64_t total_steps = 1;      ///< length of the schedule
   /// adam: steps in which the second moment learns, after which it stands (1-bit Adam); 0: all.
   std::uint64_t second_moment_steps = 0;
 };
@@ -33,17 +33,19 @@ std::span<const NamedHelp> rate_schedule_table();
 /// Throws OptimError for unknown names.
 std::optional<double> velocity_decay(const OptimizerSpec& spec);
 
-/// η at step t (0-based).
-double learning_rate(const OptimizerSpec& spec, std::uint64_t t);
+/// η at a place in the schedule: how many of its steps have passed, in [0, total_steps]; not always a whole
+/// number.
+double learning_rate(const OptimizerSpec& spec, double place);
 
 /// State per parameter lives here, addressed by offset in the parameter buffer; ranges may be stepped in any
-/// order, each once per t. One thread at a time.
+/// order, but are always the same ones. How many steps a range has really taken is counted here, apart from
+/// the place in the schedule, of which steps may be skipped. One thread at a time.
 class Optimizer {
  public:
   virtual ~Optimizer() = default;
-  /// u ← the step at t for the range [offset, offset + x.size()) given gradient g; the caller applies x ← x −
-  /// u. u may be g.
-  virtual void step(std::uint64_t t, std::size_t offset, std::span<const float> x, std::span<const float> g,
+  /// u ← the step at a place in the schedule (see learning_rate) for the range [offset, offset + x.size())
+  /// given gradient g; the caller applies x ← x − u. u may be g.
+  virtual void step(double place, std::size_t offset, std::span<const float> x, std::span<const float> g,
                     std::span<float> u) = 0;
 };
 /// Throws OptimError for unknown names and values out of range.
