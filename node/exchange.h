@@ -43,6 +43,9 @@ struct Plan {
   std::uint64_t seed = 0;  ///< of everything random
   [[no_unique_address]] Planted planted{};
   SharedList<SharedList<Parcel>> unlike_parcels{};  ///< by peer; empty: all as parcels
+  /// The mixing matrix is symmetric, before peers were weighed: what a peer takes of another, that one takes
+  /// of it, by their weights.
+  bool reversible = false;
 
   /// Those that a neighbour sends.
   const SharedList<Parcel>& parcels_of(PeerId peer) const {
@@ -57,13 +60,13 @@ class ExchangeHost {
   virtual const Plan& plan() const = 0;
   virtual void submit(Op op) = 0;
   virtual void send(PeerId to, Message message) = 0;
-  /// The message has been used; its sender may send more.
-  virtual void consumed(PeerId from, const Message& message) = 0;
-  /// Fewer than a few of the parcel's messages to this neighbour wait to be used there.
   /// How far the run is when this round begins, in rounds; the rates' schedules follow it.
   virtual double place(Round round) const { return static_cast<double>(round); }
   /// The optimiser's step of this round.
   op::Update update(Range range, Round round) const { return {range, round, place(round)}; }
+  /// The message has been used; its sender may send more.
+  virtual void consumed(PeerId from, const Message& message) = 0;
+  /// Fewer than a few of the parcel's messages to this neighbour wait to be used there.
   virtual bool link_clear(PeerId to, ParcelId parcel) const = 0;
   /// The parcel's parameters are final for this round.
   virtual void mixed(ParcelId parcel) = 0;

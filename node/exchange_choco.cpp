@@ -25,7 +25,9 @@ namespace {
 class Choco final : public Gossip {
  public:
   explicit Choco(ExchangeHost& host)
-      : Gossip(host), neighbours_(host.plan().schedule.at(0).in(host.plan().self)) {
+      : Gossip(host),
+        neighbours_(host.plan().schedule.at(0).in(host.plan().self)),
+        deltas_(host.plan().parcels.size(), std::vector<Deltas>(neighbours_.size())) {
     assert(!host.plan().schedule.time_varying());
   }
 
@@ -73,7 +75,9 @@ class Choco final : public Gossip {
     for (std::size_t n = 0; n < neighbours_.size(); ++n) {
       told_[n] = !may_skip || host_.link_clear(neighbours_[n].peer, parcel) ||
                  host_.plan().planted.is(Bug::delta_encoded_not_sent);
-      if (told_[n]) host_.submit(encode(round, parcel, n));
+      if (!told_[n]) continue;
+      ++deltas_[parcel][n].sent;
+      host_.submit(encode(round, parcel, n));
     }
   }
 
@@ -85,7 +89,8 @@ class Choco final : public Gossip {
     for (std::size_t n = 0; n < neighbours_.size(); ++n) {
       absorb(round, parcel, n);
       if (!synchronous() && !told_[n]) continue;
-      const float weight = gamma * neighbours_[n].weight;
+      const Deltas& d = deltas_[parcel][n];
+      const float weight = gamma * neighbours_[n].weight * fair_part(d.sent, d.came);
       combine.terms.emplace_back(weight, estimate(n));
       if (!synchronous()) combine.terms.emplace_back(-weight, own(n));
       sum += weight;
@@ -101,12 +106,20 @@ class Choco final : public Gossip {
     while (!box.waiting.empty() && (!synchronous() || box.waiting.front().round <= round)) {
       const bool twice = host_.plan().planted.is(Bug::delta_applied_twice) && box.waiting.size() > 1;
       const op::DecodeAdd delta{range(parcel), estimate(n), 1.0f, take(from, box).payload};
+      ++deltas_[parcel][n].came;
       if (twice) host_.submit(delta);
       host_.submit(delta);
     }
   }
 
+  /// Asynchronous: a delta goes to a neighbour in every round that mixes with it, and comes in every such
+  /// round of its own.
+  struct Deltas {
+    Round sent = 0, came = 0;
+  };
+
   std::span<const topology::Edge> neighbours_;
+  std::vector<std::vector<Deltas>> deltas_;  ///< [parcel][number of the neighbour]
   std::vector<bool>
       told_;  ///< asynchronous: neighbours that this round's delta of the parcel at hand went to
 };

@@ -109,17 +109,22 @@ class Dpsgd final : public Gossip {
     float own = weights(round).self_weight(self);
     for (const auto& e : weights(round).in(self)) {
       refresh(round, e.peer, parcel);
-      if (!newest_[e.peer][parcel] && !host_.plan().planted.is(Bug::weights_not_renormalised))
-        own += e.weight;
+      if (!host_.plan().planted.is(Bug::weights_not_renormalised))
+        own += e.weight - (newest_[e.peer][parcel] ? weight(e, round, parcel) : 0);
     }
     host_.submit(op::Combine{r, kParameters, own, {}});
     for (const auto& e : weights(round).in(self)) {
       Payload& newest = newest_[e.peer][parcel];
       if (!newest) continue;
-      host_.submit(op::DecodeAdd{r, kParameters, e.weight, newest});
+      host_.submit(op::DecodeAdd{r, kParameters, weight(e, round, parcel), newest});
       if (synchronous()) newest = nullptr;
     }
     if (overlap()) host_.submit(op::Combine{r, kParameters, 1, {{-1.0f, kGradient}}});
+  }
+
+  /// Of a neighbour that has been heard. It mixes every round, as this peer does.
+  float weight(const topology::Edge& e, Round round, ParcelId parcel) {
+    return e.weight * fair_part(round + 1, inbox(e.peer, parcel).seen.value_or(round) + 1);
   }
 
   /// Moves waiting messages to newest_: all that came, or in synchronous rounds those up to this round.

@@ -80,6 +80,11 @@ void Gossip::try_mix(ParcelId parcel) {
   host_.mixed(parcel);
 }
 
+float Gossip::fair_part(Round mine, Round theirs) const {
+  if (host_.plan().exchange.staleness || !host_.plan().reversible || theirs >= mine) return 1;
+  return static_cast<float>(static_cast<double>(theirs) / static_cast<double>(mine));
+}
+
 Message Gossip::take(PeerId from, Inbox& box) {
   if (host_.plan().planted.is(Bug::wrong_round_mixed)) std::swap(box.waiting.front(), box.waiting.back());
   if (host_.plan().planted.is(Bug::consumed_unused) && box.waiting.size() > 1) {

@@ -2,6 +2,14 @@
 // What all gossip methods share: when a parcel may mix. A parcel mixes when its own step is done and every
 // expected neighbour has seen + staleness ≥ round: 0 is synchronous, s bounded staleness, unbounded never
 // waits.
+//
+// Where nobody waits, a fast peer would mix with a slow one more often than that one with it, and the step of
+// a slow peer weigh as much more as it takes fewer. So W_ij is lowered to W_ij·min(1, n_j/n_i), with n_i how
+// often i mixes with j: as much goes one way as the other, n_i W_ij·min(1, n_j/n_i) = W_ij·min(n_i, n_j),
+// which keeps the mean of the peers' models and lets every step count alike (the chain of Metropolis and
+// Hastings whose stationary distribution is n). Peers then go for the minimum of Σ n_i f_i, as in AD-PSGD. On
+// directed graphs no weight of one edge can do that; there every peer counts alike, however few steps it
+// takes.
 #include <deque>
 #include <vector>
 
@@ -38,6 +46,9 @@ class Gossip : public Exchange {
   const topology::MixingMatrix& weights(Round round) const { return host_.plan().schedule.at(round); }
   Range range(ParcelId parcel) const { return host_.plan().parcels[parcel].range; }
   bool synchronous() const { return host_.plan().exchange.staleness == 0; }
+  /// Where nobody waits: the part of its weight with which a neighbour is mixed, by how often this peer has
+  /// mixed with it and it with this peer; else 1.
+  float fair_part(Round mine, Round theirs) const;
   /// Takes the front message of the inbox, acknowledging it as used.
   Message take(PeerId from, Inbox& box);
   /// Takes what the neighbours sent of a vector: to += Σ_j W_ij (v_j − v_i), v_i in slot v. Differences are

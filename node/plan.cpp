@@ -150,10 +150,11 @@ Plan make_plan(const Job& job, PeerId self) {
             self,
             rule_scope(job.exchange.aggregate),
             job.run.seed};
+  plan.reversible = symmetric(mixing);
   const std::string& method = job.exchange.method;
   if (method == "allreduce" && plan.codec.exact) plan.allreduce = allreduce_cost(job, mixing);
   check_dense_rounds(job, codec);
-  if (unlike && !symmetric(mixing))
+  if (unlike && !plan.reversible)
     refuse(job, fmt::format(
                     "exchange.aggregate = '{0}' needs a symmetric mixing matrix to keep the mean weighted by "
                     "{0}, and graph '{1}' has not; use aggregate = 'weighted', or an undirected graph",
