@@ -227,6 +227,7 @@ class Rounds final : public Checker {
   }
 
   void at_end(const SimResult& result) override {
+    if (promises_.samples > 0) return check_samples(result);
     for (PeerId p = 0; p < promises_.peers; ++p)
       if (const auto& r = result.peers[p]; r.outcome == Outcome::finished && r.rounds != promises_.rounds)
         findings_.report(
@@ -234,6 +235,18 @@ class Rounds final : public Checker {
   }
 
  private:
+  void check_samples(const SimResult& result) {
+    double all = 0;
+    bool finished = true;
+    for (const WorkerResult& r : result.peers) {
+      all += static_cast<double>(r.rows);
+      finished &= r.outcome == Outcome::finished;
+    }
+    if (finished && all < promises_.samples)
+      findings_.report("rounds", fmt::format("all peers have finished after {:.0f} of {:.0f} samples", all,
+                                             promises_.samples));
+  }
+
   /// The newest round up to `latest` in which one sends to the other.
   std::optional<Round> last_sent(PeerId from, PeerId to, Round latest) const {
     for (Round back = 0; back < promises_.schedule.period() && back <= latest; ++back)

@@ -43,6 +43,7 @@ Promises promises_of(const Prepared& prepared) {
           .peers = job.peers.size(),
           .parcels = prepared.plan->parcels.size(),
           .rounds = prepared.rounds,
+          .samples = prepared.total_samples,
           .method = e.method,
           .waits_for_neighbours = (one_of(e.method, kGossip) && !partial) || e.method == "ensemble",
           .vectors = e.method == "gradient_tracking" ? 2u : 1u,

@@ -38,6 +38,7 @@ struct Promises {
   std::optional<std::uint64_t> staleness;
   std::size_t peers, parcels;
   std::uint64_t rounds;
+  double samples;  ///< of all peers, that end the run; 0: their rounds do
   std::string method;
   /// Mixes a parcel when all that the round expects within the staleness has come (class Gossip).
   bool waits_for_neighbours;
@@ -75,7 +76,8 @@ std::unique_ptr<Checker> check_frames(const Prepared& prepared, Findings& findin
 /// best effort it may be lost, and of a parcel and tag the newest that came is not followed by an older one.
 std::unique_ptr<Checker> check_links(const Promises& promises, Findings& findings);
 /// Peers go through their rounds one by one, mix with nothing older than the staleness allows, and end
-/// together. With a backup, rounds only ascend, and as many neighbours are left out as it allows.
+/// together: after all rounds, or where nobody waits, not before all have taken in the samples. With a
+/// backup, rounds only ascend, and as many neighbours are left out as it allows.
 std::unique_ptr<Checker> check_rounds(const Promises& promises, const Prepared& prepared, Findings& findings);
 /// The weights of what is combined sum to 1: every op runs again on sums of coefficients in place of vectors
 /// (of models: x ends each mix with 1; of fresh gradients: 1 where the optimiser steps). What is used is

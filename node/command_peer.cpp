@@ -56,11 +56,12 @@ std::uint64_t draw_epoch() {
   return ((std::uint64_t{device()} << 32) | device()) | 1;
 }
 
-std::string report_line(const Prepared& prepared, const Report& r) {
+std::string report_line(const Report& r) {
   std::string line = fmt::format(
-      "round {}/{}  epoch {:.1f}  loss {:.4f}  {:.0f} samples/s  out {:.2f} MB/s  in {:.2f} MB/s  staleness "
+      "round {}  {:.0f} % done  epoch {:.1f}  loss {:.4f}  {:.0f} samples/s  out {:.2f} MB/s  in {:.2f} MB/s "
+      " staleness "
       "{:.0f}",
-      r.round, prepared.rounds, r.epoch, r.loss, r.rows_per_second, r.bytes_out_per_second / 1e6,
+      r.round, 100 * r.share_done, r.epoch, r.loss, r.rows_per_second, r.bytes_out_per_second / 1e6,
       r.bytes_in_per_second / 1e6, r.staleness);
   if (r.test && r.test->has_accuracy)
     line += fmt::format("  test accuracy {:.2f} %", 100 * r.test->accuracy());
@@ -148,7 +149,7 @@ class PeerProcess {
     if (flags_.records)
       emit(line);
     else
-      progress_.line(report_line(prepared_, r));
+      progress_.line(report_line(r));
   }
 
   void save_model(const WorkerResult& result) {

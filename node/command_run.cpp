@@ -89,7 +89,7 @@ class Run {
         deadline = Clock::now() + std::chrono::milliseconds(static_cast<int>(kPatience_s * 1000));
       }
       if (deadline && Clock::now() > *deadline) launcher_.signal_all(SIGKILL);
-      if (training_) progress_.line(view_.text(rounds_, seconds_since(*training_)));
+      if (training_) progress_.line(view_.text(seconds_since(*training_)));
     }
   }
 
@@ -110,10 +110,6 @@ class Run {
                    (folder_ / "metrics.jsonl").string(), std::strerror(errno));
       metrics_lost_ = !metrics_;
       if (!training_) training_ = Clock::now();
-      if (report->epoch > 0) epoch_rounds_ = static_cast<double>(report->round) / report->epoch;
-      rounds_ = job_.run.rounds > 0
-                    ? job_.run.rounds
-                    : static_cast<std::uint64_t>(std::llround(epoch_rounds_ * job_.run.epochs));
       view_.update(child, *report);
     } else {
       results_[child] = std::get<WorkerResult>(record->body);
@@ -205,8 +201,6 @@ class Run {
   Launcher launcher_;
   std::vector<std::optional<WorkerResult>> results_;
   std::optional<Clock::time_point> training_;
-  double epoch_rounds_ = 0;
-  std::uint64_t rounds_ = 0;
   bool interrupted_ = false, metrics_lost_ = false;
   std::vector<bool> told_to_end_;  ///< by child: this run has sent it SIGTERM; empty before
 };

@@ -81,7 +81,8 @@ std::string progress_text(const SimProgress& p, const Prepared& prepared) {
                        prepared.job.peers.size());
   const std::string rounds =
       p.least == p.most ? std::to_string(p.least) : fmt::format("{} to {}", p.least, p.most);
-  return fmt::format("{:.2f} s virtual  round {} of {}", p.virtual_seconds, rounds, prepared.rounds);
+  return fmt::format("{:.2f} s virtual  round {}  {:.0f} % done", p.virtual_seconds, rounds,
+                     100 * p.share_done);
 }
 
 int simulate(const SimFlags& flags) {

@@ -160,7 +160,9 @@ constexpr Key<Draft> kJobKeys[] = {
      exchange<&ExchangeSection::codec>,
      {.names = codec_names, .check = check_codec}},
     {"exchange.staleness",
-     "how far a peer may run ahead of its neighbours; 0: synchronous (with a backup: no bound)",
+     "how far a peer may run ahead of its neighbours; 0: synchronous (with a backup: no bound); unbounded: "
+     "nobody "
+     "waits, and the samples of all peers together set the rates and end the run",
      exchange<&ExchangeSection::staleness>,
      {.unit = "rounds", .range = kNotNegative, .word = "unbounded"}},
     {"exchange.backup",
@@ -268,8 +270,14 @@ constexpr Key<Draft> kJobKeys[] = {
      exchange<&ExchangeSection::layer_density>,
      {.range = kFraction}},
 
-    {"run.epochs", "passes over the data", run<&RunSection::epochs>, {.unit = "epochs", .range = kPositive}},
-    {"run.rounds", "instead of epochs, where above 0", run<&RunSection::rounds>, {.unit = "rounds"}},
+    {"run.epochs",
+     "passes over the data, by all peers together",
+     run<&RunSection::epochs>,
+     {.unit = "epochs", .range = kPositive}},
+    {"run.rounds",
+     "instead of epochs, where above 0; staleness unbounded: as many samples as all peers take in so many",
+     run<&RunSection::rounds>,
+     {.unit = "rounds"}},
     {"run.seed", "of everything random", run<&RunSection::seed>},
     {"run.evaluate_every",
      "between test evaluations by the first peer; 0: at the end only",

@@ -12,7 +12,8 @@ using topology::PeerId;
 struct Report {
   Round round = 0;  ///< rounds finished
   double epoch = 0;
-  double loss = 0;  ///< mean training loss since the last report
+  double share_done = 0;  ///< of the run
+  double loss = 0;        ///< mean training loss since the last report
   double rows_per_second = 0;
   double bytes_out_per_second = 0, bytes_in_per_second = 0;
   double staleness = 0;  ///< largest age in rounds of a neighbour's message used since the last report

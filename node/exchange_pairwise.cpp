@@ -17,7 +17,7 @@
 //
 // Whom a peer asks comes from the job's seed, its number and the round; all neighbours of the round alike,
 // whatever their weights and the direction of the edge. Staleness is the rounds from a request to its answer:
-// without a bound, reported. A peer that has done its rounds answers on until all have, and counts as done
+// without a bound, reported. A peer that has done its last step answers on until all have, and counts as done
 // only when its own requests are answered. Slots: 2 holds x, 3 the difference d. Dense.
 #include <algorithm>
 #include <array>

@@ -40,6 +40,8 @@ std::uint64_t checksum(wire::Frame::Reader f) {
       hash = hash_blob(h.getLayers(), hash);
       return hash_blob(h.getStatus(), hash);
     }
+    case wire::Frame::PROGRESS:
+      return hash_blob(f.getProgress().getSamples(), hash_blob(f.getProgress().getStatus(), scalars()));
     case wire::Frame::PARCEL: {
       const auto p = f.getParcel();
       w[8] = p.getRound(), w[9] = p.getParcel(), w[10] = p.getTag(), w[11] = p.getEntries();
@@ -65,9 +67,20 @@ Places places(capnp::Data::Reader d) {
   if (!p) throw Malformed{};
   return std::move(*p);
 }
+std::vector<PeerSamples> samples(capnp::Data::Reader d) {
+  auto s = samples_from_bytes({reinterpret_cast<const std::byte*>(d.begin()), d.size()});
+  if (!s) throw Malformed{};
+  return std::move(*s);
+}
 std::string text(capnp::Text::Reader t) { return {t.cStr(), t.size()}; }
 
-void fill(wire::Frame::Builder f, const AliveBody& b) { f.initAlive().setStatus(blob(b.status.to_bytes())); }
+void fill(wire::Frame::Builder f, const AliveBody& b) {
+  const auto status = b.status.to_bytes();
+  if (b.samples.empty()) return f.initAlive().setStatus(blob(status));
+  auto p = f.initProgress();
+  p.setStatus(blob(status));
+  p.setSamples(blob(to_bytes(b.samples)));
+}
 void fill(wire::Frame::Builder f, const PlacesBody& b) {
   f.initPlaces().setPlaces(blob(b.places.to_bytes()));
 }
@@ -106,6 +119,9 @@ Frame read(wire::Frame::Reader f) {
     case wire::Frame::PLACES:
       out.body = PlacesBody{places(f.getPlaces().getPlaces())};
       break;
+    case wire::Frame::PROGRESS:
+      out.body = AliveBody{states(f.getProgress().getStatus()), samples(f.getProgress().getSamples())};
+      break;
     case wire::Frame::HELLO: {
       const auto h = f.getHello();
       out.body =
@@ -137,7 +153,8 @@ std::size_t first_segment_words(const Frame& frame) {
   if (const auto* p = std::get_if<ParcelBody>(&frame.body)) bytes += p->payload.size();
   if (const auto* h = std::get_if<HelloBody>(&frame.body))
     bytes += h->job_text.size() + h->layers.size() + h->name.size() + h->status.most_bytes();
-  if (const auto* a = std::get_if<AliveBody>(&frame.body)) bytes += a->status.most_bytes();
+  if (const auto* a = std::get_if<AliveBody>(&frame.body))
+    bytes += a->status.most_bytes() + kMostBytesOfCount * a->samples.size();
   if (const auto* p = std::get_if<PlacesBody>(&frame.body)) bytes += p->places.to_bytes().size();
   return bytes / sizeof(capnp::word) + 8;
 }
@@ -179,7 +196,7 @@ std::optional<Frame> decode_frame(std::span<const std::byte> bytes) {
     capnp::FlatArrayMessageReader message(
         {reinterpret_cast<const capnp::word*>(bytes.data()), bytes.size() / sizeof(capnp::word)}, limits);
     const auto f = message.getRoot<wire::Frame>();
-    if (f.which() > wire::Frame::PLACES || checksum(f) != f.getChecksum()) return std::nullopt;
+    if (f.which() > wire::Frame::PROGRESS || checksum(f) != f.getChecksum()) return std::nullopt;
     return read(f);
   } catch (const kj::Exception&) {
     return std::nullopt;

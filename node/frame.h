@@ -12,6 +12,7 @@
 #include "data_plane.h"
 #include "peer_states.h"
 #include "places.h"
+#include "samples.h"
 
 namespace gossamer::node {
 
@@ -24,6 +25,7 @@ constexpr std::size_t kMaxFrameBytes = (std::size_t{1} << 20) + (std::size_t{128
 
 struct AliveBody {
   PeerStates status;
+  std::vector<PeerSamples> samples{};  ///< peers ascend; none: a frame that any version reads
 };
 
 struct HelloBody {

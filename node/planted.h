@@ -37,6 +37,7 @@ enum class Bug : std::uint8_t {
   residual_kept_whole,       ///< sparse_loco: what was sent stays in the residual
   late_gradient_dropped,     ///< backup: of several gradients of one sender only the first is added
   model_added_to_old,        ///< ensemble: a neighbour's new model is added to its old one
+  samples_counted_again,  ///< unbounded: what a peer has taken in counts again with all that is heard of it
 };
 
 struct BugName {
@@ -69,6 +70,7 @@ inline constexpr std::array kBugs{
     BugName{Bug::residual_kept_whole, "residual_kept_whole"},
     BugName{Bug::late_gradient_dropped, "late_gradient_dropped"},
     BugName{Bug::model_added_to_old, "model_added_to_old"},
+    BugName{Bug::samples_counted_again, "samples_counted_again"},
 };
 
 struct NothingPlanted {

@@ -21,6 +21,7 @@ Report read_report(const json& j) {
   Report r;
   r.round = j.at("round");
   r.epoch = j.at("epoch");
+  r.share_done = j.at("share_done");
   r.loss = number(j, "loss");
   r.rows_per_second = j.at("samples_per_second");
   r.bytes_out_per_second = j.at("bytes_out_per_second");
@@ -70,6 +71,7 @@ std::string to_json(const std::string& peer, double time, const Report& r) {
                  {"time", time},
                  {"round", r.round},
                  {"epoch", r.epoch},
+                 {"share_done", r.share_done},
                  {"loss", r.loss},
                  {"samples_per_second", r.rows_per_second},
                  {"bytes_out_per_second", r.bytes_out_per_second},

@@ -14,26 +14,22 @@ void RunView::update(std::size_t peer, const Report& report) {
   latest_[peer] = report;
 }
 
-std::string RunView::text(std::uint64_t rounds, double elapsed) const {
+std::string RunView::text(double elapsed) const {
   std::string text = fmt::format("{:<12} {:>8} {:>6} {:>8} {:>10} {:>9} {:>9} {:>9}\n", "peer", "round",
                                  "epoch", "loss", "samples/s", "MB/s out", "MB/s in", "staleness");
-  Round slowest = rounds;
-  double samples = 0, epoch = 0;
+  double samples = 0, epoch = 0, done = 1;
   for (std::size_t p = 0; p < names_.size(); ++p) {
     const Report r = latest_[p].value_or(Report{});
-    slowest = std::min(slowest, r.round);
+    done = std::min(done, r.share_done);
     samples += r.rows_per_second;
     epoch = std::max(epoch, r.epoch);
     text += fmt::format("{:<12} {:>8} {:>6.1f} {:>8.4f} {:>10.0f} {:>9.2f} {:>9.2f} {:>9.0f}\n", names_[p],
                         r.round, r.epoch, r.loss, r.rows_per_second, r.bytes_out_per_second / 1e6,
                         r.bytes_in_per_second / 1e6, r.staleness);
   }
-  const std::string eta = slowest > 0
-                              ? fmt::format("{:.0f} s", elapsed * static_cast<double>(rounds - slowest) /
-                                                            static_cast<double>(slowest))
-                              : "–";
-  text += fmt::format("round {}/{}  epoch {:.1f}  {:.0f} samples/s  ETA {}", slowest, rounds, epoch, samples,
-                      eta);
+  const std::string eta = done > 0 ? fmt::format("{:.0f} s", elapsed * (1 - done) / done) : "–";
+  text +=
+      fmt::format("{:.0f} % done  epoch {:.1f}  {:.0f} samples/s  ETA {}", 100 * done, epoch, samples, eta);
   if (accuracy_) text += fmt::format("  test accuracy {:.2f} %", 100 * *accuracy_);
   return text;
 }

@@ -12,8 +12,8 @@ class RunView {
  public:
   explicit RunView(std::vector<std::string> names) : names_(std::move(names)), latest_(names_.size()) {}
   void update(std::size_t peer, const Report& report);
-  /// rounds: of the whole run; elapsed: seconds since training began, as far as seen.
-  std::string text(std::uint64_t rounds, double elapsed) const;
+  /// elapsed: seconds since training began, as far as seen.
+  std::string text(double elapsed) const;
 
  private:
   std::vector<std::string> names_;

@@ -18,6 +18,9 @@ namespace {
 
 constexpr double kMostRounds = 0x1p53;
 
+/// In rounds that close early a peer may fall behind by itself, and is waited for by as many as need it.
+bool nobody_waits(const ExchangeSection& e) { return !e.staleness && e.backup == 0; }
+
 optim::SplitSpec split_of(const Job& job) {
   optim::SplitSpec split{job.split, job.run.seed, {}};
   for (const auto& p : job.peers) split.batches.push_back(p.batch);
@@ -197,6 +200,9 @@ Prepared prepare(Job job) {
                               : static_cast<std::uint64_t>(std::max(
                                     1.0, std::round(j.run.epochs * static_cast<double>(p.rounds_per_epoch))));
   p.job.optimizer.total_steps = p.rounds;
+  if (nobody_waits(j.exchange))
+    for (const PeerEntry& peer : j.peers)
+      p.total_samples += static_cast<double>(p.rounds) * static_cast<double>(peer.batch);
   p.layers = objective->layers();
   p.parameters = objective->parameters();
   check_layer_names(j, p.layers);
@@ -245,6 +251,7 @@ WorkerSpec worker_spec(const Prepared& prepared, PeerId self, std::uint64_t epoc
   hello.name = job.peers[self].name;
   spec.job_id = hash_bytes(std::as_bytes(std::span(&hello.job_hash, 1)), session);
   spec.rounds = prepared.rounds;
+  spec.total_samples = prepared.total_samples;
   spec.rounds_per_epoch = static_cast<double>(prepared.rounds_per_epoch);
   spec.learning_rate = job.optimizer.learning_rate;
   spec.classes = prepared.data.train->classes();

@@ -28,6 +28,9 @@ struct Prepared {
   AlignedFloats initial;  ///< x⁰
   std::uint64_t rounds = 0;
   std::uint64_t rounds_per_epoch = 1;
+  /// Where nobody waits for anybody: of all peers together, as many as `rounds` rounds take; these end the
+  /// run, whoever takes them. Else 0: every peer goes through all rounds.
+  double total_samples = 0;
   std::size_t parameters = 0;
   SharedList<std::string> names;     ///< of all peers
   HelloBody hello;                   ///< what all peers must agree on; the name is each peer's own

@@ -362,10 +362,11 @@ double Simulation::awake_at(PeerId peer, double time) const {
 }
 
 SimProgress Simulation::progress() const {
-  SimProgress p{now_, std::numeric_limits<Round>::max(), 0, 0};
+  SimProgress p{now_, std::numeric_limits<Round>::max(), 0, 1, 0};
   for (const auto& node : nodes_) {
     p.least = std::min(p.least, node->worker().rounds());
     p.most = std::max(p.most, node->worker().rounds());
+    p.share_done = std::min(p.share_done, node->worker().share_done());
     p.joined += node->worker().joined();
   }
   return p;

@@ -34,6 +34,7 @@ struct SimResult {
 struct SimProgress {
   double virtual_seconds = 0;
   Round least = 0, most = 0;  ///< rounds finished by the slowest and by the quickest peer
+  double share_done = 0;      ///< of the run, by the peer that is or knows least far
   std::size_t joined = 0;     ///< peers that train, or have
 };
 

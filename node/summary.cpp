@@ -30,6 +30,12 @@ double consensus(std::span<const std::span<const float>> models, std::span<const
   return sum / std::accumulate(weights.begin(), weights.end(), 0.0);
 }
 
+std::string least_and_most(const std::vector<std::uint64_t>& counts) {
+  if (counts.empty()) return "";
+  const auto [least, most] = std::minmax_element(counts.begin(), counts.end());
+  return *least == *most ? std::to_string(*least) : fmt::format("{} to {}", *least, *most);
+}
+
 nlohmann::json number(double x) { return std::isfinite(x) ? nlohmann::json(x) : nlohmann::json(nullptr); }
 
 /// The models as members of an ensemble, one objective for each shape.
@@ -144,6 +150,7 @@ Summary summarise(const Prepared& prepared, std::span<const WorkerResult> result
     s.staleness_mean += r.staleness_mean / count;
     s.staleness_max = std::max(s.staleness_max, static_cast<double>(r.staleness_max));
     rows += static_cast<double>(r.rows);
+    s.samples_by_peer.push_back(r.rows);
     data_bytes += static_cast<double>(r.traffic.data_bytes_out);
     entries += static_cast<double>(r.traffic.data_entries_out);
     dense_bytes += static_cast<double>(r.dense_data_bytes);
@@ -152,6 +159,8 @@ Summary summarise(const Prepared& prepared, std::span<const WorkerResult> result
   s.train_loss /= batches;
   s.data_bytes_sent_per_peer = data_bytes / count;
   s.samples_per_second = s.seconds > 0 ? rows / s.seconds : 0;
+  if (prepared.total_samples > 0 && results.size() == job.peers.size())
+    s.overshoot = rows / prepared.total_samples - 1;
   s.bits_per_parameter = entries > 0 ? 8 * data_bytes / entries : 0;
   const auto parameters = static_cast<double>(prepared.parameters);
   const auto dense_rounds = static_cast<double>(job.exchange.dense_rounds) * count;
@@ -171,6 +180,8 @@ std::string to_json(const Summary& s) {
       {"train_loss", number(s.train_loss)},
       {"seconds", number(s.seconds)},
       {"steps", s.steps},
+      {"samples", s.samples()},
+      {"samples_by_peer", s.samples_by_peer},
       {"samples_per_second", number(s.samples_per_second)},
       {"bytes_sent_per_peer", number(s.bytes_sent_per_peer)},
       {"data_bytes_sent_per_peer", number(s.data_bytes_sent_per_peer)},
@@ -188,6 +199,7 @@ std::string to_json(const Summary& s) {
   };
   where_known("bits_per_step", s.bits_per_step);
   where_known("coded_bits_per_step", s.coded_bits_per_step);
+  where_known("overshoot", s.overshoot);
   if (!s.has_average) j["no_average"] = kNoAverage;
   where_known("peer_accuracy_mean", s.peer_accuracy_mean);
   where_known("peer_accuracy_min", s.peer_accuracy_min);
@@ -210,6 +222,7 @@ std::optional<Summary> parse_summary(const std::string& text) try {
   s.job = j.at("job"), s.method = j.at("method"), s.codec = j.at("codec");
   s.topology = j.at("topology"), s.staleness = j.at("staleness");
   s.peers = j.at("peers"), s.steps = j.at("steps");
+  if (const auto at = j.find("samples_by_peer"); at != j.end()) at->get_to(s.samples_by_peer);
   s.has_average = !j.contains("no_average");
   s.test_accuracy = value("test_accuracy"), s.has_accuracy = !s.has_average || std::isfinite(s.test_accuracy);
   s.test_loss = value("test_loss"), s.train_loss = value("train_loss"), s.seconds = value("seconds");
@@ -222,6 +235,7 @@ std::optional<Summary> parse_summary(const std::string& text) try {
   };
   where_known("bits_per_step", s.bits_per_step);
   where_known("coded_bits_per_step", s.coded_bits_per_step);
+  where_known("overshoot", s.overshoot);
   where_known("peer_accuracy_mean", s.peer_accuracy_mean);
   where_known("peer_accuracy_min", s.peer_accuracy_min);
   where_known("ensemble_accuracy", s.ensemble_accuracy);
@@ -263,6 +277,11 @@ std::string to_table(std::span<const Summary> runs) {
          return s.virtual_samples_per_second ? fmt::format("{:.0f}", *s.virtual_samples_per_second) : "";
        }},
       {"steps", [](const Summary& s) { return std::to_string(s.steps); }},
+      {"samples",
+       [](const Summary& s) { return s.samples_by_peer.empty() ? "" : std::to_string(s.samples()); }},
+      {"samples of a peer", [](const Summary& s) { return least_and_most(s.samples_by_peer); }},
+      {"overshoot",
+       [](const Summary& s) { return s.overshoot ? fmt::format("{:.2f} %", 100 * *s.overshoot) : ""; }},
       {"samples/s", [](const Summary& s) { return fmt::format("{:.0f}", s.samples_per_second); }},
       {"MB sent per peer",
        [](const Summary& s) { return fmt::format("{:.1f}", s.bytes_sent_per_peer / 1e6); }},

@@ -1,6 +1,7 @@
 #pragma once
 // The figures of a finished run, as a table, as JSON.
 #include <cstdint>
+#include <numeric>
 #include <optional>
 #include <span>
 #include <string>
@@ -21,9 +22,12 @@ struct Summary {
   std::optional<double> peer_accuracy_mean, peer_accuracy_min;  ///< of the peers' own models
   std::optional<double> ensemble_accuracy, ensemble_loss;       ///< of the mean of their probabilities
   std::optional<double> vote_accuracy;                          ///< of the class that most of them predict
-  double train_loss = 0;                ///< mean over peers, by rows a step, and the last epoch's steps
-  double seconds = 0;                   ///< first round's start to last round's end, the slowest peer's
-  std::uint64_t steps = 0;              ///< rounds that every peer finished
+  double train_loss = 0;    ///< mean over peers, by rows a step, and the last epoch's steps
+  double seconds = 0;       ///< first round's start to last round's end, the slowest peer's
+  std::uint64_t steps = 0;  ///< rounds that every peer finished
+  std::vector<std::uint64_t> samples_by_peer;  ///< taken in by each
+  std::optional<double>
+      overshoot;  ///< what all took in beyond the samples that end the run, as a share of these
   double samples_per_second = 0;        ///< all peers together
   double bytes_sent_per_peer = 0;       ///< all frames, mean over peers
   double data_bytes_sent_per_peer = 0;  ///< those of parcels alone
@@ -37,6 +41,10 @@ struct Summary {
   std::optional<double> virtual_seconds,
       virtual_samples_per_second;     ///< simulated runs; seconds is then the wall's
   std::optional<std::string> digest;  ///< 16 hexadecimal digits
+
+  std::uint64_t samples() const {
+    return std::accumulate(samples_by_peer.begin(), samples_by_peer.end(), std::uint64_t{0});
+  }
 };
 
 /// results[i] and parameters[i]: of peer whose[i], or where whose is empty of peer i; own_models: also

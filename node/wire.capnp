@@ -18,6 +18,7 @@ struct Frame {
     hello @9 :Hello;
     parcel @10 :Parcel;
     places @11 :Places;
+    progress @12 :Progress;  # since 1.2, where peers do not wait for each other: an alive that tells of samples too
   }
 }
 
@@ -29,6 +30,12 @@ struct Alive {
 struct Places {
   places @0 :Data;         # who runs where, as far as the sender knows, while peers join: runs of peers, each a machine (0 = not
                            # known), an allotment of its cores and the number of peers, 32 bits each
+}
+
+struct Progress {
+  status @0 :Data;         # as in Alive
+  samples @1 :Data;        # taken in by peers since their start, of all that the sender knows of or of those with news: peers
+                           # ascend, each as the number of peers passed over and its samples, coded as lengths in Alive
 }
 
 struct Hello {

@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <cassert>
 #include <cmath>
-#include <numeric>
 
 namespace gossamer::node {
 namespace {
@@ -16,6 +15,9 @@ constexpr std::size_t kWindowRounds = 4;
 /// How long an acknowledgement waits for a frame that carries it along.
 constexpr double kAcknowledgeAfter_s = 0.05;
 constexpr double kNewsAfter_s = 0.005;
+/// News of samples waits for more for this share of a round, so that it passes over several peers in the time
+/// of a step, and frames are in proportion to steps.
+constexpr double kSamplesAfter = 0.25, kSamplesAfter_s = 0.02;
 constexpr std::uint32_t kControlPriority = 0;
 
 }  // namespace
@@ -26,7 +28,11 @@ Worker::Worker(WorkerSpec spec, Env& env)
       members_(spec_.membership, env.now()),
       places_(spec_.membership.names.size(), spec_.membership.self, spec_.place),
       links_(spec_.membership.links),
-      watch_(spec_.classes) {
+      watch_(spec_.classes),
+      next_evaluation_(static_cast<double>(spec_.evaluate_every)) {
+  if (spec_.total_samples > 0)
+    samples_.emplace(spec_.membership.names.size(), spec_.membership.self, spec_.total_samples,
+                     spec_.plan.planted);
   for (const PeerId p : members_.links())
     links_[p] = std::make_unique<Link>(
         [this, p](Frame f, std::uint32_t priority) { return transmit(p, std::move(f), priority); },
@@ -60,15 +66,28 @@ void Worker::send_places(PeerId to) {
 }
 void Worker::send_alive(PeerId to) { transmit(to, {{}, AliveBody{members_.all()}}, kControlPriority); }
 
+double Worker::samples_after() const { return std::min(kSamplesAfter * round_took_, kSamplesAfter_s); }
+
 /// Soon, not at once: news comes from several neighbours at about the same time.
-void Worker::spread_news() {
+void Worker::spread_news(double after_s) {
   news_ = true;
-  next_alive_ = std::min(next_alive_, env_.now() + kNewsAfter_s);
+  next_alive_ = std::min(next_alive_, env_.now() + after_s);
+}
+
+AliveBody Worker::signs_of_life() {
+  AliveBody body{members_.all(), {}};
+  if (!samples_) return body;
+  body.samples = samples_->take_news();
+  if (env_.now() < next_counts_) return body;
+  body.samples = samples_->all();
+  next_counts_ = env_.now() + kAliveEvery_s;
+  return body;
 }
 
 void Worker::broadcast_alive() {
+  const AliveBody body = signs_of_life();
   for (const PeerId p : members_.links()) {
-    send_alive(p);
+    transmit(p, {{}, body}, kControlPriority);
     if (round_ == 0) send_places(p);  // some may still be joining
   }
   next_alive_ = env_.now() + kAliveEvery_s;
@@ -126,7 +145,7 @@ void Worker::handle(const FrameHeader& header, const HelloBody& hello) {
     return end(Outcome::bad_input,
                "this peer and a neighbour were not started for the same run; " + difference);
   }
-  if (members_.merge(from, hello.status) || in_touch() != was_in_touch) spread_news();
+  if (members_.merge(from, hello.status) || in_touch() != was_in_touch) spread_news(kNewsAfter_s);
   // An answer only where it tells something: answering every hello would keep two peers that wait for a third
   // answering each other.
   const bool linked_now = members_.linked(from) && !was_linked;
@@ -141,7 +160,8 @@ void Worker::handle(const FrameHeader& header, const AliveBody& alive) {
     return;
   }
   link(header.sender).acknowledged(header, env_.now());
-  if (members_.merge(header.sender, alive.status)) spread_news();
+  if (members_.merge(header.sender, alive.status)) spread_news(kNewsAfter_s);
+  if (samples_ && samples_->merge(alive.samples)) spread_news(samples_after());
   check_members();
 }
 
@@ -190,15 +210,18 @@ void Worker::check_members() {
     const std::string what = diverged ? fmt::format("peer {} diverged", names(PeerStatus::diverged))
                              : lost   ? fmt::format("lost peer {} (no sign of life)", names(PeerStatus::lost))
                                       : fmt::format("peer {} left", names(PeerStatus::left));
-    return end(Outcome::lost_peer, fmt::format("{} in round {} of {}", what, round_, spec_.rounds));
+    return end(Outcome::lost_peer, fmt::format("{} {}", what, where()));
   }
   if (phase_ == Phase::joining && members_.all_at_least(PeerStatus::present) && places_.complete()) {
     phase_ = Phase::training;
     started_ = since_.time = env_.now();
     broadcast_alive();
     if (places_.asked()) env_.share_cores(places_.sharing());
-    env_.log(fmt::format("all {} peers are here; training {} rounds", spec_.membership.names.size(),
-                         spec_.rounds));
+    env_.log(samples_ ? fmt::format("all {} peers are here; training until all together have taken in {:.0f} "
+                                    "samples",
+                                    spec_.membership.names.size(), spec_.total_samples)
+                      : fmt::format("all {} peers are here; training {} rounds",
+                                    spec_.membership.names.size(), spec_.rounds));
     begin_round();
   }
   // Who leaves before its neighbours know the end would be missed by them.
@@ -231,9 +254,7 @@ void Worker::diverge(const std::string& what) {
   end(Outcome::failed, divergence_text(spec_.plan, spec_.learning_rate, round_, what), PeerStatus::diverged);
 }
 
-void Worker::interrupt() {
-  end(Outcome::interrupted, fmt::format("interrupted in round {} of {}", round_, spec_.rounds));
-}
+void Worker::interrupt() { end(Outcome::interrupted, "interrupted " + where()); }
 
 // --- time
 
@@ -304,13 +325,15 @@ void Worker::schedule_wake() {
 // --- rounds
 
 void Worker::settle() {
-  while (phase_ == Phase::training && round_ < spec_.rounds && gradient_done_ && unmixed_ == 0) end_round();
-  if (phase_ == Phase::training && round_ == spec_.rounds && exchange_->settled()) drain();
+  while (phase_ == Phase::training && !last_round_ended_ && gradient_done_ && unmixed_ == 0) end_round();
+  if (phase_ == Phase::training && last_round_ended_ && exchange_->settled()) drain();
   schedule_wake();
 }
 
 void Worker::begin_round() {
-  if (round_ == spec_.rounds) return;  // settle goes on
+  last_round_ended_ = trained();
+  if (last_round_ended_) return;  // settle goes on
+  round_began_ = env_.now();
   if (spec_.observer) spec_.observer->on_round(spec_.membership.self, round_);
   if (round_ <= spec_.plan.exchange.dense_rounds) result_.dense_data_bytes = result().traffic.data_bytes_out;
   gradient_done_ = false;
@@ -327,12 +350,17 @@ void Worker::begin_round() {
 }
 
 void Worker::end_round() {
-  const Round before = round_;
-  round_ = std::min(exchange_->next_round(round_), spec_.rounds);
+  round_ = exchange_->next_round(round_);
+  if (!samples_) round_ = std::min(round_, spec_.rounds);
   result_.rounds = round_;
-  const bool last = round_ == spec_.rounds;
-  if (spec_.evaluate_every != 0 && !last && round_ / spec_.evaluate_every > before / spec_.evaluate_every)
+  round_took_ = env_.now() - round_began_;
+  if (samples_ && samples_->count(result_.rows)) spread_news(samples_after());
+  const bool last = trained();
+  const double every = static_cast<double>(spec_.evaluate_every);
+  if (every > 0 && !last && place(round_) >= next_evaluation_) {
     env_.data().submit_evaluation(round_);
+    next_evaluation_ = (std::floor(place(round_) / every) + 1) * every;
+  }
   if (env_.now() >= since_.time + spec_.report_every_s || last) report(std::nullopt);
   if (phase_ == Phase::training) begin_round();
 }
@@ -343,6 +371,7 @@ void Worker::drain() {
   drain_until_ = env_.now() + spec_.drain_timeout_s;
   members_.set(spec_.membership.self, PeerStatus::done);
   submit(op::Measure{round_});
+  next_counts_ = 0;
   broadcast_alive();
   check_members();
 }
@@ -376,7 +405,7 @@ void Worker::handle(const Failed& e) { e.diverged ? diverge(e.what) : end(Outcom
 
 void Worker::handle(const Measured& e) {
   check_diverged(watch_.on_norm(e.norm));
-  if (e.round == spec_.rounds) last_measured_ = true;
+  if (phase_ == Phase::draining && e.round == round_) last_measured_ = true;
   check_members();
 }
 
@@ -390,46 +419,6 @@ void Worker::handle(const GradientDone& e) {
   recent_losses_.push_back(e.loss);
   if (static_cast<double>(recent_losses_.size()) > std::max(1.0, spec_.rounds_per_epoch))
     recent_losses_.pop_front();
-}
-
-WorkerResult Worker::result() const {
-  WorkerResult r = result_;
-  r.train_loss = std::accumulate(recent_losses_.begin(), recent_losses_.end(), 0.0) /
-                 static_cast<double>(recent_losses_.size());  // NaN where there was no step
-  r.staleness_mean = staleness_count_ ? staleness_sum_ / static_cast<double>(staleness_count_) : 0;
-  for (const auto& link : links_) {
-    const LinkCounters& c = link->counters();
-    r.traffic.bytes_out += c.bytes_out;
-    r.traffic.bytes_in += c.bytes_in;
-    r.traffic.data_bytes_out += c.data_bytes_out;
-    r.traffic.data_entries_out += c.data_entries_out;
-    r.traffic.resent += c.resent;
-    r.traffic.duplicates += c.duplicates;
-    r.traffic.reordered += c.reordered;
-    r.traffic.refused += c.refused;
-  }
-  return r;
-}
-
-void Worker::report(const std::optional<optim::Evaluation>& test) {
-  const double now = env_.now(), seconds = std::max(now - since_.time, 1e-9);
-  const LinkCounters sums = result().traffic;
-  Report r;
-  r.round = round_;
-  r.epoch = static_cast<double>(round_) / spec_.rounds_per_epoch;
-  r.loss = since_.steps ? since_.loss / static_cast<double>(since_.steps) : std::nan("");
-  r.rows_per_second = static_cast<double>(since_.rows) / seconds;
-  r.bytes_out_per_second = static_cast<double>(sums.bytes_out - since_.bytes_out) / seconds;
-  r.bytes_in_per_second = static_cast<double>(sums.bytes_in - since_.bytes_in) / seconds;
-  r.staleness = static_cast<double>(since_.staleness);
-  r.test = test;
-  env_.report(r);
-  if (test) return;  // an evaluation interrupts no interval
-  since_ = {};
-  since_.time = now;
-  since_.bytes_out = sums.bytes_out;
-  since_.bytes_in = sums.bytes_in;
-  check_diverged(watch_.on_report(r.loss));
 }
 
 }  // namespace gossamer::node

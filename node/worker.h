@@ -12,6 +12,7 @@
 #include "link.h"
 #include "membership.h"
 #include "observer.h"
+#include "samples.h"
 
 namespace gossamer::node {
 
@@ -21,6 +22,9 @@ struct WorkerSpec {
   std::uint64_t job_id = 0;  ///< frames of another job are dropped
   Place place{};             ///< none: this peer asks nobody where they are, and waits for no answer
   std::uint64_t rounds = 0;
+  /// Above 0: how far the run is goes by the samples of all peers (samples.h), and these end it; `rounds` is
+  /// then the length of schedules alone.
+  double total_samples = 0;
   double rounds_per_epoch = 1;
   double learning_rate = 0;          ///< for messages
   std::size_t classes = 0;           ///< of the data
@@ -69,11 +73,14 @@ class Worker final : public ExchangeHost {
   bool finished() const { return result_.outcome != Outcome::running; }
   bool joined() const { return phase_ != Phase::joining; }
   Round rounds() const { return round_; }  ///< finished
+  /// Of the run that is over, as far as this peer knows; at most 1.
+  double share_done() const;
   WorkerResult result() const;
   Buffers buffers() const { return {exchange_->slots(), exchange_->sums(), exchange_->models()}; }
 
   // ExchangeHost
   const Plan& plan() const override { return spec_.plan; }
+  double place(Round round) const override;
   void submit(Op op) override { env_.data().submit(std::move(op)); }
   void send(PeerId to, Message message) override;
   void consumed(PeerId from, const Message& message) override;
@@ -112,7 +119,12 @@ class Worker final : public ExchangeHost {
   void send_alive(PeerId to);
   void send_places(PeerId to);
   void broadcast_alive();
-  void spread_news();
+  void spread_news(double after_s);
+  AliveBody signs_of_life();
+  /// Its last round has ended; asked when a round has.
+  bool trained() const { return samples_ ? samples_->complete() : round_ == spec_.rounds; }
+  std::string where() const;
+  double samples_after() const;
   void deliver(PeerId from, Message message);
   std::size_t transmit(PeerId to, Frame frame, std::uint32_t priority);
   void report(const std::optional<optim::Evaluation>& test);
@@ -126,6 +138,7 @@ class Worker final : public ExchangeHost {
   Env& env_;
   Membership members_;
   Places places_;
+  std::optional<Samples> samples_;  ///< where the run goes by them
   ByPeer<std::unique_ptr<Link>> links_;
   std::unique_ptr<Exchange> exchange_;
   WorkerResult result_;
@@ -137,10 +150,14 @@ class Worker final : public ExchangeHost {
   DivergenceWatch watch_;
   Round measure_at_ = 0;        ///< the next round that begins with a look at ‖x‖
   bool last_measured_ = false;  ///< ‖x‖ after the last round has been looked at
+  bool last_round_ended_ = false;
+  double round_began_ = 0, round_took_ = 0;
+  double next_evaluation_;  ///< in rounds, as place
   double started_ = 0, drain_until_ = 0;
   std::string other_session_;  ///< a neighbour's name under which another run's peer was heard
   bool news_ = false;          ///< something is known that the neighbours were not told yet
   double next_hello_ = 0, next_alive_ = 0, acknowledge_at_ = 0;
+  double next_counts_ = 0;  ///< when all samples are told again, in case that news was lost
 
   std::deque<double> recent_losses_;  ///< of the last epoch's steps
   double staleness_sum_ = 0;

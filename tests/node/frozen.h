@@ -1,10 +1,14 @@
 #pragma once
-// Runs that take one step and stand still then, so that what is left is the exchange alone.
+// Runs that take a step or a few and stand still then, so that what is left is the exchange alone.
+#include "mass.h"
+#include "observer.h"
+#include "replica.h"
 #include "sim_job.h"
 
 namespace gossamer::node::test {
 
-/// P peers of 8 rows each pull apart in the first round; after that the rate is 0.
+/// P peers of 8 rows each pull apart in the first round; after that the rate is 0. Where nobody waits that is
+/// when nine tenths of them have taken a step, or some of them more.
 inline Settings frozen(std::size_t peers, const std::string& method, const std::string& graph,
                        std::size_t rounds, const Settings& more = {}) {
   return Settings{"peers=" + std::to_string(peers),
@@ -28,6 +32,43 @@ inline std::vector<double> sum_of(const Simulation& simulation, std::size_t peer
   std::vector<double> sum(simulation.slot(0, slot).size(), 0);
   for (PeerId p = 0; p < peers; ++p)
     for (std::size_t k = 0; k < sum.size(); ++k) sum[k] += static_cast<double>(simulation.slot(p, slot)[k]);
+  return sum;
+}
+
+/// What all peers' steps come to, in double precision and in push-sum's units. They are told of as they are
+/// taken: ask when the replicas have been looked at.
+class StepsTaken final : public Observer {
+ public:
+  void on_op(PeerId, const Op& op, const Replica& after) override {
+    if (const auto* push = std::get_if<op::Push>(&op))
+      add(push->range, after);  // by then at the size that counts
+    else if (const auto* combine = std::get_if<op::Combine>(&op);
+             combine && combine->keep == 1 && combine->terms == kMinusStep)
+      add(combine->range, after);
+  }
+  double of(std::size_t entry) const { return entry < sum_.size() ? sum_[entry] : 0; }
+  std::uint64_t units_of(std::size_t entry) const { return entry < units_.size() ? units_[entry] : 0; }
+
+ private:
+  void add(Range r, const Replica& after) {
+    const auto u = after.slot(kGradient);
+    sum_.resize(u.size());
+    units_.resize(u.size());
+    for (std::size_t k = r.begin; k < r.begin + r.size; ++k) {
+      sum_[k] += static_cast<double>(u[k]);
+      units_[k] += static_cast<std::uint64_t>(std::llrint(static_cast<double>(u[k]) * kMassOne));
+    }
+  }
+  inline static const std::vector<std::pair<float, Slot>> kMinusStep{{-1.0f, kGradient}};
+  std::vector<double> sum_;
+  std::vector<std::uint64_t> units_;
+};
+
+/// Σ over peers of x⁰ less all steps.
+inline std::vector<double> kept_sum(const Prepared& prepared, std::size_t peers, const StepsTaken& steps) {
+  std::vector<double> sum(prepared.initial.size());
+  for (std::size_t k = 0; k < sum.size(); ++k)
+    sum[k] = static_cast<double>(peers) * static_cast<double>(prepared.initial[k]) - steps.of(k);
   return sum;
 }
 

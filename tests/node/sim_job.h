@@ -84,8 +84,8 @@ inline Job with_batches(Job job, const std::vector<std::size_t>& batches) {
 /// A finished run. One that goes on for far more events than any test needs is interrupted.
 struct Run {
   explicit Run(Job job, SimFaults faults = {}) : Run(prepare(std::move(job)), std::move(faults)) {}
-  explicit Run(Prepared p, SimFaults faults = {})
-      : prepared(std::move(p)), simulation(prepared, std::move(faults)) {}
+  explicit Run(Prepared p, SimFaults faults = {}, Observer* observer = nullptr)
+      : prepared(std::move(p)), simulation(prepared, std::move(faults), observer) {}
   Run(const Run&) = delete;
   Run& operator=(const Run&) = delete;
 

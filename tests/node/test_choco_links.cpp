@@ -6,9 +6,7 @@
 using namespace gossamer::node;
 using namespace gossamer::node::test;
 
-TEST_CASE("a hub that outlives its leaves stays with them") {
-  // The leaves finish early. From then on they acknowledge late, and the hub leaves their links out of most
-  // rounds.
+TEST_CASE("a hub of half the speed of its leaves stays with them") {
   for (const char* codec : {"dense", "onebit_scaled", "qsgd:bits=4"}) {
     INFO(codec);
     Run run(small_job({"graph.kind=star", "peers=8", "exchange.staleness=unbounded",

@@ -33,6 +33,8 @@ void check_summary(const json& summary) {
                                        "train_loss",
                                        "seconds",
                                        "steps",
+                                       "samples",
+                                       "samples_by_peer",
                                        "samples_per_second",
                                        "bytes_sent_per_peer",
                                        "bits_per_parameter",
@@ -71,6 +73,7 @@ std::set<std::string> check_metrics(const std::string& text) {
                                      "time",
                                      "round",
                                      "epoch",
+                                     "share_done",
                                      "loss",
                                      "samples_per_second",
                                      "bytes_out_per_second",
@@ -87,7 +90,7 @@ std::set<std::string> check_metrics(const std::string& text) {
     CHECK(record.at("event") == "report");
     peers.insert(record.at("peer").get<std::string>());
     for (const char* number :
-         {"time", "round", "epoch", "samples_per_second", "bytes_out_per_second", "staleness"})
+         {"time", "round", "epoch", "share_done", "samples_per_second", "bytes_out_per_second", "staleness"})
       CHECK(record.at(number).is_number());
     CHECK(record.at("round") <= 400);
   }

@@ -1,0 +1,65 @@
+// What a peer says of itself: how far it is, its reports, its result.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+#include "worker.h"
+
+namespace gossamer::node {
+
+double Worker::place(Round round) const {
+  const auto rounds = static_cast<double>(spec_.rounds);
+  return samples_ ? std::min(1.0, samples_->share()) * rounds : static_cast<double>(round);
+}
+
+double Worker::share_done() const { return place(round_) / static_cast<double>(spec_.rounds); }
+
+std::string Worker::where() const {
+  return samples_ ? fmt::format("in round {}, {:.1f} % of the run", round_, 100 * share_done())
+                  : fmt::format("in round {} of {}", round_, spec_.rounds);
+}
+
+WorkerResult Worker::result() const {
+  WorkerResult r = result_;
+  r.train_loss = std::accumulate(recent_losses_.begin(), recent_losses_.end(), 0.0) /
+                 static_cast<double>(recent_losses_.size());  // NaN where there was no step
+  r.staleness_mean = staleness_count_ ? staleness_sum_ / static_cast<double>(staleness_count_) : 0;
+  for (const auto& link : links_) {
+    const LinkCounters& c = link->counters();
+    r.traffic.bytes_out += c.bytes_out;
+    r.traffic.bytes_in += c.bytes_in;
+    r.traffic.data_bytes_out += c.data_bytes_out;
+    r.traffic.data_entries_out += c.data_entries_out;
+    r.traffic.resent += c.resent;
+    r.traffic.duplicates += c.duplicates;
+    r.traffic.reordered += c.reordered;
+    r.traffic.refused += c.refused;
+  }
+  return r;
+}
+
+void Worker::report(const std::optional<optim::Evaluation>& test) {
+  const double now = env_.now(), seconds = std::max(now - since_.time, 1e-9);
+  const LinkCounters sums = result().traffic;
+  Report r;
+  r.round = round_;
+  r.epoch = place(round_) / spec_.rounds_per_epoch;
+  r.share_done = share_done();
+  r.loss = since_.steps ? since_.loss / static_cast<double>(since_.steps) : std::nan("");
+  r.rows_per_second = static_cast<double>(since_.rows) / seconds;
+  r.bytes_out_per_second = static_cast<double>(sums.bytes_out - since_.bytes_out) / seconds;
+  r.bytes_in_per_second = static_cast<double>(sums.bytes_in - since_.bytes_in) / seconds;
+  r.staleness = static_cast<double>(since_.staleness);
+  r.test = test;
+  env_.report(r);
+  if (test) return;  // an evaluation interrupts no interval
+  since_ = {};
+  since_.time = now;
+  since_.bytes_out = sums.bytes_out;
+  since_.bytes_in = sums.bytes_in;
+  check_diverged(watch_.on_report(r.loss));
+}
+
+}  // namespace gossamer::node
