@@ -186,7 +186,8 @@ TEST_CASE("QSGD's dense code at s = sqrt n takes at most 4.01, 3.0 and 2.8 bits 
     double bits = 0;
     const int keys = 8;
     for (int key = 0; key < keys; ++key) {
-      const FieldVector fields = quantised(c.v, root, n, true, kLevelsMax, static_cast<std::uint64_t>(key));
+      const FieldVector fields =
+          quantised(c.v, root, n, true, kLevelsMax, static_cast<std::uint64_t>(100 + key));
       bits += 32 + 8 * static_cast<double>(
                            coded(LevelForm::elias_dense, fields, levels_each_side(kLevelsMax)).size());
     }
