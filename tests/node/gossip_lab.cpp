@@ -30,7 +30,6 @@ class Peer final : public ExchangeHost {
   void submit(Op op) override {
     replica_.run(op, [this](DataEvent e) {
       if (const auto* encoded = std::get_if<Encoded>(&e)) exchange_->on_encoded(*encoded);
-      if (const auto* unwrapped = std::get_if<Unwrapped>(&e)) exchange_->on_unwrapped(*unwrapped);
     });
   }
   void send(PeerId to, Message message) override { sent_.push_back({plan_.self, to, std::move(message)}); }
@@ -94,7 +93,6 @@ Payload dense(const std::vector<float>& v) {
 }
 
 Job job_of(const GossipCase& c, double gamma) {
-  std::string codec = c.codec;
   Settings settings{"model.kind=quadratic",
                     fmt::format("data.features={}", kEntries),
                     fmt::format("data.rows={}", c.peers * kRows),
@@ -103,10 +101,8 @@ Job job_of(const GossipCase& c, double gamma) {
                     "graph.kind=" + c.graph,
                     "graph.directed=false",
                     "exchange.method=" + c.method,
+                    "exchange.codec=" + c.codec,
                     "exchange.local_steps=1"};
-  if (c.method == "moniqua")
-    settings = settings + Settings{"exchange.modulo_bits=" + c.codec, "exchange.modulo_bound=16"};
-  settings.push_back("exchange.codec=" + (c.method == "moniqua" ? "dense" : c.codec));
   if (gamma > 0) settings.push_back(fmt::format("exchange.gamma={}", gamma));
   return small_job(settings);
 }
@@ -162,7 +158,6 @@ std::vector<GossipCase> gossip_cases(std::size_t peers, const std::string& start
   };
   for (const char* method : {"choco", "deep_squeeze"})
     for (const std::string& codec : gossip_codecs()) add(method, codec);
-  for (const char* bits : {"1", "2", "4", "8"}) add("moniqua", bits);
   add("noloco", "dense");
   return all;
 }

@@ -23,8 +23,8 @@ struct GossipCase {
 const std::vector<std::string>& start_kinds();
 /// Codecs that CHOCO-SGD and DeepSqueeze take, each at the ends of what its parameters may be.
 const std::vector<std::string>& gossip_codecs();
-/// Every codec under both methods on ring, full, star and undirected exponential; and moniqua, whose codec is
-/// exchange.modulo_bits, and noloco. Starts in turn, or all of one kind.
+/// Every codec under both methods on ring, full, star and undirected exponential; and noloco. Starts in turn,
+/// or all of one kind.
 std::vector<GossipCase> gossip_cases(std::size_t peers, const std::string& start);
 
 struct GossipCourse {
