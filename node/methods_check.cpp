@@ -109,11 +109,10 @@ class Check {
           job_.where(key.name), key.name, key.value, name_, fmt::join(readers, ", "), key.fallback));
     }
     if (job_.exchange.algorithm != "auto" && !plan_.codec.exact)
-      throw ConfigError(
-          fmt::format("{}: exchange.algorithm = '{}' is a way of dense messages, and slices under codec '{}' "
-                      "go straight to "
-                      "their owners; use codec 'dense', or algorithm = 'auto'",
-                      job_.where("exchange.algorithm"), job_.exchange.algorithm, job_.exchange.codec));
+      throw ConfigError(fmt::format(
+          "{}: method '{}' takes exchange.algorithm = '{}' with dense messages only, and slices under codec "
+          "'{}' go straight to their owners; use codec 'dense', or algorithm = 'auto'",
+          job_.where("exchange.algorithm"), name_, job_.exchange.algorithm, job_.exchange.codec));
   }
 
   /// Exact codes travel along a ring or by halving and doubling, others need every edge.

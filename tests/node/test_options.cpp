@@ -44,8 +44,8 @@ struct Change {
 
 const std::vector<Change> kChanges{
     {"gamma", "0.3"},
-    {"algorithm", "halving_doubling", {"exchange.codec=dense", "exchange.method=allreduce"}},
-    {"algorithm", "halving_doubling"},
+    {"algorithm", "ring", {"exchange.codec=dense", "exchange.method=allreduce"}},
+    {"algorithm", "ring"},
     {"aggregate", "samples"},
     {"aggregate", "throughput"},
     {"aggregate", "median"},
