@@ -83,9 +83,7 @@ std::uint64_t available_memory() {
 }  // namespace
 
 Place this_place() {
-  const std::string boot = first_line("/proc/sys/kernel/random/boot_id");
-  if (boot.empty()) return {};
-  return {short_hash(boot), short_hash(allotment().key)};
+  return {short_hash(first_line("/proc/sys/kernel/random/boot_id")), short_hash(allotment().key)};
 }
 
 int fair_threads(const Places::Sharing& sharing) {

@@ -6,8 +6,8 @@
 
 namespace gossamer::node {
 
-/// The machine by its boot; the allotment by the control group whose CPU quota binds, or by affinity. Machine
-/// 0 where the kernel does not tell.
+/// The machine by its boot, the allotment by the control group whose CPU quota binds or by affinity; never
+/// machine 0.
 Place this_place();
 /// Threads for one of so many peers: its share of the machine's cores and of its allotment's, at least 1.
 int fair_threads(const Places::Sharing& sharing);

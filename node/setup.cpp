@@ -54,13 +54,18 @@ void check_memory(const Job& job, const std::string& key, double floats, const s
 void check_model(const Job& job, const optim::Objective& objective) {
   check_memory(job, "model.hidden", 2 * static_cast<double>(objective.buffer_size()),
                fmt::format("{} parameters and their gradient", objective.parameters()));
+  const PeerEntry* most = nullptr;
+  double most_floats = 0;
   for (const auto& peer : job.peers) {
     auto floats = static_cast<double>(job.model.features + job.model.classes);
     if (job.model.kind == "mlp")
       for (const std::size_t units : job.hidden_of(peer)) floats += static_cast<double>(units);
-    check_memory(job, "optimizer.batch", static_cast<double>(peer.batch) * floats,
-                 fmt::format("{} rows a step (peer '{}')", peer.batch, peer.name));
+    floats *= static_cast<double>(peer.batch);
+    if (floats > most_floats) most = &peer, most_floats = floats;
   }
+  if (most)
+    check_memory(job, "optimizer.batch", most_floats,
+                 fmt::format("{} rows a step (peer '{}')", most->batch, most->name));
 }
 
 void check_data(const Job& job, const optim::Data& data) {
