@@ -12,7 +12,8 @@
 // is one own estimate per outgoing link: a link whose messages are not used fast enough is left out for that
 // round before encoding, so that its next delta carries what this one would have. That neighbour is left out
 // of the round's mixing too: x̂_i of an unused link stands still while x moves, and the same difference added
-// again every round would carry x past the goal.
+// again every round would carry x past the goal. Without a bound the others are mixed at their fair part
+// (gossip.h).
 //
 // The graph is static and W symmetric. Slots: estimates of neighbours first, then own estimates.
 #include <cassert>

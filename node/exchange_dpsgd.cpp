@@ -8,8 +8,9 @@
 //
 // What travels is dense parameters: D-PSGD with a lossy code of x does not converge. In synchronous rounds
 // the message of round t itself is mixed and, once used, dropped. With staleness the newest message of each
-// neighbour is kept and mixed every round until a newer one comes; the weight of a neighbour that has not
-// been heard yet goes to the peer itself.
+// neighbour is kept and mixed every round until a newer one comes, without a bound at its fair part
+// (gossip.h); the rest of its weight, and that of a neighbour that has not been heard yet, goes to the peer
+// itself.
 //
 // With an aggregation rule, x_i ← rule of x_i and its neighbours' x_j in the sum's place; rounds are
 // synchronous. Every vector counts alike, except under self_clip, x_i + Σ_j W_ij clip(x_j − x_i) (He et al.

@@ -21,7 +21,8 @@
 // w over the mean of its w of late, so that its steps are of one size in z and still count as much as without
 // in the long run; keeps at least a quarter of a peer's weight; and gives away what is above, in the
 // proportions of A. Where nobody waits, neighbours that have not used up what they were sent get nothing in
-// that round.
+// that round. Who has taken its last step takes in no more mass: that of the few messages which come then is
+// nobody's, as what is under way at the end.
 #include <cmath>
 
 #include "gossip.h"

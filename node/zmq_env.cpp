@@ -18,7 +18,8 @@ constexpr int kSendQueue = 8;      ///< frames of one link handed to ZeroMQ and 
 constexpr int kReceiveQueue = 64;  ///< frames of one connection that wait inside ZeroMQ
 constexpr double kLongestPoll_s = 0.2;
 constexpr double kFlush_s = 1.0;
-/// Control frames (priority 0) repeat what they say: an old one that could not leave yet is worth nothing.
+/// Control frames (priority 0) repeat what they say, counts of samples those of half a second later: an old
+/// one that could not leave yet is worth little.
 constexpr std::size_t kMostControlFrames = 4;
 constexpr int kReceiveAtOnce = 256;
 

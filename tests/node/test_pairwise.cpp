@@ -90,7 +90,7 @@ TEST_CASE("pairs reach the optimum of unlike data under a falling rate") {
 
 TEST_CASE("a peer that is done and gone is asked no more") {
   // Five peers are done and do not wait for the sixth, whose last step takes far longer.
-  Run run(small_job(Settings{"peers=6", "run.rounds=100", "run.drain_timeout=0.1", "run.silence_timeout=1",
+  Run run(small_job(Settings{"peers=6", "run.rounds=90", "run.drain_timeout=0.1", "run.silence_timeout=1",
                              "sim.step_time=0.02", "sim.slow=[\"peer3=20\"]", "exchange.method=pairwise",
                              "exchange.codec=dense"} +
                     kUnbounded));

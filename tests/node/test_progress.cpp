@@ -22,6 +22,7 @@ Settings apart(const std::string& method, const Settings& more) {
                   "optimizer.kind=sgd",
                   "exchange.method=" + method,
                   "exchange.codec=dense",
+                  "run.rounds=4000",
                   "sim.slow=[\"peer1=2\"]"} +
          kUnbounded + more;
 }
@@ -79,23 +80,20 @@ Run& finish(Run& run) {
 
 TEST_CASE("a slow peer pulls nothing to itself") {
   for (const std::string method : {"dpsgd", "choco", "pairwise", "push_sum"})
-    for (const std::string graph : {"ring", "full"})
-      for (const auto& [schedule, rate] :
-           {std::pair{std::string("constant"), "0.02"}, std::pair{std::string("cosine"), "0.1"}}) {
-        Run run(
-            small_job(apart(method, {"graph.kind=" + graph, "optimizer.schedule=" + schedule,
-                                     std::string("optimizer.learning_rate=") + rate, "run.rounds=4000"})));
-        finish(run);
-        const auto steps = [&](PeerId p) { return static_cast<double>(run.result.peers[p].rounds); };
-        const double alike = distance_left(run, [](PeerId) { return 1.0; });
-        INFO(method << " on " << graph << ", " << schedule << "; from the optimum of equal weights "
-                    << alike);
-        CHECK(distance_left(run, steps) <= 0.01);
-        CHECK(consensus_distance(run.simulation, 5) < 0.05);
-        CHECK(steps(0) > 1.9 * steps(1));
-        CHECK(samples_of(run) >= run.prepared.total_samples);
-        CHECK(samples_of(run) <= 1.01 * run.prepared.total_samples);
-      }
+    for (const auto& [schedule, rate] :
+         {std::pair{std::string("constant"), "0.02"}, std::pair{std::string("cosine"), "0.1"}}) {
+      Run run(small_job(
+          apart(method, {"optimizer.schedule=" + schedule, std::string("optimizer.learning_rate=") + rate})));
+      finish(run);
+      const auto steps = [&](PeerId p) { return static_cast<double>(run.result.peers[p].rounds); };
+      const double alike = distance_left(run, [](PeerId) { return 1.0; });
+      INFO(method << ", " << schedule << "; from the optimum of equal weights " << alike);
+      CHECK(distance_left(run, steps) <= 0.01);
+      CHECK(consensus_distance(run.simulation, 5) < 0.01);
+      CHECK(steps(0) > 1.9 * steps(1));
+      CHECK(samples_of(run) >= run.prepared.total_samples);
+      CHECK(samples_of(run) <= 1.01 * run.prepared.total_samples);
+    }
 }
 
 TEST_CASE("one slow peer costs unlike peers no accuracy") {
