@@ -250,10 +250,6 @@ void Worker::end(Outcome outcome, std::string message, PeerStatus as) {
   broadcast_alive();
 }
 
-void Worker::diverge(const std::string& what) {
-  end(Outcome::failed, divergence_text(spec_.plan, spec_.learning_rate, round_, what), PeerStatus::diverged);
-}
-
 void Worker::interrupt() { end(Outcome::interrupted, "interrupted " + where()); }
 
 // --- time
@@ -402,12 +398,6 @@ void Worker::handle(const Encoded& e) { exchange_->on_encoded(e); }
 void Worker::handle(const Unwrapped& e) { exchange_->on_unwrapped(e); }
 void Worker::handle(const Evaluated& e) { report(e.test); }
 void Worker::handle(const Failed& e) { e.diverged ? diverge(e.what) : end(Outcome::failed, e.what); }
-
-void Worker::handle(const Measured& e) {
-  check_diverged(watch_.on_norm(e.norm));
-  if (phase_ == Phase::draining && e.round == round_) last_measured_ = true;
-  check_members();
-}
 
 void Worker::handle(const GradientDone& e) {
   gradient_done_ = true;

@@ -1,4 +1,4 @@
-// What a peer says of itself: how far it is, its reports, its result.
+// What a peer says of itself: how far it is, its reports, that it diverges, its result.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -19,6 +19,16 @@ double Worker::share_done() const { return place(round_) / static_cast<double>(s
 std::string Worker::where() const {
   return samples_ ? fmt::format("in round {}, {:.1f} % of the run", round_, 100 * share_done())
                   : fmt::format("in round {} of {}", round_, spec_.rounds);
+}
+
+void Worker::diverge(const std::string& what) {
+  end(Outcome::failed, divergence_text(spec_.plan, spec_.learning_rate, round_, what), PeerStatus::diverged);
+}
+
+void Worker::handle(const Measured& e) {
+  check_diverged(watch_.on_norm(e.norm));
+  if (phase_ == Phase::draining && e.round == round_) last_measured_ = true;
+  check_members();
 }
 
 WorkerResult Worker::result() const {
