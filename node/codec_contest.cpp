@@ -6,6 +6,7 @@
 
 #include "codec_reference.h"
 #include "codec_speed.h"
+#include "gossamer/compress/selection.h"
 #include "timing.h"
 
 namespace gossamer::node {

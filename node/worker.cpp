@@ -170,7 +170,7 @@ void Worker::handle(const FrameHeader& header, const PlacesBody& body) {
     ++result_.dropped_frames;
     return;
   }
-  if (places_.merge(body.places)) spread_news();
+  if (places_.merge(body.places)) spread_news(kNewsAfter_s);
   check_members();
 }
 

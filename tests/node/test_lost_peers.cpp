@@ -10,7 +10,7 @@ using namespace gossamer::node::test;
 
 namespace {
 
-const std::vector<Settings>& methods() {
+const std::vector<Settings>& cases() {
   static const std::vector<Settings> all{
       {"exchange.method=choco", "exchange.codec=onebit_scaled"},
       {"exchange.method=dpsgd", "exchange.codec=dense"},
@@ -64,7 +64,7 @@ TEST_CASE("nobody hangs whenever a peer stops") {
   std::mt19937_64 random(1);
   std::size_t finished = 0, lost = 0;
   for (std::uint64_t seed = 0; seed < 200; ++seed) {
-    Job job = small_job(methods()[seed % methods().size()] +
+    Job job = small_job(cases()[seed % cases().size()] +
                         Settings{"peers=5", "run.rounds=40", "run.join_timeout=3", "run.drain_timeout=20"});
     const bool rough = seed % 3 == 0;
     if (rough) job.sim.loss = job.sim.duplicate = job.sim.reorder = 0.1;
@@ -112,7 +112,7 @@ TEST_CASE("a peer may stop while it joins") {
 // and the peer is gone, nobody will send it again, though all know that it was done.
 TEST_CASE("a peer may stop after its last round") {
   std::size_t finished = 0, lost = 0;
-  for (const Settings& method : methods())
+  for (const Settings& method : cases())
     for (std::uint64_t seed = 0; seed < 30; ++seed) {
       Job job = small_job(method +
                           Settings{"peers=5", "run.rounds=5", "run.silence_timeout=10", "sim.step_time=0.5"});

@@ -14,7 +14,7 @@ struct Case {
   const char* name;
   Settings settings;
 };
-const std::vector<Case>& methods() {
+const std::vector<Case>& cases() {
   static const std::vector<Case> all{
       {"choco", {"exchange.method=choco", "exchange.codec=onebit_scaled"}},
       {"choco over qsgd", {"exchange.method=choco", "exchange.codec=qsgd:bits=4,norm=max"}},
@@ -36,7 +36,7 @@ Job job_of(const Case& c) { return small_job(c.settings + Settings{"exchange.par
 }  // namespace
 
 TEST_CASE("a synchronous run learns the same on every network") {
-  for (const Case& c : methods()) {
+  for (const Case& c : cases()) {
     INFO(c.name);
     const Job job = job_of(c);
     const std::uint64_t digest = digest_of(job);
@@ -81,7 +81,7 @@ TEST_CASE("a frame that takes seconds to leave is not taken for lost meanwhile")
 }
 
 TEST_CASE("a rough network is really rough") {
-  Job job = job_of(methods()[0]);
+  Job job = job_of(cases()[0]);
   job.sim.loss = 0.1;
   job.sim.duplicate = 0.1;
   job.sim.reorder = 0.2;
@@ -100,7 +100,7 @@ TEST_CASE("a rough network is really rough") {
 }
 
 TEST_CASE("run.seed changes what is learned") {
-  for (const Case& c : methods()) {
+  for (const Case& c : cases()) {
     Job job = job_of(c);
     const std::uint64_t digest = digest_of(job);
     CHECK(digest_of(job) == digest);
@@ -134,11 +134,11 @@ TEST_CASE("digests of known jobs") {
       {"softmax", 2, 0xc7572df17618345f},   {"softmax", 6, 0xfdc684b6c04cee18},
   };
   for (const auto& g : goldens) {
-    Job job = job_of(methods()[g.method]);
+    Job job = job_of(cases()[g.method]);
     job.model.kind = g.model;
     job.optimizer.kind = "momentum";
     job.exchange.gamma = 0.5;
-    INFO(g.model << " " << methods()[g.method].name);
+    INFO(g.model << " " << cases()[g.method].name);
     CHECK(digest_of(job) == g.digest);
   }
 }
@@ -177,7 +177,7 @@ TEST_CASE("more peers than slices and more slices than entries") {
 }
 
 TEST_CASE("one peer alone trains with every method") {
-  for (const Case& c : methods()) {
+  for (const Case& c : cases()) {
     if (std::string(c.name) == "dpsgd one peer a round") continue;
     Job job = job_of({c.name, c.settings + Settings{"peers=1"}});
     Run run(job);
@@ -198,7 +198,7 @@ TEST_CASE("64 peers take seconds") {
 }
 
 TEST_CASE("a synchronous run learns the same whatever befalls links and peers for a while") {
-  const Case& c = methods()[0];
+  const Case& c = cases()[0];
   Job job = job_of(c);
   const std::uint64_t digest = digest_of(job);
   job.sim.cut = {{"peer0>peer1", 0.02, 1.5}, {"peer2>peer1", 0.1, 0.4}};

@@ -10,7 +10,7 @@ using namespace gossamer::node::test;
 
 namespace {
 
-const std::vector<Settings>& methods() {
+const std::vector<Settings>& cases() {
   static const std::vector<Settings> all{
       {"exchange.method=choco", "exchange.codec=onebit_scaled"},
       {"exchange.method=choco", "exchange.codec=topk:density=0.2"},
@@ -87,7 +87,7 @@ class Histories {
 }  // namespace
 
 TEST_CASE("nobody runs further ahead than the bound") {
-  for (const Settings& method : methods())
+  for (const Settings& method : cases())
     for (const std::uint64_t bound : {1U, 2U, 5U}) {
       Job job = small_job(
           method + Settings{"sim.step_jitter=0.9", "run.rounds=60", "sim.loss=0.02", "sim.jitter=0.01"});
@@ -106,7 +106,7 @@ TEST_CASE("nobody runs further ahead than the bound") {
 }
 
 TEST_CASE("a synchronous run uses nothing old") {
-  for (const Settings& method : methods()) {
+  for (const Settings& method : cases()) {
     Run run(small_job(method + Settings{"sim.step_jitter=0.9", "sim.loss=0.05"}));
     CHECK(run.go().all(Outcome::finished));
     for (const auto& p : run.result.peers) CHECK(p.staleness_max == 0);
@@ -114,7 +114,7 @@ TEST_CASE("a synchronous run uses nothing old") {
 }
 
 TEST_CASE("without a bound nobody waits for a slow peer") {
-  for (const Settings& method : methods()) {
+  for (const Settings& method : cases()) {
     Job job = small_job(method + Settings{"exchange.staleness=unbounded", "run.rounds=100"});
     job.sim.slow = {{"peer1", 10.0}};
     job.sim.step_jitter = 0;
@@ -131,7 +131,7 @@ TEST_CASE("without a bound nobody waits for a slow peer") {
 }
 
 TEST_CASE("a peer that cannot keep up is not buried in messages") {
-  for (const Settings& method : methods()) {
+  for (const Settings& method : cases()) {
     Job job = small_job(method + Settings{"peers=2", "exchange.staleness=unbounded", "run.rounds=200"});
     job.sim.slow = {{"peer1", 50.0}};
     Run run(job);
@@ -145,7 +145,7 @@ TEST_CASE("a peer that cannot keep up is not buried in messages") {
 }
 
 TEST_CASE("the weight of a neighbour that was never heard goes to the peer itself") {
-  for (const Settings& method : {methods()[2], methods()[3]}) {
+  for (const Settings& method : {cases()[2], cases()[3]}) {
     Job job = small_job(method + Settings{"peers=2", "exchange.staleness=unbounded", "run.rounds=5"});
     job.sim.slow = {{"peer1", 100.0}};
     job.sim.latency = 0.1;
@@ -162,7 +162,7 @@ TEST_CASE("the weight of a neighbour that was never heard goes to the peer itsel
 }
 
 TEST_CASE("with a bound the fast wait for the slow") {
-  Job job = small_job(methods()[0] + Settings{"exchange.staleness=3", "run.rounds=100"});
+  Job job = small_job(cases()[0] + Settings{"exchange.staleness=3", "run.rounds=100"});
   job.sim.slow = {{"peer1", 10.0}};
   Run run(job);
   CHECK(run.go().all(Outcome::finished));
@@ -171,8 +171,8 @@ TEST_CASE("with a bound the fast wait for the slow") {
 
 TEST_CASE("a time-varying graph may be asynchronous") {
   for (const char* staleness : {"2", "unbounded"}) {
-    Job job = small_job(methods()[2] + Settings{"graph.kind=one_peer_exponential", "peers=6", "run.rounds=60",
-                                                std::string("exchange.staleness=") + staleness});
+    Job job = small_job(cases()[2] + Settings{"graph.kind=one_peer_exponential", "peers=6", "run.rounds=60",
+                                              std::string("exchange.staleness=") + staleness});
     job.sim.slow = {{"peer1", 5.0}};
     job.sim.loss = 0.05;
     Run run(job);
@@ -182,7 +182,7 @@ TEST_CASE("a time-varying graph may be asynchronous") {
 
 TEST_CASE("asynchronous runs come near the optimum") {
   for (const char* staleness : {"0", "4", "unbounded"})
-    for (const Settings& method : methods()) {
+    for (const Settings& method : cases()) {
       Job job =
           small_job(method + Settings{"model.kind=quadratic", "data.rows=4096", "optimizer.batch=256",
                                       "optimizer.learning_rate=0.1", "run.rounds=1500", "sim.jitter=0.004",

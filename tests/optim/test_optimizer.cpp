@@ -116,7 +116,7 @@ TEST_CASE("adam's second moment stands after its steps, and is nowhere far below
   const auto frozen = make_optimizer(spec, 16);
   std::vector<float> x(16), g(16), u(16);
   for (std::size_t i = 0; i < 15; ++i) g[i] = 2;  // the last one has never had a gradient
-  for (std::uint64_t t = 0; t < 2; ++t) frozen->step(t, 0, x, g, u);
+  for (const double t : {0.0, 1.0}) frozen->step(t, 0, x, g, u);
   CHECK(u[0] == Approx(1));
   CHECK(u[15] == 0);
   for (float& v : g) v = 4;
