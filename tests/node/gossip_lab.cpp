@@ -8,7 +8,7 @@
 namespace gossamer::node::test {
 namespace {
 
-constexpr std::size_t kEntries = 1024, kRows = 2;
+constexpr std::size_t kEntries = 512, kRows = 2;
 constexpr double kHopeless = 1e6;
 
 /// A method on a replica, told apart from a worker by what it lacks: links, time, gradients.
