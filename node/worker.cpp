@@ -170,7 +170,8 @@ void Worker::handle(const FrameHeader& header, const PlacesBody& body) {
     ++result_.dropped_frames;
     return;
   }
-  if (places_.merge(body.places)) spread_news(kNewsAfter_s);
+  // Who has ended says no more: its last hello, which tells why, would be pushed out of the queue.
+  if (phase_ != Phase::over && places_.merge(body.places)) spread_news(kNewsAfter_s);
   check_members();
 }
 

@@ -20,7 +20,7 @@ constexpr double kLongestPoll_s = 0.2;
 constexpr double kFlush_s = 1.0;
 /// Control frames (priority 0) repeat what they say, counts of samples those of half a second later: an old
 /// one that could not leave yet is worth little.
-constexpr std::size_t kMostControlFrames = 4;
+constexpr std::size_t kMostControlFrames = 8;
 constexpr int kReceiveAtOnce = 256;
 
 void set_common(zmq::socket_t& s) {

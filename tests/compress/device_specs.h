@@ -53,7 +53,6 @@ inline std::vector<std::string> level_specs() {
           "qsgd:levels=3,bucket=160",
           "qsgd:levels=16,norm=l2,bucket=8192",
           "qsgd:levels=40,coding=elias",
-          "qsgd:levels=5,coding=rans",
           "qsgd:levels=sqrt,norm=l2,bucket=8192,coding=elias_dense",
           "intq",
           "intq:bits=4,bucket=160",
@@ -83,7 +82,6 @@ inline std::vector<std::string> topk_specs() {
           "topk:coding=rice,density=1",
           "topk",
           "topk:density=0.2,values=int8",
-          "topk:density=0.07",
           "topk:values=fp16,coding=fixed",
           "topk:density=1,values=fp16",
           "topk:values=int8,coding=packed,density=0.1",
@@ -105,10 +103,8 @@ inline std::vector<std::string> selection_specs() {
           "topk:select=ldte_bs,density=0.6",
           "topk:select=reuse,values=sign",
           "topk:select=reuse,density=0.1",
-          "topk:select=ldte_bs_paper",
           "topk:select=ldte_bs_paper,density=0.001",
-          "topk:select=radix",
-          "topk:select=hierarchical,density=0.001"};
+          "topk:select=radix"};
 }
 
 inline std::vector<std::string> other_sparse_specs() {
@@ -122,7 +118,6 @@ inline std::vector<std::string> other_sparse_specs() {
           "threshold:coding=rice,tau=1e-30",
           "randk",
           "randk:density=0.3",
-          "randk:density=0.07",
           "randk:density=0.1,scale=1",
           "randk:density=1"};
 }

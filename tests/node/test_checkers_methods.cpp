@@ -40,6 +40,7 @@ struct Told {
     for (WorkerResult& r : result.peers) {
       r.outcome = Outcome::finished;
       r.rounds = prepared.rounds;
+      r.rows = prepared.rounds * prepared.job.batch;
     }
     checkers.at_end(result);
   }

@@ -82,7 +82,8 @@ TEST_CASE("methods are accepted where they are sound and refused with a reason e
 
       {"broadcast", "full", "qsgd", {}, ""},
       {"broadcast", "ring", "qsgd", {}, "an edge between every two peers"},
-      {"broadcast", "full", "topk", {}, "needs an unbiased codec"},
+      {"broadcast", "full", "topk", {}, ""},
+      {"broadcast", "full", "sign_vote", {}, "unbiased or can bear error feedback"},
       {"broadcast", "full", "qsgd", bounded, "staleness = 0"},
       {"topk_allgather", "full", "topk", {}, ""},
       {"topk_allgather", "full", "threshold", {}, ""},
