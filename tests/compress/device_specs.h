@@ -103,7 +103,6 @@ inline std::vector<std::string> selection_specs() {
           "topk:select=ldte_bs,density=0.6",
           "topk:select=reuse,values=sign",
           "topk:select=reuse,density=0.1",
-          "topk:select=ldte_bs_paper,density=0.001",
           "topk:select=radix"};
 }
 

@@ -101,8 +101,8 @@ Job job_of(const GossipCase& c, double gamma) {
                     "graph.kind=" + c.graph,
                     "graph.directed=false",
                     "exchange.method=" + c.method,
-                    "exchange.codec=" + c.codec,
-                    "exchange.local_steps=1"};
+                    "exchange.codec=" + c.codec};
+  if (c.method == "noloco") settings.emplace_back("exchange.local_steps=1");
   if (gamma > 0) settings.push_back(fmt::format("exchange.gamma={}", gamma));
   return small_job(settings);
 }

@@ -86,7 +86,8 @@ TEST_CASE("predicted seconds per round are those of the simulator") {
 }
 
 TEST_CASE("rounds of methods with a code or a calendar of their own cost what is predicted") {
-  Question question = question_of(6, 2, {"exchange.local_steps=4"});
+  Question question = question_of(6, 2);
+  question.job.exchange.local_steps = 4;
   question.methods = {"pairwise", "push_sum", "moniqua", "diloco", "noloco", "sparse_loco", "local_sgd"};
   CHECK(ratios(question, 4).size() > 25);
   // Halves of the model at their own times, used two rounds later.
@@ -117,7 +118,8 @@ TEST_CASE("pairs that wait for nobody cost a step, and agree the sooner the bett
 }
 
 TEST_CASE("outer methods count a round in so many local steps") {
-  Question question = question_of(8, 1, {"exchange.local_steps=5"});
+  Question question = question_of(8, 1);
+  question.job.exchange.local_steps = 5;
   question.methods = {"diloco", "noloco", "sparse_loco"};
   std::map<std::string, Advice> full, ring;
   for (const Advice& a : advise(question))

@@ -137,7 +137,7 @@ TEST_CASE("what a coarse full reduce cannot do is refused with what can") {
   CHECK(says(refused("broadcast", "onebit", "sgd", {"exchange.send_momentum=0.9"}), "use 'qsgd'"));
   CHECK(says(refused("broadcast", "onebit", "sgd", {"exchange.aggregate=krum:f=1", "peers=5"}),
              "needs an unbiased codec"));
-  CHECK(says(refused("local_sgd", "dense", "momentum", {"exchange.dense_rounds=5"}), "deep_squeeze"));
+  CHECK(says(refused("sparse_loco", "onebit", "momentum", {"exchange.dense_rounds=5"}), "deep_squeeze"));
   CHECK(says(refused("allreduce", "dense", "momentum", {"exchange.dense_rounds=5"}), "leave it out"));
   CHECK(refused("broadcast", "onebit", "sgd", {"exchange.backup=1"}).empty());
   CHECK(refused("allreduce", "qsgd:bits=4", "adam").empty());
