@@ -121,7 +121,7 @@ TEST_CASE("simulated: a loss that grows ends the run") {
 TEST_CASE("simulated: peers that averaging drives apart end the run") {
   const std::string message =
       message_of_diverged(quadratic({"optimizer.learning_rate=0.01", "exchange.codec=randk:density=0.05",
-                                     "exchange.gamma=0.8", "run.rounds=4000", "run.report_every=0.1"}));
+                                     "exchange.gamma=0.8", "run.rounds=4000", "run.report_every=0.05"}));
   INFO(message);
   CHECK(says(message, "the consensus distance became "));
   CHECK(says(message, "exchange.gamma (now 0.8, by default 0.0256"));
