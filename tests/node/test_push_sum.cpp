@@ -72,9 +72,9 @@ TEST_CASE("push-sum under loss conserves mass to the last bit and reaches the me
     Run run(prepare(small_job(frozen(peers, "push_sum", graph, 2000, kLossy + more))), {}, &steps);
     const auto schedule = topology::make_schedule(run.prepared.job.graph);
     const std::size_t parcels = run.simulation.sum(0, 0).size() - run.prepared.initial.size();
-    const auto all_kept = [&] {
+    const auto all_kept = [&, n = peers] {
       const auto total = total_mass(run.simulation, schedule);  // all ops have run by then
-      return total == kept_mass(run.prepared, peers, parcels, steps);
+      return total == kept_mass(run.prepared, n, parcels, steps);
     };
     std::size_t asked = 0, counted = 0, unequal = 0;
     run.result = run.simulation.run([&] {
