@@ -22,10 +22,11 @@
 // The cap is ½ for CHOCO, since an estimate that was just told is wrong by all that a sign or a level leaves
 // out; and 1/10 for DeepSqueeze, whatever the codec: what it mixes is the size of x and not of a difference.
 //
-// Measured by bare averaging, as tests/node/table_gamma.cpp does it (ring and full of 8 peers; normal, heavy-
-// tailed and sparse starts, and one peer far off; 2000 rounds): the largest γ, of two a factor of two, at
-// which the consensus distance stayed under twice the first and ended lower; the least and the most of the
-// cases.
+// Measured by bare averaging from normal, heavy-tailed and sparse starts and with one peer far off, 2000
+// rounds: the largest γ, of two a factor of two, at which the consensus distance stayed under twice the first
+// and ended lower; the least and the most of the cases (full graph of 8 peers, some on the ring too). That
+// every codec's default holds, on ring, full, star and exponential graph of 8 and of 32 peers, is what
+// tests/node/table_gamma.cpp shows.
 //
 //                             CHOCO                   DeepSqueeze
 //   codec                     default  stable         default  stable

@@ -25,9 +25,10 @@ struct Needs {
   bool plain_sgd = false;  ///< the optimiser keeps no state of its own
   /// What exchange.gamma goes by where it is left open (consensus_step.h); own: the method says (plan.cpp).
   enum class Gamma { none, own, differences, parameters } gamma = Gamma::none;
-  bool keeps_apart = false;  ///< nothing draws the peers' models together
-  bool unlike = false;       ///< peers' models may have hidden sizes of their own
-  bool classifier = false;   ///< the model gives class probabilities
+  bool codes_gradients = false;  ///< sums encoded gradients before the step
+  bool keeps_apart = false;      ///< nothing draws the peers' models together
+  bool unlike = false;           ///< peers' models may have hidden sizes of their own
+  bool classifier = false;       ///< the model gives class probabilities
   /// Which vectors a round may go on without (exchange.backup): those that late ones supersede, or add to.
   enum class Partial { no, parameters, gradients } partial = Partial::no;
   /// Keys of [exchange] that make a difference to it, of those that no method but such as name them reads;

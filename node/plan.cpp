@@ -1,7 +1,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <numeric>
 
@@ -102,9 +101,9 @@ void check_dense_rounds(const Job& job, const compress::Traits& codec) {
 }  // namespace
 
 bool codes_velocity(const Job& job, const compress::Traits& codec) {
-  constexpr std::array<std::string_view, 3> kMethods{"allreduce", "broadcast", "topk_allgather"};
-  const bool reduces = std::find(kMethods.begin(), kMethods.end(), job.exchange.method) != kMethods.end();
-  if (!reduces || !codec.feedback() || codec.unbiased || codec.exact || codec.sparse) return false;
+  if (!find_method(job.exchange.method).needs.codes_gradients || !codec.feedback() || codec.unbiased ||
+      codec.exact || codec.sparse)
+    return false;
   // How coarse a code with a constant bound is depends on the size of the gradients.
   return codec.bounded || coding_error(job.exchange.codec) > kCoarseError;
 }

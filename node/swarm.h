@@ -55,7 +55,7 @@ struct Swarm {
   std::size_t processes = 1;
   std::function<SwarmCase(std::uint64_t)> draw;
   Planted planted{};
-  double patience_s = 120;  ///< wall time without an event, after which a seed counts as hanging
+  double patience_s = 120;  ///< of CPU time (wall time ×10) without an event, then a seed counts as hanging
 };
 /// Runs the seeds in processes of their own, so that a failed assertion is a violation like another.
 /// on_outcome hears of each as it ends, in no fixed order; false ends the swarm.

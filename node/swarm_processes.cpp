@@ -9,6 +9,7 @@
 #include <chrono>
 #include <csignal>
 #include <cstring>
+#include <ctime>
 #include <nlohmann/json.hpp>
 #include <system_error>
 
@@ -56,6 +57,16 @@ SwarmOutcome outcome_at(const Swarm& swarm, std::uint64_t seed, int file) {
   }
 }
 
+constexpr double kBlocked = 10;  ///< times its patience of wall time without an event, when it does not run
+
+/// CPU time that a child has used, s; 0 where it cannot be told.
+double cpu_seconds(pid_t process) {
+  clockid_t clock;
+  timespec t{};
+  if (::clock_getcpuclockid(process, &clock) != 0 || ::clock_gettime(clock, &t) != 0) return 0;
+  return static_cast<double>(t.tv_sec) + static_cast<double>(t.tv_nsec) * 1e-9;
+}
+
 /// One process and what it has told.
 class Member {
  public:
@@ -77,7 +88,7 @@ class Member {
     if (n == 0) return ended(on_outcome);
     text_.append(bytes, static_cast<std::size_t>(n));
     for (auto end = text_.find('\n'); end != std::string::npos; end = text_.find('\n')) {
-      heard_ = Clock::now();
+      hear();
       const std::string line = text_.substr(0, end);
       text_.erase(0, end + 1);
       if (line.empty()) continue;
@@ -87,19 +98,26 @@ class Member {
     }
     return true;
   }
-  /// Kills a process that has been silent for too long.
+  /// Kills a process that has been silent for too long: by its own time, since a machine may stand still.
   void watch() {
-    if (process_ > 0 && std::chrono::duration<double>(Clock::now() - heard_).count() > swarm_.patience_s) {
-      hung_ = true;
-      ::kill(process_, SIGKILL);
-    }
+    if (process_ <= 0) return;
+    const double silent_s = std::chrono::duration<double>(Clock::now() - heard_).count();
+    if (silent_s < swarm_.patience_s) return;
+    if (cpu_seconds(process_) - heard_at_cpu_s_ < swarm_.patience_s &&
+        silent_s < kBlocked * swarm_.patience_s)
+      return;
+    hung_ = true;
+    ::kill(process_, SIGKILL);
   }
 
  private:
+  void hear() {
+    heard_ = Clock::now();
+    heard_at_cpu_s_ = cpu_seconds(process_);
+  }
   void start() {
     int ends[2];
     if (::pipe(ends) != 0) throw std::system_error(errno, std::generic_category(), "pipe");
-    heard_ = Clock::now();
     hung_ = false;
     process_ = ::fork();
     if (process_ < 0) throw std::system_error(errno, std::generic_category(), "fork");
@@ -110,6 +128,7 @@ class Member {
         write_all(ends[1], line_of(outcome_at(swarm_, seed, ends[1])));
       std::_Exit(0);
     }
+    hear();
     ::close(ends[1]);
     file_ = ends[0];
   }
@@ -126,7 +145,7 @@ class Member {
     text_.clear();
     if (done()) return true;
     const std::string what =
-        hung_                 ? fmt::format("no event for {} s of wall time", swarm_.patience_s)
+        hung_                 ? fmt::format("no event for {} s", swarm_.patience_s)
         : WIFSIGNALED(status) ? fmt::format("the program ended with signal {} ({}); its message stands above",
                                             WTERMSIG(status), ::strsignal(WTERMSIG(status)))
                               : fmt::format("the program ended with status {}", WEXITSTATUS(status));
@@ -142,6 +161,7 @@ class Member {
   int file_ = -1;
   std::string text_;
   Clock::time_point heard_{};
+  double heard_at_cpu_s_ = 0;
   bool hung_ = false;
 };
 
@@ -161,10 +181,11 @@ void run_swarm(const Swarm& swarm, const std::function<bool(const SwarmOutcome&)
       }
     if (files.empty()) return;
     ::poll(files.data(), files.size(), 500);
-    for (std::size_t k = 0; k < at.size(); ++k) {
-      at[k]->watch();
-      if (files[k].revents != 0 && !at[k]->read(on_outcome)) return;
-    }
+    for (std::size_t k = 0; k < at.size(); ++k)
+      if (files[k].revents == 0)
+        at[k]->watch();
+      else if (!at[k]->read(on_outcome))
+        return;
   }
 }
 

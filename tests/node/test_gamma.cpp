@@ -52,8 +52,9 @@ TEST_CASE("gamma is the job's or else follows from the codec's traits, the graph
   };
   for (const char* codec : {"dense", "fp16", "bf16", "randk:density=1", "topk:density=1"})
     CHECK(gamma(codec) == 1);
-  for (const char* codec : {"onebit", "onebit_two", "onebit_scaled", "qsgd:bits=4", "qsgd:bits=8", "intq"})
+  for (const char* codec : {"onebit", "onebit_scaled", "qsgd:bits=4", "qsgd:bits=8", "intq"})
     for (const char* graph : {"ring", "full", "star"}) CHECK(gamma(codec, "choco", graph) == 0.5);
+  CHECK(gamma("onebit_two") == Approx(0.5 / 1.5));
   CHECK(gamma("topk:density=0.01") == 0.02);
   CHECK(gamma("topk:density=0.2") == Approx(0.2 / 1.8));
   CHECK(gamma("randk:density=0.2") == Approx(0.1 / 0.9));

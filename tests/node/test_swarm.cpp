@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdlib>
+#include <thread>
 
 #include "exchange.h"
 #include "gossamer_test/catch.h"
@@ -129,6 +130,21 @@ TEST_CASE("a seed that takes long and goes on is no violation") {
   INFO("took " << took.count() << " s: " << (violation ? violation->what : ""));
   if (took.count() < swarm.patience_s) WARN("this machine was done before patience ended");
   CHECK_FALSE(violation);
+}
+
+TEST_CASE("a process that a busy machine does not run for a while is no violation") {
+  Swarm swarm;
+  swarm.count = 2;
+  swarm.patience_s = 0.2;
+  swarm.draw = [](std::uint64_t seed) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(800));
+    return draw_case(seed);
+  };
+  run_swarm(swarm, [&](const SwarmOutcome& o) {
+    INFO(o.seed << ": " << (o.violation ? o.violation->what : ""));
+    CHECK_FALSE(o.violation);
+    return true;
+  });
 }
 
 TEST_CASE("a process that dies or hangs is a violation of the seed that it was at") {

@@ -146,7 +146,7 @@ struct Traits {
   /// contracts. δ above where it is promised and tight (topk, randk: the density; onebit_scaled: at least 1 −
   /// bound²); (1−ω)/(1+ω) where unbiased of relative variance ω; (1−ε)² where only ‖C[x]−x‖∞ ≤ ε‖x‖∞ is sure;
   /// and for signs what holds of magnitudes spread evenly, as feedback and estimates make them in the long
-  /// run (¾).
+  /// run (¾; onebit_two ½).
   double delta = 0;
   bool sparse = false;   ///< entries that are not sent decode to 0
   bool largest = false;  ///< what is left out is smaller, entry by entry, than what is sent (topk)
