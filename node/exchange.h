@@ -16,6 +16,7 @@
 #include "parcel.h"
 #include "planted.h"
 #include "shared_list.h"
+#include "verdict.h"
 
 namespace gossamer::node {
 
@@ -91,6 +92,15 @@ class Exchange {
   virtual void on_parcel_ready(Round round, ParcelId parcel) = 0;
   virtual void on_encoded(const Encoded& encoded) = 0;
   virtual void on_unwrapped(const Unwrapped&) {}
+  /// What a message of this round, parcel and tag in the neighbour's name is as things stand; asked when its
+  /// first bytes come and again when it is to be delivered. The parcel is one of that neighbour's.
+  virtual Verdict judge(PeerId from, Round round, ParcelId parcel, std::uint32_t tag) const = 0;
+  /// What a payload is written by.
+  enum class Payloads { codec, own };
+  virtual Payloads payloads() const { return Payloads::codec; }
+  /// Where payloads are the method's own: whether this is one.
+  virtual bool decodes(const Message&) const { return true; }
+  /// One that was judged to be due now, and decodes.
   virtual void on_message(PeerId from, Message message) = 0;
   /// Asked where the round waits for others: whether a message of that neighbour's may be what is missing.
   virtual bool waits_for(PeerId) const { return true; }

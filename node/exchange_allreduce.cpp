@@ -49,6 +49,11 @@ class RingAllreduce final : public FullReduce {
     host_.submit(op::encode_exactly(slice(parcel, owner), kGradient, round, parcel, tag));
   }
 
+  std::optional<std::size_t> entries_of(PeerId from, ParcelId parcel, std::uint32_t tag) const override {
+    if (from != previous() || tag > last_step()) return std::nullopt;
+    return slice(parcel, received_slice(tag)).size;
+  }
+
   void start(Round round, ParcelId parcel) override {
     step_[parcel] = 0;
     encode(round, parcel, self_, 0);
@@ -122,6 +127,11 @@ class CodedAllreduce final : public FullReduce {
                       .round = round,
                       .parcel = parcel,
                       .tag = tag};
+  }
+
+  std::optional<std::size_t> entries_of(PeerId from, ParcelId parcel, std::uint32_t tag) const override {
+    if (tag == self_) return slice(parcel, self_).size;
+    return tag == peers_ + from ? std::optional(slice(parcel, from).size) : std::nullopt;
   }
 
   void start(Round, ParcelId parcel) override {
@@ -198,6 +208,10 @@ class DenseAllreduce final : public Exchange {
   }
   void on_parcel_ready(Round round, ParcelId parcel) override { of(parcel).on_parcel_ready(round, parcel); }
   void on_encoded(const Encoded& e) override { of(e.parcel).on_encoded(e); }
+  Verdict judge(PeerId from, Round round, ParcelId parcel, std::uint32_t tag) const override {
+    return halves_[parcel] ? halving_->judge(from, round, parcel, tag)
+                           : ring_.judge(from, round, parcel, tag);
+  }
   void on_message(PeerId from, Message message) override {
     Exchange& way = of(message.parcel);
     way.on_message(from, std::move(message));

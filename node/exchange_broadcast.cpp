@@ -70,6 +70,9 @@ class Broadcast final : public FullReduce {
  private:
   float sent_momentum() const { return static_cast<float>(host_.plan().exchange.send_momentum); }
   void start(Round, ParcelId) override {}
+  std::optional<std::size_t> entries_of(PeerId, ParcelId parcel, std::uint32_t tag) const override {
+    return tag == 0 ? std::optional(host_.plan().parcels[parcel].range.size) : std::nullopt;
+  }
 
   void progress(Round round, ParcelId parcel) override {
     if (whole_[parcel] || !all_came(round, parcel)) return;

@@ -80,6 +80,17 @@ class Ensemble final : public Exchange {
     try_finish();
   }
 
+  Verdict judge(PeerId from, Round round, ParcelId parcel, std::uint32_t tag) const override {
+    const auto& schedule = host_.plan().schedule;
+    if (tag != 0) return Verdict::never(Refusal::tag);
+    const auto row = schedule.at(round).in(host_.plan().self);
+    const bool sends = std::any_of(row.begin(), row.end(), [&](const auto& e) { return e.peer == from; });
+    if (!sends || round > round_ + schedule.period() * schedule.peers())
+      return Verdict::never(Refusal::round);
+    if (round < round_ || has(from, round, parcel)) return Verdict::past();
+    return Verdict::now(host_.plan().parcels_of(from)[parcel].range.size);
+  }
+
   void on_message(PeerId from, Message message) override {
     inbox_[from].push_back(std::move(message));
     try_finish();
@@ -94,6 +105,12 @@ class Ensemble final : public Exchange {
   const topology::MixingMatrix& weights() const { return host_.plan().schedule.at(round_); }
   std::span<const topology::Edge> senders() const { return weights().in(host_.plan().self); }
 
+  bool has(PeerId from, Round round, ParcelId parcel) const {
+    const auto box = inbox_.find(from);
+    return box != inbox_.end() && std::any_of(box->second.begin(), box->second.end(), [&](const Message& m) {
+             return m.round == round && m.parcel == parcel;
+           });
+  }
   /// All parcels of the neighbour's model of this round.
   bool came(PeerId from) const {
     const auto box = inbox_.find(from);
@@ -123,13 +140,15 @@ class Ensemble final : public Exchange {
   /// slot ← the neighbour's model. The labels of the gradient under way were taken before its first layer.
   void absorb(PeerId from, Slot slot) {
     auto& box = inbox_[from];
-    for (; !box.empty() && box.front().round <= round_; box.pop_front()) {
-      const Message& m = box.front();
+    for (const Message& m : box) {
+      if (m.round > round_) continue;
+      host_.consumed(from, m);
+      if (m.round < round_) continue;
       const Range r = host_.plan().parcels_of(from)[m.parcel].range;
       host_.submit(op::Combine{r, slot, host_.plan().planted.is(Bug::model_added_to_old) ? 1.0f : 0.0f, {}});
       host_.submit(op::DecodeAdd{r, slot, 1.0f, m.payload});
-      host_.consumed(from, m);
     }
+    std::erase_if(box, [&](const Message& m) { return m.round <= round_; });
   }
 
   ExchangeHost& host_;
@@ -137,7 +156,7 @@ class Ensemble final : public Exchange {
   Round round_ = 0, exchanged_ = 0;
   std::size_t ready_ = 0;  ///< parcels of round_ whose own step is done
   std::vector<std::pair<float, Slot>> teachers_;
-  std::map<PeerId, std::deque<Message>> inbox_;  ///< rounds ascending
+  std::map<PeerId, std::deque<Message>> inbox_;
 };
 
 }  // namespace

@@ -70,6 +70,11 @@ class Gtopk final : public FullReduce {
   }
 
   void start(Round, ParcelId) override {}
+  std::optional<std::size_t> entries_of(PeerId from, ParcelId parcel, std::uint32_t tag) const override {
+    const bool child = std::find(children_.begin(), children_.end(), from) != children_.end();
+    const bool sends = tag == kUp ? child : tag == kDown && self_ != 0 && from == parent();
+    return sends ? std::optional(range(parcel).size) : std::nullopt;
+  }
 
   void progress(Round round, ParcelId parcel) override {
     State& s = state_[parcel];

@@ -65,6 +65,18 @@ class HalvingAllreduce final : public FullReduce {
     return {begin.begin, end.begin + end.size - begin.begin};
   }
 
+  std::optional<std::size_t> entries_of(PeerId from, ParcelId parcel, std::uint32_t tag) const override {
+    if (tag == kFold || tag == kUnfold) {
+      const bool sends = tag == kFold ? halving_.folded(self_) && !halving_.idle(self_) && from == self_ + 1
+                                      : halving_.idle(self_) && from + 1 == self_;
+      return sends ? std::optional(whole(parcel).size) : std::nullopt;
+    }
+    const std::uint32_t step = tag - kStep;
+    if (halving_.idle(self_) || step >= 2 * halving_.steps || from != halving_.peer(partner(step)))
+      return std::nullopt;
+    return block(parcel, doubling(step) ? partner(step) : rank_, width(step)).size;
+  }
+
   void encode(Round round, ParcelId parcel, Range r, std::uint32_t tag) {
     host_.submit(op::encode_exactly(r, kGradient, round, parcel, tag));
   }

@@ -37,6 +37,13 @@ class Moniqua final : public Gossip {
 
   std::size_t slots() const override { return 2; }
 
+  Payloads payloads() const override { return Payloads::own; }
+  bool decodes(const Message& m) const override {
+    return m.payload->size() ==
+               modulo_payload_bytes(m.entries, static_cast<int>(host_.plan().exchange.modulo_bits)) &&
+           read_modulo_header(m.payload).doubles_at <= m.round + delay_;
+  }
+
   void begin_round(Round round) override {
     Gossip::begin_round(round);
     if (doubles_at_ == 0 || round < doubles_at_) return;

@@ -13,6 +13,9 @@ class None final : public Exchange {
   }
   void on_parcel_ready(Round, ParcelId parcel) override { host_.mixed(parcel); }
   void on_encoded(const Encoded&) override {}
+  Verdict judge(PeerId, Round, ParcelId, std::uint32_t) const override {
+    return Verdict::never(Refusal::tag);
+  }
   void on_message(PeerId from, Message message) override { host_.consumed(from, message); }
 
  private:

@@ -66,6 +66,14 @@ class Pairwise final : public Exchange {
       host_.send(asked->peer, {e.round, e.parcel, kRequest, e.entries, e.payload});
   }
 
+  Verdict judge(PeerId from, Round round, ParcelId parcel, std::uint32_t tag) const override {
+    if (tag > kDeclined) return Verdict::never(Refusal::tag);
+    const auto& asked = asked_[parcel];
+    if (tag != kRequest && !(asked && asked->peer == from && asked->round == round))
+      return Verdict::never(Refusal::round);
+    return Verdict::now(tag == kDeclined ? 0 : range(parcel).size);
+  }
+
   void on_message(PeerId from, Message message) override {
     host_.consumed(from, message);
     auto& asked = asked_[message.parcel];

@@ -56,12 +56,15 @@ class Partial : public Exchange {
       host_.send(to, {e.round, e.parcel, e.tag, e.entries, e.payload});
   }
 
+  Verdict judge(PeerId from, Round round, ParcelId parcel, std::uint32_t tag) const final {
+    const auto n = number_of(from);
+    if (!n || tag != 0) return Verdict::never(Refusal::tag);
+    return round < boxes_[parcel][*n].next ? Verdict::past() : Verdict::now(range(parcel).size);
+  }
+
   void on_message(PeerId from, Message message) final {
     const ParcelId parcel = message.parcel;
-    const auto n = number_of(from);
-    if (!n || message.tag != 0) return host_.consumed(from, message);  // not of this run
-    Box& box = boxes_[parcel][*n];
-    if (message.round < box.next) return host_.consumed(from, message);
+    Box& box = boxes_[parcel][*number_of(from)];
     box.next = message.round + 1;
     box.waiting.push_back(std::move(message));
     advance(parcel);

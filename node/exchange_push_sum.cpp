@@ -26,6 +26,7 @@
 #include <cmath>
 
 #include "gossip.h"
+#include "mass.h"
 #include "push_sum.h"
 
 namespace gossamer::node {
@@ -38,6 +39,9 @@ class PushSum final : public Gossip {
   explicit PushSum(ExchangeHost& host) : Gossip(host), numbers_(host.plan().schedule, host.plan().self) {}
 
   std::size_t sums() const override { return numbers_.count(); }
+
+  Payloads payloads() const override { return Payloads::own; }
+  bool decodes(const Message& m) const override { return m.payload->size() == mass_payload_bytes(m.entries); }
 
   std::vector<Op> on_ready(Round round, ParcelId parcel) override {
     return {host_.update(range(parcel), round)};

@@ -24,7 +24,7 @@ std::uint64_t hash_blob(const Blob& blob, std::uint64_t seed) {
 
 /// Over every field but the checksum itself; scalars first, then the blobs, each seeded by what came before.
 std::uint64_t checksum(wire::Frame::Reader f) {
-  std::array<std::uint64_t, 13> w{
+  std::array<std::uint64_t, 14> w{
       f.getVersion(),  f.getSender(),   f.getJob(),      f.getEpoch(),
       f.getSequence(), f.getReceived(), f.getConsumed(), static_cast<std::uint64_t>(f.which())};
   const auto scalars = [&] { return XXH3_64bits(w.data(), sizeof w); };
@@ -45,7 +45,7 @@ std::uint64_t checksum(wire::Frame::Reader f) {
     case wire::Frame::PARCEL: {
       const auto p = f.getParcel();
       w[8] = p.getRound(), w[9] = p.getParcel(), w[10] = p.getTag(), w[11] = p.getEntries();
-      w[12] = (std::uint64_t{p.getChunk()} << 32) | p.getChunks();
+      w[12] = (std::uint64_t{p.getChunk()} << 32) | p.getChunks(), w[13] = p.getDigest();
       return hash_blob(p.getPayload(), scalars());
     }
     case wire::Frame::PLACES:
@@ -105,6 +105,7 @@ void fill(wire::Frame::Builder f, const ParcelBody& b) {
   p.setEntries(b.entries);
   p.setChunk(b.chunk);
   p.setChunks(b.chunks);
+  p.setDigest(b.digest);
   p.setPayload(blob(b.payload));
 }
 
@@ -133,13 +134,10 @@ Frame read(wire::Frame::Reader f) {
     case wire::Frame::PARCEL: {
       const auto p = f.getParcel();
       const auto d = p.getPayload();
-      out.body = ParcelBody{p.getRound(),
-                            p.getParcel(),
-                            p.getTag(),
-                            p.getEntries(),
-                            p.getChunk(),
-                            p.getChunks(),
-                            {reinterpret_cast<const std::byte*>(d.begin()), d.size()}};
+      out.body = ParcelBody{p.getRound(),  p.getParcel(),
+                            p.getTag(),    p.getEntries(),
+                            p.getChunk(),  p.getChunks(),
+                            p.getDigest(), {reinterpret_cast<const std::byte*>(d.begin()), d.size()}};
       break;
     }
   }

@@ -16,7 +16,7 @@
 
 namespace gossamer::node {
 
-constexpr std::uint16_t kWireVersion = 0x0102, kOldestWireVersion = 0x0102;
+constexpr std::uint16_t kWireVersion = 0x0103, kOldestWireVersion = 0x0103;
 /// Payload bytes of one frame at most; larger payloads travel in chunks.
 /// Small enough that a sign of life gets through between two chunks on a slow link (1 s at 1 Mbit/s).
 constexpr std::size_t kChunkBytes = std::size_t{128} << 10;
@@ -50,6 +50,7 @@ struct ParcelBody {
   std::uint32_t tag = 0;
   std::uint64_t entries = 0;
   std::uint32_t chunk = 0, chunks = 1;
+  std::uint64_t digest = 0;  ///< XXH3 of the whole payload: chunks of one message know each other by it
   std::span<const std::byte> payload;  ///< decoded frames: points into the frame's bytes
 };
 

@@ -36,6 +36,10 @@ class FullReduce : public Exchange {
 
   void begin_round(Round round) final {
     round_ = round;
+    while (!waiting_.empty() && waiting_.begin()->first.round < round) {
+      host_.consumed(waiting_.begin()->first.from, waiting_.begin()->second);  // came a second time
+      waiting_.erase(waiting_.begin());
+    }
     std::fill(ready_.begin(), ready_.end(), false);
   }
 
@@ -44,6 +48,13 @@ class FullReduce : public Exchange {
     if (peers_ == 1) return finish(round, parcel);
     start(round, parcel);
     advance(parcel);
+  }
+
+  Verdict judge(PeerId from, Round round, ParcelId parcel, std::uint32_t tag) const final {
+    const auto entries = entries_of(from, parcel, tag);
+    if (!entries) return Verdict::never(Refusal::tag);
+    if (round > round_ + 1) return Verdict::never(Refusal::round);  // it needs this peer's part of each
+    return round < round_ || has(round, parcel, tag, from) ? Verdict::past() : Verdict::now(*entries);
   }
 
   void on_message(PeerId from, Message message) final {
@@ -55,6 +66,8 @@ class FullReduce : public Exchange {
 
  protected:
   virtual void start(Round round, ParcelId parcel) = 0;
+  /// Of the messages that the peer sends this one; none where it sends none such.
+  virtual std::optional<std::size_t> entries_of(PeerId from, ParcelId parcel, std::uint32_t tag) const = 0;
   /// Uses what has come, as far as it goes.
   virtual void progress(Round round, ParcelId parcel) = 0;
 

@@ -4,8 +4,24 @@
 
 namespace gossamer::node {
 
+namespace {
+
+/// A neighbour that hears this peer in every round waits for it; elsewhere news of a round that has ended may
+/// have to pass through all the others.
+Round most_ahead(const Plan& plan) {
+  const Round each = plan.exchange.staleness.value_or(0) + 1;
+  const topology::Schedule& s = plan.schedule;
+  if (!s.time_varying() && plan.reversible) return each;
+  return each * s.period() * s.peers();
+}
+
+}  // namespace
+
 Gossip::Gossip(ExchangeHost& host, std::uint32_t vectors)
-    : host_(host), vectors_(vectors), inboxes_(host.plan().schedule.links(host.plan().self)) {
+    : host_(host),
+      vectors_(vectors),
+      most_ahead_(most_ahead(host.plan())),
+      inboxes_(host.plan().schedule.links(host.plan().self)) {
   const Plan& plan = host.plan();
   stepped_.assign(plan.parcels.size(), false);
   for (auto& of_parcels : inboxes_) of_parcels.resize(plan.parcels.size() * vectors);
@@ -16,12 +32,29 @@ void Gossip::on_encoded(const Encoded& e) {
     host_.send(to, {e.round, e.parcel, e.tag, e.entries, e.payload});
 }
 
+bool Gossip::sends(PeerId from, Round round) const {
+  const auto row = weights(round).in(host_.plan().self);
+  return std::any_of(row.begin(), row.end(), [&](const auto& e) { return e.peer == from; });
+}
+
+/// Where rounds are waited for, a neighbour sends in every one that the schedule names, and those of a vector
+/// are taken in turn. Elsewhere it may leave out any.
+Verdict Gossip::judge(PeerId from, Round round, ParcelId parcel, std::uint32_t tag) const {
+  if (tag >= vectors_) return Verdict::never(Refusal::tag);
+  if (!inboxes_.contains(from) || !sends(from, round)) return Verdict::never(Refusal::round);
+  const std::size_t entries = range(parcel).size;
+  if (!host_.plan().exchange.staleness) return Verdict::now(entries);
+  const auto& seen = inboxes_[from][parcel * vectors_ + tag].seen;
+  if (seen && round <= *seen) return Verdict::past();
+  if (round > round_ + most_ahead_) return Verdict::never(Refusal::round);
+  Round due = seen ? *seen + 1 : 0;
+  while (due < round && !sends(from, due)) ++due;
+  return due == round ? Verdict::now(entries) : Verdict::later(entries);
+}
+
 void Gossip::on_message(PeerId from, Message message) {
   const ParcelId parcel = message.parcel;
-  if (message.tag >= vectors_) return host_.consumed(from, message);  // not of this run
   Inbox& box = inbox(from, parcel, message.tag);
-  // Rounds of a link ascend; anything else is not of this run.
-  if (box.seen && message.round <= *box.seen) return host_.consumed(from, message);
   box.seen = message.round;
   box.waiting.push_back(std::move(message));
   try_mix(parcel);

@@ -26,6 +26,7 @@ class Gossip : public Exchange {
   void on_parcel_ready(Round round, ParcelId parcel) final;
   /// Sends what was encoded to every neighbour that the round sends to.
   void on_encoded(const Encoded& e) override;
+  Verdict judge(PeerId from, Round round, ParcelId parcel, std::uint32_t tag) const final;
   void on_message(PeerId from, Message message) final;
   bool waits_for(PeerId from) const final;
 
@@ -60,9 +61,11 @@ class Gossip : public Exchange {
  private:
   void try_mix(ParcelId parcel);
   bool heard_enough(PeerId from, ParcelId parcel) const;
+  bool sends(PeerId from, Round round) const;
   /// Newest round of which every vector has come.
   std::optional<Round> seen(PeerId from, ParcelId parcel) const;
   std::uint32_t vectors_;
+  Round most_ahead_;  ///< rounds that a neighbour may be ahead of this peer, where rounds are waited for
   Round round_ = 0;
   std::vector<bool> stepped_;           ///< per parcel: own step of round_ is done, not mixed yet
   ByPeer<std::vector<Inbox>> inboxes_;  ///< [peer][parcel · vectors + vector]

@@ -7,8 +7,7 @@
 namespace gossamer::node {
 namespace {
 
-constexpr std::uint32_t kMostTags = 16;          ///< of best-effort messages
-constexpr std::size_t kMostEarlyFrames = 16384;  ///< held while an earlier one is missing
+constexpr std::size_t kMostOvertaken = 32;  ///< best-effort frames in a row that a later message was before
 constexpr std::size_t kMostResentAtOnce = 16;
 constexpr double kLongestResend_s = 5, kAfterBreak_s = 1;
 // Messages are delivered in the order of their numbers, so that none may overtake an earlier one; a frame
@@ -19,6 +18,7 @@ constexpr std::uint32_t kResendPriority = 1, kMessagePriority = 2;
 
 void Link::send(const Message& message, double now) {
   const std::span<const std::byte> all(*message.payload);
+  const std::uint64_t digest = digest_of(all);
   const auto chunks =
       static_cast<std::uint32_t>(std::max<std::size_t>(1, (all.size() + kChunkBytes - 1) / kChunkBytes));
   for (std::uint32_t c = 0; c < chunks; ++c) {
@@ -29,6 +29,7 @@ void Link::send(const Message& message, double now) {
                     message.entries,
                     c,
                     chunks,
+                    digest,
                     all.subspan(begin, std::min(kChunkBytes, all.size() - begin))};
     Frame frame;
     frame.header.sequence = next_;
@@ -46,9 +47,9 @@ void Link::put(const Outstanding& o, std::uint32_t priority) {
 }
 
 FrameHeader Link::stamp(FrameHeader header) {
-  header.received = sent_received_ = received_;
-  if (planted_.is(Bug::early_acknowledgement)) header.received += early_.size();
-  header.consumed = sent_consumed_ = consumed_;
+  header.received = sent_received_ = intake_.received();
+  if (planted_.is(Bug::early_acknowledgement)) header.received += intake_.received_ahead();
+  header.consumed = sent_consumed_ = intake_.consumed();
   return header;
 }
 
@@ -107,89 +108,59 @@ std::optional<double> Link::resend_due(double now, bool busy) {
   return overdue_at(outstanding_.front());
 }
 
-std::vector<Message> Link::receive(const FrameHeader& header, const ParcelBody& body) {
+void Link::receive(const FrameHeader& header, const ParcelBody& body) {
   if (delivery_ == Delivery::best_effort) return receive_newest(header, body);
-  std::vector<Message> out;
-  if (header.sequence <= received_) {
-    ++counters_.duplicates;
-    sent_received_ = received_ - 1;  // the other side has not heard: say it again
-    if (planted_.is(Bug::duplicate_delivered)) append(body, body.payload, out);
-    return out;
-  }
-  if (header.sequence > received_ + 1 && planted_.is(Bug::gap_passed)) received_ = header.sequence - 1;
-  if (header.sequence > received_ + 1) {
-    if (early_.size() >= kMostEarlyFrames) {  // the earlier is needed sooner; what is dropped is resent
-      const auto last = std::prev(early_.end());
-      if (last->first <= header.sequence) return out;
-      early_.erase(last);
-    }
-    const auto [at, added] =
-        early_.try_emplace(header.sequence, Early{body, {body.payload.begin(), body.payload.end()}});
-    ++(added ? counters_.reordered : counters_.duplicates);
-    return out;
-  }
-  ++received_;
-  append(body, body.payload, out);
-  for (auto next = early_.find(received_ + 1); next != early_.end(); next = early_.find(received_ + 1)) {
-    ++received_;
-    append(next->second.body, next->second.payload, out);
-    early_.erase(next);
-  }
-  return out;
+  intake_.take(header, body);
+  if (intake_.repeats_acknowledgement() && intake_.received() > 0) sent_received_ = intake_.received() - 1;
 }
 
-std::vector<Message> Link::receive_newest(const FrameHeader& header, const ParcelBody& body) {
-  if (body.chunk >= body.chunks || body.chunk >= header.sequence || body.tag >= kMostTags) {
-    ++counters_.refused;
-    return {};
-  }
+std::optional<Message> Link::next() {
+  return delivery_ == Delivery::best_effort ? std::exchange(newest_, std::nullopt) : intake_.next();
+}
+
+void Link::receive_newest(const FrameHeader& header, const ParcelBody& body) {
+  const Verdict verdict = rules_.judge ? rules_.judge(body) : Verdict::now(body.entries);
+  if (verdict.when == Verdict::When::never) return refuse(verdict.why);
+  if (verdict.when != Verdict::When::now) return void(++counters_.reordered);
+  if (body.entries != verdict.entries) return refuse(Refusal::entries);
+  if (!well_cut(header, body, verdict.entries)) return refuse(Refusal::chunks);
   const std::uint64_t first = header.sequence - body.chunk;
   Assembly& a = assemblies_[{body.parcel, body.tag}];
+  const bool older = first <= a.delivered || first < a.first;
+  if (older && ++a.overtaken > kMostOvertaken) a = {};  // then it is the later one that was out of place
   const bool overtaken = first <= a.delivered || first < a.first;
   if (overtaken && !(planted_.is(Bug::older_delivered) && first != a.delivered && body.chunks == 1)) {
     ++(first == a.delivered ? counters_.duplicates : counters_.reordered);
-    return {};
+    return;
   }
-  if (first != a.first) {
+  a.overtaken = 0;
+  if (first != a.first || body.digest != a.digest) {
     a.first = first;
+    a.digest = body.digest;
     a.chunks.clear();
   }
   if (!a.chunks.try_emplace(body.chunk, body.payload.begin(), body.payload.end()).second)
     ++counters_.duplicates;
-  if (a.chunks.size() < body.chunks) return {};
+  if (a.chunks.size() < body.chunks) return;
   auto payload = std::make_shared<std::vector<std::byte>>();
   for (const auto& [chunk, bytes] : a.chunks) payload->insert(payload->end(), bytes.begin(), bytes.end());
   a.chunks.clear();
+  if (digest_of(*payload) != body.digest) return refuse(Refusal::digest);
+  Message whole{body.round, body.parcel, body.tag, body.entries, std::move(payload), header.sequence};
+  if (rules_.decodes && !rules_.decodes(whole)) return refuse(Refusal::payload);
   a.delivered = first;
-  return {{body.round, body.parcel, body.tag, body.entries, std::move(payload), header.sequence}};
+  newest_ = std::move(whole);
 }
 
-void Link::append(const ParcelBody& body, std::span<const std::byte> payload, std::vector<Message>& out) {
-  if (body.chunk != next_chunk_ || body.chunks == 0 || body.chunk >= body.chunks) {
-    ++counters_.refused;
-    next_chunk_ = 0;
-    partial_.clear();
-    consume(received_);
-    return;
-  }
-  partial_.insert(partial_.end(), payload.begin(), payload.end());
-  if (++next_chunk_ < body.chunks - (planted_.is(Bug::chunks_unchecked) && body.chunks > 1 ? 1 : 0)) {
-    consume(received_);
-    return;
-  }
-  next_chunk_ = 0;
-  out.push_back({body.round, body.parcel, body.tag, body.entries,
-                 std::make_shared<const std::vector<std::byte>>(std::move(partial_)), received_});
-  partial_.clear();
+std::size_t Link::bytes_held() const {
+  std::size_t bytes = intake_.bytes();
+  for (const auto& [lane, assembly] : assemblies_)
+    for (const auto& [number, chunk] : assembly.chunks) bytes += chunk.size();
+  return bytes;
 }
 
 void Link::consume(std::uint64_t sequence) {
-  if (delivery_ == Delivery::best_effort || sequence <= consumed_) return;
-  consumed_ahead_.insert(sequence);
-  while (!consumed_ahead_.empty() && *consumed_ahead_.begin() == consumed_ + 1) {
-    consumed_ahead_.erase(consumed_ahead_.begin());
-    ++consumed_;
-  }
+  if (delivery_ == Delivery::reliable) intake_.consume(sequence);
 }
 
 }  // namespace gossamer::node

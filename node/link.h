@@ -8,31 +8,14 @@
 #include <functional>
 #include <map>
 #include <optional>
-#include <set>
 #include <vector>
 
 #include "frame.h"
+#include "intake.h"
+#include "message.h"
 #include "planted.h"
 
 namespace gossamer::node {
-
-/// A whole payload, reassembled from its chunks.
-struct Message {
-  Round round = 0;
-  ParcelId parcel = 0;
-  std::uint32_t tag = 0;
-  std::uint64_t entries = 0;
-  Payload payload;
-  std::uint64_t sequence = 0;  ///< of its last chunk; for Link::consume
-};
-
-/// Counters of one link; bytes are whole frames, chunk frames of parcels counted apart in data_*.
-struct LinkCounters {
-  std::uint64_t bytes_out = 0, bytes_in = 0;
-  std::uint64_t data_bytes_out = 0,
-                data_entries_out = 0;  ///< resent frames included in bytes, not in entries
-  std::uint64_t resent = 0, duplicates = 0, reordered = 0, refused = 0;
-};
 
 enum class Delivery { reliable, best_effort };
 
@@ -41,13 +24,22 @@ class Link {
   /// send puts a frame on the wire; the header's sender, job and epoch are filled in by it. priority: as in
   /// Env::send; what is resent goes before messages, and those in order.
   using Send = std::function<std::size_t(Frame, std::uint32_t priority)>;
-  Link(Send send, double least_resend_s, Delivery delivery = Delivery::reliable, Planted planted = {})
-      : send_(std::move(send)), least_resend_s_(least_resend_s), delivery_(delivery), planted_(planted) {}
+  Link(Send send, double least_resend_s, Delivery delivery = Delivery::reliable, Planted planted = {},
+       IntakeRules rules = {})
+      : send_(std::move(send)),
+        least_resend_s_(least_resend_s),
+        delivery_(delivery),
+        rules_(std::move(rules)),
+        intake_(rules_, counters_, planted),
+        planted_(planted) {}
+  Link(const Link&) = delete;  // the intake refers to it
+  Link& operator=(const Link&) = delete;
 
   /// Cuts the payload into chunks, numbers and sends them.
   void send(const Message& message, double now);
-  /// Whole messages that became deliverable by this frame, in order.
-  std::vector<Message> receive(const FrameHeader& header, const ParcelBody& body);
+  /// A parcel's frame; what it makes deliverable is then fetched, a message at a time.
+  void receive(const FrameHeader& header, const ParcelBody& body);
+  std::optional<Message> next();
   /// Acknowledgements that any frame carries.
   void acknowledged(const FrameHeader& header, double now);
   void consume(std::uint64_t sequence);  ///< of a message that has been used
@@ -60,7 +52,11 @@ class Link {
   /// Marks acknowledgements as carried by a frame that is being sent now.
   FrameHeader stamp(FrameHeader header);
   /// Something was received that the other side does not know of yet.
-  bool owes_acknowledgement() const { return sent_received_ != received_ || sent_consumed_ != consumed_; }
+  bool owes_acknowledgement() const {
+    return sent_received_ != intake_.received() || sent_consumed_ != intake_.consumed();
+  }
+  /// Held of what came in and has not been used.
+  std::size_t bytes_held() const;
 
   /// Messages of this parcel that were sent and have not been used at the other end, as far as known.
   std::size_t unused(ParcelId parcel) const;
@@ -76,18 +72,15 @@ class Link {
     double sent_at;
     bool resent = false;
   };
-  struct Early {
-    ParcelBody body;
-    std::vector<std::byte> payload;
-  };
   /// Of one parcel and tag under best effort: the message that is being put together, by its first sequence.
   struct Assembly {
-    std::uint64_t first = 0, delivered = 0;
+    std::uint64_t first = 0, delivered = 0, digest = 0;
+    std::size_t overtaken = 0;  ///< frames in a row that came after a later message
     std::map<std::uint32_t, std::vector<std::byte>> chunks;
   };
   void put(const Outstanding& o, std::uint32_t priority);
-  std::vector<Message> receive_newest(const FrameHeader& header, const ParcelBody& body);
-  void append(const ParcelBody& body, std::span<const std::byte> payload, std::vector<Message>& out);
+  void receive_newest(const FrameHeader& header, const ParcelBody& body);
+  void refuse(Refusal why) { ++counters_.refused_by[static_cast<std::size_t>(why)]; }
   void measure(double round_trip);
   double resend_after() const;
   double overdue_at(const Outstanding& o) const { return std::max(o.sent_at, quiet_since_) + resend_after(); }
@@ -103,13 +96,12 @@ class Link {
   double quiet_since_ = 0;  ///< since then nothing left this side and nothing was acknowledged
   std::deque<std::pair<std::uint64_t, ParcelId>> unused_;  ///< last sequence of each message not used yet
 
-  std::uint64_t received_ = 0, consumed_ = 0, sent_received_ = 0, sent_consumed_ = 0;
-  std::map<std::uint64_t, Early> early_;
-  std::set<std::uint64_t> consumed_ahead_;
-  std::vector<std::byte> partial_;
-  std::uint32_t next_chunk_ = 0;
-  std::map<std::pair<ParcelId, std::uint32_t>, Assembly> assemblies_;
+  std::uint64_t sent_received_ = 0, sent_consumed_ = 0;
+  IntakeRules rules_;
   LinkCounters counters_;
+  Intake intake_;
+  std::map<std::pair<ParcelId, std::uint32_t>, Assembly> assemblies_;
+  std::optional<Message> newest_;  ///< best effort: whole, not fetched yet
   [[no_unique_address]] Planted planted_;
 };
 

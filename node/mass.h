@@ -45,6 +45,7 @@ class Mass {
   }
 
  private:
+  bool weight_may_come(const op::Absorb& o) const;
   std::size_t weight_at(ParcelId parcel) const { return entries_ + parcel; }
   [[noreturn]] void overflow(ParcelId parcel) const;
   void move(const std::vector<std::pair<std::uint32_t, double>>& shares, std::size_t entry);

@@ -96,11 +96,32 @@ void Outer::on_encoded(const Encoded& e) {
     host_.send(to, {e.round, e.parcel, e.tag, e.entries, e.payload});
 }
 
+void Outer::begin_round(Round round) {
+  round_ = round;
+  while (!waiting_.empty() && std::get<Round>(waiting_.begin()->first) + delay_ < round_) {
+    host_.consumed(std::get<2>(waiting_.begin()->first), waiting_.begin()->second);  // came a second time
+    waiting_.erase(waiting_.begin());
+  }
+}
+
+Verdict Outer::judge(PeerId from, Round round, ParcelId parcel, std::uint32_t tag) const {
+  if (tag != 0) return Verdict::never(Refusal::tag);
+  const auto meeting = begins(round, parcel);
+  if (!meeting) return Verdict::never(Refusal::round);
+  const auto row = weights(*meeting).in(host_.plan().self);
+  const auto& schedule = host_.plan().schedule;
+  // whom this peer does not send to hears of its meetings through others
+  const Round meetings = 1 + schedule.period() * schedule.peers();
+  if (std::none_of(row.begin(), row.end(), [&](const auto& e) { return e.peer == from; }) ||
+      round > round_ + meetings * host_.plan().exchange.local_steps)
+    return Verdict::never(Refusal::round);
+  if (round + delay_ < round_ || waiting_.contains(Key{round, parcel, from})) return Verdict::past();
+  return Verdict::now(range(parcel).size);
+}
+
 void Outer::on_message(PeerId from, Message message) {
   const ParcelId parcel = message.parcel;
   const Key key{message.round, parcel, from};
-  if (message.tag != 0 || !begins(message.round, parcel) || waiting_.contains(key))
-    return host_.consumed(from, message);  // not of this run
   waiting_.emplace(key, std::move(message));
   advance(parcel);
 }

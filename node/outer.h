@@ -38,10 +38,11 @@ class Outer : public Exchange {
  public:
   explicit Outer(ExchangeHost& host);
   std::size_t slots() const final { return 1 + own_slots() + (delay_ > 0 ? 1 : 0); }
-  void begin_round(Round round) final { round_ = round; }
+  void begin_round(Round round) final;
   std::vector<Op> on_ready(Round round, ParcelId parcel) final;
   void on_parcel_ready(Round round, ParcelId parcel) final;
   void on_encoded(const Encoded& e) final;
+  Verdict judge(PeerId from, Round round, ParcelId parcel, std::uint32_t tag) const final;
   void on_message(PeerId from, Message message) final;
   bool waits_for(PeerId from) const final;
 

@@ -173,7 +173,7 @@ class OneRun {
       c["frames resent"] += r.traffic.resent;
       c["duplicates dropped"] += r.traffic.duplicates;
       c["frames reordered"] += r.traffic.reordered;
-      c["chunks refused"] += r.traffic.refused;
+      c["chunks refused"] += r.traffic.refused();
       c["frames refused"] += r.dropped_frames;
       c["rounds"] += r.rounds;
       c["residues too far off"] += r.wrong_wraps;

@@ -58,5 +58,6 @@ struct Parcel {
   entries @3 :UInt64;      # parameters that the whole payload stands for
   chunk @4 :UInt32;        # chunks of one payload are sent in order under consecutive sequences
   chunks @5 :UInt32;
-  payload @6 :Data;        # ≤ 1 MiB of the codec's self-described payload
+  payload @6 :Data;        # 128 KiB of the codec's self-described payload, less in the last chunk
+  digest @7 :UInt64;       # XXH3 of the whole payload
 }

@@ -36,7 +36,8 @@ Worker::Worker(WorkerSpec spec, Env& env)
   for (const PeerId p : members_.links())
     links_[p] = std::make_unique<Link>(
         [this, p](Frame f, std::uint32_t priority) { return transmit(p, std::move(f), priority); },
-        spec_.least_resend_s, best_effort() ? Delivery::best_effort : Delivery::reliable, spec_.plan.planted);
+        spec_.least_resend_s, best_effort() ? Delivery::best_effort : Delivery::reliable, spec_.plan.planted,
+        intake_rules(p));
   exchange_ = make_exchange(*this);
 }
 
@@ -177,13 +178,15 @@ void Worker::handle(const FrameHeader& header, const PlacesBody& body) {
 
 void Worker::handle(const FrameHeader& header, const ParcelBody& body) {
   const PeerId from = header.sender;
-  if (header.job != spec_.job_id || header.sequence == 0 ||
-      body.parcel >= spec_.plan.parcels_of(from).size() || !members_.heard(from, header.epoch, env_.now())) {
+  if (header.job != spec_.job_id || header.sequence == 0 || !members_.heard(from, header.epoch, env_.now())) {
     ++result_.dropped_frames;
     return;
   }
   link(from).acknowledged(header, env_.now());
-  for (Message& m : link(from).receive(header, body)) deliver(from, std::move(m));
+  const RefusalCounts before = link(from).counters().refused_by;
+  link(from).receive(header, body);
+  while (auto m = link(from).next()) deliver(from, std::move(*m));
+  name_refusals(from, before, body);
 }
 
 void Worker::deliver(PeerId from, Message message) {

@@ -9,6 +9,7 @@
 #include "divergence.h"
 #include "env.h"
 #include "exchange.h"
+#include "gossamer/compress/payload_check.h"
 #include "link.h"
 #include "membership.h"
 #include "observer.h"
@@ -47,8 +48,9 @@ struct WorkerResult {
   double seconds = 0;      ///< from the first round's start to the last round's end
   double staleness_mean = 0;
   std::uint64_t staleness_max = 0;
-  std::uint64_t wrong_wraps = 0;       ///< messages that the peer's own parameters were too far off to tell
-  LinkCounters traffic;                ///< over all links
+  std::uint64_t wrong_wraps = 0;  ///< messages that the peer's own parameters were too far off to tell
+  LinkCounters traffic;           ///< over all links
+  std::vector<std::pair<PeerId, RefusalCounts>> refused;  ///< by neighbour, where there were any
   std::uint64_t dense_data_bytes = 0;  ///< of traffic.data_bytes_out, in exchange.dense_rounds
   std::uint64_t dropped_frames = 0;    ///< of strangers, other jobs, old epochs; malformed ones
 };
@@ -126,6 +128,10 @@ class Worker final : public ExchangeHost {
   std::string where() const;
   double samples_after() const;
   void deliver(PeerId from, Message message);
+  IntakeRules intake_rules(PeerId from);
+  Verdict judge(PeerId from, const ParcelBody& body) const;
+  bool decodes(const Message& message);
+  void name_refusals(PeerId from, const RefusalCounts& before, const ParcelBody& body);
   std::size_t transmit(PeerId to, Frame frame, std::uint32_t priority);
   void report(const std::optional<optim::Evaluation>& test);
   void schedule_wake();
@@ -141,6 +147,7 @@ class Worker final : public ExchangeHost {
   std::optional<Samples> samples_;  ///< where the run goes by them
   ByPeer<std::unique_ptr<Link>> links_;
   std::unique_ptr<Exchange> exchange_;
+  compress::PayloadCheck payload_check_;
   WorkerResult result_;
   Phase phase_ = Phase::joining;
 

@@ -36,8 +36,9 @@ WorkerResult Worker::result() const {
   r.train_loss = std::accumulate(recent_losses_.begin(), recent_losses_.end(), 0.0) /
                  static_cast<double>(recent_losses_.size());  // NaN where there was no step
   r.staleness_mean = staleness_count_ ? staleness_sum_ / static_cast<double>(staleness_count_) : 0;
-  for (const auto& link : links_) {
-    const LinkCounters& c = link->counters();
+  for (const PeerId p : members_.links()) {
+    const LinkCounters& c = links_[p]->counters();
+    if (c.refused() > 0) r.refused.emplace_back(p, c.refused_by);
     r.traffic.bytes_out += c.bytes_out;
     r.traffic.bytes_in += c.bytes_in;
     r.traffic.data_bytes_out += c.data_bytes_out;
@@ -45,7 +46,7 @@ WorkerResult Worker::result() const {
     r.traffic.resent += c.resent;
     r.traffic.duplicates += c.duplicates;
     r.traffic.reordered += c.reordered;
-    r.traffic.refused += c.refused;
+    for (std::size_t why = 0; why < kRefusals.size(); ++why) r.traffic.refused_by[why] += c.refused_by[why];
   }
   return r;
 }

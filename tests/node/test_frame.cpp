@@ -33,7 +33,7 @@ HelloBody some_hello() {
   return h;
 }
 
-ParcelBody some_parcel(std::span<const std::byte> payload) { return {3, 2, 1, 77, 1, 4, payload}; }
+ParcelBody some_parcel(std::span<const std::byte> payload) { return {3, 2, 1, 77, 1, 4, 0xd19e57, payload}; }
 
 bool same(const FrameHeader& a, const FrameHeader& b) {
   return a.version == b.version && a.sender == b.sender && a.job == b.job && a.epoch == b.epoch &&
@@ -49,7 +49,7 @@ bool same(const HelloBody& a, const HelloBody& b) {
 bool same(const PlacesBody& a, const PlacesBody& b) { return a.places == b.places; }
 bool same(const ParcelBody& a, const ParcelBody& b) {
   return a.round == b.round && a.parcel == b.parcel && a.tag == b.tag && a.entries == b.entries &&
-         a.chunk == b.chunk && a.chunks == b.chunks && std::ranges::equal(a.payload, b.payload);
+         a.chunk == b.chunk && a.chunks == b.chunks && a.digest == b.digest && std::ranges::equal(a.payload, b.payload);
 }
 bool same(const Frame& a, const Frame& b) {
   return same(a.header, b.header) && a.body.index() == b.body.index() &&

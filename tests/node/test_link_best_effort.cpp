@@ -25,10 +25,11 @@ struct Wire {
   std::vector<Round> arrive(std::size_t frame) {
     const auto f = decode_frame(*frames.at(frame));
     std::vector<Round> rounds;
-    for (const Message& m : to.receive(f->header, std::get<ParcelBody>(f->body))) {
-      rounds.push_back(m.round);
-      CHECK(*m.payload == std::vector<std::byte>(m.entries, std::byte(m.round)));
-      to.consume(m.sequence);
+    to.receive(f->header, std::get<ParcelBody>(f->body));
+    while (const auto m = to.next()) {
+      rounds.push_back(m->round);
+      CHECK(*m->payload == std::vector<std::byte>(m->entries, std::byte(m->round)));
+      to.consume(m->sequence);
     }
     return rounds;
   }

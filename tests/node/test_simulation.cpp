@@ -92,7 +92,7 @@ TEST_CASE("a rough network is really rough") {
     sum.resent += p.traffic.resent;
     sum.duplicates += p.traffic.duplicates;
     sum.reordered += p.traffic.reordered;
-    CHECK(p.traffic.refused == 0);
+    CHECK(p.traffic.refused() == 0);
   }
   CHECK(sum.resent > 10);
   CHECK(sum.duplicates > 10);

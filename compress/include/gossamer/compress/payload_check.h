@@ -1,0 +1,22 @@
+#pragma once
+// Whether a payload from elsewhere can be used, before anything is made of it.
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string_view>
+#include <vector>
+
+namespace gossamer::compress {
+
+/// Decodes into memory of its own that no one reads. Not thread-safe.
+class PayloadCheck {
+ public:
+  /// Whether the payload decodes to exactly `entries` numbers, all finite, and is of the codec of that spec
+  /// ("qsgd:bits=4"; parameters may differ) or dense.
+  bool operator()(std::span<const std::byte> payload, std::uint64_t entries, std::string_view spec);
+
+ private:
+  std::vector<float> scratch_;
+};
+
+}  // namespace gossamer::compress

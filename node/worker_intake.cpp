@@ -1,0 +1,51 @@
+// What a peer lets in of what comes in its neighbours' names.
+#include <fmt/format.h>
+
+#include "worker.h"
+
+namespace gossamer::node {
+namespace {
+
+/// Beside what is due next: for every round that a neighbour may be ahead, and for what waits to be used.
+constexpr std::size_t kLeastBytes = std::size_t{64} << 20, kBytesPerEntry = 8;
+constexpr std::uint64_t kRoundsHeld = 6;
+constexpr Round kMostRounds = Round{1} << 48;
+
+}  // namespace
+
+IntakeRules Worker::intake_rules(PeerId from) {
+  std::size_t entries = 0;
+  for (const Parcel& p : spec_.plan.parcels_of(from)) entries += p.range.size;
+  const std::uint64_t rounds = kRoundsHeld + spec_.plan.exchange.staleness.value_or(0);
+  return {[this, from](const ParcelBody& body) { return judge(from, body); },
+          [this](const Message& message) { return decodes(message); },
+          kLeastBytes + rounds * entries * kBytesPerEntry};
+}
+
+Verdict Worker::judge(PeerId from, const ParcelBody& body) const {
+  if (body.parcel >= spec_.plan.parcels_of(from).size()) return Verdict::never(Refusal::parcel);
+  if (body.round >= (samples_ ? kMostRounds : spec_.rounds)) return Verdict::never(Refusal::round);
+  return exchange_->judge(from, body.round, body.parcel, body.tag);
+}
+
+/// Rules that bear wrong vectors bear those that do not decode, too.
+bool Worker::decodes(const Message& message) {
+  if (message.entries == 0 && message.payload->empty()) return true;
+  if (exchange_->payloads() == Exchange::Payloads::own) return exchange_->decodes(message);
+  return spec_.plan.rule != RuleScope::none ||
+         payload_check_(*message.payload, message.entries, spec_.plan.exchange.codec);
+}
+
+/// The first of each kind is told; all are counted.
+void Worker::name_refusals(PeerId from, const RefusalCounts& before, const ParcelBody& body) {
+  const RefusalCounts& now = link(from).counters().refused_by;
+  for (std::size_t why = 0; why < kRefusals.size(); ++why)
+    if (before[why] == 0 && now[why] > 0)
+      env_.log(fmt::format(
+          "refused a frame in the name of {} (its {}): round {}, parcel {}, tag {}, {} entries, chunk "
+          "{} of {}; this peer is {}. Further ones are counted",
+          spec_.membership.names[from], kRefusals[why], body.round, body.parcel, body.tag, body.entries,
+          body.chunk, body.chunks, where()));
+}
+
+}  // namespace gossamer::node
