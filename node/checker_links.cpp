@@ -33,7 +33,7 @@ class Frames final : public Checker {
     if (fate == Fate::sent) out_[from] += frame.size();
     if (fate == Fate::arrived) in_[to] += frame.size();
     const std::uint64_t hash = hash_bytes(frame);
-    if (fate == Fate::sent || fate == Fate::copied || fate == Fate::stray) {
+    if (fate == Fate::sent || fate == Fate::copied || fate == Fate::stray || fate == Fate::forged) {
       ++wire.under_way[hash];
       ++wire.balance;
       return;
@@ -113,6 +113,7 @@ class Links final : public Checker {
 
   void on_message(PeerId peer, PeerId from, const Message& m) override {
     Line& line = link(from, peer);
+    if (promises_.forged && !promises_.best_effort) return on_any(peer, from, m, line);
     std::size_t& next = promises_.best_effort ? line.after_newest[{m.parcel, m.tag}] : line.delivered;
     const std::size_t at = promises_.best_effort ? found(line, m, next) : next;
     if (at >= line.sent.size() || !same(m, line.sent[at]))
@@ -154,11 +155,20 @@ class Links final : public Checker {
   struct Line {
     std::vector<Message> sent;
     std::size_t delivered = 0, used = 0;
+    std::set<std::size_t> came;       ///< places in sent, where any order will do
     std::set<std::uint64_t> waiting;  ///< sequences delivered and not used yet
     /// Best effort: by parcel and tag, the place in sent after that of the newest delivered.
     std::map<std::pair<ParcelId, std::uint32_t>, std::size_t> after_newest;
   };
   Line& link(PeerId from, PeerId to) { return links_[from * promises_.peers + to]; }
+
+  /// In any order, each once.
+  void on_any(PeerId peer, PeerId from, const Message& m, Line& line) {
+    const std::size_t at = found(line, m, 0);
+    if (at >= line.sent.size() || !line.came.insert(at).second)
+      return findings_.report("links", delivered_wrong(peer, from, m, line, 0));
+    line.waiting.insert(m.sequence);
+  }
 
   /// Where it was sent, from a place on.
   static std::size_t found(const Line& line, const Message& m, std::size_t from) {

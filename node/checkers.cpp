@@ -52,6 +52,7 @@ Promises promises_of(const Prepared& prepared) {
           .reuses_messages = reuses,
           .drops_messages = reuses || overtakes || e.method == "pairwise",
           .best_effort = e.delivery == "best_effort",
+          .forged = prepared.job.sim.forge > 0,
           .backup = e.backup,
           .delay = e.outer_delay};
 }

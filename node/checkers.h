@@ -48,8 +48,9 @@ struct Promises {
   bool reuses_messages;   ///< a message may be mixed more than once, or be overtaken by a newer one
   bool drops_messages;    ///< a message may be used up and added to nothing: overtaken, or declined
   bool best_effort;       ///< messages may be lost; of a parcel and tag, older ones never follow newer ones
-  std::size_t backup;     ///< neighbours that a round does not wait for; then rounds may be skipped
-  std::uint64_t delay;    ///< synchronous: rounds from a message's own to the one that uses it
+  bool forged;          ///< a frame that was lost may come after the next, where a wrong one took its number
+  std::size_t backup;   ///< neighbours that a round does not wait for; then rounds may be skipped
+  std::uint64_t delay;  ///< synchronous: rounds from a message's own to the one that uses it
   /// Every message is used in its round, so that the run ends with the same bits whatever the network does.
   bool synchronous() const { return staleness == std::optional<std::uint64_t>(0) && backup == 0; }
   /// Synchronous: the run is over before the message is used.
@@ -139,7 +140,7 @@ class Checkers final : public Observer {
   Findings findings_;
   std::vector<std::unique_ptr<Checker>> checkers_;
   std::vector<Observer*> all_;
-  std::uint64_t frames_[9] = {};
+  std::uint64_t frames_[10] = {};
   std::uint64_t messages_ = 0, expected_deltas_ = 0, declined_ = 0;
   bool chunked_ = false;
   Promises promises_;

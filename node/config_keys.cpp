@@ -309,6 +309,8 @@ constexpr Key<Draft> kJobKeys[] = {
      sim<&SimSection::stray>, kLocalProbability},
     {"sim.garble", "probability that bytes of a frame change on the way", sim<&SimSection::garble>,
      kLocalProbability},
+    {"sim.forge", "probability that a wrong frame in its sender's name comes before one",
+     sim<&SimSection::forge>, kLocalProbability},
     {"sim.step_time", "of one gradient at optimizer.batch rows", sim<&SimSection::step_time>, kLocalSeconds},
     {"sim.step_jitter", "of step_time, uniform, up and down", sim<&SimSection::step_jitter>,
      kLocalProbability},

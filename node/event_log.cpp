@@ -22,6 +22,8 @@ const char* verb(Fate fate) {
       return "the network copies";
     case Fate::stray:
       return "an earlier start had sent";
+    case Fate::forged:
+      return "another writes in its name";
     case Fate::garbled:
       return "the network garbles";
     case Fate::arrived:

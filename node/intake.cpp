@@ -9,6 +9,7 @@ namespace {
 constexpr std::size_t kMostCandidates = 8;                   ///< that begin at one number
 constexpr std::uint64_t kFarthest = std::uint64_t{1} << 20;  ///< frames that can be under way
 constexpr std::size_t kMostAhead = std::size_t{1} << 16;     ///< numbers kept of what came early
+constexpr std::size_t kHopeless = 256;                       ///< frames behind a gap
 constexpr std::size_t kRemembered = 128;                     ///< messages
 constexpr std::size_t kOverhead = 256;                       ///< bytes beside a chunk's own
 /// A payload is never longer than this: whatever the codec, an entry takes less than 9 bytes.
@@ -74,7 +75,7 @@ void Intake::duplicate(const FrameHeader& header, const ParcelBody& body) {
 
 void Intake::refuse(std::uint64_t sequence, Refusal why) {
   refuse(why);
-  if (sequence >= next_ && passed_.size() < kMostAhead) passed_.insert(sequence);
+  if (sequence >= next_ && refused_.size() < kMostAhead) refused_.insert(sequence);
 }
 
 void Intake::pass(std::uint64_t sequence) {
@@ -171,10 +172,18 @@ std::optional<Message> Intake::next() {
       for (std::uint32_t c = 0; c < here->second.body.chunks; ++c) pass(here->first + c);
       erase(here);
     }
-    for (; passed_.erase(next_) > 0; ++next_) advanced = true;
-    while (!passed_.empty() && *passed_.begin() < next_) passed_.erase(passed_.begin());
+    while (pass_next()) advanced = true;
   }
   return std::nullopt;
+}
+
+bool Intake::pass_next() {
+  for (auto* numbers : {&passed_, &refused_})
+    while (!numbers->empty() && *numbers->begin() < next_) numbers->erase(numbers->begin());
+  const bool gap = refused_.contains(next_) && (!rules_.ordered || ahead_.size() >= kHopeless);
+  if (!gap && !passed_.contains(next_)) return false;
+  ++next_;
+  return true;
 }
 
 Message Intake::deliver(Candidates::iterator at) {

@@ -26,7 +26,10 @@ namespace gossamer::node {
 struct IntakeRules {
   std::function<Verdict(const ParcelBody&)> judge{};  ///< by round, parcel and tag; payload not looked at
   std::function<bool(const Message&)> decodes{};      ///< its payload
-  std::size_t most_bytes = std::size_t{64} << 20;     ///< held for this link, beside what is due next
+  /// The method goes by the order of messages, not by their rounds: a gap is not passed for a wrong frame's
+  /// sake, or only once so much has come behind it that the right one cannot be on its way.
+  bool ordered = false;
+  std::size_t most_bytes = std::size_t{64} << 20;  ///< held for this link, beside what is due next
 };
 
 /// Whether the frame's chunk is one as Link::send cuts them: all but the last are full.
@@ -71,6 +74,7 @@ class Intake {
   void erase(Candidates::iterator at);
   bool complete(Candidates::iterator at);
   void mark(std::uint64_t sequence);
+  bool pass_next();
   Message deliver(Candidates::iterator at);
   void remember(std::uint64_t first, std::uint64_t digest);
 
@@ -80,10 +84,9 @@ class Intake {
   Candidates candidates_;
   std::uint64_t next_ = 1;  ///< where the next message begins
   std::uint64_t received_ = 0, consumed_ = 0;
-  std::set<std::uint64_t> ahead_;  ///< received, above received_
-  /// From next_ on, what no message waits for: those of no use, acknowledged; and those refused, which are
-  /// not, since the right frame of that number may be on its way.
-  std::set<std::uint64_t> passed_;
+  std::set<std::uint64_t> ahead_;    ///< received, above received_
+  std::set<std::uint64_t> passed_;   ///< from next_ on: of no use, and acknowledged
+  std::set<std::uint64_t> refused_;  ///< from next_ on: not acknowledged, the right frame may be on its way
   std::set<std::uint64_t> consumed_ahead_;
   std::multimap<std::uint64_t, std::uint64_t> recent_;         ///< delivered of late: first number, digest
   std::unordered_map<std::uint64_t, std::size_t> unconsumed_;  ///< bytes delivered, by last number

@@ -23,6 +23,7 @@ enum class Fate {
   held,     ///< kept back by a clogged link until later
   copied,   ///< a second copy is under way
   stray,    ///< one like it from an earlier start of the sender is under way
+  forged,   ///< a wrong one in its sender's name is under way
   garbled,  ///< bytes of this copy changed on the way
   arrived,  ///< read by the receiver
   late,     ///< came to a peer that had crashed

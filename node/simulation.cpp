@@ -7,6 +7,7 @@
 #include <cmath>
 #include <limits>
 
+#include "forge.h"
 #include "gossamer/compress/feedback.h"
 #include "methods.h"
 
@@ -317,6 +318,13 @@ void Simulation::arrive(PeerId from, PeerId to, const FrameBytes& frame) {
     if (stray) {
       tell(Fate::stray, from, to, stray);
       arrive_at(arrival, from, to, stray);
+    }
+    const auto forgery = static_cast<Forgery>(sim.forge > 0 ? random_() % kForgeries : 0);
+    const FrameBytes forge =
+        sim.forge > 0 && uniform() < sim.forge ? forged(frame, forgery, random_) : nullptr;
+    if (forge) {
+      tell(Fate::forged, from, to, forge);
+      arrive_at(arrival, from, to, forge);
     }
     const bool garble = sim.garble > 0 && uniform() < sim.garble;
     if (garble) tell(Fate::garbled, from, to, frame);

@@ -164,6 +164,7 @@ class OneRun {
     frames("frames held by clogs", Fate::held);
     frames("frames copied", Fate::copied);
     frames("strays of earlier starts", Fate::stray);
+    frames("frames forged", Fate::forged);
     frames("frames garbled", Fate::garbled);
     frames("frames to peers that had gone", Fate::late);
     c["messages"] += checkers_.messages();

@@ -7,6 +7,7 @@
 #include <cmath>
 #include <random>
 
+#include "aggregation.h"
 #include "methods.h"
 #include "swarm.h"
 
@@ -207,6 +208,9 @@ class Faults {
     if (d_.chance(0.1)) draw_doom();
     job_.run.silence_timeout = std::max(3.5, std::ceil(longest_silence()));
     job_.run.join_timeout = job_.run.drain_timeout = 60 + job_.run.silence_timeout;
+    // what a rule is to bear is not refused
+    if (rule_scope(job_.exchange.aggregate) == RuleScope::none && d_.chance(0.3))
+      sim_.forge = d_.one(std::array{0.02, 0.2});
   }
 
  private:

@@ -17,19 +17,24 @@ IntakeRules Worker::intake_rules(PeerId from) {
   std::size_t entries = 0;
   for (const Parcel& p : spec_.plan.parcels_of(from)) entries += p.range.size;
   const std::uint64_t rounds = kRoundsHeld + spec_.plan.exchange.staleness.value_or(0);
+  const ExchangeSection& e = spec_.plan.exchange;
+  const bool ordered = !e.staleness || e.backup > 0 || e.method == "pairwise";
   return {[this, from](const ParcelBody& body) { return judge(from, body); },
-          [this](const Message& message) { return decodes(message); },
+          [this](const Message& message) { return decodes(message); }, ordered,
           kLeastBytes + rounds * entries * kBytesPerEntry};
 }
 
 Verdict Worker::judge(PeerId from, const ParcelBody& body) const {
   if (body.parcel >= spec_.plan.parcels_of(from).size()) return Verdict::never(Refusal::parcel);
+  if (spec_.plan.planted.is(Bug::later_round_taken))
+    return Verdict::now(spec_.plan.parcels_of(from)[body.parcel].range.size);
   if (body.round >= (samples_ ? kMostRounds : spec_.rounds)) return Verdict::never(Refusal::round);
   return exchange_->judge(from, body.round, body.parcel, body.tag);
 }
 
 /// Rules that bear wrong vectors bear those that do not decode, too.
 bool Worker::decodes(const Message& message) {
+  if (spec_.plan.planted.is(Bug::payload_unchecked)) return true;
   if (message.entries == 0 && message.payload->empty()) return true;
   if (exchange_->payloads() == Exchange::Payloads::own) return exchange_->decodes(message);
   return spec_.plan.rule != RuleScope::none ||

@@ -99,6 +99,7 @@ struct SimSection {
   double loss = 0, duplicate = 0, reorder = 0;  ///< probability per frame
   double stray = 0;         ///< probability that one from an earlier start of its sender comes before a frame
   double garble = 0;        ///< probability that bytes of a frame change on the way
+  double forge = 0;         ///< probability that a wrong one in its sender's name comes before a frame
   double step_time = 5e-3;  ///< seconds of virtual time for one gradient at optimizer.batch rows
   double step_jitter = 0.1;                          ///< relative, uniform ±
   std::vector<std::pair<std::string, double>> slow;  ///< peer name, factor on step_time

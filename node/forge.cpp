@@ -1,0 +1,82 @@
+#include "forge.h"
+
+#include <cstring>
+#include <limits>
+
+#include "gossamer/compress/codec.h"
+#include "link.h"
+
+namespace gossamer::node {
+namespace {
+
+std::vector<std::byte> encoded(const char* codec, std::size_t entries) {
+  const auto c = compress::make_codec(codec);
+  compress::Workspace workspace;
+  std::vector<std::byte> out(c->max_bytes(entries));
+  out.resize(c->encode(std::vector<float>(entries, 1.0f), {}, workspace, out));
+  return out;
+}
+
+/// Dense, with a last number that is not finite.
+std::vector<std::byte> not_finite(std::size_t entries) {
+  std::vector<std::byte> out = encoded("dense", entries);
+  const float nan = std::numeric_limits<float>::quiet_NaN();
+  std::memcpy(out.data() + out.size() - sizeof nan, &nan, sizeof nan);
+  return out;
+}
+
+/// Of a codec that the payload is not of.
+std::vector<std::byte> of_another_codec(std::span<const std::byte> payload, std::size_t entries) {
+  bool votes = false;
+  try {
+    votes = compress::inspect(payload).codec == "sign_vote";
+  } catch (const compress::PayloadError&) {
+    votes = false;  // a method's own
+  }
+  return encoded(votes ? "bf16" : "sign_vote", entries);
+}
+
+}  // namespace
+
+FrameBytes forged(const FrameBytes& bytes, Forgery forgery, std::mt19937_64& random) {
+  auto frame = decode_frame(*bytes);
+  auto* body = frame ? std::get_if<ParcelBody>(&frame->body) : nullptr;
+  if (!body || body->payload.size() < 4 || body->chunks != 1 || body->entries == 0) return nullptr;
+  std::vector<std::byte> payload(body->payload.begin(), body->payload.end());
+  const auto entries = static_cast<std::size_t>(body->entries);
+  switch (forgery) {
+    case Forgery::later_round:
+      body->round += (std::uint64_t{1} << 48) + random() % 1000;
+      break;
+    case Forgery::other_parcel:
+      body->parcel += static_cast<ParcelId>(1'000'000 + random() % 1000);
+      break;
+    case Forgery::other_tag:
+      body->tag += static_cast<std::uint32_t>(1'000'000 + random() % 1000);
+      break;
+    case Forgery::more_entries:
+      body->entries += 1 + random() % 3;
+      break;
+    case Forgery::half:
+      body->chunks = 2;
+      payload.resize(payload.size() / 2);
+      break;
+    case Forgery::digest:
+      payload.back() ^= std::byte{1};
+      break;
+    case Forgery::cut_short:
+      payload.pop_back();
+      break;
+    case Forgery::not_finite:
+      payload = not_finite(entries);
+      break;
+    case Forgery::other_codec:
+      payload = of_another_codec(payload, entries);
+      break;
+  }
+  if (forgery != Forgery::digest) body->digest = digest_of(payload);
+  body->payload = payload;
+  return encode_frame(*frame);
+}
+
+}  // namespace gossamer::node

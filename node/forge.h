@@ -1,0 +1,27 @@
+#pragma once
+// Frames in a neighbour's name that it never sent, as a faulty or hostile member would write them: with the
+// right job, epoch and sequence number, and something wrong in all else. For the simulator and tests.
+#include <random>
+
+#include "frame.h"
+
+namespace gossamer::node {
+
+/// What is wrong with a forged frame. Each is refused by whoever checks, whatever it stands at.
+enum class Forgery : std::uint8_t {
+  later_round,
+  other_parcel,
+  other_tag,
+  more_entries,
+  half,       ///< the first of two chunks
+  digest,     ///< of another payload
+  cut_short,  ///< the payload lacks its last byte
+  not_finite,
+  other_codec,
+};
+constexpr std::size_t kForgeries = 9;
+
+/// Like this one; empty where it is no parcel's, or too short to be forged.
+FrameBytes forged(const FrameBytes& frame, Forgery forgery, std::mt19937_64& random);
+
+}  // namespace gossamer::node
