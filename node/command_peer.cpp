@@ -165,7 +165,7 @@ class PeerProcess {
     save_model(result);
     if (result.dropped_frames > 0 && result.outcome != Outcome::bad_input)
       say(fmt::format("{} frames of strangers, other runs or malformed were dropped", result.dropped_frames));
-    if (!result.message.empty()) fmt::print(stderr, "gossamer: {}: {}\n", flags_.name, result.message);
+    if (!result.message.empty()) tell(fmt::format("gossamer: {}: {}", flags_.name, result.message));
     if (flags_.records)
       emit(to_json(flags_.name, result));
     else if (result.rounds > 0)

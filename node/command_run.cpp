@@ -74,7 +74,7 @@ class Run {
                        session, "--out", (folder_ / "peers").string()},
                       folder_ / "peers" / (peer.name + ".log"));
     if (!flags_.job.quiet)
-      fmt::print(stderr, "{} peers started; files in {}\n", job_.peers.size(), folder_.string());
+      tell(fmt::format("{} peers started; files in {}", job_.peers.size(), folder_.string()));
   }
 
   void watch() {
@@ -106,8 +106,8 @@ class Run {
     if (!record) return;
     if (const auto* report = std::get_if<Report>(&record->body)) {
       if (!(metrics_ << line << '\n' << std::flush) && !metrics_lost_)
-        fmt::print(stderr, "gossamer: {} cannot be written: {}; the run goes on without\n",
-                   (folder_ / "metrics.jsonl").string(), std::strerror(errno));
+        tell(fmt::format("gossamer: {} cannot be written: {}; the run goes on without",
+                         (folder_ / "metrics.jsonl").string(), std::strerror(errno)));
       metrics_lost_ = !metrics_;
       if (!training_) training_ = Clock::now();
       view_.update(child, *report);
@@ -119,8 +119,8 @@ class Run {
   /// Says what went wrong; the status of the whole run.
   int verdict() const {
     if (interrupted_) {
-      fmt::print(stderr, "gossamer: interrupted; {} of {} peers saved what they had learned in {}\n",
-                 saved_models().size(), job_.peers.size(), (folder_ / "peers").string());
+      tell(fmt::format("gossamer: interrupted; {} of {} peers saved what they had learned in {}",
+                       saved_models().size(), job_.peers.size(), (folder_ / "peers").string()));
       return kExitInterrupted;
     }
     int status = kExitOk;
@@ -131,8 +131,8 @@ class Run {
           !told_to_end_.empty() && told_to_end_[i] && (s == kExitInterrupted || s == 128 + SIGTERM);
       if (s == kExitOk || as_told) continue;
       const bool killed = s > 128 && s != kExitInterrupted;
-      fmt::print(stderr, "gossamer: {}: {}\n", c.name,
-                 killed ? fmt::format("killed by signal {}", s - 128) : last_line(c.log));
+      tell(fmt::format("gossamer: {}: {}", c.name,
+                       killed ? fmt::format("killed by signal {}", s - 128) : last_line(c.log)));
       const int as_run = killed ? kExitPeerLost : s;
       // the cause before its consequences: bad input, then failure, then peers that missed another
       const auto rank = [](int x) {
@@ -165,10 +165,8 @@ class Run {
     if (peers.empty()) return status == kExitOk ? kExitFailure : status;
     summarise_models(peers);
     if (!flags_.job.quiet && status == kExitOk)
-      fmt::print(stderr, "{}\n",
-                 job_.unlike()
-                     ? fmt::format("the peers' models have no average: {}", (folder_ / "peers").string())
-                     : fmt::format("model: {}", (folder_ / "model.safetensors").string()));
+      tell(job_.unlike() ? fmt::format("the peers' models have no average: {}", (folder_ / "peers").string())
+                         : fmt::format("model: {}", (folder_ / "model.safetensors").string()));
     return status;
   }
 

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <csignal>
+#include <cstdio>
 
 #include "commands.h"
 
@@ -11,6 +12,12 @@ namespace {
 
 // The one piece of state that a signal handler can reach.
 volatile std::sig_atomic_t signals_seen = 0;
+
+/// The terminal has gone. It may say so more than once, itself and by its shell: that is no second wish to
+/// end.
+void on_hangup(int) {
+  if (signals_seen == 0) signals_seen = 1;
+}
 
 void on_signal(int signal) {
   signals_seen = signals_seen + 1;
@@ -54,9 +61,10 @@ int exit_status(Outcome outcome) {
 }
 
 void warn_of_gamma(const Job& job, const Plan& plan) {
-  if (const std::string warning = gamma_warning(job, plan); !warning.empty())
-    fmt::print(stderr, "gossamer: {}\n", warning);
+  if (const std::string warning = gamma_warning(job, plan); !warning.empty()) tell("gossamer: " + warning);
 }
+
+void tell(const std::string& line) { std::fputs((line + "\n").c_str(), stderr); }
 
 bool interrupted() {
   static const bool installed = [] {
@@ -65,6 +73,10 @@ bool interrupted() {
     sigemptyset(&action.sa_mask);
     sigaction(SIGINT, &action, nullptr);
     sigaction(SIGTERM, &action, nullptr);
+    struct sigaction before {};
+    sigaction(SIGHUP, nullptr, &before);
+    action.sa_handler = on_hangup;
+    if (before.sa_handler != SIG_IGN) sigaction(SIGHUP, &action, nullptr);  // not under nohup
     return true;
   }();
   return installed && signals_seen > 0;

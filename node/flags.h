@@ -24,8 +24,11 @@ int exit_status(Outcome outcome);
 /// On stderr, where there is something to warn of (gamma_warning).
 void warn_of_gamma(const Job& job, const Plan& plan);
 
-/// From the first call on, SIGINT and SIGTERM make this true instead of ending the process; a second SIGINT
-/// ends it.
+/// Prints the line on stderr; nothing where that cannot be written any more, such as a closed terminal.
+void tell(const std::string& line);
+
+/// From the first call on, SIGINT, SIGTERM and SIGHUP (unless it is ignored, as by nohup) make this true
+/// instead of ending the process; a second SIGINT or SIGTERM ends it.
 bool interrupted();
 
 }  // namespace gossamer::node

@@ -181,21 +181,44 @@ TEST_CASE("a peer told to end says so to all others") {
   check_models_load(folder, peers, 5);
 }
 
-TEST_CASE("Ctrl-C ends a run with all models saved") {
-  EndlessRun endless;
-  const auto pressed = Clock::now();
-  endless.run->signal(SIGINT);
-  REQUIRE(endless.run->wait(kEnd_s));
-  std::cout << "run ended " << seconds_since(pressed) << " s after SIGINT\n";
-  INFO(endless.run->err());
-  CHECK(endless.run->status() == kInterrupted);
-  CHECK(says(endless.run->err(), "gossamer: interrupted"));
-  CHECK(orphans(endless.children) == 0);
+void check_all_saved(const EndlessRun& endless) {
   for (const std::string name : {"model", "peers/peer0", "peers/peer1", "peers/peer2", "peers/peer3"}) {
     INFO(name);
     CHECK(gossamer(endless.folder, {"evaluate", "job.toml", endless.files + "/" + name + ".safetensors"})
               .status == 0);
   }
+  CHECK(says(read_text(endless.files + "/summary.json"), "test_accuracy"));
+}
+
+TEST_CASE("Ctrl-C and a hangup end a run with all models saved") {
+  const int signal = GENERATE(SIGINT, SIGHUP);
+  EndlessRun endless;
+  const auto pressed = Clock::now();
+  endless.run->signal(signal);
+  if (signal == SIGHUP) endless.run->signal(signal);  // from the terminal and from its shell
+  REQUIRE(endless.run->wait(kEnd_s));
+  std::cout << "run ended " << seconds_since(pressed) << " s after signal " << signal << "\n";
+  INFO(endless.run->err());
+  CHECK(endless.run->status() == kInterrupted);
+  CHECK(says(endless.run->err(), "gossamer: interrupted"));
+  CHECK(orphans(endless.children) == 0);
+  check_all_saved(endless);
+}
+
+TEST_CASE("a hangup ends a peer with its model saved") {
+  const Folder folder;
+  const Ports ports(2);
+  folder.write("job.toml",
+               SmallJob{2, ports.first(), "full", "choco", "onebit_scaled", "0", kForever}.toml());
+  Peers peers(folder, "job.toml", 2);
+  peers.start_all();
+  REQUIRE(peers.train_within(kStart_s));
+  pause(0.5);
+  peers[1].signal(SIGHUP);
+  REQUIRE(peers[1].wait(kEnd_s));
+  INFO(peers[1].err());
+  CHECK(peers[1].status() == kInterrupted);
+  check_models_load(folder, peers, 2);
 }
 
 TEST_CASE("Ctrl-C while the peers still join ends a run") {
