@@ -3,14 +3,17 @@
 #include <malloc.h>
 #include <spdlog/logger.h>
 #include <spdlog/sinks/stdout_sinks.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <fstream>
+#include <optional>
 #include <random>
 
 #include "commands.h"
 #include "flags.h"
 #include "gossamer/node/safetensors.h"
+#include "line_writer.h"
 #include "machine.h"
 #include "progress.h"
 #include "records.h"
@@ -21,6 +24,9 @@
 
 namespace gossamer::node {
 namespace {
+
+/// Records that wait to be read, before the oldest are dropped: some minutes of reports.
+constexpr std::size_t kMostRecords = 4096;
 
 struct PeerFlags {
   JobFlags job;
@@ -87,6 +93,7 @@ class PeerProcess {
             std::make_shared<spdlog::logger>(flags.name, std::make_shared<spdlog::sinks::stderr_sink_st>())) {
     log_->set_pattern("%H:%M:%S.%e %n: %v");
     log_->flush_on(spdlog::level::info);
+    if (flags.records) records_.emplace(STDOUT_FILENO, kMostRecords);
     optim::set_blas_threads(compute_threads(job, self_));
     const Plan plan = make_plan(job, self_);  // refuses an unsound combination before data is read
     if (!flags.records) warn_of_gamma(job, plan);
@@ -146,8 +153,8 @@ class PeerProcess {
       say(fmt::format("{} cannot be written any more", (folder_ / "metrics.jsonl").string()));
       metrics_.close();
     }
-    if (flags_.records)
-      emit(line);
+    if (records_)
+      records_->write(line);
     else
       progress_.line(report_line(r));
   }
@@ -166,15 +173,17 @@ class PeerProcess {
     if (result.dropped_frames > 0 && result.outcome != Outcome::bad_input)
       say(fmt::format("{} frames of strangers, other runs or malformed were dropped", result.dropped_frames));
     if (!result.message.empty()) tell(fmt::format("gossamer: {}: {}", flags_.name, result.message));
-    if (flags_.records)
-      emit(to_json(flags_.name, result));
+    if (records_)
+      finish_records(result);
     else if (result.rounds > 0)
       print_summary(flags_, prepared_, self_, result, env_->parameters());
   }
 
-  static void emit(const std::string& line) {
-    std::fputs((line + "\n").c_str(), stdout);
-    std::fflush(stdout);
+  void finish_records(const WorkerResult& result) {
+    const std::uint64_t dropped = records_->dropped();
+    if (dropped > 0) say(fmt::format("{} reports were dropped: nobody read them in time", dropped));
+    if (const auto failed = records_->finish(to_json(flags_.name, result, dropped)))
+      say(fmt::format("records cannot be written on standard output: {}", failed.message()));
   }
 
   const PeerFlags& flags_;
@@ -185,6 +194,7 @@ class PeerProcess {
   Prepared prepared_;
   std::filesystem::path folder_;
   std::ofstream metrics_;
+  std::optional<LineWriter> records_;
 };
 
 int run_peer(const PeerFlags& flags) {

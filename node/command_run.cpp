@@ -113,6 +113,7 @@ class Run {
       view_.update(child, *report);
     } else {
       results_[child] = std::get<WorkerResult>(record->body);
+      reports_dropped_ += record->reports_dropped;
     }
   }
 
@@ -160,6 +161,9 @@ class Run {
 
   int finish() {
     const int status = verdict();
+    if (reports_dropped_ > 0)
+      tell(fmt::format("gossamer: {} lacks {} reports of the peers, which this process did not read in time",
+                       (folder_ / "metrics.jsonl").string(), reports_dropped_));
     auto peers = saved_models();
     std::erase_if(peers, [&](std::size_t p) { return !honest(job_, static_cast<topology::PeerId>(p)); });
     if (peers.empty()) return status == kExitOk ? kExitFailure : status;
@@ -200,6 +204,7 @@ class Run {
   std::vector<std::optional<WorkerResult>> results_;
   std::optional<Clock::time_point> training_;
   bool interrupted_ = false, metrics_lost_ = false;
+  std::uint64_t reports_dropped_ = 0;
   std::vector<bool> told_to_end_;  ///< by child: this run has sent it SIGTERM; empty before
 };
 

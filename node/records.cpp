@@ -84,11 +84,12 @@ std::string to_json(const std::string& peer, double time, const Report& r) {
   return j.dump();
 }
 
-std::string to_json(const std::string& peer, const WorkerResult& r) {
+std::string to_json(const std::string& peer, const WorkerResult& r, std::uint64_t reports_dropped) {
   return ordered_json{{"event", "result"},
                       {"peer", peer},
                       {"outcome", kOutcomes[static_cast<std::size_t>(r.outcome)]},
                       {"message", r.message},
+                      {"reports_dropped", reports_dropped},
                       {"rounds", r.rounds},
                       {"samples", r.rows},
                       {"train_loss", r.train_loss},
@@ -108,9 +109,10 @@ std::string to_json(const std::string& peer, const WorkerResult& r) {
 
 std::optional<Record> parse_record(std::string_view line) try {
   const json j = json::parse(line);
-  Record record{j.at("peer"), 0, {}};
+  Record record{j.at("peer"), 0, {}, 0};
   if (j.at("event") == "result") {
     record.body = read_result(j);
+    record.reports_dropped = j.at("reports_dropped");
   } else {
     record.time = j.at("time");
     record.body = read_report(j);

@@ -15,13 +15,15 @@ namespace gossamer::node {
 ///    "samples_per_second":x,"bytes_out_per_second":x,"bytes_in_per_second":x,"staleness":n[,"test_accuracy":x,"test_loss":x]}
 /// time counts from the peer's start; loss is null where no step fell into the interval.
 std::string to_json(const std::string& peer, double time, const Report& report);
-/// The last line of a peer: {"event":"result","peer":name,"outcome":…,"message":…, figures of WorkerResult}.
-std::string to_json(const std::string& peer, const WorkerResult& result);
+/// The last line of a peer: {"event":"result","peer":name,"outcome":…,"message":…,"reports_dropped":n,
+/// figures of WorkerResult}. reports_dropped: lines before this one that nobody read in time.
+std::string to_json(const std::string& peer, const WorkerResult& result, std::uint64_t reports_dropped);
 
 struct Record {
   std::string peer;
   double time = 0;
   std::variant<Report, WorkerResult> body;
+  std::uint64_t reports_dropped = 0;  ///< of a result
 };
 /// Empty where the line is no record.
 std::optional<Record> parse_record(std::string_view line);

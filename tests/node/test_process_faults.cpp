@@ -235,6 +235,32 @@ TEST_CASE("Ctrl-C while the peers still join ends a run") {
   CHECK(orphans(children) == 0);
 }
 
+TEST_CASE("a run that is stopped for a while loses no peer") {
+  const Folder folder;
+  const Ports ports(3);
+  SmallJob job{3, ports.first(), "ring", "choco", "onebit_scaled", "0", kForever};
+  folder.write("job.toml", job.toml());
+  // peer0 reports after every round: the pipe that is not read fills at once
+  Process run(folder.path(""), "run", {"run", "job.toml", "--set", "run.evaluate_every=0.01"});
+  const auto reports = [&] { return read_text(run_folder(folder, "job") + "/metrics.jsonl").size(); };
+  REQUIRE(wait_until(kStart_s, [&] { return run.children().size() == 3; }));
+  REQUIRE(wait_until(kStart_s, [&] { return reports() > 1000; }));
+  const auto children = run.children();
+  run.signal(SIGSTOP);
+  pause(8);  // the others would have missed a silent peer after half of that
+  for (const pid_t child : children) CHECK(alive(child));
+  run.signal(SIGCONT);
+  const std::size_t before = reports();
+  CHECK(wait_until(kEnd_s, [&] { return reports() > before + 1000; }));
+  run.signal(SIGINT);
+  REQUIRE(run.wait(kEnd_s));
+  INFO(run.err());
+  CHECK(run.status() == kInterrupted);
+  CHECK(says(run.err(), "interrupted; 3 of 3 peers saved"));
+  CHECK(says(read_text(run_folder(folder, "job") + "/summary.json"), "test_accuracy"));
+  CHECK(orphans(children) == 0);
+}
+
 TEST_CASE("peers whose run was killed end by themselves") {
   EndlessRun endless;
   const auto killed = Clock::now();
