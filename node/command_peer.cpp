@@ -113,7 +113,7 @@ class PeerProcess {
     env_->on_sharing = [&](const Places::Sharing& sharing) { return settle_threads(sharing); };
     WorkerSpec spec = worker_spec(prepared_, self_, draw_epoch(), flags_.session);
     spec.place = this_place();
-    say(fmt::format("listening on {}; waiting for {} peers", prepared_.job.peers[self_].bind,
+    say(fmt::format("listening on {}; waiting for {} peers", env_->endpoint(),
                     prepared_.job.peers.size() - 1));
     const WorkerResult result = env_->run(
         spec,

@@ -4,6 +4,7 @@
 #include <stdexcept>
 
 #include "config_words.h"
+#include "endpoint.h"
 #include "text.h"
 
 namespace gossamer::node::config {
@@ -40,6 +41,9 @@ std::string check_endpoint(const std::string& text, bool listens) {
     refuse(text, expected + "; the port is a number from 1 to 65535");
   if (host == "*" && listens) return text;
   if (host == "*") refuse(text, expected + "; others cannot reach '*', which may stand in bind only");
+  if (!listens && is_any_address(endpoint_of(text).host))
+    refuse(text,
+           expected + "; others cannot reach '" + std::string(host) + "', which may stand in bind only");
   const bool bracketed = host.size() > 2 && host.front() == '[' && host.back() == ']';
   if (!bracketed && host.find(':') != std::string_view::npos)
     refuse(text, expected + ", for example tcp://[::1]:7001");

@@ -7,6 +7,7 @@
 #include <type_traits>
 #include <zmq.hpp>
 
+#include "endpoint.h"
 #include "frame.h"
 
 namespace gossamer::node {
@@ -39,14 +40,14 @@ ProbeSockets::ProbeSockets(const ProbeSpec& spec)
   const auto common = [](zmq::socket_t& s) {
     s.set(zmq::sockopt::maxmsgsize, static_cast<std::int64_t>(kMaxFrameBytes));
     s.set(zmq::sockopt::handshake_ivl, kHandshake_ms);
-    s.set(zmq::sockopt::ipv6, true);
+    s.set(zmq::sockopt::ipv6, has_ipv6());
     s.set(zmq::sockopt::rcvhwm, kQueue);
     s.set(zmq::sockopt::sndhwm, kQueue);
   };
   common(sockets_->in);
   sockets_->in.set(zmq::sockopt::linger, 0);
   try {
-    sockets_->in.bind(spec.bind);
+    sockets_->in.bind(listening_endpoint(spec.bind));
   } catch (const zmq::error_t& e) {
     throw ConfigError(fmt::format("cannot listen on {}: {}; {}", spec.bind, e.what(),
                                   e.num() == EADDRINUSE

@@ -7,6 +7,7 @@
 #include <cstring>
 #include <zmq.hpp>
 
+#include "endpoint.h"
 #include "gossamer/node/job.h"
 
 namespace gossamer::node {
@@ -28,7 +29,7 @@ void set_common(zmq::socket_t& s) {
   s.set(zmq::sockopt::handshake_ivl, kHandshake_ms);
   s.set(zmq::sockopt::heartbeat_ivl, kHeartbeat_ms);
   s.set(zmq::sockopt::heartbeat_timeout, kHeartbeatTimeout_ms);
-  s.set(zmq::sockopt::ipv6, true);
+  s.set(zmq::sockopt::ipv6, has_ipv6());
 }
 
 /// A socket on which the monitored one's events arrive.
@@ -65,7 +66,10 @@ struct ZmqEnv::Sockets {
 };
 
 ZmqEnv::ZmqEnv(const ZmqSpec& spec)
-    : spec_(spec), sockets_(std::make_unique<Sockets>()), begin_(std::chrono::steady_clock::now()) {
+    : spec_(spec),
+      endpoint_(listening_endpoint(spec.bind)),
+      sockets_(std::make_unique<Sockets>()),
+      begin_(std::chrono::steady_clock::now()) {
   zmq::socket_t& in = sockets_->in;
   set_common(in);
   in.set(zmq::sockopt::router_mandatory, true);
@@ -74,7 +78,7 @@ ZmqEnv::ZmqEnv(const ZmqSpec& spec)
   sockets_->in_events = monitor(sockets_->context, in, "in",
                                 ZMQ_EVENT_HANDSHAKE_FAILED_NO_DETAIL | ZMQ_EVENT_HANDSHAKE_FAILED_PROTOCOL);
   try {
-    in.bind(spec_.bind);
+    in.bind(endpoint_);
   } catch (const zmq::error_t& e) {
     const char* advice =
         e.num() == EADDRINUSE

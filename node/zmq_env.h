@@ -18,11 +18,11 @@
 namespace gossamer::node {
 
 struct ZmqSpec {
-  std::string bind;                    ///< tcp://host:port or tcp://*:port
+  std::string bind;                    ///< tcp://host:port or tcp://*:port; host may be an interface
   std::vector<std::string> addresses;  ///< of all peers; those of the links are connected to
 };
 
-/// Sockets of one peer. Throws ConfigError where it cannot listen (port in use, no such address).
+/// Sockets of one peer. Throws ConfigError where it cannot listen (port in use, no such address or host).
 class ZmqEnv final : public Env {
  public:
   explicit ZmqEnv(const ZmqSpec& spec);
@@ -38,6 +38,8 @@ class ZmqEnv final : public Env {
   /// worker.
   WorkerResult run(WorkerSpec spec, const std::function<Replica(const Buffers&)>& make_replica,
                    const std::function<bool()>& stop);
+  /// Where this peer listens, by address.
+  const std::string& endpoint() const { return endpoint_; }
   /// After run: the peer's parameters.
   std::span<const float> parameters() const;
 
@@ -68,6 +70,7 @@ class ZmqEnv final : public Env {
   void tick();
 
   ZmqSpec spec_;
+  std::string endpoint_;
   std::unique_ptr<Sockets> sockets_;
   std::unique_ptr<ThreadedDataPlane> data_;
   std::chrono::steady_clock::time_point begin_;

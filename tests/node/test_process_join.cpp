@@ -46,6 +46,46 @@ TEST_CASE("a star without its hub ends with what each leaf can know") {
   }
 }
 
+/// Peers under an address and, where it is not empty, a bind address for each.
+std::string topology(const std::string& host, const std::string& bind, const Ports& ports, int count) {
+  std::string text;
+  for (int p = 0; p < count; ++p) {
+    const std::string number = std::to_string(ports.first() + p);
+    text += "[[peer]]\nname = \"peer" + std::to_string(p) + "\"\naddress = \"tcp://" + host + ":" + number +
+            "\"\n" + (bind.empty() ? "" : "bind = \"tcp://" + bind + ":" + number + "\"\n");
+  }
+  return text + "[graph]\nkind = \"ring\"\n";
+}
+
+TEST_CASE("peers listen on their host's name and on all addresses") {
+  const auto [host, bind] = GENERATE(std::pair("localhost", ""), std::pair("localhost", "*"),
+                                     std::pair("127.0.0.1", "localhost"), std::pair("127.0.0.1", "0.0.0.0"));
+  INFO(host << " " << bind);
+  const Folder folder;
+  const Ports ports(2);
+  folder.write("net.toml", topology(host, bind, ports, 2));
+  std::string job = SmallJob{}.toml();
+  job.erase(0, job.find("[model]"));
+  folder.write("job.toml", "topology = \"net.toml\"\n" + job);
+  const auto ended = gossamer(folder, {"run", "job.toml", "--set", "run.rounds=10"});
+  INFO(ended.err);
+  CHECK(ended.status == 0);
+}
+
+TEST_CASE("a peer that should listen on no host or another's says so") {
+  const auto [bind, expected] =
+      GENERATE(std::pair("no-such-host.invalid", "no-such-host.invalid: "),  // the resolver's own words
+               std::pair("192.0.2.1", "the bind address of a peer must be one of this machine"));
+  const Folder folder;
+  const Ports ports(2);
+  folder.write("net.toml", topology("127.0.0.1", bind, ports, 2));
+  folder.write("job.toml", "topology = \"net.toml\"\n");
+  const auto ended = gossamer(folder, {"peer", "job.toml", "--name", "peer0"});
+  CHECK(ended.status == 2);
+  CHECK(says(ended.err, std::string("cannot listen on tcp://") + bind));
+  CHECK(says(ended.err, expected));
+}
+
 TEST_CASE("a peer that starts late is waited for") {
   const Folder folder;
   const Ports ports(4);

@@ -132,6 +132,12 @@ constexpr Wrong kTopologies[] = {
     {"[[peer]]\naddress = \"tcp://h:70000\"", "the port is a number from 1 to 65535"},
     {"[[peer]]\naddress = \"tcp://::1:7001\"", "IPv6 in brackets), for example tcp://[::1]:7001"},
     {"[[peer]]\naddress = \"tcp://*:7001\"", "which may stand in bind only"},
+    {"[[peer]]\naddress = \"tcp://0.0.0.0:7001\"",
+     "net.toml:2:11: peer.address: found \"tcp://0.0.0.0:7001\"; expected tcp://host:port (IPv6 in "
+     "brackets); "
+     "others cannot reach '0.0.0.0', which may stand in bind only"},
+    {"[[peer]]\naddress = \"tcp://[::]:7001\"", "which may stand in bind only"},
+    {"[[peer]]\naddress = \"tcp://0:7001\"", "which may stand in bind only"},
     {"[[peer]]\ndevice = \"cuda:0\"",
      "net.toml:2:10: peer.device: found \"cuda:0\"; expected \"cpu\": the data plane on a GPU does not exist "
      "yet"},
