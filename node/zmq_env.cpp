@@ -197,10 +197,24 @@ void ZmqEnv::poll(Worker& worker, double until) {
   push_all();
 }
 
+/// Logs which neighbours' hosts cannot be found, while they are waited for.
+void ZmqEnv::watch_names(const Worker& worker) {
+  if (worker.joined() && !worker.finished()) {
+    resolver_.reset();
+    return;
+  }
+  auto failures = resolver_->failures();
+  for (const auto& [address, why] : failures)
+    if (const auto told = lost_names_.find(address); told == lost_names_.end() || told->second != why)
+      log(fmt::format("{}: {}; trying again", address, why));
+  lost_names_ = std::move(failures);
+}
+
 void ZmqEnv::loop(Worker& worker, const std::function<bool()>& stop) {
   worker.start();
   while (!worker.finished()) {
     poll(worker, wake_at_);
+    if (resolver_) watch_names(worker);
     if (stop && stop()) worker.interrupt();
   }
   flush_queues(worker);
@@ -224,14 +238,23 @@ void ZmqEnv::flush_queues(Worker& worker) {
 
 WorkerResult ZmqEnv::run(WorkerSpec spec, const std::function<Replica(const Buffers&)>& make_replica,
                          const std::function<bool()>& stop) {
-  for (const PeerId p : spec.membership.links) connect(p);
+  std::vector<std::string> neighbours;
+  for (const PeerId p : spec.membership.links) {
+    connect(p);
+    neighbours.push_back(spec_.addresses[p]);
+  }
+  resolver_ = std::make_unique<Resolver>(neighbours);
   tick();
   Worker worker(std::move(spec), *this);
   data_ = std::make_unique<ThreadedDataPlane>(make_replica(worker.buffers()));
   tick();
   loop(worker, stop);
   data_->finish();
-  return worker.result();
+  WorkerResult result = worker.result();
+  if (resolver_ && result.outcome == Outcome::lost_peer)
+    for (const auto& [address, why] : resolver_->failures())
+      result.message += fmt::format("; {}: {}", address, why);
+  return result;
 }
 
 std::span<const float> ZmqEnv::parameters() const { return data_->finish().parameters(); }

@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "resolver.h"
 #include "threaded_data_plane.h"
 #include "worker.h"
 
@@ -67,6 +68,7 @@ class ZmqEnv final : public Env {
   void receive_all(Worker& worker);
   void push_all();
   void read_monitors(Worker& worker);
+  void watch_names(const Worker& worker);
   void tick();
 
   ZmqSpec spec_;
@@ -75,6 +77,8 @@ class ZmqEnv final : public Env {
   std::unique_ptr<ThreadedDataPlane> data_;
   std::chrono::steady_clock::time_point begin_;
   double now_ = 0, wake_at_ = 0;
+  std::unique_ptr<Resolver> resolver_;               ///< until all have joined
+  std::map<std::string, std::string> lost_names_{};  ///< its failures, as last logged
 };
 
 }  // namespace gossamer::node

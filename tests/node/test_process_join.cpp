@@ -1,4 +1,6 @@
 // Joining: who is missing is named, who comes late is waited for.
+#include <netdb.h>
+
 #include <csignal>
 #include <iostream>
 
@@ -84,6 +86,30 @@ TEST_CASE("a peer that should listen on no host or another's says so") {
   CHECK(ended.status == 2);
   CHECK(says(ended.err, std::string("cannot listen on tcp://") + bind));
   CHECK(says(ended.err, expected));
+}
+
+TEST_CASE("a neighbour whose host cannot be found is named with the resolver's words") {
+  const Folder folder;
+  const Ports ports(2);
+  std::string net = topology("127.0.0.1", "", ports, 3);
+  const std::size_t last = net.rfind("127.0.0.1");
+  net.replace(last, std::string("127.0.0.1").size(), "no-such-host.invalid");
+  folder.write("net.toml", net);
+  folder.write("job.toml", "topology = \"net.toml\"\n");
+  addrinfo* none = nullptr;
+  const auto begin = Clock::now();
+  const std::string why = gai_strerror(getaddrinfo("no-such-host.invalid", nullptr, nullptr, &none));
+  const std::string expected = "tcp://no-such-host.invalid:" + std::to_string(ports.first() + 2) + ": " + why;
+  if (seconds_since(begin) > 1) GOSSAMER_SKIP("look-ups take long here");
+  Peers peers(folder, "job.toml", 3, {"--join-timeout", "4"});
+  peers.start(0);
+  peers.start(1);
+  for (std::size_t i : {0, 1}) {
+    CHECK(peers[i].says_within(3, expected + "; trying again\n"));
+    CHECK(peers[i].wait(15) == kLost);
+    INFO(peers[i].err());
+    CHECK(says(peers[i].err(), "missing peer2; " + expected + "\n"));
+  }
 }
 
 TEST_CASE("a peer that starts late is waited for") {
