@@ -13,7 +13,9 @@
 #include <fstream>
 #include <limits>
 #include <nlohmann/json.hpp>
+#include <string_view>
 #include <system_error>
+#include <unordered_set>
 #include <utility>
 
 #include "gossamer/node/job.h"
@@ -31,6 +33,7 @@ namespace fs = std::filesystem;
 
 constexpr std::uint64_t kLargestHeader = 100'000'000;  // the limit of the reference implementation
 constexpr std::size_t kPrefix = 8;
+constexpr std::size_t kMostNames = 20;  ///< that a message holds
 
 std::size_t entries_of(const optim::Tensor& tensor) {
   std::size_t entries = 1;
@@ -48,15 +51,22 @@ void for_each_tensor(const std::vector<optim::Layer>& layers, Function function)
 
 std::string header_of(const std::vector<optim::Layer>& layers,
                       const std::map<std::string, std::string>& metadata) {
-  OrderedJson header = OrderedJson::object();
-  if (!metadata.empty()) header["__metadata__"] = metadata;
+  std::string text = "{";
+  // entry by entry: an ordered object looks through all its keys for each new one
+  const auto add = [&](const std::string& name, const OrderedJson& value) {
+    const auto dump = [](const OrderedJson& json) {
+      return json.dump(-1, ' ', false, OrderedJson::error_handler_t::replace);
+    };
+    text += (text.size() > 1 ? "," : "") + dump(name) + ":" + dump(value);
+  };
+  if (!metadata.empty()) add("__metadata__", metadata);
   std::size_t offset = 0;
   for_each_tensor(layers, [&](const optim::Tensor& tensor) {
     const std::size_t end = offset + 4 * entries_of(tensor);
-    header[tensor.name] = {{"dtype", "F32"}, {"shape", tensor.shape}, {"data_offsets", {offset, end}}};
+    add(tensor.name, {{"dtype", "F32"}, {"shape", tensor.shape}, {"data_offsets", {offset, end}}});
     offset = end;
   });
-  std::string text = header.dump(-1, ' ', false, OrderedJson::error_handler_t::replace);
+  text += '}';
   text.resize((text.size() + 7) / 8 * 8, ' ');  // so that the data starts at a multiple of 8
   return text;
 }
@@ -136,6 +146,40 @@ std::string shape_text(const std::vector<std::size_t>& shape) {
   return text += ']';
 }
 
+/// The names in a header as they stand there: a parsed object keeps one of two equal keys, and a tensor that
+/// stands twice is damage. (A callback of Json::parse takes time quadratic in the number of tensors.)
+struct HeaderKeys final : nlohmann::json_sax<Json> {
+  std::vector<std::string> keys;
+  int depth = 0;
+  bool too_deep = false;
+
+  bool begin() {
+    too_deep = depth > 2;
+    ++depth;
+    return !too_deep;
+  }
+  bool end() {
+    --depth;
+    return true;
+  }
+  bool key(string_t& name) override {
+    if (depth == 1) keys.push_back(name);
+    return true;
+  }
+  bool start_object(std::size_t) override { return begin(); }
+  bool end_object() override { return end(); }
+  bool start_array(std::size_t) override { return begin(); }
+  bool end_array() override { return end(); }
+  bool null() override { return true; }
+  bool boolean(bool) override { return true; }
+  bool number_integer(number_integer_t) override { return true; }
+  bool number_unsigned(number_unsigned_t) override { return true; }
+  bool number_float(number_float_t, const string_t&) override { return true; }
+  bool string(string_t&) override { return true; }
+  bool binary(binary_t&) override { return true; }
+  bool parse_error(std::size_t, const std::string&, const Json::exception&) override { return false; }
+};
+
 /// One opened file; every failure names it.
 class Reader {
  public:
@@ -179,20 +223,16 @@ class Reader {
 
  private:
   void parse_header(const std::string& text) {
-    // nlohmann keeps the last of two equal keys; a tensor that stands twice is damage.
-    std::vector<std::string> keys;
-    const auto watch = [&](int depth, Json::parse_event_t event, Json& value) {
-      if (event == Json::parse_event_t::object_start && depth > 2)
-        fail("damaged: its header nests too deeply");
-      if (event == Json::parse_event_t::key && depth == 1) keys.push_back(value.get<std::string>());
-      return true;
-    };
+    HeaderKeys watch;
+    Json::sax_parse(text, &watch);
+    if (watch.too_deep) fail("damaged: its header nests too deeply");
     Json header;
     try {
-      header = Json::parse(text, watch);
+      header = Json::parse(text);
     } catch (const Json::exception& error) {
       fail("damaged: its header is no JSON: " + std::string(error.what()));
     }
+    auto& keys = watch.keys;
     std::sort(keys.begin(), keys.end());
     if (const auto twice = std::adjacent_find(keys.begin(), keys.end()); twice != keys.end())
       fail("damaged: tensor '" + *twice + "' stands twice in its header");
@@ -269,10 +309,13 @@ void check_tensor(const Reader& reader, const optim::Tensor& tensor) {
 void check_extra(const Reader& reader, const std::vector<optim::Layer>& layers) {
   std::vector<std::string> names;
   for_each_tensor(layers, [&](const optim::Tensor& tensor) { names.push_back(tensor.name); });
+  const std::unordered_set<std::string_view> known(names.begin(), names.end());
   for (const auto& [name, record] : reader.records())
-    if (std::find(names.begin(), names.end(), name) == names.end())
+    if (!known.contains(name))
       reader.fail("holds a tensor '" + name + "' that the model does not have; expected " +
-                  join(names, ", "));
+                  (names.size() <= kMostNames ? join(names, ", ")
+                                              : join(std::span(names).first(kMostNames), ", ") + " and " +
+                                                    std::to_string(names.size() - kMostNames) + " more"));
 }
 
 }  // namespace

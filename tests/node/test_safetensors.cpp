@@ -166,3 +166,26 @@ TEST_CASE("a model that cannot be written says so and leaves the old one") {
   CHECK_THROWS_AS(node::write_safetensors(folder.path("taken"), layers(), values(), {}), std::runtime_error);
   CHECK(std::distance(std::filesystem::directory_iterator(folder.path("")), {}) == 1);
 }
+
+TEST_CASE("a model of 40 000 tensors is written, read and refused in little time") {
+  std::vector<optim::Layer> many{{"all", 0, 40'000, {}}};
+  for (std::size_t i = 0; i < 40'000; ++i) many[0].tensors.push_back({"tensor" + std::to_string(i), {1}, i});
+  std::vector<float> x(40'000), y(40'000);
+  for (std::size_t i = 0; i < x.size(); ++i) x[i] = static_cast<float>(i);
+  const Folder folder;
+  const std::string path = folder.path("m");
+  node::write_safetensors(path, many, x, {{"round", "1"}});
+  node::read_safetensors(path, many, y);
+  CHECK(y == x);
+  many[0].tensors.back().name = "another";
+  CHECK_THROWS_WITH(node::read_safetensors(path, many, y), ContainsSubstring("has no tensor 'another'"));
+  many[0].tensors.pop_back();
+  try {
+    node::read_safetensors(path, many, y);
+    FAIL("a tensor too many");
+  } catch (const node::ConfigError& error) {
+    CHECK(
+        says(error.what(), "holds a tensor 'tensor39999' that the model does not have; expected tensor0, "));
+    CHECK(std::string(error.what()).size() < 1000);
+  }
+}
