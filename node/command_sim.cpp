@@ -101,6 +101,7 @@ int simulate(const SimFlags& flags) {
   if (flags.job.path.empty())
     throw ConfigError(
         "gossamer sim wants a job file, or --seeds N for a swarm of drawn ones (gossamer sim --help)");
+  if (!flags.model.empty()) check_writable(flags.model);
   const Prepared prepared = prepare(load_job(flags.job.path, overrides, flags.peers));
   warn_of_gamma(prepared.job, *prepared.plan);
   // the same bits as in processes of their own, where those have one thread each (or the job says how many)

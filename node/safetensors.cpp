@@ -328,6 +328,16 @@ void write_safetensors(const std::string& path, const std::vector<optim::Layer>&
   file.publish();
 }
 
+void check_writable(const std::string& path) {
+  std::error_code unknown;
+  if (fs::is_directory(path, unknown)) throw ConfigError(path + ": is a folder; expected the name of a file");
+  try {
+    const TemporaryFile file(path);
+  } catch (const std::runtime_error& error) {
+    throw ConfigError(std::string(error.what()) + "; expected a folder that can be written");
+  }
+}
+
 void read_safetensors(const std::string& path, const std::vector<optim::Layer>& layers, std::span<float> x) {
   Reader reader(path);
   reader.read_header();

@@ -182,6 +182,24 @@ TEST_CASE("a folder that cannot be written is refused at the start") {
           {"cannot make the folder runs/job-", "run in a folder that can be written"});
 }
 
+TEST_CASE("a simulation whose model cannot be written is refused before it begins") {
+  const Bench bench;
+  bench.folder.write("file", "");
+  bench.folder.write("model", "precious");
+  const auto sim = [](const std::string& model) {
+    return std::vector<std::string>{"sim", "job.toml", "--set", "run.rounds=1000000000", "--model", model};
+  };
+  refuses(bench.folder, sim("no/such/m"), {"no/such/m: ", "No such file or directory", "can be written"});
+  refuses(bench.folder, sim("file/m"), {"file/m: ", "Not a directory", "can be written"});
+  refuses(bench.folder, sim("/proc/m"), {"/proc/m: ", "can be written"});
+  refuses(bench.folder, sim("."), {".: is a folder"});
+  Process running(bench.folder.path(""), "sim", sim("model"));
+  CHECK(running.says_within(kSoon_s, "virtual"));
+  CHECK(read_text(bench.folder.path("model")) == "precious");
+  for (const auto& entry : fs::directory_iterator(bench.folder.path("")))
+    CHECK(!says(entry.path().filename().string(), "tmp"));
+}
+
 TEST_CASE("a peer that never trained leaves an earlier model alone") {
   const Bench bench;
   bench.folder.write("peer0.safetensors", "precious");

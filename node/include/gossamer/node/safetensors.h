@@ -15,6 +15,10 @@ namespace gossamer::node {
 void write_safetensors(const std::string& path, const std::vector<optim::Layer>& layers,
                        std::span<const float> x, const std::map<std::string, std::string>& metadata);
 
+/// Before long work whose model would go to path: throws ConfigError where write_safetensors could make no
+/// file there. Leaves nothing behind.
+void check_writable(const std::string& path);
+
 /// Fills x (padding 0) from a file that holds exactly the layers' tensors with their shapes as F32. Throws
 /// ConfigError: what is missing, of another shape or type, or how the file is damaged.
 void read_safetensors(const std::string& path, const std::vector<optim::Layer>& layers, std::span<float> x);
