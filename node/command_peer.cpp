@@ -6,6 +6,8 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
+#include <cstring>
 #include <fstream>
 #include <optional>
 #include <random>
@@ -150,7 +152,8 @@ class PeerProcess {
   void report(const Report& r) {
     const std::string line = to_json(flags_.name, env_->now(), r);
     if (metrics_.is_open() && !(metrics_ << line << '\n' << std::flush)) {
-      say(fmt::format("{} cannot be written any more", (folder_ / "metrics.jsonl").string()));
+      say(fmt::format("{} cannot be written any more: {}", (folder_ / "metrics.jsonl").string(),
+                      std::strerror(errno)));
       metrics_.close();
     }
     if (records_)
@@ -202,7 +205,12 @@ int run_peer(const PeerFlags& flags) {
   mallopt(M_MMAP_THRESHOLD, 1 << 30);
   mallopt(M_TRIM_THRESHOLD, 1 << 30);
   interrupted();  // from here on Ctrl-C ends the peer cleanly
-  return PeerProcess(flags, load_job(flags.job.path, flags.job.overrides)).run();
+  try {
+    return PeerProcess(flags, load_job(flags.job.path, flags.job.overrides)).run();
+  } catch (const std::runtime_error& error) {  // the log alone cannot tell of a full disk
+    if (flags.records) std::fputs((to_json(flags.name, error) + "\n").c_str(), stdout);
+    throw;
+  }
 }
 
 }  // namespace

@@ -3,9 +3,11 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <optional>
@@ -111,7 +113,8 @@ int run_probe(const ProbeFlags& flags) {
     std::fputs(text.c_str(), stdout);
   } else {
     std::ofstream file(flags.out);
-    if (!(file << text).flush()) throw ConfigError("--out " + flags.out + ": cannot be written");
+    if (!(file << text).flush())
+      throw ConfigError("--out " + flags.out + ": cannot be written: " + std::strerror(errno));
   }
   for (const PeerId p : result.silent) fmt::print(stderr, "gossamer: {} did not answer\n", names[p]);
   if (interrupted()) return kExitInterrupted;

@@ -53,7 +53,8 @@ class Run {
         metrics_(folder_ / "metrics.jsonl"),
         progress_(flags.job.quiet),
         view_(job_.peer_names()),
-        results_(job_.peers.size()) {}
+        results_(job_.peers.size()),
+        reasons_(job_.peers.size()) {}
 
   int execute() {
     start();
@@ -111,10 +112,20 @@ class Run {
       metrics_lost_ = !metrics_;
       if (!training_) training_ = Clock::now();
       view_.update(child, *report);
-    } else {
-      results_[child] = std::get<WorkerResult>(record->body);
+    } else if (const auto* result = std::get_if<WorkerResult>(&record->body)) {
+      results_[child] = *result;
+      reasons_[child] = result->message;
       reports_dropped_ += record->reports_dropped;
+    } else {
+      reasons_[child] = std::get<Failure>(record->body).message;
     }
+  }
+
+  /// Why a peer ended: by its last record, or by its log.
+  std::string reason(std::size_t peer) const {
+    const fs::path& log = launcher_.children()[peer].log;
+    const std::string why = reasons_[peer].empty() ? last_line(log) : reasons_[peer];
+    return why.empty() ? fmt::format("ended without a word in {}", log.string()) : why;
   }
 
   /// Says what went wrong; the status of the whole run.
@@ -133,7 +144,7 @@ class Run {
       if (s == kExitOk || as_told) continue;
       const bool killed = s > 128 && s != kExitInterrupted;
       tell(fmt::format("gossamer: {}: {}", c.name,
-                       killed ? fmt::format("killed by signal {}", s - 128) : last_line(c.log)));
+                       killed ? fmt::format("killed by signal {}", s - 128) : reason(i)));
       const int as_run = killed ? kExitPeerLost : s;
       // the cause before its consequences: bad input, then failure, then peers that missed another
       const auto rank = [](int x) {
@@ -202,6 +213,7 @@ class Run {
   RunView view_;
   Launcher launcher_;
   std::vector<std::optional<WorkerResult>> results_;
+  std::vector<std::string> reasons_;  ///< by peer: why it ended, as far as it has told
   std::optional<Clock::time_point> training_;
   bool interrupted_ = false, metrics_lost_ = false;
   std::uint64_t reports_dropped_ = 0;

@@ -61,17 +61,25 @@ Outcome worst(std::span<const WorkerResult> results) {
 /// Lines of metrics.jsonl in a file; none where there is no path.
 class Metrics {
  public:
-  explicit Metrics(const std::string& path) {
+  explicit Metrics(const std::string& path) : path_(path) {
     if (path.empty()) return;
     file_.open(path);
     if (!file_)
       throw ConfigError(fmt::format("--metrics {}: cannot be written: {}", path, std::strerror(errno)));
   }
   void write(const std::string& line) {
-    if (file_.is_open()) file_ << line << '\n';
+    if (file_.is_open() && !(file_ << line << '\n') && error_ == 0) error_ = errno;
+  }
+  /// Throws where a line has not reached the file.
+  void finish() {
+    if (file_.is_open() && !file_.flush())
+      throw std::runtime_error(
+          fmt::format("cannot write {}: {}", path_, std::strerror(error_ == 0 ? errno : error_)));
   }
 
  private:
+  std::string path_;
+  int error_ = 0;
   std::ofstream file_;
 };
 
@@ -155,6 +163,7 @@ int simulate(const SimFlags& flags) {
   for (PeerId p = 0; p < result.peers.size(); ++p)
     if (!result.peers[p].message.empty())
       fmt::print(stderr, "{}: {}\n", prepared.job.peers[p].name, result.peers[p].message);
+  metrics.finish();
   return exit_status(worst(result.peers));
 }
 

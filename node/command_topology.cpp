@@ -1,7 +1,9 @@
 #include <algorithm>
 #include <array>
+#include <cerrno>
 #include <cmath>
 #include <cstdio>
+#include <cstring>
 #include <fstream>
 #include <iomanip>
 #include <iostream>
@@ -199,7 +201,7 @@ void write_svg(const Sheet& sheet, const std::string& path) {
   std::ofstream file(path);
   file << topology::to_svg(sheet.schedule, sheet.job.peer_names(),
                            topology::consensus_errors(sheet.schedule, rounds));
-  if (!file.flush()) throw ConfigError("--svg " + path + ": cannot be written");
+  if (!file.flush()) throw ConfigError("--svg " + path + ": cannot be written: " + std::strerror(errno));
 }
 
 void show(const Options& options) {
@@ -236,7 +238,8 @@ void convert(const ConvertOptions& options) {
     return;
   }
   std::ofstream file(options.out);
-  if (!(file << text).flush()) throw ConfigError("--out " + options.out + ": cannot be written");
+  if (!(file << text).flush())
+    throw ConfigError("--out " + options.out + ": cannot be written: " + std::strerror(errno));
 }
 
 void add_convert(CLI::App& group, int& status) {

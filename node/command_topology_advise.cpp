@@ -1,8 +1,10 @@
 // gossamer topology advise: ranks graphs and methods over given links.
 #include <fmt/format.h>
 
+#include <cerrno>
 #include <cmath>
 #include <cstdio>
+#include <cstring>
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -202,7 +204,7 @@ void write_best(const Options& options, const Question& question, const Advice& 
       best.graph, method_label(best), best.codec, figure_text(best.cost.seconds), best.rounds,
       time_text(best.seconds()));
   if (!(file << to_topology_toml(follow(question.job, best))).flush())
-    throw ConfigError("--out " + options.out + ": cannot be written");
+    throw ConfigError("--out " + options.out + ": cannot be written: " + std::strerror(errno));
   fmt::print(stderr, "written: {}; train with --set topology={} --set {}\n", options.out, options.out,
              join(settings(question.job, best), " --set "));
 }

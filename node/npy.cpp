@@ -5,6 +5,7 @@
 #include <bit>
 #include <cassert>
 #include <cctype>
+#include <cerrno>
 #include <charconv>
 #include <cmath>
 #include <cstdint>
@@ -252,7 +253,7 @@ void write_parts(const std::string& path, std::span<const std::byte> first,
   for (const auto part : {first, second})
     file.write(reinterpret_cast<const char*>(part.data()), static_cast<std::streamsize>(part.size()));
   file.close();
-  if (!file) throw std::runtime_error(path + ": could not be written to its end; is the disk full?");
+  if (!file) throw std::runtime_error(path + ": could not be written to its end: " + std::strerror(errno));
 }
 
 }  // namespace

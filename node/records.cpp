@@ -107,12 +107,19 @@ std::string to_json(const std::string& peer, const WorkerResult& r, std::uint64_
       .dump();
 }
 
+std::string to_json(const std::string& peer, const std::exception& error) {
+  return ordered_json{{"event", "failure"}, {"peer", peer}, {"message", error.what()}}.dump(
+      -1, ' ', false, ordered_json::error_handler_t::replace);
+}
+
 std::optional<Record> parse_record(std::string_view line) try {
   const json j = json::parse(line);
   Record record{j.at("peer"), 0, {}, 0};
   if (j.at("event") == "result") {
     record.body = read_result(j);
     record.reports_dropped = j.at("reports_dropped");
+  } else if (j.at("event") == "failure") {
+    record.body = Failure{j.at("message")};
   } else {
     record.time = j.at("time");
     record.body = read_report(j);

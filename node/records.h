@@ -1,5 +1,6 @@
 #pragma once
 // What a peer tells of itself, as lines of JSON: metrics.jsonl, and the pipe from a peer to `gossamer run`.
+#include <exception>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -19,10 +20,16 @@ std::string to_json(const std::string& peer, double time, const Report& report);
 /// figures of WorkerResult}. reports_dropped: lines before this one that nobody read in time.
 std::string to_json(const std::string& peer, const WorkerResult& result, std::uint64_t reports_dropped);
 
+/// Instead of the result, where a peer ended by an error: {"event":"failure","peer":name,"message":…}.
+std::string to_json(const std::string& peer, const std::exception& error);
+
+struct Failure {
+  std::string message;
+};
 struct Record {
   std::string peer;
   double time = 0;
-  std::variant<Report, WorkerResult> body;
+  std::variant<Report, WorkerResult, Failure> body;
   std::uint64_t reports_dropped = 0;  ///< of a result
 };
 /// Empty where the line is no record.

@@ -182,6 +182,44 @@ TEST_CASE("a folder that cannot be written is refused at the start") {
           {"cannot make the folder runs/job-", "run in a folder that can be written"});
 }
 
+TEST_CASE("a full disk is named with the file") {
+  const Bench bench;
+  const std::string full = "No space left on device";
+  const auto fill = [&](const std::string& name) {
+    fs::create_directories(fs::path(bench.folder.path(name)).parent_path());
+    fs::create_symlink("/dev/full", bench.folder.path(name));
+  };
+  const auto run = [&](const std::string& out) {
+    return gossamer(bench.folder, {"run", "job.toml", "--out", out, "--set", "run.rounds=5"});
+  };
+  fill("job/job.toml");
+  auto ended = run("job");
+  CHECK(ended.status == 1);
+  CHECK(says(ended.err, "job/job.toml: " + full));
+  fill("summary/summary.json");
+  ended = run("summary");
+  CHECK(ended.status == 1);
+  CHECK(says(ended.err, "summary/summary.json: " + full));
+  fill("metrics/metrics.jsonl");
+  ended = run("metrics");
+  CHECK(ended.status == 0);
+  CHECK(says(ended.err, "metrics/metrics.jsonl cannot be written: " + full));
+  for (const std::string n : {"0", "1", "2", "3"})
+    fill("log/peers/peer" + n + ".log");  // which cannot say why
+  fs::create_directory(bench.folder.path("log/peers/peer1.safetensors"));
+  ended = run("log");
+  CHECK(ended.status == 1);
+  CHECK(says(ended.err,
+             "gossamer: peer1: log/peers/peer1.safetensors: its temporary file cannot be renamed: "
+             "Is a directory"));
+  ended = gossamer(bench.folder, {"sim", "job.toml", "--set", "run.rounds=5", "--metrics", "/dev/full"});
+  CHECK(ended.status == 1);
+  CHECK(says(ended.err, "/dev/full: " + full));
+  refuses(bench.folder, {"topology", "show", "job.toml", "--svg", "/dev/full"}, {"/dev/full", full});
+  refuses(bench.folder, {"topology", "convert", "job.toml", "--to", "graphml", "--out", "/dev/full"},
+          {"/dev/full", full});
+}
+
 TEST_CASE("a simulation whose model cannot be written is refused before it begins") {
   const Bench bench;
   bench.folder.write("file", "");
