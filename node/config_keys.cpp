@@ -334,7 +334,7 @@ constexpr Key<Draft> kJobKeys[] = {
     {"sim.slow",
      "slow peers and their factor on step_time: [\"peer3=10\"]",
      sim<&SimSection::slow>,
-     {.range = kPositive, .scope = Scope::kLocal}},
+     {.range = {1e-3, 1e6}, .scope = Scope::kLocal}},
     {"sim.attackers",
      "peers that send something wrong: [\"peer3=noise:100\"]; sign_flip, noise, zero, label_flip, alie",
      sim<&SimSection::attackers>,

@@ -81,7 +81,11 @@ constexpr Wrong kJobs[] = {
      "job.toml:3:8: sim.slow names \"peer9\", which is no peer; expected one of peer0"},
     {"[sim]\nslow = [\"peer1\"]",
      "job.toml:3:9: sim.slow is the string \"peer1\"; expected a list of name=number"},
-    {"[sim]\nslow = [\"peer1=0\"]", "expected a number above 0"},
+    {"[sim]\nslow = [\"peer1=0\"]",
+     "job.toml:3:9: sim.slow is the string \"peer1=0\"; expected a number in [0.001, 1000000]"},
+    {"[sim]\nslow = [\"peer0=3\", \"peer1=1e300\"]",
+     "job.toml:3:20: sim.slow is the string \"peer1=1e300\"; expected a number in [0.001, 1000000]"},
+    {"[sim]\nslow = [\"peer1=1e999\"]", "job.toml:3:9: sim.slow is the string \"peer1=1e999\"; expected"},
     {"[exchange]\ndensity_warmup = \"off\"",
      "exchange.density_warmup is the string \"off\"; expected a list of numbers, for example [0.25, 0.05], "
      "or "
