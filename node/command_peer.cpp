@@ -204,6 +204,7 @@ int run_peer(const PeerFlags& flags) {
   // payloads come and go every round: keep their memory instead of giving it back to the kernel each time
   mallopt(M_MMAP_THRESHOLD, 1 << 30);
   mallopt(M_TRIM_THRESHOLD, 1 << 30);
+  raise_file_limit();
   interrupted();  // from here on Ctrl-C ends the peer cleanly
   try {
     return PeerProcess(flags, load_job(flags.job.path, flags.job.overrides)).run();

@@ -1,10 +1,12 @@
 #include "machine.h"
 
+#include <fcntl.h>
 #include <sched.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <filesystem>
 #include <fstream>
 #include <sstream>
@@ -91,6 +93,22 @@ int fair_threads(const Places::Sharing& sharing) {
   const double share = std::min(machine / static_cast<double>(sharing.machine),
                                 allotment().cores / static_cast<double>(sharing.allotment));
   return std::max(1, static_cast<int>(share));
+}
+
+void raise_file_limit() {
+  rlimit limit{};
+  if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
+  limit.rlim_cur = limit.rlim_max;
+  setrlimit(RLIMIT_NOFILE, &limit);
+}
+
+std::uint64_t file_limit_reached() {
+  const int one_more = fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 0);
+  if (one_more >= 0) close(one_more);
+  if (one_more >= 0 || errno != EMFILE) return 0;
+  rlimit limit{};
+  getrlimit(RLIMIT_NOFILE, &limit);
+  return limit.rlim_cur;
 }
 
 std::uint64_t free_memory() {

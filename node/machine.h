@@ -11,6 +11,10 @@ namespace gossamer::node {
 Place this_place();
 /// Threads for one of so many peers: its share of the machine's cores and of its allotment's, at least 1.
 int fair_threads(const Places::Sharing& sharing);
+/// Allows this process as many open files as may be: connections of strangers take some, too.
+void raise_file_limit();
+/// How many files and connections it may have open, where it has them all; 0 where there is one left.
+std::uint64_t file_limit_reached();
 /// Bytes that a new allocation may hope for: the kernel's estimate of free memory (MemAvailable), or less
 /// where a control group or ulimit -v sets a lower bound.
 std::uint64_t free_memory();

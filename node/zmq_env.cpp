@@ -9,6 +9,7 @@
 
 #include "endpoint.h"
 #include "gossamer/node/job.h"
+#include "machine.h"
 
 namespace gossamer::node {
 namespace {
@@ -197,11 +198,16 @@ void ZmqEnv::poll(Worker& worker, double until) {
   push_all();
 }
 
-/// Logs which neighbours' hosts cannot be found, while they are waited for.
-void ZmqEnv::watch_names(const Worker& worker) {
+/// Logs what keeps peers away, while they are waited for: hosts that cannot be found, no files left to open.
+void ZmqEnv::watch_joining(const Worker& worker) {
   if (worker.joined() && !worker.finished()) {
     resolver_.reset();
     return;
+  }
+  if (files_ == 0) {
+    files_ = file_limit_reached();
+    if (files_ > 0)
+      log(fmt::format("no more connections than there are: {} files are open (ulimit -n)", files_));
   }
   auto failures = resolver_->failures();
   for (const auto& [address, why] : failures)
@@ -210,11 +216,19 @@ void ZmqEnv::watch_names(const Worker& worker) {
   lost_names_ = std::move(failures);
 }
 
+std::string ZmqEnv::what_kept_them_away() const {
+  std::string text;
+  for (const auto& [address, why] : resolver_->failures()) text += fmt::format("; {}: {}", address, why);
+  if (files_ > 0)
+    text += fmt::format("; connections may have been turned away: {} files were open (ulimit -n)", files_);
+  return text;
+}
+
 void ZmqEnv::loop(Worker& worker, const std::function<bool()>& stop) {
   worker.start();
   while (!worker.finished()) {
     poll(worker, wake_at_);
-    if (resolver_) watch_names(worker);
+    if (resolver_) watch_joining(worker);
     if (stop && stop()) worker.interrupt();
   }
   flush_queues(worker);
@@ -251,9 +265,8 @@ WorkerResult ZmqEnv::run(WorkerSpec spec, const std::function<Replica(const Buff
   loop(worker, stop);
   data_->finish();
   WorkerResult result = worker.result();
-  if (resolver_ && result.outcome == Outcome::lost_peer)
-    for (const auto& [address, why] : resolver_->failures())
-      result.message += fmt::format("; {}: {}", address, why);
+  if (resolver_ && result.outcome == Outcome::lost_peer) result.message += what_kept_them_away();
+  sockets_.reset();
   return result;
 }
 

@@ -34,8 +34,9 @@ class ZmqEnv final : public Env {
   /// Told how many peers share this machine's cores; gives the threads that this one takes.
   std::function<std::size_t(const Places::Sharing&)> on_sharing;
 
-  /// Makes the worker and runs it until it has ended and its last frames are out. make_replica is given
-  /// what the method keeps. `stop` is asked a few times a second and after every signal; true interrupts the
+  /// Once: makes the worker and runs it until it has ended and its last frames are out; closes all
+  /// connections, which may have taken all the files that this process can open. make_replica is given what
+  /// the method keeps. `stop` is asked a few times a second and after every signal; true interrupts the
   /// worker.
   WorkerResult run(WorkerSpec spec, const std::function<Replica(const Buffers&)>& make_replica,
                    const std::function<bool()>& stop);
@@ -68,7 +69,8 @@ class ZmqEnv final : public Env {
   void receive_all(Worker& worker);
   void push_all();
   void read_monitors(Worker& worker);
-  void watch_names(const Worker& worker);
+  void watch_joining(const Worker& worker);
+  std::string what_kept_them_away() const;
   void tick();
 
   ZmqSpec spec_;
@@ -79,6 +81,7 @@ class ZmqEnv final : public Env {
   double now_ = 0, wake_at_ = 0;
   std::unique_ptr<Resolver> resolver_;               ///< until all have joined
   std::map<std::string, std::string> lost_names_{};  ///< its failures, as last logged
+  std::uint64_t files_ = 0;  ///< above 0: so many were open while peers joined, and no more could be
 };
 
 }  // namespace gossamer::node

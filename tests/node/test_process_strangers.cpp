@@ -1,10 +1,13 @@
 // Connections that are no peers': the training takes no notice of them.
 #include <arpa/inet.h>
 #include <netinet/in.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include <cerrno>
+#include <csignal>
+#include <filesystem>
 #include <random>
 #include <system_error>
 
@@ -81,6 +84,51 @@ Strangers pester(int port, std::mt19937& random) {
   cut.greet();
   cut.say(std::string("\x02\x00\x00\x00\x00\x00\x00\x10\x00", 9) + "and no more");
   return all;
+}
+
+/// Connections that stay, until the peer can open no file any more.
+Strangers take_all_files(Process& peer, int port) {
+  const rlimit limit{64, 64};
+  if (prlimit(peer.pid(), RLIMIT_NOFILE, &limit, nullptr) != 0)
+    throw std::system_error(errno, std::generic_category(), "prlimit");
+  const std::filesystem::path open = "/proc/" + std::to_string(peer.pid()) + "/fd";
+  const auto count = [&] { return std::distance(std::filesystem::directory_iterator(open), {}); };
+  Strangers all;
+  for (int i = 0; i < 80; ++i) all.emplace_back(std::make_unique<Stranger>(port))->greet();
+  CHECK(wait_until(10, [&] { return count() >= 64; }));
+  return all;
+}
+
+TEST_CASE("strangers that take all of a peer's files do not cost its model") {
+  const Folder folder;
+  const Ports ports(2);
+  folder.write("job.toml",
+               SmallJob{2, ports.first(), "full", "choco", "onebit_scaled", "0", kForever}.toml());
+  Peers peers(folder, "job.toml", 2);
+  peers.start_all();
+  REQUIRE(peers.train_within(20));
+  const Strangers strangers = take_all_files(peers[0], ports.first());
+  peers[0].signal(SIGTERM);
+  REQUIRE(peers[0].wait(20));
+  INFO(peers[0].err());
+  CHECK(peers[0].status() == 130);
+  CHECK(gossamer(folder, {"evaluate", "job.toml", peers.model(0)}).status == 0);
+}
+
+TEST_CASE("a peer that has no file left for its neighbour says so") {
+  const Folder folder;
+  const Ports ports(2);
+  folder.write("job.toml", SmallJob{2, ports.first(), "full"}.toml());
+  Peers peers(folder, "job.toml", 2, {"--join-timeout", "4"});
+  peers.start(0);
+  REQUIRE(peers[0].says_within(20, "listening on"));
+  pause(0.5);  // until it has what it needs for itself
+  const Strangers strangers = take_all_files(peers[0], ports.first());
+  peers.start(1);
+  REQUIRE(peers[0].wait(20));
+  INFO(peers[0].err());
+  CHECK(peers[0].status() == 3);
+  CHECK(says(peers[0].err(), "missing peer1; connections may have been turned away: 64 files were open"));
 }
 
 TEST_CASE("strangers do not change what is learned") {
