@@ -47,7 +47,7 @@ constexpr auto kHelp = [] {
   throw ConfigError(
       fmt::format("found attacker {}; expected PEER=ATTACK or PEER=ATTACK:SIZE, such as \"peer3=noise:100\"; "
                   "attacks are {}{}",
-                  in_quotes(text), join(names, ", "), hint));
+                  in_quotes(shortened(text)), join(names, ", "), hint));
 }
 
 /// The largest z with which m attackers of n are nearer to the mean than enough honest vectors to make a

@@ -169,7 +169,7 @@ std::string describe(const Value& value) {
     case Value::Kind::kNumber:
       return number_text(value.number);
     case Value::Kind::kString:
-      return "the string " + in_quotes(value.text);
+      return "the string " + in_quotes(shortened(value.text));
     case Value::Kind::kList:
       return value.items.empty() ? "an empty list" : "a list";
     case Value::Kind::kTable:

@@ -15,6 +15,9 @@ using Kind = Value::Kind;
 using Words = std::vector<std::string>;
 using NamedNumbers = std::vector<std::pair<std::string, double>>;
 
+/// Bytes of a text with a check of its own, which quotes it.
+constexpr std::size_t kMostChecked = 1000;
+
 /// What a message needs to know of a key.
 struct Row {
   std::string name;
@@ -124,6 +127,7 @@ std::string resolved(const std::string& text, const Row& row, const Value& value
 void read(const Value& value, const Row& row, std::string& out) {
   const std::string text = string_of(value, row);
   if (row.rule.check) {
+    if (text.size() > kMostChecked) fail(value, row, "at most " + std::to_string(kMostChecked) + " bytes");
     try {
       out = row.rule.check(text);
     } catch (const std::exception& error) {
@@ -273,8 +277,8 @@ std::string unknown_key(const std::string& name, const Source& source) {
           std::find_if(names.begin(), names.end(), [&](const auto& n) { return last_part(n) == leaf; });
       same != names.end())
     hint = "; did you mean '" + *same + "'?";
-  return "unknown key '" + name + "'" + hint + " (gossamer help " + (job_file ? "job" : "topology") +
-         " lists every key)";
+  return "unknown key '" + shortened(name) + "'" + hint + " (gossamer help " +
+         (job_file ? "job" : "topology") + " lists every key)";
 }
 
 template <class RowDraft>

@@ -136,8 +136,8 @@ class PeerIndex {
   topology::PeerId find(const std::string& name, const std::string& origin, const std::string& key) const {
     const auto it = ids_.find(name);
     if (it == ids_.end())
-      throw ConfigError(origin + ": " + key + " names " + in_quotes(name) + ", which is no peer; expected " +
-                        peer_range(names_) + did_you_mean(name, names_));
+      throw ConfigError(origin + ": " + key + " names " + in_quotes(shortened(name)) +
+                        ", which is no peer; expected " + peer_range(names_) + did_you_mean(name, names_));
     return it->second;
   }
   topology::PeerId find(const EdgeEnd& end, const std::string& origin) const {

@@ -59,10 +59,10 @@ class Matrices {
       return;
     }
     if (names_.empty())
-      throw ConfigError(here() + ": the first word is " + in_quotes(cells[0]) +
+      throw ConfigError(here() + ": the first word is " + in_quotes(shortened(cells[0])) +
                         "; expected 'bandwidth', 'latency' or 'uplink', and then the names of the peers");
     if (cells.size() != names_.size() + 1)
-      throw ConfigError(here() + ": the row of " + in_quotes(cells[0]) + " has " +
+      throw ConfigError(here() + ": the row of " + in_quotes(shortened(cells[0])) + " has " +
                         std::to_string(cells.size() - 1) + " values; expected " +
                         std::to_string(names_.size()) + ", one for each name in the matrix's first line");
     if (what_ == "uplink") return take_uplinks(cells);
@@ -72,20 +72,21 @@ class Matrices {
 
   void take_uplinks(const Words& cells) {
     if (cells[0] != "all")
-      throw ConfigError(here() + ": the row of uplinks begins with " + in_quotes(cells[0]) +
+      throw ConfigError(here() + ": the row of uplinks begins with " + in_quotes(shortened(cells[0])) +
                         "; expected one row, which begins with 'all'");
     for (std::size_t i = 0; i < names_.size(); ++i)
       if (!cells[i + 1].empty()) {
         PeerDraft& peer = table_.peers.emplace_back();
         peer.origin = here();
         peer.entry.name = names_[i];
-        peer.entry.uplink =
-            checked(cells[i + 1], "uplink of " + in_quotes(names_[i]) + " is " + cells[i + 1]);
+        peer.entry.uplink = checked(
+            cells[i + 1], "uplink of " + in_quotes(shortened(names_[i])) + " is " + shortened(cells[i + 1]));
       }
   }
 
   void put(const std::string& from, const std::string& to, const std::string& text) {
-    const std::string what = what_ + " from " + in_quotes(from) + " to " + in_quotes(to) + " is " + text;
+    const std::string what = what_ + " from " + in_quotes(shortened(from)) + " to " +
+                             in_quotes(shortened(to)) + " is " + shortened(text);
     const double value = checked(text, what);
     if (const auto back = values_.find({to, from});
         back != values_.end() && std::abs(back->second.value - value) > 1e-9 * value)

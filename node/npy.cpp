@@ -205,7 +205,7 @@ std::size_t check_kind(const Header& header, const std::string& path) {
   if (!header.fortran_order) fail(path, "damaged: its header lacks fortran_order");
   if (!header.shape) fail(path, "damaged: its header lacks shape");
   if (*header.descr != "<f4" && *header.descr != "<f8")
-    fail(path, "holds entries of type " + in_quotes(*header.descr) +
+    fail(path, "holds entries of type " + in_quotes(shortened(*header.descr)) +
                    "; expected \"<f4\" or \"<f8\" (x.astype('<f4'))");
   if (*header.fortran_order && header.shape->size() > 1)
     fail(path, "is in Fortran order; expected C order (numpy.ascontiguousarray)");

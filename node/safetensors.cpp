@@ -230,24 +230,24 @@ class Reader {
     try {
       header = Json::parse(text);
     } catch (const Json::exception& error) {
-      fail("damaged: its header is no JSON: " + std::string(error.what()));
+      fail("damaged: its header is no JSON: " + shortened(error.what()));
     }
     auto& keys = watch.keys;
     std::sort(keys.begin(), keys.end());
     if (const auto twice = std::adjacent_find(keys.begin(), keys.end()); twice != keys.end())
-      fail("damaged: tensor '" + *twice + "' stands twice in its header");
+      fail("damaged: tensor '" + shortened(*twice) + "' stands twice in its header");
     for (const auto& [name, value] : header.items())
       if (name != "__metadata__") records_.emplace(name, record_of(name, value));
   }
 
   std::size_t natural(const Json& value, const std::string& name) const {
     if (!value.is_number_unsigned())
-      fail("damaged: tensor '" + name + "' holds " + value.dump() + " for a size");
+      fail("damaged: tensor '" + shortened(name) + "' holds " + shortened(value.dump()) + " for a size");
     return value.get<std::size_t>();
   }
 
   Record record_of(const std::string& name, const Json& value) const {
-    const std::string wrong = "damaged: tensor '" + name + "' lacks ";
+    const std::string wrong = "damaged: tensor '" + shortened(name) + "' lacks ";
     const auto at = [&](const char* key, Json::value_t type) -> const Json& {
       if (!value.is_object() || !value.contains(key) || value[key].type() != type) fail(wrong + key);
       return value[key];
@@ -274,7 +274,7 @@ class Reader {
     for (const auto& [name, record] : order) {
       const std::string span = std::to_string(record->begin) + " to " + std::to_string(record->end);
       if (record->begin != end || record->end < record->begin)
-        fail("damaged: tensor '" + *name + "' stands at bytes " + span +
+        fail("damaged: tensor '" + shortened(*name) + "' stands at bytes " + span +
              " of the data; expected it to start at " + std::to_string(end));
       end = record->end;
     }
@@ -296,10 +296,10 @@ void check_tensor(const Reader& reader, const optim::Tensor& tensor) {
     reader.fail("has no tensor '" + tensor.name + "'; expected it with shape " + shape_text(tensor.shape));
   const Record& record = found->second;
   if (record.dtype != "F32")
-    reader.fail("tensor '" + tensor.name + "' is of type " + record.dtype + "; expected F32");
+    reader.fail("tensor '" + tensor.name + "' is of type " + shortened(record.dtype) + "; expected F32");
   if (record.shape != tensor.shape)
-    reader.fail("tensor '" + tensor.name + "' has shape " + shape_text(record.shape) + "; expected " +
-                shape_text(tensor.shape));
+    reader.fail("tensor '" + tensor.name + "' has shape " + shortened(shape_text(record.shape)) +
+                "; expected " + shape_text(tensor.shape));
   if (record.end - record.begin != 4 * entries_of(tensor))
     reader.fail("damaged: tensor '" + tensor.name + "' has " + std::to_string(record.end - record.begin) +
                 " bytes; expected " + std::to_string(4 * entries_of(tensor)) + " for shape " +
@@ -312,7 +312,7 @@ void check_extra(const Reader& reader, const std::vector<optim::Layer>& layers) 
   const std::unordered_set<std::string_view> known(names.begin(), names.end());
   for (const auto& [name, record] : reader.records())
     if (!known.contains(name))
-      reader.fail("holds a tensor '" + name + "' that the model does not have; expected " +
+      reader.fail("holds a tensor '" + shortened(name) + "' that the model does not have; expected " +
                   (names.size() <= kMostNames ? join(names, ", ")
                                               : join(std::span(names).first(kMostNames), ", ") + " and " +
                                                     std::to_string(names.size() - kMostNames) + " more"));

@@ -129,6 +129,14 @@ std::string in_quotes(std::string_view text) {
   return result + "\"";
 }
 
+std::string shortened(std::string_view text) {
+  constexpr std::size_t kMost = 200, kShown = 60;
+  if (text.size() <= kMost) return std::string(text);
+  std::size_t size = kShown;
+  while (size > 0 && (text[size] & 0xC0) == 0x80) --size;  // no half of a character
+  return std::string(text.substr(0, size)) + "… (" + std::to_string(text.size()) + " bytes)";
+}
+
 std::string number_text(double value) { return shortest(value); }
 std::string number_text(float value) { return shortest(value); }
 

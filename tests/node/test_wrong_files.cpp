@@ -212,6 +212,35 @@ TEST_CASE("every wrong topology is refused with its place and the reason") {
   }
 }
 
+TEST_CASE("what is long is quoted in part") {
+  const Folder folder;
+  folder.write("ring.toml", kRing);
+  const std::string size = "… (5000000 bytes)", word(5'000'000, 'x');
+  const auto job = [&](const std::string& text) {
+    return message_of(folder.write("job.toml", "topology = \"ring.toml\"\n" + text + "\n"));
+  };
+  const auto topology = [&](const std::string& text) {
+    return message_of(folder.write("net.toml", text + "\n"));
+  };
+  const std::pair<std::string, std::string> messages[] = {
+      {job("[run]\nseed = \"" + word + "\""), "job.toml:3:8: run.seed is the string \"xxxx"},
+      {job("[run]\n" + word + " = 1"), "job.toml:3:1: unknown key 'run.xxxx"},
+      {job("[exchange]\ncodec = \"" + word + "\""), "job.toml:3:9: "},
+      {job("[exchange]\naggregate = \"" + word + "\""), "job.toml:3:13: "},
+      {job("[sim]\nslow = [\"" + word + "=2\"]"), "job.toml:3:8: sim.slow names \"xxxx"},
+      {job("[sim]\nattackers = [\"" + word + "\"]"), "job.toml:3:13: "},
+      {topology("[[peer]]\nname = \"" + word + "\""), "net.toml:2:8: peer.name is the string \"xxxx"},
+      {topology("[[peer]]\nname = \"a\"\naddress = \"tcp://" + word + "\""), "net.toml:3:11: peer.address"},
+      {topology("peers = 4\n[graph]\nkind = \"" + word + "\""),
+       "net.toml:3:8: graph.kind is the string \"xxx"}};
+  for (const auto& [message, expected] : messages) {
+    INFO(expected);
+    CHECK(says(message.substr(0, 3000), expected));
+    CHECK(message.size() < 3000);
+  }
+  CHECK(says(messages[0].first, size));
+}
+
 TEST_CASE("wrong overrides are named as they were written") {
   const Folder folder;
   CHECK(says(overridden(folder, "exchange.codek=dense"),
