@@ -79,4 +79,15 @@ FrameBytes forged(const FrameBytes& bytes, Forgery forgery, std::mt19937_64& ran
   return encode_frame(*frame);
 }
 
+FrameBytes stray_of(const FrameBytes& bytes) {
+  auto frame = decode_frame(*bytes);
+  auto* body = frame ? std::get_if<ParcelBody>(&frame->body) : nullptr;
+  if (!body || body->payload.size() < 4) return nullptr;
+  std::vector<std::byte> payload(body->payload.begin(), body->payload.end());
+  payload.back() ^= std::byte{1};
+  body->payload = payload;
+  frame->header.epoch += std::uint64_t{1} << 32;
+  return encode_frame(*frame);
+}
+
 }  // namespace gossamer::node

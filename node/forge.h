@@ -24,4 +24,8 @@ constexpr std::size_t kForgeries = 9;
 /// Like this one; empty where it is no parcel's, or too short to be forged.
 FrameBytes forged(const FrameBytes& frame, Forgery forgery, std::mt19937_64& random);
 
+/// The frame as an earlier start of its sender would have sent it, with other numbers in it; empty for what
+/// is no parcel's.
+FrameBytes stray_of(const FrameBytes& frame);
+
 }  // namespace gossamer::node

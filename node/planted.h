@@ -37,8 +37,8 @@ enum class Bug : std::uint8_t {
   residual_kept_whole,       ///< sparse_loco: what was sent stays in the residual
   late_gradient_dropped,     ///< backup: of several gradients of one sender only the first is added
   model_added_to_old,        ///< ensemble: a neighbour's new model is added to its old one
-  later_round_taken,      ///< worker: a message of any round and tag counts as one that is due
-  payload_unchecked,      ///< worker: what does not decode is taken
+  later_round_taken,         ///< worker: a message of any round and tag counts as one that is due
+  payload_unchecked,         ///< worker: what does not decode is taken
   samples_counted_again,  ///< unbounded: what a peer has taken in counts again with all that is heard of it
 };
 

@@ -21,19 +21,6 @@ constexpr double kLeastResend_s = 0.2;
 /// A peer that has ended is still there for so long, so that its last words get through a lossy network.
 constexpr double kLinger_s = 5;
 
-/// The frame as an earlier start of its sender would have sent it, with other numbers in it; empty for what
-/// is no parcel.
-FrameBytes stray_of(const FrameBytes& bytes) {
-  auto frame = decode_frame(*bytes);
-  auto* body = frame ? std::get_if<ParcelBody>(&frame->body) : nullptr;
-  if (!body || body->payload.size() < 4) return nullptr;
-  std::vector<std::byte> payload(body->payload.begin(), body->payload.end());
-  payload.back() ^= std::byte{1};
-  body->payload = payload;
-  frame->header.epoch += std::uint64_t{1} << 32;
-  return encode_frame(*frame);
-}
-
 }  // namespace
 
 /// One peer: its worker, its replica, and the world as they see it.

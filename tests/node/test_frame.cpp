@@ -49,7 +49,8 @@ bool same(const HelloBody& a, const HelloBody& b) {
 bool same(const PlacesBody& a, const PlacesBody& b) { return a.places == b.places; }
 bool same(const ParcelBody& a, const ParcelBody& b) {
   return a.round == b.round && a.parcel == b.parcel && a.tag == b.tag && a.entries == b.entries &&
-         a.chunk == b.chunk && a.chunks == b.chunks && a.digest == b.digest && std::ranges::equal(a.payload, b.payload);
+         a.chunk == b.chunk && a.chunks == b.chunks && a.digest == b.digest &&
+         std::ranges::equal(a.payload, b.payload);
 }
 bool same(const Frame& a, const Frame& b) {
   return same(a.header, b.header) && a.body.index() == b.body.index() &&

@@ -48,6 +48,7 @@ class Recorder final : public ExchangeHost {
     exchange->on_parcel_ready(round, 0);
   }
   void hear(PeerId from, Round round) {
+    if (exchange->judge(from, round, 0, 0).when != Verdict::When::now) return;  // as the link does
     exchange->on_message(from, {round, 0, 0, 16, payload(100 * from + round), ++sequence_});
   }
   /// How often each payload was added, with what weight in all; a payload is known by its size.
