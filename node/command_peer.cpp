@@ -175,6 +175,9 @@ class PeerProcess {
     save_model(result);
     if (result.dropped_frames > 0 && result.outcome != Outcome::bad_input)
       say(fmt::format("{} frames of strangers, other runs or malformed were dropped", result.dropped_frames));
+    for (const auto& [from, counts] : result.refused)
+      say(fmt::format("of the frames in the name of {} were refused: {}", prepared_.job.peers[from].name,
+                      refusals_text(counts)));
     if (!result.message.empty()) tell(fmt::format("gossamer: {}: {}", flags_.name, result.message));
     if (records_)
       finish_records(result);

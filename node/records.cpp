@@ -1,5 +1,8 @@
 #include "records.h"
 
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
 #include <array>
 #include <cmath>
 #include <nlohmann/json.hpp>
@@ -103,8 +106,16 @@ std::string to_json(const std::string& peer, const WorkerResult& r, std::uint64_
                       {"data_parameters_out", r.traffic.data_entries_out},
                       {"frames_resent", r.traffic.resent},
                       {"frames_duplicate", r.traffic.duplicates},
-                      {"frames_dropped", r.dropped_frames}}
+                      {"frames_dropped", r.dropped_frames},
+                      {"frames_refused", r.traffic.refused()}}
       .dump();
+}
+
+std::string refusals_text(const RefusalCounts& counts) {
+  std::vector<std::string> parts;
+  for (std::size_t why = 0; why < counts.size(); ++why)
+    if (counts[why] > 0) parts.push_back(fmt::format("{} for their {}", counts[why], kRefusals[why]));
+  return fmt::format("{}", fmt::join(parts, ", "));
 }
 
 std::string to_json(const std::string& peer, const std::exception& error) {

@@ -20,6 +20,9 @@ std::string to_json(const std::string& peer, double time, const Report& report);
 /// figures of WorkerResult}. reports_dropped: lines before this one that nobody read in time.
 std::string to_json(const std::string& peer, const WorkerResult& result, std::uint64_t reports_dropped);
 
+/// "3 for their round, 1 for their payload".
+std::string refusals_text(const RefusalCounts& counts);
+
 /// Instead of the result, where a peer ended by an error: {"event":"failure","peer":name,"message":…}.
 std::string to_json(const std::string& peer, const std::exception& error);
 
