@@ -63,6 +63,10 @@ TEST_CASE("peers listen on their host's name and on all addresses") {
   const auto [host, bind] = GENERATE(std::pair("localhost", ""), std::pair("localhost", "*"),
                                      std::pair("127.0.0.1", "localhost"), std::pair("127.0.0.1", "0.0.0.0"));
   INFO(host << " " << bind);
+  addrinfo* found = nullptr;
+  if (::getaddrinfo("localhost", nullptr, nullptr, &found) != 0)
+    GOSSAMER_SKIP("this machine has no address for localhost (/etc/hosts)");
+  ::freeaddrinfo(found);
   const Folder folder;
   const Ports ports(2);
   folder.write("net.toml", topology(host, bind, ports, 2));
