@@ -48,6 +48,7 @@ void Intake::take(const FrameHeader& header, const ParcelBody& body) {
   }
   if (!make_room(first, bytes)) return refuse(Refusal::memory);  // and it comes again
   if (at == candidates_.end()) {
+    drop_oldest(first);
     at = candidates_.emplace(first, Candidate{body, {}, nullptr});
     at->second.body.payload = {};
   }
@@ -103,12 +104,16 @@ Intake::Candidates::iterator Intake::find(std::uint64_t first, const ParcelBody&
   return at == end ? candidates_.end() : at;
 }
 
-/// What is due next always has room, for a few candidates; what is due later gives way to what is due sooner.
-bool Intake::make_room(std::uint64_t first, std::size_t bytes) {
+/// Of too many candidates that begin at one number.
+void Intake::drop_oldest(std::uint64_t first) {
   const auto [begin, end] = candidates_.equal_range(first);
   if (static_cast<std::size_t>(std::distance(begin, end)) >= kMostCandidates)
     erase(std::min_element(begin, end,
                            [](const auto& a, const auto& b) { return a.second.touched < b.second.touched; }));
+}
+
+/// What is due next always has room; what is due later gives way to what is due sooner.
+bool Intake::make_room(std::uint64_t first, std::size_t bytes) {
   while (held_ + bytes > rules_.most_bytes && first > next_) {
     const auto last = candidates_.empty() ? candidates_.end() : std::prev(candidates_.end());
     if (last == candidates_.end() || last->first <= first || last->first <= received_) return false;

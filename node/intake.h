@@ -70,6 +70,7 @@ class Intake {
   void pass(std::uint64_t sequence);
   bool came_before(std::uint64_t first, std::uint64_t digest) const;
   Candidates::iterator find(std::uint64_t first, const ParcelBody& body);
+  void drop_oldest(std::uint64_t first);
   bool make_room(std::uint64_t first, std::size_t bytes);
   void erase(Candidates::iterator at);
   bool complete(Candidates::iterator at);

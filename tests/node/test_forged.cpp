@@ -111,6 +111,13 @@ TEST_CASE("what a link holds is bounded, and what is due has room") {
   CHECK(r.due == 499);
 }
 
+TEST_CASE("the second half of one of many messages under a number finds the first") {
+  Receiver r([&](const ParcelBody& b) { return Verdict::now(b.entries); });
+  for (int k = 0; k < 8; ++k) CHECK(r.give(1, 0, static_cast<std::byte>(k), 0, 2) == Rounds{});
+  CHECK(r.give(2, 0, std::byte{0}, 1, 2) == Rounds{0});
+  CHECK(r.link.counters().refused() == 0);
+}
+
 TEST_CASE("every method refuses forged frames, counts them and learns the same") {
   for (const auto& method : method_table()) {
     for (const char* staleness : {"0", "1", "\"unbounded\""}) {
