@@ -289,6 +289,10 @@ constexpr Key<Draft> kJobKeys[] = {
      kLocalTime},
     {"run.silence_timeout", "without a sign of life after which a peer counts as lost",
      run<&RunSection::silence_timeout>, kLocalSeconds},
+    {"run.stall_timeout",
+     "that a peer waits for others in one round, all alive, before the run ends (never before ten times the "
+     "longest round so far); 0: for ever",
+     run<&RunSection::stall_timeout>, kLocalTime},
     {"run.threads",
      "compute threads of a peer; 0: its share of the cores, counting the peers on this machine and CPU "
      "limits",

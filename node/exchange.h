@@ -76,6 +76,13 @@ class ExchangeHost {
   virtual void saw_wrong_wrap() {}
 };
 
+/// A message that a round waits for.
+struct Awaited {
+  PeerId peer;
+  Round round;
+  ParcelId parcel;
+};
+
 /// One method on one peer: control only. Every round: begin_round, then for each parcel its on_ready ops run
 /// in the data plane, on_parcel_ready, and in the end the method calls host.mixed(parcel).
 class Exchange {
@@ -102,8 +109,9 @@ class Exchange {
   virtual bool decodes(const Message&) const { return true; }
   /// One that was judged to be due now, and decodes.
   virtual void on_message(PeerId from, Message message) = 0;
-  /// Asked where the round waits for others: whether a message of that neighbour's may be what is missing.
-  virtual bool waits_for(PeerId) const { return true; }
+  /// The messages without which the round, or after the last one the method, does not end; of parcels whose
+  /// own gradient is there.
+  virtual std::vector<Awaited> awaits() const { return {}; }
   /// After the last round: goes on taking messages while others still train.
   virtual bool serves() const { return false; }
   /// After the last round: nothing that this peer asked for is under way. It does not count as done before.

@@ -212,6 +212,12 @@ class DenseAllreduce final : public Exchange {
     return halves_[parcel] ? halving_->judge(from, round, parcel, tag)
                            : ring_.judge(from, round, parcel, tag);
   }
+  std::vector<Awaited> awaits() const override {
+    std::vector<Awaited> awaited = ring_.awaits();
+    const std::vector<Awaited> others = halving_->awaits();
+    awaited.insert(awaited.end(), others.begin(), others.end());
+    return awaited;
+  }
   void on_message(PeerId from, Message message) override {
     Exchange& way = of(message.parcel);
     way.on_message(from, std::move(message));

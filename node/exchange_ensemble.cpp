@@ -96,9 +96,13 @@ class Ensemble final : public Exchange {
     try_finish();
   }
 
-  bool waits_for(PeerId from) const override {
-    const auto row = senders();
-    return std::any_of(row.begin(), row.end(), [&](const auto& e) { return e.peer == from; }) && !came(from);
+  std::vector<Awaited> awaits() const override {
+    std::vector<Awaited> awaited;
+    if (ready_ < host_.plan().parcels.size()) return awaited;
+    for (const auto& e : senders())
+      for (ParcelId p = 0; p < host_.plan().parcels_of(e.peer).size(); ++p)
+        if (!has(e.peer, round_, p)) awaited.push_back({e.peer, round_, p});
+    return awaited;
   }
 
  private:

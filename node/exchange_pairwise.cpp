@@ -89,7 +89,12 @@ class Pairwise final : public Exchange {
     }
   }
 
-  bool waits_for(PeerId) const override { return false; }
+  std::vector<Awaited> awaits() const override {
+    std::vector<Awaited> answers;
+    for (ParcelId p = 0; p < asked_.size(); ++p)
+      if (asked_[p]) answers.push_back({asked_[p]->peer, asked_[p]->round, p});
+    return answers;
+  }
   bool serves() const override { return true; }
   bool settled() const override {
     return std::none_of(asked_.begin(), asked_.end(), [](const auto& a) { return a.has_value(); });

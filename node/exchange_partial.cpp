@@ -70,11 +70,12 @@ class Partial : public Exchange {
     advance(parcel);
   }
 
-  bool waits_for(PeerId from) const final {
-    const auto n = number_of(from);
-    for (ParcelId p = 0; n && p < stepped_.size(); ++p)
-      if (stepped_[p] && boxes_[p][*n].next <= round_) return true;
-    return false;
+  std::vector<Awaited> awaits() const final {
+    std::vector<Awaited> awaited;
+    for (ParcelId p = 0; p < stepped_.size(); ++p)
+      for (std::size_t n = 0; stepped_[p] && n < row_.size(); ++n)
+        if (const Round next = boxes_[p][n].next; next <= round_) awaited.push_back({row_[n].peer, next, p});
+    return awaited;
   }
 
  protected:

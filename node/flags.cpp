@@ -50,6 +50,7 @@ int exit_status(Outcome outcome) {
     case Outcome::finished:
       return kExitOk;
     case Outcome::lost_peer:
+    case Outcome::stalled:
       return kExitPeerLost;
     case Outcome::bad_input:
       return kExitBadInput;

@@ -17,6 +17,7 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <optional>
 
 #include "exchange.h"
 
@@ -36,10 +37,7 @@ class FullReduce : public Exchange {
 
   void begin_round(Round round) final {
     round_ = round;
-    while (!waiting_.empty() && waiting_.begin()->first.round < round) {
-      host_.consumed(waiting_.begin()->first.from, waiting_.begin()->second);  // came a second time
-      waiting_.erase(waiting_.begin());
-    }
+    while (!came_.empty() && came_.begin()->first.round < round) came_.erase(came_.begin());
     std::fill(ready_.begin(), ready_.end(), false);
   }
 
@@ -54,14 +52,23 @@ class FullReduce : public Exchange {
     const auto entries = entries_of(from, parcel, tag);
     if (!entries) return Verdict::never(Refusal::tag);
     if (round > round_ + 1) return Verdict::never(Refusal::round);  // it needs this peer's part of each
-    return round < round_ || has(round, parcel, tag, from) ? Verdict::past() : Verdict::now(*entries);
+    const bool came = came_.contains(Key{round, parcel, tag, from});
+    return round < round_ || came ? Verdict::past() : Verdict::now(*entries);
   }
 
   void on_message(PeerId from, Message message) final {
     const ParcelId parcel = message.parcel;
     const Key key{message.round, parcel, message.tag, from};
-    waiting_.emplace(key, std::move(message));
+    came_.emplace(key, std::move(message));
     advance(parcel);
+  }
+
+  std::vector<Awaited> awaits() const final {
+    std::vector<Awaited> awaited;
+    for (ParcelId p = 0; p < ready_.size(); ++p)
+      for (PeerId from = 0; ready_[p] && from < peers_; ++from)
+        if (from != self_ && misses(from, p)) awaited.push_back({from, round_, p});
+    return awaited;
   }
 
  protected:
@@ -76,15 +83,17 @@ class FullReduce : public Exchange {
   }
 
   std::optional<Message> take(Round round, ParcelId parcel, std::uint32_t tag, PeerId from) {
-    const auto at = waiting_.find(Key{round, parcel, tag, from});
-    if (at == waiting_.end()) return std::nullopt;
-    Message m = std::move(at->second);
-    waiting_.erase(at);
+    const auto at = came_.find(Key{round, parcel, tag, from});
+    if (at == came_.end() || !at->second) return std::nullopt;
+    Message m = std::move(*at->second);
+    at->second.reset();
     host_.consumed(from, m);
     return m;
   }
+  /// It came, and was not taken.
   bool has(Round round, ParcelId parcel, std::uint32_t tag, PeerId from) const {
-    return waiting_.contains(Key{round, parcel, tag, from});
+    const auto at = came_.find(Key{round, parcel, tag, from});
+    return at != came_.end() && at->second;
   }
 
   void finish(Round round, ParcelId parcel) {
@@ -148,6 +157,13 @@ class FullReduce : public Exchange {
     host_.submit(op::Combine{r, velocity_, kept, {{1, kGradient}}});
   }
 
+  /// Something that the peer sends in a round has not come in the present one.
+  bool misses(PeerId from, ParcelId parcel) const {
+    for (std::uint32_t tag = 0; tag < 2 * peers_ + 2; ++tag)  // more than any method has
+      if (entries_of(from, parcel, tag) && !came_.contains(Key{round_, parcel, tag, from})) return true;
+    return false;
+  }
+
   struct Key {
     Round round;
     ParcelId parcel;
@@ -158,7 +174,7 @@ class FullReduce : public Exchange {
   const Slot velocity_;  ///< holds D
   Round round_ = 0;
   std::vector<bool> ready_;
-  std::map<Key, Message> waiting_;
+  std::map<Key, std::optional<Message>> came_;  ///< in this round and the next; none once it was taken
 };
 
 }  // namespace gossamer::node

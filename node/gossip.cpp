@@ -67,19 +67,19 @@ void Gossip::on_parcel_ready(Round round, ParcelId parcel) {
 }
 
 /// The newest round ≤ round − staleness in which `from` sends to this peer must have come.
-bool Gossip::heard_enough(PeerId from, ParcelId parcel) const {
+std::optional<Round> Gossip::missing(PeerId from, ParcelId parcel) const {
   auto staleness = host_.plan().exchange.staleness;
   if (staleness > 0u && host_.plan().planted.is(Bug::staleness_off_by_one)) ++*staleness;
-  if (!staleness || *staleness > round_) return true;
+  if (!staleness || *staleness > round_) return std::nullopt;
   const auto& schedule = host_.plan().schedule;
   const Round latest = round_ - *staleness;
   for (Round back = 0; back < schedule.period() && back <= latest; ++back) {
     const auto row = schedule.at(latest - back).in(host_.plan().self);
     if (std::none_of(row.begin(), row.end(), [&](const auto& e) { return e.peer == from; })) continue;
     const auto newest = seen(from, parcel);
-    return newest && *newest >= latest - back;
+    return newest && *newest >= latest - back ? std::nullopt : std::optional(latest - back);
   }
-  return true;
+  return std::nullopt;
 }
 
 std::optional<Round> Gossip::seen(PeerId from, ParcelId parcel) const {
@@ -89,12 +89,13 @@ std::optional<Round> Gossip::seen(PeerId from, ParcelId parcel) const {
   return all;
 }
 
-bool Gossip::waits_for(PeerId from) const {
-  const auto row = weights(round_).in(host_.plan().self);
-  if (std::none_of(row.begin(), row.end(), [&](const auto& e) { return e.peer == from; })) return false;
+std::vector<Awaited> Gossip::awaits() const {
+  std::vector<Awaited> awaited;
   for (ParcelId p = 0; p < stepped_.size(); ++p)
-    if (stepped_[p] && !heard_enough(from, p)) return true;
-  return false;
+    for (const auto& e : weights(round_).in(host_.plan().self))
+      if (const auto round = stepped_[p] ? missing(e.peer, p) : std::nullopt)
+        awaited.push_back({e.peer, *round, p});
+  return awaited;
 }
 
 void Gossip::try_mix(ParcelId parcel) {

@@ -28,7 +28,7 @@ class Gossip : public Exchange {
   void on_encoded(const Encoded& e) override;
   Verdict judge(PeerId from, Round round, ParcelId parcel, std::uint32_t tag) const final;
   void on_message(PeerId from, Message message) final;
-  bool waits_for(PeerId from) const final;
+  std::vector<Awaited> awaits() const final;
 
  protected:
   /// A neighbour's messages on one vector of one parcel.
@@ -60,7 +60,9 @@ class Gossip : public Exchange {
 
  private:
   void try_mix(ParcelId parcel);
-  bool heard_enough(PeerId from, ParcelId parcel) const;
+  bool heard_enough(PeerId from, ParcelId parcel) const { return !missing(from, parcel); }
+  /// The round of the neighbour's that the present one waits for.
+  std::optional<Round> missing(PeerId from, ParcelId parcel) const;
   bool sends(PeerId from, Round round) const;
   /// Newest round of which every vector has come.
   std::optional<Round> seen(PeerId from, ParcelId parcel) const;

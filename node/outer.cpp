@@ -133,14 +133,15 @@ bool Outer::complete(const Meeting& m) const {
   });
 }
 
-bool Outer::waits_for(PeerId from) const {
+std::vector<Awaited> Outer::awaits() const {
+  std::vector<Awaited> awaited;
   for (ParcelId p = 0; p < stepped_.size(); ++p) {
     const auto m = stepped_[p] ? due(p) : std::nullopt;
-    if (!m || waiting_.contains(Key{m->round, p, from})) continue;
-    const auto row = weights(*m).in(host_.plan().self);
-    if (std::any_of(row.begin(), row.end(), [&](const auto& e) { return e.peer == from; })) return true;
+    if (!m) continue;
+    for (const auto& e : weights(*m).in(host_.plan().self))
+      if (!waiting_.contains(Key{m->round, p, e.peer})) awaited.push_back({e.peer, m->round, p});
   }
-  return false;
+  return awaited;
 }
 
 void Outer::advance(ParcelId parcel) {

@@ -44,7 +44,7 @@ class Outer : public Exchange {
   void on_encoded(const Encoded& e) final;
   Verdict judge(PeerId from, Round round, ParcelId parcel, std::uint32_t tag) const final;
   void on_message(PeerId from, Message message) final;
-  bool waits_for(PeerId from) const final;
+  std::vector<Awaited> awaits() const final;
 
  protected:
   static constexpr Slot kOuter = 2;  ///< φ

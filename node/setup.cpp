@@ -266,6 +266,7 @@ WorkerSpec worker_spec(const Prepared& prepared, PeerId self, std::uint64_t epoc
         1, static_cast<std::uint64_t>(std::llround(job.run.evaluate_every * spec.rounds_per_epoch)));
   spec.report_every_s = job.run.report_every;
   spec.drain_timeout_s = job.run.drain_timeout;
+  spec.stall_timeout_s = job.run.stall_timeout;
   return spec;
 }
 

@@ -20,6 +20,8 @@ const char* name_of(Outcome outcome) {
       return "finished";
     case Outcome::lost_peer:
       return "lost_peer";
+    case Outcome::stalled:
+      return "stalled";
     case Outcome::bad_input:
       return "bad_input";
     case Outcome::failed:

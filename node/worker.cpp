@@ -29,6 +29,7 @@ Worker::Worker(WorkerSpec spec, Env& env)
       places_(spec_.membership.names.size(), spec_.membership.self, spec_.place),
       links_(spec_.membership.links),
       watch_(spec_.classes),
+      stall_(spec_.stall_timeout_s),
       next_evaluation_(static_cast<double>(spec_.evaluate_every)) {
   if (spec_.total_samples > 0)
     samples_.emplace(spec_.membership.names.size(), spec_.membership.self, spec_.total_samples,
@@ -214,7 +215,7 @@ void Worker::check_members() {
     const std::string what = diverged ? fmt::format("peer {} diverged", names(PeerStatus::diverged))
                              : lost   ? fmt::format("lost peer {} (no sign of life)", names(PeerStatus::lost))
                                       : fmt::format("peer {} left", names(PeerStatus::left));
-    return end(Outcome::lost_peer, fmt::format("{} {}", what, where()));
+    return end(Outcome::lost_peer, fmt::format("{} {}{}", what, where(), left ? awaited() : ""));
   }
   if (phase_ == Phase::joining && members_.all_at_least(PeerStatus::present) && places_.complete()) {
     phase_ = Phase::training;
@@ -274,14 +275,15 @@ void Worker::on_timer() {
   const bool all_count =
       phase_ != Phase::joining || now >= members_.join_deadline() - spec_.membership.silence_timeout_s;
   if (all_count && members_.find_lost(now)) broadcast_alive();
-  if (phase_ == Phase::training)
-    for (const PeerId p : members_.links()) {
-      if (!members_.gone_after_done(p, now)) continue;
-      exchange_->on_gone(p);
-      // what a peer that is gone has not sent never comes
-      if (gradient_done_ && exchange_->waits_for(p)) members_.set(p, PeerStatus::lost);
-    }
+  if (phase_ == Phase::training) {
+    for (const PeerId p : members_.links())
+      if (members_.gone_after_done(p, now)) exchange_->on_gone(p);
+    // what a peer that is gone has not sent never comes
+    for (const Awaited& a : exchange_->awaits())
+      if (gradient_done_ && members_.gone_after_done(a.peer, now)) members_.set(a.peer, PeerStatus::lost);
+  }
   check_members();
+  check_stalled();
   if (phase_ == Phase::joining && now >= members_.join_deadline()) join_overdue();
   if (phase_ == Phase::draining && last_measured_ && now >= drain_until_) {
     env_.log(fmt::format("not waiting any longer for {} (--drain-timeout)",
@@ -354,6 +356,7 @@ void Worker::end_round() {
   if (!samples_) round_ = std::min(round_, spec_.rounds);
   result_.rounds = round_;
   round_took_ = env_.now() - round_began_;
+  stall_.on_round(round_took_);
   if (samples_ && samples_->count(result_.rows)) spread_news(samples_after());
   const bool last = trained();
   const double every = static_cast<double>(spec_.evaluate_every);

@@ -14,6 +14,7 @@
 #include "membership.h"
 #include "observer.h"
 #include "samples.h"
+#include "stall.h"
 
 namespace gossamer::node {
 
@@ -33,11 +34,12 @@ struct WorkerSpec {
   std::uint64_t evaluate_every = 0;  ///< rounds between test evaluations by this peer; 0 = none
   double report_every_s = 0.5;
   double drain_timeout_s = 60;
+  double stall_timeout_s = 0;    ///< a wait in one round that ends the run; 0 = none does
   double least_resend_s = 30;    ///< patience before a frame is resent; TCP resends by itself while it stands
   Observer* observer = nullptr;  ///< told of what this peer does; outlives the worker
 };
 
-enum class Outcome { running, finished, lost_peer, bad_input, failed, interrupted };
+enum class Outcome { running, finished, lost_peer, stalled, bad_input, failed, interrupted };
 
 struct WorkerResult {
   Outcome outcome = Outcome::running;
@@ -116,6 +118,7 @@ class Worker final : public ExchangeHost {
     if (!what.empty() && !spec_.may_diverge) diverge(what);
   }
   void join_overdue();
+  void check_stalled();
   void end(Outcome outcome, std::string message, PeerStatus as = PeerStatus::left);
   void send_hello(PeerId to);
   void send_alive(PeerId to);
@@ -126,6 +129,7 @@ class Worker final : public ExchangeHost {
   /// Its last round has ended; asked when a round has.
   bool trained() const { return samples_ ? samples_->complete() : round_ == spec_.rounds; }
   std::string where() const;
+  std::string awaited() const;
   double samples_after() const;
   void deliver(PeerId from, Message message);
   IntakeRules intake_rules(PeerId from);
@@ -155,6 +159,7 @@ class Worker final : public ExchangeHost {
   std::size_t unmixed_ = 0;
   bool gradient_done_ = false;
   DivergenceWatch watch_;
+  StallWatch stall_;
   Round measure_at_ = 0;        ///< the next round that begins with a look at ‖x‖
   bool last_measured_ = false;  ///< ‖x‖ after the last round has been looked at
   bool last_round_ended_ = false;

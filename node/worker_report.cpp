@@ -1,4 +1,4 @@
-// What a peer says of itself: how far it is, its reports, that it diverges, its result.
+// What a peer says of itself: how far it is, its reports, that it diverges or stands still, its result.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -19,6 +19,27 @@ double Worker::share_done() const { return place(round_) / static_cast<double>(s
 std::string Worker::where() const {
   return samples_ ? fmt::format("in round {}, {:.1f} % of the run", round_, 100 * share_done())
                   : fmt::format("in round {} of {}", round_, spec_.rounds);
+}
+
+/// Of a round that is not over: what is missing.
+std::string Worker::awaited() const {
+  constexpr std::size_t kMostNamed = 4;
+  if (phase_ != Phase::training) return "";
+  if (!gradient_done_) return "; it was computing its own gradient";
+  const std::vector<Awaited> all = exchange_->awaits();
+  std::string text = all.empty() ? "; it was busy with what had come" : "; it was waiting for ";
+  for (std::size_t k = 0; k < std::min(all.size(), kMostNamed); ++k)
+    text += fmt::format("{}{}'s parcel {} of round {}", k ? ", " : "", spec_.membership.names[all[k].peer],
+                        all[k].parcel, all[k].round);
+  return all.size() > kMostNamed ? fmt::format("{} and {} more", text, all.size() - kMostNamed) : text;
+}
+
+void Worker::check_stalled() {
+  stall_.on_time(env_.now(), phase_ == Phase::training && gradient_done_);
+  if (!stall_.stalled()) return;
+  end(Outcome::stalled, fmt::format("stalled {}: no end of a round for {:.4g} s with all peers alive "
+                                    "(run.stall_timeout){}",
+                                    where(), stall_.waited_s(), awaited()));
 }
 
 void Worker::diverge(const std::string& what) {

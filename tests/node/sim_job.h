@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -69,6 +71,23 @@ std::string refusal_of(const Work& work) {
 /// What is said of small_job with these settings.
 inline std::string refusal(const Settings& settings) {
   return refusal_of([&] { make_plan(small_job(settings), 0); });
+}
+
+/// Four peers with the method, on the first graph and codec that the program accepts with it; nothing where
+/// it accepts none of those tried.
+inline std::optional<Job> sound_job(std::string_view method, std::string_view staleness,
+                                    const Settings& settings) {
+  for (const char* graph : {"full", "ring", "star"})
+    for (const char* codec : {"onebit", "topk:density=0.2", "dense"}) try {
+        Job job = small_job(
+            Settings{"exchange.method=" + std::string(method), "exchange.staleness=" + std::string(staleness),
+                     "graph.kind=" + std::string(graph), "exchange.codec=" + std::string(codec)} +
+            settings);
+        prepare(job);
+        return job;
+      } catch (const ConfigError&) {
+      }
+  return std::nullopt;
 }
 
 inline Job with_throughput(Job job, const std::vector<std::size_t>& samples_per_second) {

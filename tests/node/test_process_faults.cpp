@@ -122,6 +122,24 @@ TEST_CASE("a peer killed under run ends the run") {
               .status == 0);
 }
 
+TEST_CASE("a run that stands still with all peers alive ends, and each says what it waits for") {
+  const Folder folder;
+  const Ports ports(2);
+  const auto peer = [&](const char* name, int port, int batch) {
+    return "[[peer]]\nname = \"" + std::string(name) + "\"\naddress = \"tcp://127.0.0.1:" +
+           std::to_string(ports.first() + port) + "\"\nbatch = " + std::to_string(batch) + "\n";
+  };
+  folder.write("job.toml", "[graph]\nkind = \"ring\"\n" + peer("quick", 0, 1) + peer("slow", 1, 30'000) +
+                               "[model]\nkind = \"mlp\"\nhidden = [512, 512]\n[data]\nrows = 60000\n"
+                               "[run]\nrounds = 3\nstall_timeout = 0.001\n");
+  const auto ended = gossamer(folder, {"run", "job.toml"});
+  INFO(ended.err);
+  CHECK(ended.status == kLost);
+  CHECK(says(ended.err, "quick: stalled in round 0 of 3: no end of a round for "));
+  CHECK(says(ended.err, "it was waiting for slow's parcel 0 of round 0"));
+  CHECK(says(ended.err, "slow: peer quick left in round 0 of 3; it was computing its own gradient"));
+}
+
 TEST_CASE("a stopped peer is named by all others and ends when it goes on") {
   const Folder folder;
   const Ports ports(5);

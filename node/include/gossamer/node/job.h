@@ -82,6 +82,7 @@ struct RunSection {
   double join_timeout = 60;      ///< seconds to wait for all peers to appear
   double drain_timeout = 60;     ///< seconds a finished peer serves the others
   double silence_timeout = 3.5;  ///< seconds without a sign of life after which a peer counts as lost
+  double stall_timeout = 900;    ///< seconds of waiting in one round that end a run; 0 = none do
   int threads = 0;               ///< compute threads of one peer; 0 = cores / peers on this host, at least 1
 };
 
