@@ -236,7 +236,7 @@ __device__ void copy_rans(const SlicePlan& plan, const SliceCounts& counts, Leve
   }
   __syncwarp();
   const std::size_t front = model_bytes(room.model, range), bytes = plan.rans_bytes - front;
-  for (std::size_t i = threadIdx.x; i < bytes; i += kWarp) out[1 + front + i] = end[i - bytes];
+  for (std::size_t i = threadIdx.x; i < bytes; i += kWarp) out[1 + front + i] = (end - bytes)[i];
   __syncwarp();
 }
 

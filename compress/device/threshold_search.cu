@@ -218,7 +218,7 @@ ThresholdRoom take_threshold_room(Arena& arena, Selection method, std::size_t n,
   const unsigned ranks = searches(method) ? Ranks::kMost + 1 : 1;
   room.search = take_search_room(arena, n, most, ranks);
   if (!searches(method)) return room;
-  room.sampled = room.search.ranks + Ranks::kMost;
+  if (room.search.ranks) room.sampled = room.search.ranks + Ranks::kMost;  // not where room is only measured
   room.sample = arena.take<float>(sample_of(method, n, k).entries());
   if (!takes_moments(method)) return room;
   const std::size_t blocks = ceil_divide(n, kBlock);

@@ -1,6 +1,7 @@
 // Guarantees on many vectors, and every codec on one long vector.
 #include "gossamer/compress/instruction_sets.h"
 #include "gossamer_test/catch.h"
+#include "gossamer_test/drawn.h"
 #include "vectors.h"
 
 using namespace gossamer::compress;
@@ -105,9 +106,11 @@ TEST_CASE("every codec takes a long vector of odd length, the same on threads an
   const std::size_t n = (std::size_t{1} << 20) + 7;
   const Vector v = laplacian(n, 41), few = sparse(n, 0.02, 42);
   Threads threads(3);
+  gossamer::test::Drawn drawn(2);
   for (const auto& spec : all_specs()) {
     const auto codec = make_codec(spec);
     for (const Vector* x : {&v, &few}) {
+      if (!drawn()) continue;
       INFO(spec << (x == &v ? " on Laplacian entries" : " on 2 % of entries"));
       const Bytes payload = encode(*codec, *x, {.seed = 5});
       REQUIRE(payload.size() <= codec->max_bytes(n));

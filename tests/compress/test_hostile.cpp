@@ -1,6 +1,7 @@
 // Payloads that no encoder wrote. Each must be refused with PayloadError or decode to numbers; under a
 // sanitizer no byte outside the payload may be read (every payload here is an allocation of its own size).
 #include "gossamer_test/catch.h"
+#include "gossamer_test/drawn.h"
 #include "vectors.h"
 
 using namespace gossamer::compress;
@@ -53,6 +54,7 @@ TEST_CASE("every truncation and every longer payload is refused") {
 }
 
 TEST_CASE("every payload with one byte changed is refused or decodes to numbers") {
+  gossamer::test::Drawn drawn(4);
   for (const auto& spec : all_specs()) {
     const auto codec = make_codec(spec);
     for (const std::size_t n : {1u, 37u, 100u}) {
@@ -60,6 +62,7 @@ TEST_CASE("every payload with one byte changed is refused or decodes to numbers"
         const Bytes payload = encode(*codec, v);
         std::size_t wrong = 0;
         for (std::size_t at = 0; at < payload.size(); ++at) {
+          if (!drawn()) continue;
           Bytes changed = payload;
           for (int value = 0; value < 256; ++value) {
             changed[at] = static_cast<std::byte>(value);

@@ -1,8 +1,9 @@
 // Every device codec against the CPU's, then its speed beside what the device's memory allows. Needs nothing
 // but a compiler and the CUDA toolkit:
 //   cmake -S . -B build/gpu -DGOSSAMER_COMPONENTS=compress && cmake --build build/gpu --target check_device
-//   build/gpu/check_device [entries]
+//   build/gpu/check_device [entries [runs]]
 // Ends with 0 where all agree, 1 where something differs, 2 where there is no device.
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 
@@ -15,22 +16,24 @@ using namespace gossamer::compress::test;
 namespace {
 
 constexpr RandomKey kKey = {.seed = 1, .peer = 2, .layer = 3, .round = 4};
-constexpr int kRuns = 11;
 
 void require(cudaError_t error) {
   if (error == cudaSuccess) return;
   throw std::runtime_error(std::string("CUDA: ") + cudaGetErrorString(error));
 }
 
+/// Of work whose median time over so many runs is told.
 class Stream {
  public:
-  Stream() { require(cudaStreamCreate(&stream_)); }
+  explicit Stream(int runs) : runs_(runs) { require(cudaStreamCreate(&stream_)); }
   ~Stream() { cudaStreamDestroy(stream_); }
   Stream(const Stream&) = delete;
   Stream& operator=(const Stream&) = delete;
   cudaStream_t get() const { return stream_; }
+  int runs() const { return runs_; }
 
  private:
+  int runs_;
   cudaStream_t stream_ = nullptr;
 };
 
@@ -47,7 +50,7 @@ double seconds_of(const Stream& stream, const Start& start) {
   require(cudaEventCreate(&before));
   require(cudaEventCreate(&after));
   std::vector<double> seconds;
-  for (int run = 0; run < kRuns + 2; ++run) {
+  for (int run = 0; run < stream.runs() + 2; ++run) {
     require(cudaEventRecord(before, stream.get()));
     require(cudaGraphLaunch(executable, stream.get()));
     require(cudaEventRecord(after, stream.get()));
@@ -60,8 +63,9 @@ double seconds_of(const Stream& stream, const Start& start) {
   require(cudaEventDestroy(after));
   require(cudaGraphExecDestroy(executable));
   require(cudaGraphDestroy(graph));
-  std::nth_element(seconds.begin(), seconds.begin() + kRuns / 2, seconds.end());
-  return seconds[kRuns / 2];
+  const auto median = seconds.begin() + stream.runs() / 2;
+  std::nth_element(seconds.begin(), median, seconds.end());
+  return *median;
 }
 
 /// Bytes per second that copying reads and writes.
@@ -135,13 +139,13 @@ bool check(const std::string& spec, std::size_t n, const Stream& stream, double 
   return right;
 }
 
-int run(std::size_t n) {
+int run(std::size_t n, int runs) {
   std::string why;
   if (!cuda::available(why)) {
     std::fprintf(stderr, "check_device: %s\n", why.c_str());
     return 2;
   }
-  const Stream stream;
+  const Stream stream(runs);
   const double bandwidth = copy_bandwidth(stream, n);
   std::printf("%zu entries; copying reads and writes %.0f GB/s\n", n, bandwidth * 1e-9);
   std::printf("GB/s of fp32 entries, and the bytes touched in %% of copying\n%-44s %-7s %15s %15s %15s\n",
@@ -193,7 +197,8 @@ int run(std::size_t n) {
 
 int main(int argc, char** argv) {
   try {
-    return run(argc > 1 ? std::strtoull(argv[1], nullptr, 10) : std::size_t{1} << 24);
+    return run(argc > 1 ? std::strtoull(argv[1], nullptr, 10) : std::size_t{1} << 24,
+               argc > 2 ? std::max(1, std::atoi(argv[2])) : 11);
   } catch (const std::exception& error) {
     std::fprintf(stderr, "check_device: %s\n", error.what());
     return 1;

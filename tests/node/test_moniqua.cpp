@@ -3,6 +3,7 @@
 
 #include "frozen.h"
 #include "gossamer_test/catch.h"
+#include "gossamer_test/drawn.h"
 #include "modulo.h"
 
 using namespace gossamer;
@@ -130,9 +131,11 @@ TEST_CASE("moniqua keeps the sum of the parameters and brings peers together") {
 TEST_CASE("moniqua reaches the optimum, and a bound that is too small is doubled until it holds") {
   Run exact(small_job(problem("allreduce", "full")));
   const auto optimum = finish(exact).parameters(0);
+  gossamer::test::Drawn drawn(3);
   for (const char* graph : {"ring", "one_peer_exponential"})
     for (const char* bits : {"1", "2", "8"})
       for (const char* bound : {"4", "0.001"}) {
+        if (!drawn()) continue;
         INFO(graph << ", " << bits << " bits, bound " << bound);
         Run run(small_job(problem(
             "moniqua", graph,

@@ -3,6 +3,7 @@
 #include <filesystem>
 
 #include "gossamer_test/catch.h"
+#include "gossamer_test/drawn.h"
 #include "reduce_lab.h"
 
 using namespace gossamer;
@@ -108,7 +109,9 @@ TEST_CASE("the first dense_rounds go dense, and what follows is coded") {
 TEST_CASE("one bit with momentum learns in a full reduce as dense sums do") {
   if (!std::filesystem::exists("/usr/share/datasets/fashion-mnist"))
     GOSSAMER_SKIP("no /usr/share/datasets/fashion-mnist (Debian package dataset-fashion-mnist)");
+  gossamer::test::Drawn drawn(3);
   for (const std::string optimizer : {"momentum", "nesterov", "adam"}) {
+    if (!drawn()) continue;
     const bool adam = optimizer == "adam";
     const Settings rate{adam ? "optimizer.learning_rate=0.001" : "optimizer.learning_rate=0.05"};
     const Settings warm{adam ? "exchange.dense_rounds=9" : "exchange.dense_rounds=0"};

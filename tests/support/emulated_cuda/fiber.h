@@ -8,6 +8,13 @@
 #include <memory>
 
 #if defined(__SANITIZE_ADDRESS__)
+#define GOSSAMER_FIBERS_WATCHED
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer)
+#define GOSSAMER_FIBERS_WATCHED
+#endif
+#endif
+#ifdef GOSSAMER_FIBERS_WATCHED
 #include <sanitizer/common_interface_defs.h>
 #endif
 
@@ -34,7 +41,7 @@ class FiberStack {
     started_ = false;
   }
 
-#if defined(__SANITIZE_ADDRESS__)
+#ifdef GOSSAMER_FIBERS_WATCHED
   /// By the scheduler: goes on where the fiber left, and returns when it leaves.
   void enter(Scheduler& scheduler) {
     __sanitizer_start_switch_fiber(&scheduler_fake_, memory_.get(), bytes_);
@@ -65,13 +72,15 @@ class FiberStack {
   [[gnu::noinline]] void leave(Scheduler& scheduler) {
     if (_setjmp(jump_) == 0) _longjmp(scheduler.jump, 1);
   }
+
+ private:
+  jmp_buf jump_;
 #endif
 
  private:
   std::unique_ptr<std::byte[]> memory_;
   std::size_t bytes_;
   ucontext_t context_;
-  jmp_buf jump_;
   bool started_ = false;
 };
 
