@@ -130,6 +130,12 @@ Plan make_plan(const Job& job, PeerId self);
 /// Where exchange.gamma is stated and beyond what was found stable: a line that says so; empty otherwise.
 std::string gamma_warning(const Job& job, const Plan& plan);
 
+/// Whether a method goes by the order in which messages were sent: it waits for no particular round, or not
+/// for all of one.
+inline bool goes_by_order(const ExchangeSection& e) {
+  return !e.staleness || e.backup > 0 || e.method == "pairwise";
+}
+
 // The factories behind the table.
 std::unique_ptr<Exchange> make_none(ExchangeHost& host);
 std::unique_ptr<Exchange> make_allreduce(ExchangeHost& host);

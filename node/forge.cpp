@@ -9,6 +9,8 @@
 namespace gossamer::node {
 namespace {
 
+constexpr Round kLongOver = 16;  ///< rounds: no peer that is waited for is so far behind
+
 std::vector<std::byte> encoded(const char* codec, std::size_t entries) {
   const auto c = compress::make_codec(codec);
   compress::Workspace workspace;
@@ -44,7 +46,11 @@ FrameBytes forged(const FrameBytes& bytes, Forgery forgery, std::mt19937_64& ran
   if (!body || body->payload.size() < 4 || body->chunks != 1 || body->entries == 0) return nullptr;
   std::vector<std::byte> payload(body->payload.begin(), body->payload.end());
   const auto entries = static_cast<std::size_t>(body->entries);
+  if (forgery == Forgery::earlier_round && body->round < kLongOver) forgery = Forgery::later_round;
   switch (forgery) {
+    case Forgery::earlier_round:
+      body->round -= kLongOver + random() % (body->round - kLongOver + 1);
+      break;
     case Forgery::later_round:
       body->round += (std::uint64_t{1} << 48) + random() % 1000;
       break;

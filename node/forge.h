@@ -18,8 +18,9 @@ enum class Forgery : std::uint8_t {
   cut_short,  ///< the payload lacks its last byte
   not_finite,
   other_codec,
+  earlier_round,  ///< long over; later_round where none is. Not wrong where messages go by their order
 };
-constexpr std::size_t kForgeries = 9;
+constexpr std::size_t kForgeries = 10;
 
 /// Like this one; empty where it is no parcel's, or too short to be forged.
 FrameBytes forged(const FrameBytes& frame, Forgery forgery, std::mt19937_64& random);

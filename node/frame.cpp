@@ -9,6 +9,7 @@
 #include <bit>
 #include <cstring>
 
+#include "text.h"
 #include "wire.capnp.h"
 
 namespace gossamer::node {
@@ -72,7 +73,11 @@ std::vector<PeerSamples> samples(capnp::Data::Reader d) {
   if (!s) throw Malformed{};
   return std::move(*s);
 }
-std::string text(capnp::Text::Reader t) { return {t.cStr(), t.size()}; }
+std::string text(capnp::Text::Reader t) {
+  std::string plain{t.cStr(), t.size()};
+  if (!is_plain(plain)) throw Malformed{};
+  return plain;
+}
 
 void fill(wire::Frame::Builder f, const AliveBody& b) {
   const auto status = b.status.to_bytes();

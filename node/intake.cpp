@@ -34,6 +34,9 @@ void Intake::take(const FrameHeader& header, const ParcelBody& body) {
   const Verdict verdict = rules_.judge ? rules_.judge(body) : Verdict::now(body.entries);
   if (verdict.when == Verdict::When::never) return refused(verdict.why);
   if (verdict.when == Verdict::When::past) {
+    // A neighbour whose rounds are waited for does not go back. Where another's frame was taken for its own,
+    // it comes a second time, and is acknowledged.
+    if (!rules_.ordered && header.sequence >= next_) return refused(Refusal::round);
     ++counters_.duplicates;
     return pass(header.sequence);
   }
@@ -81,11 +84,10 @@ void Intake::refuse(std::uint64_t sequence, Refusal why) {
 
 void Intake::pass(std::uint64_t sequence) {
   repeat_ = true;
-  if (sequence >= next_ && passed_.size() < kMostAhead) {
-    passed_.insert(sequence);
-    mark(sequence);
-    consume(sequence);
-  }
+  if (sequence >= next_ && passed_.size() >= kMostAhead) return;
+  if (sequence >= next_) passed_.insert(sequence);
+  mark(sequence);
+  consume(sequence);
 }
 
 bool Intake::came_before(std::uint64_t first, std::uint64_t digest) const {

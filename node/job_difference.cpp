@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "gossamer/node/job.h"
+#include "text.h"
 
 namespace gossamer::node {
 namespace {
@@ -44,7 +45,8 @@ std::string first_difference(const std::string& here, const std::string& there) 
     const bool from_ours = i < ours.size() && (i >= theirs.size() || ours[i].first == theirs[i].first ||
                                                value_of(theirs, ours[i].first) == "nothing");
     const std::string& key = from_ours ? ours[i].first : theirs[i].first;
-    return key + ": here " + value_of(ours, key) + ", there " + value_of(theirs, key);
+    return shortened(key) + ": here " + shortened(value_of(ours, key)) + ", there " +
+           shortened(value_of(theirs, key));
   }
   return "";
 }

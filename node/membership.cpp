@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "gossamer/node/job.h"
+#include "text.h"
 
 namespace gossamer::node {
 
@@ -26,20 +27,21 @@ std::string Membership::on_hello(PeerId from, const FrameHeader& header, const H
   n.linked = false;
   const HelloBody& ours = spec_.hello;
   const auto differ = [&](const char* what, auto here, auto there) {
-    return fmt::format("{}: here {}, at peer '{}' {}", what, here, theirs.name, there);
+    return fmt::format("{}: here {}, at peer '{}' {}", what, here, shortened(theirs.name), there);
   };
   if (header.version < ours.oldest_version || kWireVersion < theirs.oldest_version)
     return differ("wire version", fmt::format("{}.{}", kWireVersion >> 8, kWireVersion & 255),
                   fmt::format("{}.{}", header.version >> 8, header.version & 255));
   if (theirs.name != spec_.names[from])
-    return differ(fmt::format("name of peer {}", from).c_str(), spec_.names[from], theirs.name);
+    return differ(fmt::format("name of peer {}", from).c_str(), spec_.names[from], shortened(theirs.name));
   if (theirs.job_hash != ours.job_hash) {
     const std::string line = first_difference(ours.job_text, theirs.job_text);
-    return fmt::format("job: {} (there = peer '{}')", line.empty() ? "hashes differ" : line, theirs.name);
+    return fmt::format("job: {} (there = peer '{}')", line.empty() ? "hashes differ" : line,
+                       shortened(theirs.name));
   }
   if (theirs.topology_hash != ours.topology_hash)
     return differ("topology hash", ours.topology_hash, theirs.topology_hash);
-  if (theirs.layers != ours.layers) return differ("layer table", ours.layers, theirs.layers);
+  if (theirs.layers != ours.layers) return differ("layer table", ours.layers, shortened(theirs.layers));
   if (theirs.data_hash != ours.data_hash) return differ("data set hash", ours.data_hash, theirs.data_hash);
   if (theirs.parameters_hash != ours.parameters_hash)
     return differ("hash of the initial parameters", ours.parameters_hash, theirs.parameters_hash);

@@ -1,5 +1,7 @@
 #include "text.h"
 
+#include <boost/locale/utf.hpp>
+
 #include <algorithm>
 #include <array>
 #include <charconv>
@@ -11,6 +13,20 @@ namespace gossamer::node {
 namespace {
 
 char lower(char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; }
+
+using Code = std::uint32_t;  ///< of a Unicode character
+constexpr Code kNoCode = 0xffffffff;
+
+/// Moves beyond one character, or beyond one byte that belongs to none.
+Code next_code(std::string_view::iterator& at, std::string_view::iterator end) {
+  const auto begin = at;
+  const Code code = boost::locale::utf::utf_traits<char>::decode(at, end);
+  if (boost::locale::utf::is_valid_codepoint(code)) return code;
+  at = begin + 1;
+  return kNoCode;
+}
+
+bool is_control(Code code) { return code < 0x20 || (code >= 0x7f && code < 0xa0); }
 
 std::string lowered(std::string_view text) {
   std::string result(text);
@@ -113,20 +129,29 @@ std::string join(std::span<const std::string> words, std::string_view between) {
 
 std::string in_quotes(std::string_view text) {
   std::string result = "\"";
-  for (const char c : text) {
-    const auto code = static_cast<unsigned char>(c);
-    if (c == '"' || c == '\\') {
+  for (auto at = text.begin(); at != text.end();) {
+    const auto begin = at;
+    const Code code = next_code(at, text.end());
+    if (code == '"' || code == '\\') {
       result += '\\';
-      result += c;
-    } else if (code < 0x20 || code == 0x7f) {
+      result += *begin;
+    } else if (is_control(code)) {
       std::array<char, 8> escape{};
-      std::snprintf(escape.data(), escape.size(), "\\u%04X", static_cast<unsigned>(code));
+      std::snprintf(escape.data(), escape.size(), "\\u%04X", code);
       result += escape.data();
     } else {
-      result += c;
+      result.append(begin, at);
     }
   }
   return result + "\"";
+}
+
+bool is_plain(std::string_view text) {
+  for (auto at = text.begin(); at != text.end();) {
+    const Code code = next_code(at, text.end());
+    if (code == kNoCode || (is_control(code) && code != '\n' && code != '\t')) return false;
+  }
+  return true;
 }
 
 std::string shortened(std::string_view text) {

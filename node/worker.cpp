@@ -293,21 +293,6 @@ void Worker::on_timer() {
   settle();
 }
 
-void Worker::join_overdue() {
-  const auto missing = members_.names_with(PeerStatus::unknown),
-             apart = members_.names_with(PeerStatus::started);
-  std::string what = fmt::format("not all peers appeared within {} s (--join-timeout): {} {}",
-                                 spec_.membership.join_timeout_s,
-                                 missing.empty() ? "not connected to all their neighbours:" : "missing",
-                                 fmt::join(missing.empty() ? apart : missing, ", "));
-  if (!other_session_.empty())
-    what += fmt::format(
-        "; a peer '{}' of another run of this job is there: end it, or give all peers of this run the "
-        "same --session",
-        other_session_);
-  end(Outcome::lost_peer, std::move(what));
-}
-
 void Worker::schedule_wake() {
   const double now = env_.now();
   double next = next_alive_;

@@ -17,10 +17,8 @@ IntakeRules Worker::intake_rules(PeerId from) {
   std::size_t entries = 0;
   for (const Parcel& p : spec_.plan.parcels_of(from)) entries += p.range.size;
   const std::uint64_t rounds = kRoundsHeld + spec_.plan.exchange.staleness.value_or(0);
-  const ExchangeSection& e = spec_.plan.exchange;
-  const bool ordered = !e.staleness || e.backup > 0 || e.method == "pairwise";
   return {[this, from](const ParcelBody& body) { return judge(from, body); },
-          [this](const Message& message) { return decodes(message); }, ordered,
+          [this](const Message& message) { return decodes(message); }, goes_by_order(spec_.plan.exchange),
           kLeastBytes + rounds * entries * kBytesPerEntry};
 }
 

@@ -1,5 +1,7 @@
-// What a peer says of itself: how far it is, its reports, that it diverges or stands still, its result.
+// What a peer says of itself: how far it is, its reports, whom it misses, that it diverges or stands still,
+// its result.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>
@@ -40,6 +42,21 @@ void Worker::check_stalled() {
   end(Outcome::stalled, fmt::format("stalled {}: no end of a round for {:.4g} s with all peers alive "
                                     "(run.stall_timeout){}",
                                     where(), stall_.waited_s(), awaited()));
+}
+
+void Worker::join_overdue() {
+  const auto missing = members_.names_with(PeerStatus::unknown),
+             apart = members_.names_with(PeerStatus::started);
+  std::string what = fmt::format("not all peers appeared within {} s (--join-timeout): {} {}",
+                                 spec_.membership.join_timeout_s,
+                                 missing.empty() ? "not connected to all their neighbours:" : "missing",
+                                 fmt::join(missing.empty() ? apart : missing, ", "));
+  if (!other_session_.empty())
+    what += fmt::format(
+        "; a peer '{}' of another run of this job is there: end it, or give all peers of this run the "
+        "same --session",
+        other_session_);
+  end(Outcome::lost_peer, std::move(what));
 }
 
 void Worker::diverge(const std::string& what) {

@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <netinet/in.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -150,8 +151,11 @@ void Process::signal(int number) const {
 std::optional<int> Process::wait(double seconds) {
   wait_until(seconds, [&] {
     int status = 0;
-    if (!status_ && waitpid(pid_, &status, WNOHANG) == pid_)
+    rusage used{};
+    if (!status_ && wait4(pid_, &status, WNOHANG, &used) == pid_) {
       status_ = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+      most_bytes_ = static_cast<std::size_t>(used.ru_maxrss) << 10;
+    }
     return status_.has_value();
   });
   return status_;

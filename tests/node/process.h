@@ -65,7 +65,8 @@ class Process {
   /// Exit status, or 128 + signal; empty where it still runs after that time.
   std::optional<int> wait(double seconds);
   std::optional<int> status() { return wait(0); }
-  std::string out() const, err() const;                              ///< what it has printed so far
+  std::size_t most_bytes() const { return most_bytes_; }  ///< of memory that it had at once; after its end
+  std::string out() const, err() const;                   ///< what it has printed so far
   bool says_within(double seconds, const std::string& words) const;  ///< on standard error
   /// Process ids of its children that still run.
   std::vector<pid_t> children() const;
@@ -74,6 +75,7 @@ class Process {
   std::string name_, out_path_, err_path_;
   pid_t pid_ = -1;
   std::optional<int> status_;
+  std::size_t most_bytes_ = 0;
 };
 
 /// A process that ends by itself: started, waited for (120 s), checked by the caller.

@@ -24,12 +24,8 @@ inline Settings operator+(Settings a, const Settings& b) {
   return a;
 }
 
-/// Four peers in a ring learn a softmax classifier of 3 blobs in 10 dimensions. settings overrule that, as
-/// --set does.
-inline Job small_job(const Settings& settings) {
-  const gossamer::test::Folder folder;
-  const std::string path = folder.write("job.toml", R"(
-peers = 4
+/// A softmax classifier of 3 blobs in 10 dimensions, learned in a ring; says not by whom.
+constexpr const char* kSmallJob = R"(
 [graph]
 kind = "ring"
 [model]
@@ -51,7 +47,12 @@ dense_below = 0
 [run]
 rounds = 20
 evaluate_every = 0
-)");
+)";
+
+/// Four peers learn it. settings overrule that, as --set does.
+inline Job small_job(const Settings& settings) {
+  const gossamer::test::Folder folder;
+  const std::string path = folder.write("job.toml", std::string("peers = 4") + kSmallJob);
   Job job = load_job(path, settings);
   if (!reads(find_method(job.exchange.method), "dense_below"))
     job.exchange.dense_below = ExchangeSection{}.dense_below;

@@ -97,6 +97,30 @@ TEST_CASE("a number that another message has taken still brings its own") {
   CHECK(r.link.counters().duplicates >= 1);
 }
 
+TEST_CASE(
+    "a message of a round that is over is refused under a coming number, acknowledged when it is repeated") {
+  Receiver* own = nullptr;
+  Receiver r([&](const ParcelBody& b) {
+    if (b.round < own->due) return Verdict::past();
+    return b.round == own->due ? Verdict::now(b.entries) : Verdict::later(b.entries);
+  });
+  own = &r;
+  CHECK(r.give(1, 0) == Rounds{0});
+  CHECK(r.give(2, 0, std::byte{1}) == Rounds{});
+  CHECK(r.link.stamp({}).received == 1);
+  CHECK(r.refused(Refusal::round) == 1);
+  CHECK(r.give(2, 1) == Rounds{1});
+  CHECK(r.link.stamp({}).received == 2);
+  CHECK(r.give(4, 3) == Rounds{});
+  CHECK(r.give(3, 3) == Rounds{});  // a round early, in its neighbour's name and with the same bytes
+  CHECK(r.give(3, 2) == Rounds{2, 3});
+  CHECK(r.link.stamp({}).received == 4);
+  CHECK(r.give(5, 3, std::byte{1}) == Rounds{});  // that of a neighbour in whose name another came before
+  CHECK(r.give(5, 3, std::byte{1}) == Rounds{});
+  CHECK(r.link.stamp({}).received == 5);
+  CHECK(r.refused(Refusal::round) == 2);
+}
+
 TEST_CASE("what a link holds is bounded, and what is due has room") {
   constexpr std::size_t kMost = 8 * kChunkBytes;
   Receiver r([&](const ParcelBody& b) { return Verdict::now(b.entries); }, kMost);
@@ -139,7 +163,8 @@ TEST_CASE("every method refuses forged frames, counts them and learns the same")
       CHECK(all <= seen.forged);  // some come after the end
       CHECK(static_cast<double>(all) > 0.9 * static_cast<double>(seen.forged));
       if (all < 100) continue;  // enough of every kind
-      for (const Refusal why : {Refusal::parcel, Refusal::entries, Refusal::digest, Refusal::payload}) {
+      for (const Refusal why :
+           {Refusal::round, Refusal::parcel, Refusal::entries, Refusal::digest, Refusal::payload}) {
         INFO(kRefusals[static_cast<std::size_t>(why)]);
         CHECK(counts[static_cast<std::size_t>(why)] > 0);
       }

@@ -145,6 +145,23 @@ TEST_CASE("lengths that no frame has are refused") {
 
 // The discriminant is among the 16-bit words and the checksum among the 64-bit words: every pair is tried,
 // with the checksum that a kind without fields would have.
+TEST_CASE("text that no terminal should see is refused") {
+  const auto with_name = [](const char* name) {
+    HelloBody h = some_hello();
+    h.name = name;
+    return decode_frame(*encode_frame({some_header(), h})).has_value();
+  };
+  CHECK(with_name("αβ"));
+  for (const char* name : {"\xff", "\xc3", "\xed\xa0\x80", "\x1b[31malpha", "al\x07pha",
+                           "\xc2\x9b"
+                           "31malpha",
+                           "a\rb"})
+    CHECK_FALSE(with_name(name));
+  HelloBody h = some_hello();
+  h.job_text = "run.seed = 1\x1b]0;owned\x07\n";
+  CHECK_FALSE(decode_frame(*encode_frame({some_header(), h})));
+}
+
 TEST_CASE("a kind that this version does not know is refused") {
   const FrameBytes bytes = encode_frame({some_header(), AliveBody{{PeerStatus::present}}});
   for (std::size_t kind = 8; kind < bytes->size(); kind += 2)

@@ -72,6 +72,17 @@ TEST_CASE("each kind of difference is named") {
   CHECK(says(said_to(hello_of("delta")), "name of peer 1: here beta, at peer 'delta' delta"));
 
   h = hello_of("beta");
+  h.name = std::string(100000, 'x');
+  CHECK(said_to(h).size() < 500);
+  h = hello_of("beta");
+  h.layers = std::string(100000, 'x');
+  CHECK(said_to(h).size() < 500);
+  h = hello_of("beta");
+  h.job_text = std::string(100000, 'x') + " = 1\n";
+  h.job_hash = hash_text(h.job_text);
+  CHECK(said_to(h).size() < 500);
+
+  h = hello_of("beta");
   h.job_text = "exchange.codec = \"qsgd\"\nrun.seed = 1\n";
   h.job_hash = hash_text(h.job_text);
   const std::string job = said_to(h);

@@ -5,31 +5,16 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
-#include "aligned.h"
-#include "frame.h"
-#include "gossamer/node/job.h"
-#include "gossamer/node/safetensors.h"
 #include "gossamer_test/catch.h"
+#include "model_digest.h"
 #include "process.h"
 
 namespace gossamer::test {
 namespace {
 
-/// What `sim` calls the digest: over all peers' parameters in peer order; of the models in a folder.
+/// Of the models in a folder.
 std::string digest(const std::string& job_path, const std::string& models) {
-  const auto job = node::load_job(job_path);
-  const auto data = optim::load_data(job.data);
-  auto spec = job.model;
-  spec.features = data.train->features();
-  spec.classes = data.train->classes();
-  const auto objective = optim::make_objective(spec);
-  std::uint64_t hash = 0;
-  for (const auto& name : job.peer_names()) {
-    node::AlignedFloats x(objective->buffer_size());
-    node::read_safetensors(models + "/" + name + ".safetensors", objective->layers(), x);
-    hash = node::hash_bytes(std::as_bytes(std::span<const float>(x)), hash);
-  }
-  return fmt::format("{:016x}", hash);
+  return fmt::format("{:016x}", node::test::model_digest(node::load_job(job_path), models));
 }
 
 /// Trains by `run`; gives the run's folder.

@@ -126,8 +126,9 @@ TEST_CASE("a run that stands still with all peers alive ends, and each says what
   const Folder folder;
   const Ports ports(2);
   const auto peer = [&](const char* name, int port, int batch) {
-    return "[[peer]]\nname = \"" + std::string(name) + "\"\naddress = \"tcp://127.0.0.1:" +
-           std::to_string(ports.first() + port) + "\"\nbatch = " + std::to_string(batch) + "\n";
+    return "[[peer]]\nname = \"" + std::string(name) +
+           "\"\naddress = \"tcp://127.0.0.1:" + std::to_string(ports.first() + port) +
+           "\"\nbatch = " + std::to_string(batch) + "\n";
   };
   folder.write("job.toml", "[graph]\nkind = \"ring\"\n" + peer("quick", 0, 1) + peer("slow", 1, 30'000) +
                                "[model]\nkind = \"mlp\"\nhidden = [512, 512]\n[data]\nrows = 60000\n"
