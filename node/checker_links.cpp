@@ -220,7 +220,8 @@ class Rounds final : public Checker {
   }
 
   void on_message(PeerId peer, PeerId from, const Message& m) override {
-    newest_[{peer, from, m.parcel, m.tag}] = m.round + 1;
+    Round& newest = newest_[{peer, from, m.parcel, m.tag}];
+    newest = std::max(newest, m.round + 1);  // after a wrong frame an earlier one may come late
   }
 
   void on_mixed(PeerId peer, Round round, ParcelId parcel) override {

@@ -19,8 +19,8 @@ std::string did_you_mean(std::string_view word, std::span<const std::string> nam
 std::string join(std::span<const std::string> words, std::string_view between);
 /// A TOML basic string: quotes around it, control characters, quotes and backslashes escaped.
 std::string in_quotes(std::string_view text);
-/// Valid UTF-8 without control characters; ends of lines and tabs may be. What comes from elsewhere and is not plain
-/// must not reach a log or a terminal.
+/// Valid UTF-8 without control characters; ends of lines and tabs may be. What comes from elsewhere and is
+/// not plain must not reach a log or a terminal.
 bool is_plain(std::string_view text);
 /// Of others' text, for messages: where it is long its beginning and how many bytes there are.
 std::string shortened(std::string_view text);

@@ -72,13 +72,13 @@ TEST_CASE("each kind of difference is named") {
   CHECK(says(said_to(hello_of("delta")), "name of peer 1: here beta, at peer 'delta' delta"));
 
   h = hello_of("beta");
-  h.name = std::string(100000, 'x');
+  h.name.assign(100000, 'x');
   CHECK(said_to(h).size() < 500);
   h = hello_of("beta");
-  h.layers = std::string(100000, 'x');
+  h.layers.assign(100000, 'x');
   CHECK(said_to(h).size() < 500);
   h = hello_of("beta");
-  h.job_text = std::string(100000, 'x') + " = 1\n";
+  h.job_text.assign(100000, 'x').append(" = 1\n");
   h.job_hash = hash_text(h.job_text);
   CHECK(said_to(h).size() < 500);
 

@@ -83,7 +83,7 @@ void check_forged_runs(const char* staleness) {
     Settings settings{"exchange.method=" + std::string(method.name),
                       "exchange.staleness=" + std::string(staleness), "graph.kind=" + sound->graph.kind,
                       "exchange.codec=" + sound->exchange.codec, "run.rounds=60"};
-    if (!reads(method, "dense_below"))
+    if (!reads(find_method(std::string(method.name)), "dense_below"))
       settings.push_back("exchange.dense_below=" + std::to_string(ExchangeSection{}.dense_below));
     INFO(method.name << " staleness " << staleness << " on a " << sound->graph.kind << ", "
                      << sound->exchange.codec);
@@ -112,7 +112,5 @@ TEST_CASE("a flood of forged frames costs a peer no more memory than its links m
     INFO("kind " << kind << ": " << course.forged << " forged, " << course.refused << " refused, "
                  << (course.most_bytes >> 20) << " MiB, without " << (calm >> 20));
     CHECK(course.most_bytes < calm + 2 * (std::size_t{72} << 20));  // two neighbours
-    WARN("kind " << kind << ": " << course.forged << " forged, " << course.refused << " refused, "
-                 << (course.most_bytes >> 20) << " MiB, without " << (calm >> 20));
   }
 }
