@@ -301,7 +301,8 @@ class Prober {
       if (at == streams.end() || m->kind != ProbeKind::taken || m->round != round_) continue;
       taken_by_all_ += m->number - std::min<std::uint64_t>(m->number, at->second.taken);
       at->second.taken = std::max<std::size_t>(at->second.taken, m->number);
-      if (sockets_.now() > until) continue;
+      const bool seen = first && last->second > first->second;
+      if (sockets_.now() > until && seen) continue;  // else what comes late must tell
       if (sockets_.now() > begin + kWarmUpShare * (until - begin) && !first)
         first = {sockets_.now(), taken_by_all_};
       last = {sockets_.now(), taken_by_all_};

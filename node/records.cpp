@@ -13,7 +13,9 @@ namespace {
 using nlohmann::json;
 using nlohmann::ordered_json;
 
-constexpr std::array kOutcomes{"running", "finished", "lost_peer", "bad_input", "failed", "interrupted"};
+constexpr std::array kOutcomes{"running",   "finished", "lost_peer",  "stalled",
+                               "bad_input", "failed",   "interrupted"};
+static_assert(kOutcomes.size() == static_cast<std::size_t>(Outcome::interrupted) + 1);
 
 double number(const json& j, const char* key) {
   const auto at = j.find(key);
