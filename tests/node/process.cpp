@@ -58,6 +58,8 @@ bool all_free(int first, std::size_t count) {
 [[noreturn]] void become(const std::vector<char*>& argv, const std::vector<char*>& envp, const char* folder,
                          int out, int err) {
   prctl(PR_SET_PDEATHSIG, SIGKILL);
+  for (const int number : {SIGHUP, SIGINT, SIGTERM})
+    ::signal(number, SIG_DFL);  // whatever started the test ignores
   dup2(open("/dev/null", O_RDONLY | O_CLOEXEC), STDIN_FILENO);
   dup2(out, STDOUT_FILENO);
   dup2(err, STDERR_FILENO);

@@ -7,6 +7,12 @@
 
 namespace gossamer::test {
 
+#ifdef GOSSAMER_SANITIZED
+constexpr bool kSanitized = true;
+#else
+constexpr bool kSanitized = false;
+#endif
+
 /// Says of one row after another whether it runs: under sanitizers one in `every`, else each.
 class Drawn {
  public:
@@ -22,12 +28,6 @@ class Drawn {
   }
 
  private:
-#ifdef GOSSAMER_SANITIZED
-  static constexpr bool kSanitized = true;
-#else
-  static constexpr bool kSanitized = false;
-#endif
-
   std::mt19937_64 random_{20261122};  // its sequence is fixed by the standard
   std::uint64_t every_, skip_;
 };
