@@ -11,7 +11,7 @@
 namespace gossamer::node {
 namespace {
 
-struct Options {
+struct DecodeFlags {
   std::string payload, out, max_entries = "2Gi";
   bool json = false;
 };
@@ -34,7 +34,7 @@ class LazyZeros {
   std::size_t size_;
 };
 
-void print(const Options& options, const compress::PayloadInfo& info, std::size_t bytes) {
+void print(const DecodeFlags& options, const compress::PayloadInfo& info, std::size_t bytes) {
   if (options.json) {
     const nlohmann::ordered_json out{
         {"codec", info.codec}, {"entries", info.entries}, {"payload_bytes", bytes}, {"out", options.out}};
@@ -45,7 +45,7 @@ void print(const Options& options, const compress::PayloadInfo& info, std::size_
             << options.out << '\n';
 }
 
-void decode(const Options& options) {
+void decode(const DecodeFlags& options) {
   const std::size_t limit = count_of("--max-entries", options.max_entries);
   const std::vector<std::byte> payload = read_bytes(options.payload);
   try {
@@ -68,7 +68,7 @@ void decode(const Options& options) {
 
 void add_codec_decode(CLI::App& codec, int& status) {
   CLI::App* command = codec.add_subcommand("decode", "Decodes a payload file of any codec");
-  const auto options = std::make_shared<Options>();
+  const auto options = std::make_shared<DecodeFlags>();
   command->add_option("--payload", options->payload, "Payload, as roundtrip --payload writes it")->required();
   command->add_option("--out", options->out, "Where to write the vector (.npy, float32)")->required();
   command

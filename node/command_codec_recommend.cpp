@@ -16,7 +16,7 @@ namespace {
 
 constexpr std::size_t kLargestMeasured = std::size_t{8} << 20;  // entries: beyond it speeds hardly change
 
-struct Options {
+struct RecommendFlags {
   std::vector<std::string> codecs;
   std::string bandwidth, size;
   bool json = false;
@@ -51,7 +51,7 @@ Row row_of(const compress::Codec& codec, std::span<const float> x, const Ranking
           8 * entries * speed.bytes_per_entry / ranking.bandwidth, 4e-9 * entries / speed.decode};
 }
 
-Ranking rank(const Options& options) {
+Ranking rank(const RecommendFlags& options) {
   const auto bandwidth = parse_bandwidth(options.bandwidth);
   if (!bandwidth || !(*bandwidth > 0))
     throw ConfigError("--bandwidth " + options.bandwidth +
@@ -98,9 +98,9 @@ void print_json(const Ranking& ranking) {
   std::cout << out.dump(2) << '\n';
 }
 
-using Columns = std::array<std::string, 7>;
+using Figures = std::array<std::string, 7>;
 
-void print_line(std::size_t width, const std::string& codec, const Columns& columns) {
+void print_figures(std::size_t width, const std::string& codec, const Figures& columns) {
   std::cout << std::left << std::setw(static_cast<int>(width) + 2) << codec << std::right;
   for (const std::string& column : columns) std::cout << std::setw(12) << column;
   std::cout << '\n';
@@ -113,18 +113,19 @@ std::string round_bandwidth_text(double bits_per_second) {
 void print_text(const Ranking& ranking) {
   std::size_t width = 6;
   for (const Row& row : ranking.rows) width = std::max(width, row.codec.size());
-  print_line(width, "CODEC", {"SECONDS", "ENCODE", "TRANSFER", "DECODE", "BITS", "REL. ERROR", "PAYS BELOW"});
+  print_figures(width, "CODEC",
+                {"SECONDS", "ENCODE", "TRANSFER", "DECODE", "BITS", "REL. ERROR", "PAYS BELOW"});
   const auto dense_line = [&] {
     const std::string seconds = figure_text(ranking.dense_s);
-    print_line(width, "dense", {seconds, "-", seconds, "-", "32", "0", "-"});
+    print_figures(width, "dense", {seconds, "-", seconds, "-", "32", "0", "-"});
   };
   bool dense_stands = false;
   for (const Row& row : ranking.rows) {
     if (row.seconds() >= ranking.dense_s && !std::exchange(dense_stands, true)) dense_line();
-    print_line(width, row.codec,
-               {figure_text(row.seconds()), figure_text(row.encode_s), figure_text(row.transfer_s),
-                figure_text(row.decode_s), figure_text(8 * row.speed.bytes_per_entry),
-                figure_text(row.speed.relative_error), round_bandwidth_text(row.pays_below())});
+    print_figures(width, row.codec,
+                  {figure_text(row.seconds()), figure_text(row.encode_s), figure_text(row.transfer_s),
+                   figure_text(row.decode_s), figure_text(8 * row.speed.bytes_per_entry),
+                   figure_text(row.speed.relative_error), round_bandwidth_text(row.pays_below())});
   }
   if (!dense_stands) dense_line();
   std::cout << '\n';
@@ -141,7 +142,7 @@ void print_text(const Ranking& ranking) {
             << " Laplacian entries. What the error costs in rounds only a run can tell.\n";
 }
 
-void recommend(const Options& options) {
+void recommend(const RecommendFlags& options) {
   try {
     const Ranking ranking = rank(options);
     options.json ? print_json(ranking) : print_text(ranking);
@@ -160,7 +161,7 @@ void add_codec_recommend(CLI::App& codec, int& status) {
       "this "
       "machine. Dense is best where 1/encode + 1/decode + ratio/bandwidth >= 1/bandwidth for every codec; "
       "'pays below' is the bandwidth at which both sides are equal.");
-  const auto options = std::make_shared<Options>();
+  const auto options = std::make_shared<RecommendFlags>();
   command->add_option("--bandwidth", options->bandwidth, "Of the link, e.g. 100mbit")->required();
   command->add_option("--size", options->size, "Entries (fp32 numbers) of the message, e.g. 25M")->required();
   command->add_option("--codec", options->codecs, "Codec to rank; repeatable; default: every codec")
