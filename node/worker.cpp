@@ -276,11 +276,12 @@ void Worker::on_timer() {
       phase_ != Phase::joining || now >= members_.join_deadline() - spec_.membership.silence_timeout_s;
   if (all_count && members_.find_lost(now)) broadcast_alive();
   if (phase_ == Phase::training) {
+    bool gone = false;
     for (const PeerId p : members_.links())
-      if (members_.gone_after_done(p, now)) exchange_->on_gone(p);
+      if (members_.gone_after_done(p, now)) exchange_->on_gone(p), gone = true;
     // what a peer that is gone has not sent never comes
-    for (const Awaited& a : exchange_->awaits())
-      if (gradient_done_ && members_.gone_after_done(a.peer, now)) members_.set(a.peer, PeerStatus::lost);
+    for (const Awaited& a : gone&& gradient_done_ ? exchange_->awaits() : std::vector<Awaited>{})
+      if (members_.gone_after_done(a.peer, now)) members_.set(a.peer, PeerStatus::lost);
   }
   check_members();
   check_stalled();
