@@ -14,7 +14,7 @@ namespace {
 
 constexpr const char* kNone = "none";
 
-struct BenchFlags {
+struct BenchOptions {
   std::vector<std::string> codecs;
   std::string sizes = "64Ki,1Mi,16Mi";
   std::string reference_sizes = "1Mi,16Mi";
@@ -41,7 +41,7 @@ std::vector<std::size_t> sizes_of(const char* flag, const std::string& text, std
 }
 
 /// One thread and the first instruction set; then many threads; then the other sets.
-std::vector<Setting> settings_of(const BenchFlags& options) {
+std::vector<Setting> settings_of(const BenchOptions& options) {
   const auto known = compress::instruction_sets();
   for (const std::string& name : options.instruction_sets) {
     if (std::find(known.begin(), known.end(), name) == known.end())
@@ -110,7 +110,7 @@ ContestTable contests(std::size_t entries, const Codecs& codecs, const std::stri
   return {entries, hold_contests(entries, wanted, say), try_awkward_inputs(entries, wanted, say)};
 }
 
-void bench(const BenchFlags& options) {
+void bench(const BenchOptions& options) {
   const Codecs codecs = codecs_of(options.codecs);
   const std::vector<Setting> settings = settings_of(options);
   const auto sizes = sizes_of("--size", options.sizes, options.threads);
@@ -152,7 +152,7 @@ void add_codec_bench(CLI::App& codec, int& status) {
       "Feedback is measured of codecs that may run under it; decode is into zeros and fills them in; "
       "decode-add adds to a vector. The plain references (scalar loops, nth_element, 8-bit radix select) run "
       "in turn with the codecs, on the same vectors.");
-  const auto options = std::make_shared<BenchFlags>();
+  const auto options = std::make_shared<BenchOptions>();
   command->add_option("--codec", options->codecs, "Codec to measure; repeatable; default: every codec")
       ->allow_extra_args(false);
   command

@@ -11,7 +11,7 @@
 namespace gossamer::node {
 namespace {
 
-struct DecodeFlags {
+struct DecodeOptions {
   std::string payload, out, max_entries = "2Gi";
   bool json = false;
 };
@@ -34,7 +34,7 @@ class LazyZeros {
   std::size_t size_;
 };
 
-void print(const DecodeFlags& options, const compress::PayloadInfo& info, std::size_t bytes) {
+void print(const DecodeOptions& options, const compress::PayloadInfo& info, std::size_t bytes) {
   if (options.json) {
     const nlohmann::ordered_json out{
         {"codec", info.codec}, {"entries", info.entries}, {"payload_bytes", bytes}, {"out", options.out}};
@@ -45,7 +45,7 @@ void print(const DecodeFlags& options, const compress::PayloadInfo& info, std::s
             << options.out << '\n';
 }
 
-void decode(const DecodeFlags& options) {
+void decode(const DecodeOptions& options) {
   const std::size_t limit = count_of("--max-entries", options.max_entries);
   const std::vector<std::byte> payload = read_bytes(options.payload);
   try {
@@ -68,7 +68,7 @@ void decode(const DecodeFlags& options) {
 
 void add_codec_decode(CLI::App& codec, int& status) {
   CLI::App* command = codec.add_subcommand("decode", "Decodes a payload file of any codec");
-  const auto options = std::make_shared<DecodeFlags>();
+  const auto options = std::make_shared<DecodeOptions>();
   command->add_option("--payload", options->payload, "Payload, as roundtrip --payload writes it")->required();
   command->add_option("--out", options->out, "Where to write the vector (.npy, float32)")->required();
   command

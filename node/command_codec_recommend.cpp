@@ -16,7 +16,7 @@ namespace {
 
 constexpr std::size_t kLargestMeasured = std::size_t{8} << 20;  // entries: beyond it speeds hardly change
 
-struct RecommendFlags {
+struct RecommendOptions {
   std::vector<std::string> codecs;
   std::string bandwidth, size;
   bool json = false;
@@ -51,7 +51,7 @@ Row row_of(const compress::Codec& codec, std::span<const float> x, const Ranking
           8 * entries * speed.bytes_per_entry / ranking.bandwidth, 4e-9 * entries / speed.decode};
 }
 
-Ranking rank(const RecommendFlags& options) {
+Ranking rank(const RecommendOptions& options) {
   const auto bandwidth = parse_bandwidth(options.bandwidth);
   if (!bandwidth || !(*bandwidth > 0))
     throw ConfigError("--bandwidth " + options.bandwidth +
@@ -142,7 +142,7 @@ void print_text(const Ranking& ranking) {
             << " Laplacian entries. What the error costs in rounds only a run can tell.\n";
 }
 
-void recommend(const RecommendFlags& options) {
+void recommend(const RecommendOptions& options) {
   try {
     const Ranking ranking = rank(options);
     options.json ? print_json(ranking) : print_text(ranking);
@@ -161,7 +161,7 @@ void add_codec_recommend(CLI::App& codec, int& status) {
       "this "
       "machine. Dense is best where 1/encode + 1/decode + ratio/bandwidth >= 1/bandwidth for every codec; "
       "'pays below' is the bandwidth at which both sides are equal.");
-  const auto options = std::make_shared<RecommendFlags>();
+  const auto options = std::make_shared<RecommendOptions>();
   command->add_option("--bandwidth", options->bandwidth, "Of the link, e.g. 100mbit")->required();
   command->add_option("--size", options->size, "Entries (fp32 numbers) of the message, e.g. 25M")->required();
   command->add_option("--codec", options->codecs, "Codec to rank; repeatable; default: every codec")

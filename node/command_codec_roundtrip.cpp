@@ -17,7 +17,7 @@ namespace {
 
 constexpr double kNone = std::numeric_limits<double>::quiet_NaN();
 
-struct RoundtripFlags {
+struct RoundtripOptions {
   std::string codec, in, out, payload;
   std::uint64_t seed = 1;
   std::size_t repeats = 1;
@@ -77,7 +77,7 @@ double seconds_of(Work work) {
 }
 
 /// The repeats differ in the round of the key, as the rounds of a run do.
-Result round_trip(const compress::Codec& codec, const NpyArray& x, const RoundtripFlags& options) {
+Result round_trip(const compress::Codec& codec, const NpyArray& x, const RoundtripOptions& options) {
   const std::size_t n = x.values.size();
   Result result{codec.spec(), {x.shape, std::vector<float>(n)}, {}, {}, {}, {}, {}, {}};
   compress::Workspace workspace;
@@ -153,7 +153,7 @@ void print_text(const Result& r, std::size_t repeats) {
   line("decode", figure_text(speed(r, r.decode)) + " GB/s");
 }
 
-void run(const RoundtripFlags& options) {
+void run(const RoundtripOptions& options) {
   const auto codec = compress::make_codec(options.codec);
   const NpyArray x = read_npy(options.in);
   try {
@@ -176,7 +176,7 @@ void add_codec_roundtrip(CLI::App& codec, int& status) {
                                            "with a key of its own, z = mean of <y-x,x>/<x,x> times sqrt(R) "
                                            "over its standard deviation. An unbiased "
                                            "codec stays within about 3; a codec that uses no key has no z.");
-  const auto options = std::make_shared<RoundtripFlags>();
+  const auto options = std::make_shared<RoundtripOptions>();
   command->add_option("--codec", options->codec, "Codec, e.g. qsgd:bits=4 (gossamer codec list)")->required();
   command->add_option("--in", options->in, "NumPy file of little-endian float32 or float64")->required();
   command->add_option("--out", options->out, "Where to write what the first repeat decodes to (.npy)");

@@ -17,7 +17,7 @@
 namespace gossamer::node {
 namespace {
 
-struct EvaluateFlags {
+struct EvaluateOptions {
   std::string job;
   std::vector<std::string> models, overrides;
   bool json = false, ensemble = false;
@@ -60,7 +60,7 @@ bool same_shape(const optim::Objective& a, const optim::Objective& b) {
 }
 
 /// The mean of the models, in double precision so that their number does not matter.
-AlignedFloats mean_model(const std::vector<Model>& models, const EvaluateFlags& options) {
+AlignedFloats mean_model(const std::vector<Model>& models, const EvaluateOptions& options) {
   AlignedFloats x(models.front().x.size());
   std::vector<double> sum(x.size());
   for (std::size_t m = 0; m < models.size(); ++m) {
@@ -75,7 +75,7 @@ AlignedFloats mean_model(const std::vector<Model>& models, const EvaluateFlags& 
   return x;
 }
 
-void print(const EvaluateFlags& options, const optim::Evaluation& result) {
+void print(const EvaluateOptions& options, const optim::Evaluation& result) {
   if (options.json) {
     nlohmann::ordered_json out{{"loss", result.loss()}, {"accuracy", nullptr}, {"rows", result.rows}};
     if (result.has_accuracy) out["accuracy"] = result.accuracy();
@@ -90,7 +90,7 @@ void print(const EvaluateFlags& options, const optim::Evaluation& result) {
 }
 
 /// Of each model by itself and of all together.
-void print_ensemble(const EvaluateFlags& options, const std::vector<Model>& models,
+void print_ensemble(const EvaluateOptions& options, const std::vector<Model>& models,
                     const optim::Dataset& test) {
   std::vector<optim::Member> members;
   std::vector<double> own;
@@ -117,7 +117,7 @@ void print_ensemble(const EvaluateFlags& options, const std::vector<Model>& mode
             << "test rows      " << all.mean_output.rows << '\n';
 }
 
-void evaluate_models(const EvaluateFlags& options) {
+void evaluate_models(const EvaluateOptions& options) {
   const Job job = load_job(options.job, options.overrides);
   const int cores = static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
   optim::set_blas_threads(job.run.threads > 0 ? job.run.threads : cores);
@@ -135,7 +135,7 @@ void evaluate_models(const EvaluateFlags& options) {
 
 void add_evaluate_command(CLI::App& app, int& status) {
   CLI::App* command = app.add_subcommand("evaluate", "Test accuracy and loss of a model");
-  const auto options = std::make_shared<EvaluateFlags>();
+  const auto options = std::make_shared<EvaluateOptions>();
   command->add_option("JOB", options->job, "Job file: the kind of model and the data")->required();
   command->add_option("MODEL", options->models, "Safetensors files; of several their mean is evaluated")
       ->required()

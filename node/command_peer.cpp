@@ -2,7 +2,7 @@
 #include <fmt/format.h>
 #include <malloc.h>
 #include <spdlog/logger.h>
-#include <spdlog/sinks/stdout_sinks.h>
+#include <spdlog/sinks/base_sink.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -27,8 +27,24 @@
 namespace gossamer::node {
 namespace {
 
-/// Records that wait to be read, before the oldest are dropped: some minutes of reports.
-constexpr std::size_t kMostRecords = 4096;
+/// Records, or lines on stderr, that wait to be read, before the oldest are dropped: some minutes of reports.
+constexpr std::size_t kMostLines = 4096;
+
+/// What is said on stderr, and never waited for: who reads it may be stopped.
+class LineSink final : public spdlog::sinks::base_sink<spdlog::details::null_mutex> {
+ public:
+  explicit LineSink(LineWriter& lines) : lines_(lines) {}
+
+ private:
+  void sink_it_(const spdlog::details::log_msg& message) override {
+    spdlog::memory_buf_t text;
+    formatter_->format(message, text);
+    lines_.write(fmt::to_string(text));
+  }
+  void flush_() override {}
+
+  LineWriter& lines_;
+};
 
 struct PeerFlags {
   JobFlags job;
@@ -90,12 +106,11 @@ class PeerProcess {
   PeerProcess(const PeerFlags& flags, Job job)
       : flags_(flags),
         self_(find_peer(job, flags.name)),
-        progress_(flags.job.quiet || flags.records),
-        log_(
-            std::make_shared<spdlog::logger>(flags.name, std::make_shared<spdlog::sinks::stderr_sink_st>())) {
-    log_->set_pattern("%H:%M:%S.%e %n: %v");
-    log_->flush_on(spdlog::level::info);
-    if (flags.records) records_.emplace(STDOUT_FILENO, kMostRecords);
+        told_(STDERR_FILENO, kMostLines),
+        progress_(flags.job.quiet || flags.records, [this](const std::string& text) { told_.write(text); }),
+        log_(flags.name, std::make_shared<LineSink>(told_)) {
+    log_.set_pattern("%H:%M:%S.%e %n: %v");
+    if (flags.records) records_.emplace(STDOUT_FILENO, kMostLines);
     optim::set_blas_threads(compute_threads(job, self_));
     const Plan plan = make_plan(job, self_);  // refuses an unsound combination before data is read
     if (!flags.records) warn_of_gamma(job, plan);
@@ -146,7 +161,7 @@ class PeerProcess {
 
   void say(const std::string& line) {
     progress_.clear();
-    if (!flags_.job.quiet) log_->info(line);
+    if (!flags_.job.quiet) log_.info(line);
   }
 
   void report(const Report& r) {
@@ -157,7 +172,7 @@ class PeerProcess {
       metrics_.close();
     }
     if (records_)
-      records_->write(line);
+      records_->write(line + '\n');
     else
       progress_.line(report_line(r));
   }
@@ -178,24 +193,25 @@ class PeerProcess {
     for (const auto& [from, counts] : result.refused)
       say(fmt::format("of the frames in the name of {} were refused: {}", prepared_.job.peers[from].name,
                       refusals_text(counts)));
-    if (!result.message.empty()) tell(fmt::format("gossamer: {}: {}", flags_.name, result.message));
+    if (!result.message.empty()) told_.write(fmt::format("gossamer: {}: {}\n", flags_.name, result.message));
     if (records_)
       finish_records(result);
-    else if (result.rounds > 0)
+    else if (result.rounds > 0 && !told_.finish())
       print_summary(flags_, prepared_, self_, result, env_->parameters());
   }
 
   void finish_records(const WorkerResult& result) {
     const std::uint64_t dropped = records_->dropped();
     if (dropped > 0) say(fmt::format("{} reports were dropped: nobody read them in time", dropped));
-    if (const auto failed = records_->finish(to_json(flags_.name, result, dropped)))
+    if (const auto failed = records_->finish(to_json(flags_.name, result, dropped) + '\n'))
       say(fmt::format("records cannot be written on standard output: {}", failed.message()));
   }
 
   const PeerFlags& flags_;
   PeerId self_;
+  LineWriter told_;  ///< to stderr
   Progress progress_;
-  std::shared_ptr<spdlog::logger> log_;
+  spdlog::logger log_;
   std::unique_ptr<ZmqEnv> env_;
   Prepared prepared_;
   std::filesystem::path folder_;

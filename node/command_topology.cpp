@@ -29,7 +29,7 @@ namespace {
 constexpr std::size_t kEntries = 235146;     // of a model that no job describes: an mlp on Fashion-MNIST
 constexpr std::size_t kLargestPrinted = 16;  // peers: a larger matrix does not fit on a screen
 
-struct TopologyFlags {
+struct TopologyOptions {
   std::string file, codec, svg;
   std::vector<std::string> overrides;
   std::size_t peers = 0;
@@ -61,7 +61,7 @@ void count_sent(const Job& job, const std::string& codec, Sheet& sheet) {
   }
 }
 
-Sheet make_sheet(const TopologyFlags& options) {
+Sheet make_sheet(const TopologyOptions& options) {
   const bool is_job = config::is_job_document(config::read_document(options.file));
   const auto peers = options.peers > 0 ? std::optional(options.peers) : std::nullopt;
   Job job = is_job ? load_job(options.file, options.overrides, peers)
@@ -204,7 +204,7 @@ void write_svg(const Sheet& sheet, const std::string& path) {
   if (!file.flush()) throw ConfigError("--svg " + path + ": cannot be written: " + std::strerror(errno));
 }
 
-void show(const TopologyFlags& options) {
+void show(const TopologyOptions& options) {
   const Sheet sheet = make_sheet(options);
   if (!options.svg.empty()) write_svg(sheet, options.svg);
   if (options.dot)
@@ -272,7 +272,7 @@ void add_topology_command(CLI::App& app, int& status) {
   group->require_subcommand(1);
   CLI::App* command =
       group->add_subcommand("show", "Mixing matrix, spectral gap, rounds to consensus, traffic");
-  const auto options = std::make_shared<TopologyFlags>();
+  const auto options = std::make_shared<TopologyOptions>();
   command->add_option("FILE", options->file, "Topology file or job file")->required();
   command->add_option("--set", options->overrides, "KEY=VALUE in place of what the files say; repeatable")
       ->allow_extra_args(false);

@@ -24,7 +24,7 @@ namespace {
 
 constexpr std::size_t kShown = 15;
 
-struct AdviseFlags {
+struct AdviseOptions {
   std::string file, job, parameters, links, codec, step_time, bandwidth, latency, out;
   std::vector<std::string> methods, overrides;
   std::optional<std::uint64_t> rounds;
@@ -44,7 +44,7 @@ double quantity(const std::string& flag, const std::string& text, const char* ex
 bool is_unlike(const std::string& split) { return split.starts_with("dirichlet"); }
 
 /// The job and its model: of a job file, or of a topology and a number of parameters.
-Question read_question(const AdviseFlags& options) {
+Question read_question(const AdviseOptions& options) {
   std::vector<std::string> overrides = options.overrides;
   if (!options.links.empty()) overrides.push_back("links=" + options.links);
   Question question;
@@ -81,7 +81,7 @@ Question read_question(const AdviseFlags& options) {
   return question;
 }
 
-Question make_question(const AdviseFlags& options) {
+Question make_question(const AdviseOptions& options) {
   Question question = read_question(options);
   Job& job = question.job;
   if (job.peers.size() < 2)
@@ -130,7 +130,7 @@ std::string method_label(const Advice& a) {
   return a.algorithm.empty() ? a.method : a.method + " (" + a.algorithm + ")";
 }
 
-void print_table(const AdviseFlags& options, const Question& question, const std::vector<Advice>& ranked) {
+void print_table(const AdviseOptions& options, const Question& question, const std::vector<Advice>& ranked) {
   const std::size_t shown = options.all ? ranked.size() : std::min(ranked.size(), kShown);
   std::size_t graph = 5, method = 6, codec = 5;
   for (const Advice& a : ranked) {
@@ -196,7 +196,7 @@ nlohmann::ordered_json row_json(const Question& question, const Advice& a) {
   return row;
 }
 
-void write_best(const AdviseFlags& options, const Question& question, const Advice& best) {
+void write_best(const AdviseOptions& options, const Question& question, const Advice& best) {
   std::ofstream file(options.out);
   file << fmt::format(
       "# gossamer topology advise: {} for method {} with codec {}; predicted {} s per round, {:.0f} rounds, "
@@ -209,7 +209,7 @@ void write_best(const AdviseFlags& options, const Question& question, const Advi
              join(settings(question.job, best), " --set "));
 }
 
-void run_advise(const AdviseFlags& options) {
+void run_advise(const AdviseOptions& options) {
   const Question question = make_question(options);
   const std::vector<Advice> ranked = advise(question);
   if (options.json) {
@@ -231,7 +231,7 @@ void run_advise(const AdviseFlags& options) {
 void add_topology_advise(CLI::App& topology, int& status) {
   auto* command = topology.add_subcommand(
       "advise", "Rank graphs, methods and orders of the peers by predicted time over unequal links");
-  const auto options = std::make_shared<AdviseFlags>();
+  const auto options = std::make_shared<AdviseOptions>();
   command
       ->add_option("FILE", options->file, "Topology file with [[link]] tables or a links file; or a job file")
       ->required();

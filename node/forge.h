@@ -20,7 +20,8 @@ enum class Forgery : std::uint8_t {
   other_codec,
   earlier_round,  ///< long over; later_round where none is. Not wrong where messages go by their order
 };
-constexpr std::size_t kForgeries = 10;
+/// How many of them, from the first on, are wrong for a method that goes by the order of messages, or not.
+constexpr std::size_t forgeries(bool by_order) { return by_order ? 9 : 10; }
 
 /// Like this one; empty where it is no parcel's, or too short to be forged.
 FrameBytes forged(const FrameBytes& frame, Forgery forgery, std::mt19937_64& random);

@@ -84,8 +84,10 @@ void Intake::refuse(std::uint64_t sequence, Refusal why) {
 
 void Intake::pass(std::uint64_t sequence) {
   repeat_ = true;
-  if (sequence >= next_ && passed_.size() >= kMostAhead) return;
-  if (sequence >= next_) passed_.insert(sequence);
+  if (sequence >= next_) {
+    if (passed_.size() >= kMostAhead) return;
+    passed_.insert(sequence);
+  }
   mark(sequence);
   consume(sequence);
 }

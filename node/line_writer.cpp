@@ -32,14 +32,14 @@ LineWriter::LineWriter(int fd, std::size_t most) : fd_(fd), most_(most), thread_
 
 LineWriter::~LineWriter() { end(); }
 
-void LineWriter::write(std::string line) {
+void LineWriter::write(std::string text) {
   const std::lock_guard lock(mutex_);
   if (failed_) return;
-  if (lines_.size() == most_) {
-    lines_.pop_front();
+  if (texts_.size() == most_) {
+    texts_.pop_front();
     ++dropped_;
   }
-  lines_.push_back(std::move(line) + '\n');
+  texts_.push_back(std::move(text));
   changed_.notify_one();
 }
 
@@ -51,7 +51,7 @@ std::uint64_t LineWriter::dropped() const {
 std::error_code LineWriter::finish(std::string last) {
   {
     const std::lock_guard lock(mutex_);
-    lines_.push_back(std::move(last) + '\n');
+    texts_.push_back(std::move(last));
   }
   end();
   return failed_;
@@ -72,16 +72,16 @@ void LineWriter::loop() {
   pthread_sigmask(SIG_BLOCK, &all, nullptr);  // a reader that has gone is an error here, not a SIGPIPE
   std::unique_lock lock(mutex_);
   while (true) {
-    changed_.wait(lock, [&] { return ending_ || !lines_.empty(); });
-    if (lines_.empty()) return;
-    const std::string line = std::move(lines_.front());
-    lines_.pop_front();
+    changed_.wait(lock, [&] { return ending_ || !texts_.empty(); });
+    if (texts_.empty()) return;
+    const std::string text = std::move(texts_.front());
+    texts_.pop_front();
     lock.unlock();
-    const std::error_code failed = write_all(fd_, line);
+    const std::error_code failed = write_all(fd_, text);
     lock.lock();
     if (!failed) continue;
     failed_ = failed;
-    lines_.clear();
+    texts_.clear();
   }
 }
 

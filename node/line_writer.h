@@ -1,5 +1,5 @@
 #pragma once
-// Lines to a pipe whose reader may be stopped.
+// Text to a pipe or terminal whose reader may be stopped.
 #include <condition_variable>
 #include <cstdint>
 #include <deque>
@@ -10,22 +10,23 @@
 
 namespace gossamer::node {
 
-/// Writes lines to a file descriptor on a thread of its own, so that whoever hands them over never waits for
-/// whoever reads them. Once the descriptor fails (nobody reads any more) all that follows is discarded.
+/// Writes texts, mostly lines, to a file descriptor on a thread of its own, so that whoever hands them over
+/// never waits for whoever reads them. Once the descriptor fails (nobody reads any more) all that follows is
+/// discarded.
 class LineWriter {
  public:
-  /// Holds at most `most` lines that have not left; beyond these the oldest are dropped and counted.
+  /// Holds at most `most` texts that have not left; beyond these the oldest are dropped and counted.
   LineWriter(int fd, std::size_t most);
   ~LineWriter();  ///< waits until all has left
   LineWriter(const LineWriter&) = delete;
   LineWriter& operator=(const LineWriter&) = delete;
 
-  /// The line without its end.
-  void write(std::string line);
+  /// The text as it is, a line with its end.
+  void write(std::string text);
   std::uint64_t dropped() const;
-  /// A last line, which is not dropped: waits until all has left. Gives what the descriptor failed with, if
+  /// A last text, which is not dropped: waits until all has left. Gives what the descriptor failed with, if
   /// it did.
-  std::error_code finish(std::string last);
+  std::error_code finish(std::string last = {});
 
  private:
   void loop();
@@ -35,7 +36,7 @@ class LineWriter {
   const std::size_t most_;
   mutable std::mutex mutex_;
   std::condition_variable changed_;
-  std::deque<std::string> lines_;
+  std::deque<std::string> texts_;
   std::uint64_t dropped_ = 0;
   std::error_code failed_;
   bool ending_ = false;

@@ -4,10 +4,14 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <utility>
 
 namespace gossamer::node {
 
-Progress::Progress(bool quiet) : quiet_(quiet), terminal_(isatty(STDERR_FILENO) != 0) {}
+void to_stderr(const std::string& text) { std::fputs(text.c_str(), stderr); }
+
+Progress::Progress(bool quiet, Write write)
+    : quiet_(quiet), terminal_(isatty(STDERR_FILENO) != 0), write_(std::move(write)) {}
 
 void Progress::line(const std::string& text) {
   if (quiet_) return;
@@ -16,18 +20,18 @@ void Progress::line(const std::string& text) {
   if (!terminal_) {
     next_ = now + std::chrono::seconds(2);
     const auto last = text.rfind('\n');
-    std::fprintf(stderr, "%s\n", text.c_str() + (last == std::string::npos ? 0 : last + 1));
+    write_(text.substr(last == std::string::npos ? 0 : last + 1) + '\n');
     return;
   }
   next_ = now + std::chrono::milliseconds(100);
   clear();
-  std::fprintf(stderr, "%s\n", text.c_str());
+  write_(text + '\n');
   shown_lines_ = 1 + static_cast<std::size_t>(std::count(text.begin(), text.end(), '\n'));
 }
 
 void Progress::clear() {
   if (shown_lines_ == 0) return;
-  std::fprintf(stderr, "\x1b[%zuA\x1b[J", shown_lines_);
+  write_("\x1b[" + std::to_string(shown_lines_) + "A\x1b[J");
   shown_lines_ = 0;
 }
 

@@ -1,13 +1,19 @@
 #pragma once
 // A live line (or block of lines) on a terminal, plain lines now and then elsewhere; always on stderr.
 #include <chrono>
+#include <functional>
 #include <string>
 
 namespace gossamer::node {
 
+/// Writes to stderr, and waits until it takes the text.
+void to_stderr(const std::string& text);
+
 class Progress {
  public:
-  explicit Progress(bool quiet);
+  using Write = std::function<void(const std::string& text)>;
+  /// Whoever must not wait for the terminal hands over how to write to it.
+  explicit Progress(bool quiet, Write write = to_stderr);
   ~Progress() { clear(); }
   Progress(const Progress&) = delete;
   Progress& operator=(const Progress&) = delete;
@@ -22,6 +28,7 @@ class Progress {
 
  private:
   bool quiet_, terminal_;
+  Write write_;
   std::size_t shown_lines_ = 0;
   std::chrono::steady_clock::time_point next_{};
 };

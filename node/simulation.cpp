@@ -306,8 +306,8 @@ void Simulation::arrive(PeerId from, PeerId to, const FrameBytes& frame) {
       tell(Fate::stray, from, to, stray);
       arrive_at(arrival, from, to, stray);
     }
-    const std::size_t forgeries = kForgeries - (goes_by_order(prepared_.job.exchange) ? 1 : 0);
-    const auto forgery = static_cast<Forgery>(sim.forge > 0 ? random_() % forgeries : 0);
+    const std::size_t kinds = forgeries(goes_by_order(prepared_.job.exchange));
+    const auto forgery = static_cast<Forgery>(sim.forge > 0 ? random_() % kinds : 0);
     const FrameBytes forge =
         sim.forge > 0 && uniform() < sim.forge ? forged(frame, forgery, random_) : nullptr;
     if (forge) {

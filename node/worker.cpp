@@ -280,8 +280,9 @@ void Worker::on_timer() {
     for (const PeerId p : members_.links())
       if (members_.gone_after_done(p, now)) exchange_->on_gone(p), gone = true;
     // what a peer that is gone has not sent never comes
-    for (const Awaited& a : gone&& gradient_done_ ? exchange_->awaits() : std::vector<Awaited>{})
-      if (members_.gone_after_done(a.peer, now)) members_.set(a.peer, PeerStatus::lost);
+    if (gone && gradient_done_)
+      for (const Awaited& a : exchange_->awaits())
+        if (members_.gone_after_done(a.peer, now)) members_.set(a.peer, PeerStatus::lost);
   }
   check_members();
   check_stalled();

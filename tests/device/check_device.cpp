@@ -22,7 +22,7 @@ void require(cudaError_t error) {
   throw std::runtime_error(std::string("CUDA: ") + cudaGetErrorString(error));
 }
 
-/// Of work whose median time over so many runs is told.
+/// A stream, and how often what is timed runs on it.
 class Stream {
  public:
   explicit Stream(int runs) : runs_(runs) { require(cudaStreamCreate(&stream_)); }

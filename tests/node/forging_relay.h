@@ -3,13 +3,15 @@
 // each of a neighbour's messages says wrong ones in that neighbour's name.
 #include <zmq.h>
 
-#include <array>
 #include <atomic>
+#include <chrono>
 #include <cstdint>
+#include <memory>
 #include <random>
 #include <stdexcept>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "forge.h"
@@ -32,7 +34,8 @@ class ForgingRelay {
     thread_ = std::thread([this] { run(); });
   }
   ~ForgingRelay() {
-    stop();
+    over_ = true;
+    thread_.join();
     for (const Way& w : ways_) zmq_close(w.in), zmq_close(w.out);
     zmq_ctx_term(context_);
   }
@@ -51,10 +54,6 @@ class ForgingRelay {
     constexpr int kAtOnce = 0;
     zmq_setsockopt(socket, ZMQ_LINGER, &kAtOnce, sizeof kAtOnce);
     return socket;
-  }
-  void stop() {
-    over_ = true;
-    if (thread_.joinable()) thread_.join();
   }
 
   void run() {

@@ -1,7 +1,6 @@
 #pragma once
 // What the models of a run's peers are compared by.
-#include <fmt/format.h>
-
+#include <cstdint>
 #include <string>
 
 #include "aligned.h"

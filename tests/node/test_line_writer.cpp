@@ -48,11 +48,11 @@ TEST_CASE("lines that are not read wait for nobody; the oldest are dropped and c
   std::string text;
   {
     LineWriter writer(pipe.ends[1], kMost);
-    for (std::size_t i = 0; i < kLines; ++i) writer.write("line " + std::to_string(i));
+    for (std::size_t i = 0; i < kLines; ++i) writer.write("line " + std::to_string(i) + '\n');
     dropped = writer.dropped();  // of what no pipe of 4 KiB holds
     CHECK(dropped > kLines / 2);
     std::thread reader([&] { text = pipe.read_to_end(); });
-    CHECK(!writer.finish("the last"));
+    CHECK(!writer.finish("the last\n"));
     close(std::exchange(pipe.ends[1], -1));
     reader.join();
   }

@@ -1,6 +1,11 @@
 // Peers that die, hang or are told to go: the others name them and end, and no process is left.
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
 #include <algorithm>
 #include <csignal>
+#include <filesystem>
 #include <iostream>
 
 #include "gossamer_test/catch.h"
@@ -39,6 +44,31 @@ void check_models_load(const Folder& folder, const Peers& peers, std::size_t gon
     CHECK(evaluated.status == 0);
   }
 }
+
+/// A named pipe that holds all that it can.
+class FullPipe {
+ public:
+  explicit FullPipe(const std::string& path) {
+    REQUIRE(mkfifo(path.c_str(), 0600) == 0);
+    fd_ = open(path.c_str(), O_RDWR | O_NONBLOCK | O_CLOEXEC);
+    REQUIRE(fd_ >= 0);
+    const std::string page(4096, '.');
+    while (write(fd_, page.data(), page.size()) > 0) {
+    }
+  }
+  ~FullPipe() { close(fd_); }
+  FullPipe(const FullPipe&) = delete;
+  FullPipe& operator=(const FullPipe&) = delete;
+  std::string read() const {  ///< what it holds now
+    std::string all, page(4096, '\0');
+    for (ssize_t got; (got = ::read(fd_, page.data(), page.size())) > 0;)
+      all.append(page, 0, static_cast<std::size_t>(got));
+    return all;
+  }
+
+ private:
+  int fd_;
+};
 
 /// Five peers that train for good, and one of them killed.
 void kill_one(const std::string& graph, std::size_t victim) {
@@ -278,6 +308,23 @@ TEST_CASE("a run that is stopped for a while loses no peer") {
   CHECK(says(run.err(), "interrupted; 3 of 3 peers saved"));
   CHECK(says(read_text(run_folder(folder, "job") + "/summary.json"), "test_accuracy"));
   CHECK(orphans(children) == 0);
+}
+
+TEST_CASE("a peer whose standard error is not read trains on") {
+  const Folder folder;
+  const Ports ports(2);
+  folder.write("job.toml", SmallJob{2, ports.first()}.toml());
+  Peers peers(folder, "job.toml", 2);
+  const FullPipe unread(folder.path("peer0.err"));
+  peers.start_all();
+  REQUIRE(peers[1].wait(kStart_s + kEnd_s));
+  INFO(peers[1].err());
+  CHECK(peers[1].status() == 0);
+  CHECK(wait_until(kEnd_s, [&] { return std::filesystem::exists(peers.model(0)); }));
+  const std::string said = unread.read();
+  REQUIRE(peers[0].wait(kEnd_s));
+  CHECK(peers[0].status() == 0);
+  CHECK(says(said + unread.read(), "model saved"));
 }
 
 TEST_CASE("peers whose run was killed end by themselves") {

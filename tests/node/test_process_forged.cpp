@@ -1,5 +1,7 @@
 // Processes that hear wrong frames in their neighbours' names beside the right ones: they refuse and count
 // them, and learn what they would have learned.
+#include <fmt/format.h>
+
 #include <regex>
 
 #include "forging_relay.h"
@@ -47,7 +49,7 @@ struct Course {
 
 std::vector<Forgery> all_kinds(const Job& job) {
   std::vector<Forgery> kinds;
-  for (std::size_t k = 0; k < kForgeries - (goes_by_order(job.exchange) ? 1 : 0); ++k)
+  for (std::size_t k = 0; k < forgeries(goes_by_order(job.exchange)); ++k)
     kinds.push_back(static_cast<Forgery>(k));
   return kinds;
 }
@@ -92,8 +94,8 @@ void check_forged_runs(const char* staleness) {
     INFO(method.name << " staleness " << staleness << " on a " << sound->graph.kind << ", "
                      << sound->exchange.codec);
     const bool waits = sound->exchange.staleness.has_value();
-    settings.push_back(waits ? "run.rounds=120"
-                             : "run.rounds=2000");  // who waits for nobody sends when it can
+    // who waits for nobody sends when it can, and seldom
+    settings.push_back(waits ? "run.rounds=120" : "run.rounds=2000");
     const Course course = forged_run(settings, 4);
     CHECK(course.forged >= 400);
     CHECK(course.refused <= course.forged);
@@ -115,7 +117,7 @@ TEST_CASE("peers that never wait refuse forged frames") { check_forged_runs("\"u
 TEST_CASE("a flood of forged frames costs a peer no more memory than its links may hold") {
   const Settings large{"data.features=8000", "data.rows=64", "exchange.codec=dense", "run.rounds=20"};
   const std::size_t calm = forged_run(large, 0).most_bytes;
-  for (std::size_t kind = 0; kind < kForgeries; ++kind) {
+  for (std::size_t kind = 0; kind < forgeries(false); ++kind) {
     const Course course = forged_run(large, 30, static_cast<Forgery>(kind));
     INFO("kind " << kind << ": " << course.forged << " forged, " << course.refused << " refused, "
                  << (course.most_bytes >> 20) << " MiB, without " << (calm >> 20));

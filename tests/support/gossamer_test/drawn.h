@@ -23,7 +23,7 @@ class Drawn {
 
   bool operator()() {
     if (skip_-- > 0) return false;
-    skip_ = every_ == 1 ? 0 : random_() % (2 * every_ - 1);  // every_ - 1 in the mean
+    skip_ = random_() % (2 * every_ - 1);  // every_ - 1 in the mean
     return true;
   }
 
