@@ -184,14 +184,15 @@ std::unique_ptr<const Codec> make_codec(std::string_view spec) {
     parameters.finish();
     return codec;
   }
-  std::array<std::string_view, kRows.size()> names;
+  std::vector<std::string> names;
   std::string all;
-  for (std::size_t i = 0; i < kRows.size(); ++i) {
-    names[i] = kRows[i].shown.name;
-    all += (i == 0 ? "" : ", ") + std::string(names[i]);
+  for (const Row& row : kRows) {
+    all += (names.empty() ? "" : ", ") + std::string(row.shown.name);
+    names.emplace_back(row.shown.name);
   }
-  throw CodecError("codec spec \"" + std::string(spec) + "\": no codec \"" + std::string(name) +
-                   "\"; did you mean \"" + std::string(nearest(name, names)) + "\"? There are: " + all);
+  throw CodecError(
+      "codec spec \"" + std::string(spec) + "\": no codec \"" + std::string(name) + "\"; there are " + all,
+      name, std::move(names));
 }
 
 }  // namespace gossamer::compress

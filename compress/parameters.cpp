@@ -2,29 +2,12 @@
 
 #include <algorithm>
 #include <charconv>
-#include <numeric>
 
 #include "gossamer/compress/codec.h"
 #include "wire.h"
 
 namespace gossamer::compress {
 namespace {
-
-/// Levenshtein distance, by rows.
-std::size_t edits(std::string_view a, std::string_view b) {
-  std::vector<std::size_t> row(b.size() + 1);
-  std::iota(row.begin(), row.end(), std::size_t{0});
-  for (std::size_t i = 0; i < a.size(); ++i) {
-    std::size_t diagonal = row[0];
-    row[0] = i + 1;
-    for (std::size_t j = 0; j < b.size(); ++j) {
-      const std::size_t replaced = diagonal + (a[i] == b[j] ? 0 : 1);
-      diagonal = row[j + 1];
-      row[j + 1] = std::min({replaced, row[j] + 1, row[j + 1] + 1});
-    }
-  }
-  return row.back();
-}
 
 std::string quoted(std::string_view text) {
   std::string result(1, '"');
@@ -40,11 +23,6 @@ bool parse(std::string_view text, T& value) {
 }
 
 }  // namespace
-
-std::string_view nearest(std::string_view word, std::span<const std::string_view> known) {
-  return *std::min_element(known.begin(), known.end(),
-                           [&](auto a, auto b) { return edits(word, a) < edits(word, b); });
-}
 
 Parameters::Parameters(std::string_view spec, std::string_view text) : spec_(spec) {
   while (!text.empty()) {
@@ -106,7 +84,7 @@ void Parameters::finish() {
     if (asked_.empty()) throw CodecError(message + "; this codec takes none");
     std::string all;
     for (const auto a : asked_) all += (all.empty() ? "" : ", ") + std::string(a);
-    throw CodecError(message + "; did you mean " + quoted(nearest(key, asked_)) + "? There are: " + all);
+    throw CodecError(message + "; there are " + all, key, {asked_.begin(), asked_.end()});
   }
 }
 

@@ -8,9 +8,6 @@
 
 namespace gossamer::compress {
 
-/// The word of `known` with the fewest edits to `word`; `known` is not empty.
-std::string_view nearest(std::string_view word, std::span<const std::string_view> known);
-
 /// Read by one factory: each getter names a key that may stand there and returns its value or the default;
 /// finish() then refuses every other key. All throw CodecError.
 class Parameters {

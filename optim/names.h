@@ -23,7 +23,7 @@ constexpr std::array<NamedHelp, N> help_of(const std::array<Row<Factory>, N>& ro
   return help;
 }
 
-/// Throws OptimError: what was found, which names there are, and the one most like it.
+/// Throws OptimError: what was found, and which names there are.
 [[noreturn]] void throw_unknown(std::string_view what, std::string_view name,
                                 std::span<const NamedHelp> known);
 

@@ -125,7 +125,7 @@ std::vector<GraphSpec> candidate_edges(const LinkTable& links, double bytes) {
   if (peers < 3) return {};
   const std::vector<CostlyEdge> edges = all_edges(links, bytes);
   const std::vector<CostlyEdge> tree = spanning_tree(peers, edges);
-  // From the tree's dearest edge, up to which further ones cost a round nothing, to the dearest of all.
+  // From the tree's bottleneck edge, up to which further ones cost a round nothing, to the dearest of all.
   const auto first = std::find_if(edges.rbegin(), edges.rend(),
                                   [&](const CostlyEdge& e) { return e.cost <= tree.back().cost; })
                          .base() -

@@ -187,9 +187,9 @@ double consensus_delay(const Schedule& schedule, const Pull& pull) {
   return least;
 }
 
-double round_growth(double delay, double unlike) {
+double round_growth(double delay, double heterogeneity) {
   constexpr double a = kWeightOfMixing;
-  return 1 + a * (std::sqrt(delay) - 1) + (a * a + a * unlike) * (delay - 1);
+  return 1 + a * (std::sqrt(delay) - 1) + (a * a + a * heterogeneity) * (delay - 1);
 }
 
 }  // namespace gossamer::topology

@@ -43,8 +43,9 @@ const Format& format_named(std::string_view name) {
     names[i] = kFormats[i].listed.name;
     if (names[i] == name) return kFormats[i];
   }
-  throw GraphError("graph file format '" + std::string(name) + "' is unknown: expected one of " +
-                   joined(names) + did_you_mean(name, names));
+  throw GraphError(
+      "graph file format '" + std::string(name) + "' is unknown: expected one of " + joined(names), name,
+      strings(names));
 }
 
 const Format& format_of(const std::string& path) {
@@ -88,11 +89,10 @@ PeerId find_node(const std::string& place, std::string_view found, Names names) 
   PeerId id = 0;
   const auto [end, error] = std::from_chars(found.data(), found.data() + found.size(), id);
   if (error == std::errc() && end == found.data() + found.size() && id < names.size()) return id;
-  const std::vector<std::string_view> known(names.begin(), names.end());
   const std::string numbers =
       names.empty() ? "but there are no peers" : "or a number from 0 to " + std::to_string(names.size() - 1);
-  throw GraphError(place + ": found '" + std::string(found) + "'; expected the name of a peer " + numbers +
-                   did_you_mean(found, known));
+  throw GraphError(place + ": found '" + std::string(found) + "'; expected the name of a peer " + numbers,
+                   found, {names.begin(), names.end()});
 }
 
 float to_weight(const std::string& place, std::string_view found) {

@@ -68,8 +68,8 @@ const Kind& kind_named(std::string_view name) {
     names[i] = kKinds[i].listed.name;
     if (names[i] == name) return kKinds[i];
   }
-  throw GraphError("graph kind '" + std::string(name) + "' is unknown: expected one of " + joined(names) +
-                   did_you_mean(name, names));
+  throw GraphError("graph kind '" + std::string(name) + "' is unknown: expected one of " + joined(names),
+                   name, strings(names));
 }
 
 std::string listing(const std::vector<PeerId>& peers) {

@@ -3,13 +3,15 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace gossamer::topology {
 
-/// "; did you mean 'ring'?" for the known name nearest to a misspelt one; empty where none is near.
-std::string did_you_mean(std::string_view word, std::span<const std::string_view> known);
-
 /// "ring, torus, full"
 std::string joined(std::span<const std::string_view> names);
+/// For an error that tells them.
+inline std::vector<std::string> strings(std::span<const std::string_view> names) {
+  return {names.begin(), names.end()};
+}
 
 }  // namespace gossamer::topology

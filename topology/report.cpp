@@ -7,7 +7,6 @@
 #include "gossamer/topology/report.h"
 
 #include <Eigen/Dense>
-#include <Eigen/Eigenvalues>
 #include <Eigen/SparseCore>
 #include <algorithm>
 #include <cmath>
@@ -15,6 +14,7 @@
 #include <optional>
 
 #include "connectivity.h"
+#include "eigenvalues.h"
 #include "random.h"
 
 namespace gossamer::topology {
@@ -49,17 +49,11 @@ Sparse normalised(const MixingMatrix& w) {
 /// |λ₂|: the second largest modulus.
 double second_eigenvalue(const Matrix& m, bool symmetric) {
   if (m.rows() < 2) return 0;
-  Eigen::ArrayXd modulus;
-  if (symmetric) {
-    modulus = Eigen::SelfAdjointEigenSolver<Matrix>(m, Eigen::EigenvaluesOnly).eigenvalues().array().abs();
-  } else {
-    const Eigen::EigenSolver<Matrix> solver(m, /*computeEigenvectors=*/false);
-    if (solver.info() != Eigen::Success)
-      throw GraphError("the eigenvalues of the mixing matrix did not converge; the graph may still be used");
-    modulus = solver.eigenvalues().array().abs();
-  }
-  std::nth_element(modulus.begin(), modulus.begin() + 1, modulus.end(), std::greater<>());
-  return modulus[1];
+  const std::span<const double> values(m.data(), static_cast<std::size_t>(m.size()));
+  std::vector<double> moduli = symmetric ? symmetric_eigenvalues(values) : eigenvalue_moduli(values);
+  for (double& value : moduli) value = std::abs(value);
+  std::nth_element(moduli.begin(), moduli.begin() + 1, moduli.end(), std::greater<>());
+  return moduli[1];
 }
 
 /// π, where it is the only one. One of the equations πᵀ(M − I) = 0 follows from the others; πᵀ1 = 1 replaces

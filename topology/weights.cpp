@@ -53,16 +53,16 @@ MixingMatrix lazy(const Graph& graph) {
 
 MixingMatrix explicit_weights(const Graph& graph) { return MixingMatrix(graph.in()); }
 
-struct Rule {
+struct WeightRow {
   WeightRule listed;
   MixingMatrix (*make)(const Graph&);
 };
 constexpr std::array kRules{
-    Rule{{"metropolis", "1 / (1 + the larger degree of the two): symmetric, so that the mean stays"},
-         metropolis},
-    Rule{{"lazy", "half of metropolis, for methods that bear no eigenvalue near -1"}, lazy},
-    Rule{{"uniform", "1 / (1 + in-degree): each row alike, for directed graphs"}, uniform},
-    Rule{{"explicit", "as the edges state them"}, explicit_weights},
+    WeightRow{{"metropolis", "1 / (1 + the larger degree of the two): symmetric, so that the mean stays"},
+              metropolis},
+    WeightRow{{"lazy", "half of metropolis, for methods that bear no eigenvalue near -1"}, lazy},
+    WeightRow{{"uniform", "1 / (1 + in-degree): each row alike, for directed graphs"}, uniform},
+    WeightRow{{"explicit", "as the edges state them"}, explicit_weights},
 };
 
 constexpr auto kListed = [] {
@@ -81,8 +81,8 @@ MixingMatrix weigh(const Graph& graph, std::string_view weights) {
     names[i] = kRules[i].listed.name;
     if (names[i] == weights) return kRules[i].make(graph);
   }
-  throw GraphError("weights '" + std::string(weights) + "' are unknown: expected one of " + joined(names) +
-                   did_you_mean(weights, names));
+  throw GraphError("weights '" + std::string(weights) + "' are unknown: expected one of " + joined(names),
+                   weights, strings(names));
 }
 
 }  // namespace gossamer::topology

@@ -1,9 +1,8 @@
 // qsgd and intq on the device. A warp rounds 512 entries held in registers: lane j takes entries j, j + 32,
 // …, whose draws are those of two blocks of the generator. A bucket of 512 is read once; others are measured
-// in a pass before. Fields that are coded (level_strings.h) stand in the workspace first, one per byte.
+// in a pass before. Fields go packed: entropy coders run on the host only, where they are faster.
 #include "host_codec.h"
 #include "level_count.h"
-#include "level_strings.h"
 #include "levels.cuh"
 #include "philox.cuh"
 
@@ -207,13 +206,7 @@ class LevelCodec final : public BesideHost {
   /// levels has no meaning for a range.
   LevelCodec(std::unique_ptr<const Codec> host, LevelCount levels, const LevelRule& rule)
       : BesideHost(std::move(host)), levels_(levels), rule_(rule) {}
-  std::size_t workspace_bytes(std::size_t n) const override {
-    if (!coded()) return 0;
-    Arena encoding(nullptr), decoding(nullptr);
-    take_encoding_levels(encoding, rule_.coding, coded_range(rule(n).buckets), n);
-    take_decoding_levels(decoding, n);
-    return encoding.bytes() > decoding.bytes() ? encoding.bytes() : decoding.bytes();
-  }
+  std::size_t workspace_bytes(std::size_t) const override { return 0; }
 
  protected:
   void start_encode(const Input& input, std::size_t n, const EncodeCall& call) const override {
@@ -245,18 +238,10 @@ class LevelCodec final : public BesideHost {
     const Front f = front(rule, n);
     const Layout l = layout(rule.buckets, n);
     const std::size_t body = f.size + l.scale_bytes();
-    if (!coded()) {
-      begin_encode(f, body + l.field_bytes(), call);
-      const auto encode =
-          l.stored == kBits ? &LevelCodec::encode_fields<kBits, kBits> : &LevelCodec::encode_fields<kBits, 0>;
-      return (this->*encode)(input, l, call, call.out_dev + f.size, call.out_dev + body);
-    }
-    Arena arena(call.workspace_dev);
-    const LevelRange range = coded_range(rule.buckets);
-    const LevelRoom room = take_encoding_levels(arena, rule.coding, range, n);
-    begin_encode(f, body, call);
-    encode_fields<kBits, 8>(input, l, call, call.out_dev + f.size, reinterpret_cast<std::byte*>(room.fields));
-    write_levels(room, rule.coding, range, body, call);
+    begin_encode(f, body + l.field_bytes(), call);
+    const auto encode =
+        l.stored == kBits ? &LevelCodec::encode_fields<kBits, kBits> : &LevelCodec::encode_fields<kBits, 0>;
+    (this->*encode)(input, l, call, call.out_dev + f.size, call.out_dev + body);
   }
   template <unsigned kBits, unsigned kStored>
   void encode_fields(const Input& input, const Layout& l, const EncodeCall& call, std::byte* scales,
@@ -275,17 +260,10 @@ class LevelCodec final : public BesideHost {
     const Layout l = layout(rule.buckets, call.n);
     const std::byte* const scales = call.payload_dev + f.size;
     const std::size_t body = f.size + l.scale_bytes();
-    if (!coded() || call.n == 0) {
-      begin_decode(f, body + l.field_bytes(), call);
-      const auto decode = l.stored == kBits || coded() ? &LevelCodec::decode_fields<kBits, kBits>
-                                                       : &LevelCodec::decode_fields<kBits, 0>;
-      return (this->*decode)(call, l, scales, call.payload_dev + body);
-    }
-    Arena arena(call.workspace_dev);
-    const LevelRoom room = take_decoding_levels(arena, call.n);
-    begin_decode_at_least(f, body + slice_lengths(room.slices) + 1, call);
-    read_levels(call, body, coded_range(rule.buckets), room);
-    decode_fields<kBits, 8>(call, l, scales, reinterpret_cast<const std::byte*>(room.fields));
+    begin_decode(f, body + l.field_bytes(), call);
+    const auto decode =
+        l.stored == kBits ? &LevelCodec::decode_fields<kBits, kBits> : &LevelCodec::decode_fields<kBits, 0>;
+    (this->*decode)(call, l, scales, call.payload_dev + body);
   }
   template <unsigned kBits, unsigned kStored>
   void decode_fields(const DecodeCall& call, const Layout& l, const std::byte* scales,
@@ -293,17 +271,11 @@ class LevelCodec final : public BesideHost {
     launch(decode_levels_kernel<kBits, kStored>, blocks(call.n), kThreads, call.stream, l, scales, fields,
            call.weight, call.acc_dev, call.result_dev);
   }
-  bool coded() const { return layout_of(rule_.coding) == FieldLayout::coded; }
   LevelRule rule(std::size_t n) const { return rule_.buckets.range() ? rule_ : levels_.rule(rule_, n); }
   static std::size_t blocks(std::size_t n) { return blocks_for(ceil_divide(n, kGroup), kThreads / kWarp); }
   Layout layout(const BucketRule& rule, std::size_t n) const {
-    return {n,
-            rule.bucket,
-            rule.a_side,
-            coded_range(rule).top,
-            coded() ? 8 : rule.field_bits(),
-            rule.measure,
-            rule.stochastic};
+    return {
+        n, rule.bucket, rule.a_side, coded_range(rule).top, rule.field_bits(), rule.measure, rule.stochastic};
   }
   static Front front(const LevelRule& rule, std::size_t n) {
     return make_front(rule.id, n, [&](wire::Writer& writer) { write_level_front(writer, rule); });
@@ -327,6 +299,7 @@ void require_device_levels(const Codec& host, LevelCount levels, std::size_t buc
 std::unique_ptr<const DeviceCodec> make_device_qsgd(std::unique_ptr<const Codec> host,
                                                     Parameters& parameters) {
   require_device_form(*host, parameters, "random", {"philox"});
+  require_device_form(*host, parameters, "coding", {"packed"});
   const LevelCount levels = levels_parameter(parameters);
   const std::size_t bucket = bucket_parameter(parameters);
   require_device_levels(*host, levels, bucket);
@@ -340,6 +313,7 @@ std::unique_ptr<const DeviceCodec> make_device_qsgd(std::unique_ptr<const Codec>
 std::unique_ptr<const DeviceCodec> make_device_intq(std::unique_ptr<const Codec> host,
                                                     Parameters& parameters) {
   require_device_form(*host, parameters, "random", {"philox"});
+  require_device_form(*host, parameters, "coding", {"packed"});
   constexpr std::array<std::string_view, 2> kRoundings = {"nearest", "stochastic"};
   const auto any = [](std::size_t) { return true; };
   const LevelRule rule{wire::CodecId::intq,

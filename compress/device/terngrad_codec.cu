@@ -1,8 +1,8 @@
 // terngrad on the device: Σv² and max|v| in a pass of their own, in the order of the CPU's sums, then the
-// digits of 2560 entries by each warp. Digits that are coded (level_strings.h) stand in the workspace first.
+// digits of 2560 entries by each warp.
+#include "arena.h"
 #include "host_codec.h"
 #include "level_payload.h"
-#include "level_strings.h"
 #include "levels.cuh"
 #include "philox.cuh"
 
@@ -108,28 +108,12 @@ __global__ void encode_digits_kernel(Input input, std::size_t n, const RandomKey
   }
 }
 
-/// One digit per byte, for whole groups.
-__global__ void round_digits_kernel(Input input, std::size_t n, const RandomKey* key, const std::byte* scale,
-                                    std::uint8_t* digits) {
-  const Levels levels = plain::around_zero(2, 1, get_float(scale));
-  for (std::size_t g = warp_of_grid(); g * kGroup < n; g += warps_in_grid())
-    round_group(input, n, levels, *key, g, digits + g * kGroup);
-}
-
 /// The scale of a payload: 0 where it cannot be, which is refused.
 __device__ float trusted_scale(const std::byte* at, DeviceResult* result) {
   const float scale = get_float(at);
   if (is_finite(scale) && !is_negative(scale)) return scale;
   refuse_payload(result, DeviceError::number);
   return 0;
-}
-
-__global__ void add_digits_kernel(const std::byte* scale_at, const std::uint8_t* digits, float weight,
-                                  float* acc, std::size_t n, DeviceResult* result) {
-  if (refused(result)) return;
-  const Levels levels = plain::around_zero(2, 1, trusted_scale(scale_at, result));
-  for (std::size_t i = thread_of_grid(); i < n; i += threads_in_grid())
-    acc[i] += weight * plain::value(levels, digits[i]);
 }
 
 __global__ void decode_digits_kernel(const std::byte* scale_at, const std::byte* body, float weight,
@@ -154,13 +138,11 @@ __global__ void decode_digits_kernel(const std::byte* scale_at, const std::byte*
 class TernGrad final : public BesideHost {
  public:
   /// clip 0 = none.
-  TernGrad(std::unique_ptr<const Codec> host, double clip, FieldCoding coding)
-      : BesideHost(std::move(host)), clip_(clip), coding_(coding) {}
+  TernGrad(std::unique_ptr<const Codec> host, double clip) : BesideHost(std::move(host)), clip_(clip) {}
   std::size_t workspace_bytes(std::size_t n) const override {
-    Arena encoding(nullptr), decoding(nullptr);
+    Arena encoding(nullptr);
     take_room(encoding, n);
-    if (coded()) take_decoding_levels(decoding, n);
-    return encoding.bytes() > decoding.bytes() ? encoding.bytes() : decoding.bytes();
+    return encoding.bytes();
   }
 
  protected:
@@ -170,15 +152,10 @@ class TernGrad final : public BesideHost {
     const Room room = take_room(arena, n);
     std::byte* const scale = call.out_dev + f.size;
     const std::size_t body = f.size + sizeof(float);
-    begin_encode(f, body + (coded() ? 0 : ceil_divide(n, kPerByte)), call, room.largest);
+    begin_encode(f, body + ceil_divide(n, kPerByte), call, room.largest);
     launch(measure_groups_kernel, blocks_for(ceil_divide(n, kGroup), kThreads / kWarp), kThreads, call.stream,
            input, n, room.squares, room.largest, call.result_dev);
     launch(scale_kernel, 1, kWarp, call.stream, room.squares, n, clip_, room.largest, scale);
-    if (coded()) {
-      launch(round_digits_kernel, blocks_for(ceil_divide(n, kGroup), kThreads / kWarp), kThreads, call.stream,
-             input, n, call.key_dev, scale, room.levels.fields);
-      return write_levels(room.levels, coding_, kRange, body, call);
-    }
     launch(encode_digits_kernel, blocks_for(ceil_divide(n, kPiece), kDigitThreads / kWarp), kDigitThreads,
            call.stream, input, n, call.key_dev, scale, call.out_dev + body);
   }
@@ -186,15 +163,6 @@ class TernGrad final : public BesideHost {
     const Front f = front(call.n);
     const std::byte* const scale = call.payload_dev + f.size;
     const std::size_t body = f.size + sizeof(float);
-    if (coded() && call.n > 0) {
-      Arena arena(call.workspace_dev);
-      const LevelRoom room = take_decoding_levels(arena, call.n);
-      begin_decode_at_least(f, body + slice_lengths(room.slices) + 1, call);
-      read_levels(call, body, kRange, room);
-      launch(add_digits_kernel, blocks_for(call.n, kThreads), kThreads, call.stream, scale, room.fields,
-             call.weight, call.acc_dev, call.n, call.result_dev);
-      return;
-    }
     const std::size_t bytes = ceil_divide(call.n, kPerByte);
     begin_decode(f, body + bytes, call);
     launch(decode_digits_kernel, blocks_for(bytes, kThreads), kThreads, call.stream, scale,
@@ -202,27 +170,22 @@ class TernGrad final : public BesideHost {
   }
 
  private:
-  static constexpr LevelRange kRange = levels_each_side(1);
   struct Room {
     std::uint32_t* largest;  ///< magnitude
     double* squares;         ///< Σv² of each group
-    LevelRoom levels;
   };
   Room take_room(Arena& arena, std::size_t n) const {
     Room room{};
     room.largest = arena.take<std::uint32_t>(1);
     room.squares = arena.take<double>(ceil_divide(n, kGroup));
-    if (coded()) room.levels = take_encoding_levels(arena, coding_, kRange, n);
     return room;
   }
-  bool coded() const { return layout_of(coding_) == FieldLayout::coded; }
   Front front(std::size_t n) const {
     return make_front(wire::CodecId::terngrad, n, [&](wire::Writer& writer) {
-      writer.u8(static_cast<std::uint8_t>(layout_of(coding_)));
+      writer.u8(static_cast<std::uint8_t>(FieldLayout::packed));
     });
   }
   double clip_;
-  FieldCoding coding_;
 };
 
 }  // namespace
@@ -230,10 +193,10 @@ class TernGrad final : public BesideHost {
 std::unique_ptr<const DeviceCodec> make_device_terngrad(std::unique_ptr<const Codec> host,
                                                         Parameters& parameters) {
   require_device_form(*host, parameters, "random", {"philox"});
+  require_device_form(*host, parameters, "coding", {"packed"});
   const bool clipped = parameters.text("clip") != "none";
   return std::make_unique<TernGrad>(
-      std::move(host), clipped ? parameters.real("clip", 2.5, "", [](double) { return true; }) : 0.0,
-      field_coding_parameter(parameters));
+      std::move(host), clipped ? parameters.real("clip", 2.5, "", [](double) { return true; }) : 0.0);
 }
 
 }  // namespace gossamer::compress::cuda

@@ -1,4 +1,5 @@
-# gossamer_library(NAME SOURCES ... [CUDA ...] [NOCUDA ...]): the target gossamer_NAME with its own include path.
+# gossamer_library(NAME [FOLDERS ...] SOURCES ... [CUDA ...] [NOCUDA ...]): the target gossamer_NAME with its own include
+# path. FOLDERS hold headers that its sources alone may include.
 # CUDA sources are compiled where the toolkit is, their NOCUDA twins elsewhere.
 function(gossamer_flags target)
   set(cxx $<COMPILE_LANGUAGE:CXX>)
@@ -21,14 +22,17 @@ function(gossamer_flags target)
 endfunction()
 
 function(gossamer_library name)
-  cmake_parse_arguments(ARG "" "" "SOURCES;CUDA;NOCUDA" ${ARGN})
+  cmake_parse_arguments(ARG "" "" "FOLDERS;SOURCES;CUDA;NOCUDA" ${ARGN})
   set(target gossamer_${name})
   add_library(${target} STATIC ${ARG_SOURCES})
   add_library(Gossamer::${name} ALIAS ${target})
   set_target_properties(${target} PROPERTIES EXPORT_NAME ${name})
+  list(TRANSFORM ARG_FOLDERS PREPEND ${CMAKE_CURRENT_SOURCE_DIR}/ OUTPUT_VARIABLE inside)
+  list(PREPEND inside ${CMAKE_CURRENT_SOURCE_DIR})
   target_include_directories(${target} PUBLIC
     $<BUILD_INTERFACE:${CMAKE_CURRENT_SOURCE_DIR}/include> $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>
-    PRIVATE ${CMAKE_CURRENT_SOURCE_DIR})
+    PRIVATE ${inside})
+  set_target_properties(${target} PROPERTIES GOSSAMER_INSIDE "${inside}")
   target_compile_features(${target} PUBLIC cxx_std_20)
   gossamer_flags(${target})
   if(ARG_CUDA AND GOSSAMER_HAS_CUDA)
@@ -42,4 +46,10 @@ function(gossamer_library name)
   install(TARGETS ${target} EXPORT Gossamer_${name} ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
   install(DIRECTORY include/ DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
   install(EXPORT Gossamer_${name} NAMESPACE Gossamer:: DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/Gossamer)
+endfunction()
+
+# For tests of what is inside a library.
+function(gossamer_see_inside target name)
+  get_target_property(inside gossamer_${name} GOSSAMER_INSIDE)
+  target_include_directories(${target} PRIVATE ${inside})
 endfunction()

@@ -1,4 +1,4 @@
-// What every codec of the table promises.
+// What every codec of the table invariants.
 #include <limits>
 
 #include "gossamer/compress/kernels.h"

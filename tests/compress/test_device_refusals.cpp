@@ -78,8 +78,8 @@ TEST_CASE("the device refuses single entries of 2^32 and more") {
 
 TEST_CASE("what runs on the host only is refused by name") {
   if (!device_is_there()) return;
-  for (const char* spec :
-       {"qsgd:random=hash", "terngrad:random=hash", "intq:rounding=stochastic,random=hash"}) {
+  for (const char* spec : {"qsgd:random=hash", "terngrad:random=hash", "intq:rounding=stochastic,random=hash",
+                           "qsgd:coding=rans", "intq:coding=elias", "terngrad:coding=auto"}) {
     INFO(spec);
     REQUIRE_THROWS_WITH(cuda::make_device_codec(spec),
                         ContainsSubstring("runs on the host only; a device takes"));

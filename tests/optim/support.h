@@ -3,6 +3,7 @@
 #include <unistd.h>
 #include <zlib.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <cstring>
 #include <filesystem>
@@ -18,6 +19,19 @@
 #include "scratch.h"
 
 namespace gossamer::optim::test {
+
+/// Whether the action throws an OptimError that takes `found` for a misspelt one of several names, `name`
+/// among them.
+template <class Action>
+bool offers(Action&& action, const std::string& found, const std::string& name) {
+  try {
+    action();
+  } catch (const OptimError& error) {
+    return error.found == found &&
+           std::find(error.names.begin(), error.names.end(), name) != error.names.end();
+  }
+  return false;
+}
 
 /// A zeroed parameter or gradient buffer of an objective.
 class Buffer {

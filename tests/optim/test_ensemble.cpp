@@ -128,7 +128,7 @@ TEST_CASE("the majority wins; ties go to the larger mean probability, then to th
   CHECK(vote(Votes{3, 2, 3, 2, 0}, level) == 2);
 }
 
-TEST_CASE("an ensemble of one is that model, of unlike models at least as good as their mean") {
+TEST_CASE("an ensemble of one is that model, of different models at least as good as their mean") {
   const Data data = blobs(2000, 6, 4, 3);
   const auto wide = objective_for("mlp", *data.train, {9, 5}),
              narrow = objective_for("mlp", *data.train, {4}), flat = objective_for("softmax", *data.train);

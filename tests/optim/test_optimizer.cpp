@@ -164,8 +164,8 @@ TEST_CASE("wrong optimiser specifications are refused") {
     return message_of([&] { make_optimizer(spec, 16); });
   };
   CHECK(message({}).empty());
-  CHECK(message({.kind = "adm"}).find("did you mean \"adam\"?") != std::string::npos);
-  CHECK(message({.schedule = "cosin"}).find("did you mean \"cosine\"?") != std::string::npos);
+  CHECK(offers([] { make_optimizer({.kind = "adm"}, 16); }, "adm", "adam"));
+  CHECK(offers([] { make_optimizer({.schedule = "cosin"}, 16); }, "cosin", "cosine"));
   CHECK(message({.learning_rate = -1}).find("learning_rate") != std::string::npos);
   CHECK(message({.momentum = 1}).find("momentum") != std::string::npos);
   CHECK(message({.beta1 = 1}).find("beta1") != std::string::npos);

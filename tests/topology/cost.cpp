@@ -171,7 +171,7 @@ TEST_CASE("momentum towards the neighbours is a heavy ball") {
   REQUIRE(consensus_delay(ring, pull) < consensus_delay(damped(ring, pull.gamma)));
 }
 
-TEST_CASE("rounds grow mildly with the delay, more so on unlike data") {
+TEST_CASE("rounds grow mildly with the delay, more so on heterogeneous data") {
   REQUIRE(round_growth(1, 0) == 1);
   REQUIRE(round_growth(4, 0) == Approx(1.13));
   REQUIRE(round_growth(4, 1) == Approx(1.43));

@@ -29,18 +29,16 @@ void check_matrix_error(std::vector<std::vector<Edge>> rows, std::initializer_li
 
 }  // namespace
 
-TEST_CASE("a misspelt kind is answered with the nearest") {
-  check_error(spec_of("rign", 4), {"'rign'", "ring, torus, full", "did you mean 'ring'?"});
-  check_error(spec_of("one_peer_exponentail", 4), {"did you mean 'one_peer_exponential'?"});
-  const std::string message = error_of([] { make_schedule(spec_of("hypersphere", 4)); });
-  REQUIRE(contains(message, "'hypersphere'"));
-  REQUIRE_FALSE(contains(message, "did you mean"));
+TEST_CASE("a misspelt kind is answered with those that there are") {
+  check_error(spec_of("rign", 4), {"'rign'", "ring, torus, full"});
+  REQUIRE(offers([] { make_schedule(spec_of("rign", 4)); }, "rign", "ring"));
 }
 
-TEST_CASE("misspelt weights are answered with the nearest") {
+TEST_CASE("misspelt weights are answered with those that there are") {
   GraphSpec spec = spec_of("ring", 4);
   spec.weights = "metropolitan";
-  check_error(spec, {"'metropolitan'", "metropolis, lazy, uniform, explicit", "did you mean 'metropolis'?"});
+  check_error(spec, {"'metropolitan'", "metropolis, lazy, uniform, explicit"});
+  REQUIRE(offers([&] { make_schedule(spec); }, "metropolitan", "metropolis"));
 }
 
 TEST_CASE("no peers are refused") {

@@ -66,7 +66,7 @@ double best_of_all(std::size_t peers, const std::function<double(const Order&)>&
 
 }  // namespace
 
-TEST_CASE("the ring's dearest edge is that of the best ring, or close") {
+TEST_CASE("the ring's bottleneck edge is that of the best ring, or close") {
   for (unsigned seed = 1; seed <= 20; ++seed) {
     CAPTURE(seed);
     const LinkTable links = random_links(8, seed);
@@ -144,7 +144,7 @@ TEST_CASE("sparse graphs are connected and use the cheapest links that connect")
       least = std::min(least, dearest);
       REQUIRE(make_schedule(spec).at(0).symmetric());
     }
-    // No spanning tree has a cheaper dearest edge than a ring's at best, and these not a dearer one.
+    // No spanning tree has a cheaper bottleneck edge than a ring's at best, and these not a dearer one.
     const double ring = best_of_all(8, [&](const Order& o) { return dearest_edge(links, o); });
     REQUIRE(least <= ring);
   }

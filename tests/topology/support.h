@@ -1,5 +1,6 @@
 #pragma once
 // Specs and messages for the tests of topology/.
+#include <algorithm>
 #include <string>
 #include <utility>
 #include <vector>
@@ -7,6 +8,19 @@
 #include "gossamer/topology/schedule.h"
 
 namespace gossamer::topology::test {
+
+/// Whether the action throws a GraphError that takes `found` for a misspelt one of several names, `name`
+/// among them.
+template <class Action>
+bool offers(Action&& action, const std::string& found, const std::string& name) {
+  try {
+    action();
+  } catch (const GraphError& error) {
+    return error.found == found &&
+           std::find(error.names.begin(), error.names.end(), name) != error.names.end();
+  }
+  return false;
+}
 
 inline const std::vector<std::size_t> kPeers{1, 2, 3, 4, 5, 7, 8, 12, 16, 33};
 

@@ -1,5 +1,5 @@
 #pragma once
-// What a vector looks like on the wire.
+// A Codec says what a vector looks like on the wire.
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -9,6 +9,7 @@
 #include <string>
 #include <string_view>
 #include <type_traits>
+#include <utility>
 #include <vector>
 
 #include "gossamer/compress/threads.h"
@@ -121,6 +122,11 @@ FeedbackState restore_feedback(std::span<const std::byte> saved);
 class CodecError : public std::invalid_argument {
  public:
   using std::invalid_argument::invalid_argument;
+  /// found is none of the names; whoever shows the message can add the one that was meant.
+  CodecError(const std::string& message, std::string_view word, std::vector<std::string> known)
+      : invalid_argument(message), found(word), names(std::move(known)) {}
+  std::string found;
+  std::vector<std::string> names;
 };
 /// A vector that cannot be encoded (NaN or Inf; names the first index).
 class EncodeError : public std::runtime_error {

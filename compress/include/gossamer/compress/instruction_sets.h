@@ -1,5 +1,5 @@
 #pragma once
-// Which vector instructions the kernels use; the payloads and sums are the same for all of them.
+// These functions tell and set which vector instructions the kernels use; payloads and sums stay the same.
 #include <string>
 #include <string_view>
 #include <vector>

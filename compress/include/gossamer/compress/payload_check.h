@@ -1,5 +1,5 @@
 #pragma once
-// Whether a payload from elsewhere can be used, before anything is made of it.
+// PayloadCheck tells whether a payload from elsewhere can be used, before anything is made of it.
 #include <cstddef>
 #include <cstdint>
 #include <span>

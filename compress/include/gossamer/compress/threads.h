@@ -1,5 +1,5 @@
 #pragma once
-// Threads that share the work on one large vector.
+// Threads share the work on one large vector.
 #include <atomic>
 #include <cstddef>
 #include <cstdint>

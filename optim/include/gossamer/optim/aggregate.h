@@ -1,5 +1,5 @@
 #pragma once
-// Aggregation rules: from the vectors of a neighbourhood, the peer's own among them, to one.
+// An Aggregator makes one vector of a neighbourhood's, the peer's own among them.
 #include <cstddef>
 #include <memory>
 #include <span>

@@ -1,5 +1,5 @@
 #pragma once
-// What is learned from: data sets, their split over peers, batches read ahead.
+// A Dataset holds what is learned from; a Split deals it to peers, and a BatchStream reads ahead.
 #include <cstddef>
 #include <cstdint>
 #include <memory>

@@ -12,7 +12,8 @@
 
 namespace gossamer::optim {
 
-/// A model: what computes it, and its parameters. Members may have unlike hidden sizes, never unlike classes.
+/// A model: what computes it, and its parameters. Members may have different hidden sizes, never unlike
+/// classes.
 struct Member {
   Objective* objective;
   std::span<const float> x;  ///< objective->buffer_size() floats

@@ -1,5 +1,5 @@
 #pragma once
-// What is learned: a model's layers, its loss and its gradient on a batch.
+// An Objective is what is learned: a model's layers, its loss and its gradient on a batch.
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -7,6 +7,8 @@
 #include <span>
 #include <stdexcept>
 #include <string>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 namespace gossamer::optim {
@@ -91,6 +93,11 @@ struct ObjectiveSpec {
 class OptimError : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
+  /// found is none of the names; whoever shows the message can add the one that was meant.
+  OptimError(const std::string& message, std::string_view word, std::vector<std::string> known)
+      : runtime_error(message), found(word), names(std::move(known)) {}
+  std::string found;
+  std::vector<std::string> names;
 };
 
 struct NamedHelp {

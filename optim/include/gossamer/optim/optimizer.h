@@ -1,5 +1,5 @@
 #pragma once
-// How it is learned: from a gradient to the step u that is subtracted from the parameters.
+// An Optimizer turns a gradient into the step u that is subtracted from the parameters.
 #include <cstddef>
 #include <cstdint>
 #include <memory>

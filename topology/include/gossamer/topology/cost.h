@@ -101,14 +101,14 @@ Schedule damped(const Schedule& schedule, double gamma);
 double consensus_delay(const Schedule& schedule, const Pull& pull = {});
 
 /// Pairs that meet at random and take their mean: the share of the mean square of disagreement that a round
-/// leaves, (1 − λ₂(L) / 2n)ⁿ for n meetings a round and L the Laplacian of the rates (Boyd et al. 2006,
-/// "Randomized gossip algorithms", theorem 3, of one meeting: λ₂ of the expected matrix). rates: meetings of
+/// leaves, (1 − λ₂(L) / 2n)ⁿ for n pairings a round and L the Laplacian of the rates (Boyd et al. 2006,
+/// "Randomized gossip algorithms", theorem 3, of one pairing: λ₂ of the expected matrix). rates: pairings of
 /// each two peers per round, P × P and symmetric.
 double pair_contraction(std::size_t peers, std::span<const double> rates);
 
 /// Rounds over those of full averaging: 1 + a (√D − 1) + (a² + a z)(D − 1), a = 0.1. The bound of that paper
 /// (theorem 2, not convex) is σ²/(P ε²) + (ζ D + σ √D)/ε^{3/2} + D/ε: a is the weight of the second term
-/// against the first, a² of the third, z = ζ/σ how unlike the peers' data is (0: drawn from one pool).
-double round_growth(double delay, double unlike);
+/// against the first, a² of the third, z = ζ/σ the data heterogeneity (0 = IID).
+double round_growth(double delay, double heterogeneity);
 
 }  // namespace gossamer::topology

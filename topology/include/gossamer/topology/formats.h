@@ -1,5 +1,5 @@
 #pragma once
-// Graphs in the files of other programs.
+// These functions read and write graphs in the files of other programs.
 #include <span>
 #include <string>
 #include <string_view>

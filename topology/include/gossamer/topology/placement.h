@@ -12,9 +12,9 @@ namespace gossamer::topology {
 /// order[i]: who stands at place i of a graph.
 using Order = std::vector<PeerId>;
 
-/// A closed tour of all peers whose dearest edge is cheap, and of such tours one with a small sum; an edge
+/// A closed tour of all peers whose bottleneck edge is cheap, and of such tours one with a small sum; an edge
 /// costs links.seconds(a, b, bytes). By 2-opt and or-opt (Croes 1958; Or 1976) on sums of rising powers of
-/// the costs, which turn from the sum into the dearest edge. Begins with peer 0.
+/// the costs, which turn from the sum into the bottleneck edge. Begins with peer 0.
 Order cheap_ring(const LinkTable& links, double bytes);
 
 /// Peers with cheap links between them stand side by side: the leaves of single-linkage clustering, which
@@ -28,9 +28,10 @@ Order place(std::span<const Order> starts, const std::function<double(const Orde
 /// What is worth a try for that many peers: kinds of graph_table() with their parameters, each valid.
 std::vector<GraphSpec> candidate_graphs(std::size_t peers);
 
-/// Sparse graphs of cheap links (kind edges): a minimum spanning tree, which has the cheapest dearest edge of
-/// all connected graphs, and on top the cheapest other edges up to a limit of cost and, for some, of degree;
-/// one graph for each of a few limits. They name the table's peers as they are, and need no placement.
+/// Sparse graphs of cheap links (kind edges): a minimum spanning tree, which has the cheapest bottleneck edge
+/// of all connected graphs, and on top the cheapest other edges up to a limit of cost and, for some, of
+/// degree; one graph for each of a few limits. They name the table's peers as they are, and need no
+/// placement.
 std::vector<GraphSpec> candidate_edges(const LinkTable& links, double bytes);
 
 /// The ends of the longest of all shortest paths, in edges; of the union over a period.

@@ -1,5 +1,5 @@
 #pragma once
-// What a graph will do to a run: spectral gap, rounds to consensus, drawing.
+// A SpectralReport tells what a graph will do to a run: spectral gap, rounds to consensus, drawing.
 #include <span>
 #include <string>
 #include <vector>

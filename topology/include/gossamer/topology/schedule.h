@@ -1,5 +1,5 @@
 #pragma once
-// Who talks to whom, in which round, with what weight.
+// A Schedule says who sends to whom, in which round, with what weight.
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -7,6 +7,8 @@
 #include <span>
 #include <stdexcept>
 #include <string>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 namespace gossamer::topology {
@@ -25,6 +27,11 @@ struct Edge {
 class GraphError : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
+  /// found is none of the names; whoever shows the message can add the one that was meant.
+  GraphError(const std::string& message, std::string_view word, std::vector<std::string> known)
+      : runtime_error(message), found(word), names(std::move(known)) {}
+  std::string found;
+  std::vector<std::string> names;
 };
 
 /// A row-stochastic matrix W of P×P non-negative weights; x_i ← W_ii x_i + Σ_j W_ij x_j.

@@ -1,0 +1,217 @@
+#include "swarm.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+
+namespace gossamer::node {
+namespace {
+
+constexpr double kLongest_s = 3600;  ///< of virtual time
+constexpr std::uint64_t kMostEvents = 20'000'000;
+constexpr std::uint64_t kEventsPerQuestion = 64;  ///< Simulation::run asks whether to stop
+
+const char* name_of(Outcome outcome) {
+  switch (outcome) {
+    case Outcome::running:
+      return "running";
+    case Outcome::finished:
+      return "finished";
+    case Outcome::lost_peer:
+      return "lost_peer";
+    case Outcome::stalled:
+      return "stalled";
+    case Outcome::bad_input:
+      return "bad_input";
+    case Outcome::failed:
+      return "failed";
+    case Outcome::interrupted:
+      return "interrupted";
+  }
+  return "";
+}
+
+/// The job on a network and machines without faults, which a synchronous run must not differ from.
+Job calm(Job job) {
+  SimSection sim;
+  sim.step_time = job.sim.step_time;
+  sim.step_jitter = 0;
+  job.sim = sim;
+  job.links.clear();
+  return job;
+}
+
+class OneRun {
+ public:
+  OneRun(const SwarmCase& c, Planted planted, Observer* next, const std::function<void()>& alive)
+      : case_(c),
+        alive_(alive),
+        prepared_(prepared(c.job, planted)),
+        planted_(planted),
+        checkers_(prepared_, next) {}
+
+  SwarmOutcome go() {
+    out_.seed = case_.seed;
+    Simulation simulation(prepared_, {case_.seed, case_.crashes}, &checkers_);
+    std::uint64_t asked = 0;
+    try {
+      result_ = simulation.run([&] { return stop(++asked); });
+      check_end(simulation);
+    } catch (const std::exception& e) {
+      checkers_.findings().report("stall", e.what());
+    }
+    out_.violation = checkers_.first();
+    count();
+    return std::move(out_);
+  }
+
+ private:
+  static Prepared prepared(const Job& job, Planted planted) {
+    Prepared p = prepare(job);
+    p.planted = planted;
+    return p;
+  }
+
+  bool stop(std::uint64_t asked) {
+    alive_();
+    if (checkers_.time() > kLongest_s || asked > kMostEvents / kEventsPerQuestion)
+      checkers_.findings().report("stall", fmt::format("no end after {:.0f} s of virtual time and {} events",
+                                                       checkers_.time(), asked * kEventsPerQuestion));
+    return checkers_.first().has_value();
+  }
+
+  bool crashed(PeerId p) const {
+    return std::any_of(case_.crashes.begin(), case_.crashes.end(),
+                       [&](const auto& c) { return c.first == p; });
+  }
+  bool doomed(PeerId p) const {
+    return std::find(case_.doomed.begin(), case_.doomed.end(), p) != case_.doomed.end();
+  }
+
+  void check_end(const Simulation& simulation) {
+    Outcome worst = Outcome::finished;
+    for (PeerId p = 0; p < result_.peers.size(); ++p) {
+      const WorkerResult& r = result_.peers[p];
+      if (r.outcome != Outcome::running) worst = std::max(worst, r.outcome);
+      if (!doomed(p)) check_outcome(p, r);
+    }
+    out_.outcome = name_of(worst);
+    out_.digest = fmt::format("{:016x}", result_.digest);
+    checkers_.at_end(result_);
+    const bool all = std::all_of(result_.peers.begin(), result_.peers.end(),
+                                 [](const auto& r) { return r.outcome == Outcome::finished; });
+    if (!all || checkers_.first()) return;
+    const Invariants invariants = promises_of(prepared_);
+    if (invariants.all_alike) check_alike(simulation);
+    if (invariants.synchronous() && !checkers_.first()) check_reference();
+  }
+
+  void check_outcome(PeerId p, const WorkerResult& r) {
+    if (r.outcome == Outcome::finished) return;
+    if (r.outcome != Outcome::lost_peer || case_.doomed.empty())
+      return checkers_.findings().report("end", fmt::format("peer {} ends as {} in round {}: {}", p,
+                                                            name_of(r.outcome), r.rounds, r.message));
+    if (!names(r, case_.doomed[0]) && !names_who_gave_up(r))
+      checkers_.findings().report("end", fmt::format("peer {} does not name {}, which is gone: {}", p,
+                                                     prepared_.job.peers[case_.doomed[0]].name, r.message));
+  }
+
+  bool names(const WorkerResult& r, PeerId peer) const {
+    return r.message.find(prepared_.job.peers[peer].name) != std::string::npos;
+  }
+  /// A doomed peer that stood still, and finds those gone who ended without it, tells so those who had not
+  /// joined by then.
+  bool names_who_gave_up(const WorkerResult& r) const {
+    if (!case_.crashes.empty()) return false;
+    for (PeerId p = 0; p < result_.peers.size(); ++p)
+      if (result_.peers[p].outcome == Outcome::lost_peer && names(r, p)) return true;
+    return false;
+  }
+
+  void check_alike(const Simulation& simulation) {
+    const auto first = simulation.parameters(0);
+    for (PeerId p = 1; p < result_.peers.size(); ++p)
+      if (std::memcmp(first.data(), simulation.parameters(p).data(), first.size_bytes()) != 0)
+        return checkers_.findings().report(
+            "alike", fmt::format("after a full reduce peer {} ends with other parameters than peer 0", p));
+  }
+
+  void check_reference() {
+    Prepared reference = prepared(calm(case_.job), planted_);
+    // The way of a dense all-reduce follows the links' speeds, and its sums another order on each.
+    Plan plan = *reference.plan;
+    plan.allreduce = prepared_.plan->allreduce;
+    reference.plan = std::make_shared<const Plan>(std::move(plan));
+    Simulation simulation(reference, {1, {}});
+    std::uint64_t asked = 0;
+    const SimResult calm = simulation.run([&] {
+      alive_();
+      return ++asked > kMostEvents / kEventsPerQuestion;
+    });
+    ++out_.counts["compared with a calm network"];
+    if (calm.digest != result_.digest)
+      checkers_.findings().report(
+          "reference", fmt::format("a synchronous run ends with digest {:016x}; the same job on a calm "
+                                   "network with {:016x}",
+                                   result_.digest, calm.digest));
+  }
+
+  void count() {
+    Counts& c = out_.counts;
+    const auto frames = [&](const char* name, Fate fate) { c[name] += checkers_.frames(fate); };
+    frames("frames sent", Fate::sent);
+    frames("frames lost", Fate::lost);
+    frames("frames cut off", Fate::cut);
+    frames("frames held by clogs", Fate::held);
+    frames("frames copied", Fate::copied);
+    frames("strays of earlier starts", Fate::stray);
+    frames("frames forged", Fate::forged);
+    frames("frames garbled", Fate::garbled);
+    frames("frames to peers that had gone", Fate::late);
+    c["messages"] += checkers_.messages();
+    c["encodes skipped"] += checkers_.skipped_encodes();
+    c["requests declined"] += checkers_.declined();
+    for (const WorkerResult& r : result_.peers) {
+      c["frames resent"] += r.traffic.resent;
+      c["duplicates dropped"] += r.traffic.duplicates;
+      c["frames reordered"] += r.traffic.reordered;
+      c["chunks refused"] += r.traffic.refused();
+      c["frames refused"] += r.dropped_frames;
+      c["rounds"] += r.rounds;
+      c["residues too far off"] += r.wrong_wraps;
+    }
+    if (std::any_of(result_.peers.begin(), result_.peers.end(),
+                    [](const auto& r) { return r.staleness_max > 0; }))
+      ++c["runs with stale mixes"];
+    if (checkers_.chunked()) ++c["runs with chunked payloads"];
+    if (!case_.crashes.empty()) ++c["runs with a crash"];
+    if (!case_.job.sim.pause.empty()) ++c["runs with a pause"];
+    const ExchangeSettings& e = case_.job.exchange;
+    if (e.delivery == "best_effort") ++c["runs at best effort"];
+    if (e.backup > 0) ++c["runs with a backup"];
+    if (e.outer_delay > 0) ++c["runs with an outer delay"];
+    if (prepared_.plan->rule != RuleScope::none) ++c["runs with a rule"];
+    if (case_.job.heterogeneous()) ++c["runs of different models"];
+    ++c["method " + case_.job.exchange.method];
+    ++c["graph " + case_.job.graph.kind];
+    ++c["codec " + case_.job.exchange.codec.substr(0, case_.job.exchange.codec.find(':'))];
+  }
+
+  const SwarmCase& case_;
+  const std::function<void()>& alive_;
+  Prepared prepared_;
+  Planted planted_;
+  Checkers checkers_;
+  SimResult result_;
+  SwarmOutcome out_;
+};
+
+}  // namespace
+
+SwarmOutcome run_case(const SwarmCase& c, Planted planted, Observer* next,
+                      const std::function<void()>& alive) {
+  return OneRun(c, planted, next, alive).go();
+}
+
+}  // namespace gossamer::node

@@ -1,0 +1,328 @@
+// What a seed stands for: configuration and faults.
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <random>
+
+#include "aggregation.h"
+#include "method.h"
+#include "plan.h"
+#include "soundness.h"
+#include "swarm.h"
+
+namespace gossamer::node {
+namespace {
+
+constexpr std::size_t kMostTries = 20000, kTriesPerMethod = 500;
+constexpr double kNegligible = 1e-10;  ///< that so many signs of life in a row are lost counts as impossible
+
+class Draw {
+ public:
+  explicit Draw(std::uint64_t seed) : random_(seed * 2 + 1) {}
+  double uniform(double low, double high) {
+    return low + (high - low) * static_cast<double>(random_() >> 11) * 0x1p-53;
+  }
+  bool chance(double p) { return uniform(0, 1) < p; }
+  std::size_t below(std::size_t n) { return static_cast<std::size_t>(random_() % n); }
+  std::size_t from(std::size_t least, std::size_t most) { return least + below(most - least + 1); }
+  template <class T, std::size_t N>
+  T one(const std::array<T, N>& list) {
+    return list[below(N)];
+  }
+  /// In whole milliseconds, which read back as they are printed.
+  double seconds(double low, double high) { return std::round(uniform(low, high) * 1000) / 1000; }
+  /// Between powers of ten, one digit.
+  double decades(double low, double high) {
+    const double x = std::pow(10, uniform(std::log10(low), std::log10(high)));
+    const double unit = std::pow(10, std::floor(std::log10(x)));
+    return std::round(x / unit) * unit;
+  }
+
+ private:
+  std::mt19937_64 random_;  // its sequence is fixed by the standard
+};
+
+constexpr std::array kCodecs{"fp16",
+                             "bf16",
+                             "onebit",
+                             "onebit_two",
+                             "onebit_scaled",
+                             "qsgd:bits=4",
+                             "qsgd:bits=2",
+                             "qsgd:bits=8,norm=l2",
+                             "terngrad",
+                             "intq:bits=4",
+                             "topk:density=0.1",
+                             "topk:density=0.02",
+                             "randk:density=0.2",
+                             "threshold:tau=0.01",
+                             "sign_vote"};
+
+// --- the configuration
+
+void draw_graph(Draw& d, Job& job) {
+  topology::GraphSpec& g = job.graph;
+  const auto kinds = topology::graph_table();
+  do {
+    g.kind = kinds[d.below(kinds.size())].name;
+  } while (g.kind == "edges" || g.kind == "file");
+  g.weights = d.chance(0.7) ? "metropolis" : "uniform";
+  g.degree = d.from(2, 4);
+  g.period = d.from(2, 6);
+  g.seed = d.from(1, 1000);
+  g.directed = d.chance(0.5);
+}
+
+void draw_model(Draw& d, Job& job) {
+  const bool large = d.chance(0.05);  // parcels of several chunks
+  job.model.kind = large ? "mlp" : d.one(std::array{"softmax", "quadratic", "mlp"});
+  job.model.hidden = {large ? 700 : d.from(2, 12)};
+  job.data.format = "synthetic";
+  job.data.features = large ? 64 : d.from(3, 40);
+  job.data.classes = d.from(2, 4);
+  job.data.rows = d.from(80, 300);
+  job.data.test_rows = 8;
+  job.data.seed = d.from(1, 1000);
+  job.exchange.parcel = large || d.chance(0.4) ? 1 << 20 : 16 * d.from(1, 12);
+  job.exchange.dense_below = d.chance(0.85) ? 0 : 100;
+}
+
+void draw_training(Draw& d, Job& job) {
+  job.optimizer.kind =
+      d.chance(0.6) ? "sgd" : d.one(std::array{"momentum", "nesterov", "adam", "quasi_global"});
+  job.optimizer.learning_rate = 0.02;
+  job.batch = d.from(1, 6);
+  const bool uneven = d.chance(0.3);
+  for (PeerEntry& p : job.peers) p.batch = uneven ? d.from(1, 6) : job.batch;
+  job.run.seed = d.from(1, 1000);
+  job.run.rounds = d.from(2, 14);
+  job.run.evaluate_every = 0;
+}
+
+void draw_exchange(Draw& d, Job& job) {
+  ExchangeSettings& e = job.exchange;
+  e.codec = compress::make_codec(d.chance(0.4) ? "dense" : d.one(kCodecs))->spec();
+  e.staleness = d.chance(0.5) ? 0 : d.from(1, 3);
+  if (d.chance(0.25)) e.staleness.reset();
+  e.aggregate = d.chance(0.15) ? "samples" : "weighted";
+  e.overlap = e.method == "dpsgd" && d.chance(0.4);
+  e.local_steps = d.from(2, 4);
+}
+
+constexpr std::array kRules{"median",         "trimmed_mean:f=1",     "krum:f=1",
+                            "multi_krum:f=1", "geometric_median:f=1", "centered_clip:f=1",
+                            "self_clip:f=1",  "nnm+median:f=1",       "vote"};
+
+/// Keys by which a method goes another way.
+void draw_ways(Draw& d, Job& job) {
+  ExchangeSettings& e = job.exchange;
+  const Needs& needs = find_method(e.method).needs;
+  e.delivery = needs.may_lose && d.chance(0.5) ? "best_effort" : "reliable";
+  if (e.delivery == "best_effort") e.staleness.reset();
+  e.backup = needs.partial != Needs::Partial::no && d.chance(0.35) ? d.from(1, 2) : 0;
+  if (needs.rules != Needs::Rules::none && e.backup == 0 && d.chance(0.25)) {
+    e.aggregate = d.one(kRules);
+    e.staleness = 0;
+  }
+  e.algorithm = d.one(std::array{"auto", "ring", "halving_doubling"});
+  e.send_momentum = e.method == "broadcast" && e.backup == 0 && d.chance(0.3) ? 0.5 : 0;
+}
+
+/// Keys that one method or a few of a kind have.
+void draw_own_keys(Draw& d, Job& job) {
+  ExchangeSettings& e = job.exchange;
+  const Needs& needs = find_method(e.method).needs;
+  e.fragments = needs.outer ? d.from(1, e.local_steps) : 1;
+  e.outer_delay = needs.outer && d.chance(0.5) ? d.below(e.local_steps) : 0;
+  e.outer_rate.reset();
+  e.outer_momentum.reset();
+  if (needs.outer && d.chance(0.5)) e.outer_rate = d.decades(0.1, 1);
+  if (needs.outer && d.chance(0.5)) e.outer_momentum = d.one(std::array{0.0, 0.5, 0.9});
+  e.feedback_decay = d.one(std::array{0.5, 0.95, 1.0});
+  e.distill_steps = d.from(1, e.local_steps);
+  e.distill_weight = d.one(std::array{0.3, 0.5, 1.0});
+  e.modulo_bits = d.from(1, 8);
+  e.modulo_bound = d.decades(1e-3, 1);
+  if (e.method == "moniqua") job.run.rounds = d.from(2, 40);  // time to agree on another bound
+  if (needs.heterogeneous && job.model.kind == "mlp" && d.chance(0.5))
+    for (PeerEntry& p : job.peers) p.hidden = {d.from(2, 12)};
+  const bool sparse = e.codec.starts_with("topk:") || e.codec.starts_with("randk:");
+  const bool adds = e.method == "allreduce" || e.method == "topk_allgather" || e.method == "gtopk";
+  e.momentum_correction = sparse && adds && e.backup == 0 && d.chance(0.3) ? 0.5 : 0;
+  if (e.momentum_correction > 0) job.optimizer.kind = "sgd";
+  e.clip = sparse && adds && d.chance(0.3) ? d.decades(0.1, 10) : 0;
+}
+
+Job draw_job(Draw& d) {
+  Job job;
+  job.path = job.name = "swarm";
+  const auto methods = method_table();
+  for (std::size_t tries = 0; tries < kMostTries; ++tries) {
+    if (tries % kTriesPerMethod == 0) job.exchange.method = methods[d.below(methods.size())].name;
+    job.peers.clear();
+    for (std::size_t i = 0, peers = d.from(2, 9); i < peers; ++i) {
+      PeerEntry p;
+      p.name = fmt::format("peer{}", i);
+      p.address = p.bind = fmt::format("tcp://127.0.0.1:{}", 7001 + i);
+      job.peers.push_back(p);
+    }
+    job.graph.peers = job.peers.size();
+    draw_graph(d, job);
+    draw_model(d, job);
+    draw_training(d, job);
+    draw_exchange(d, job);
+    draw_ways(d, job);
+    draw_own_keys(d, job);
+    const std::string aggregate = job.exchange.aggregate;  // what the method cannot honour is drawn anew
+    drop_unread(job.exchange);
+    job.exchange.aggregate = aggregate;
+    try {
+      make_plan(job, 0);
+      return job;
+    } catch (const ConfigError&) {
+    } catch (const topology::GraphError&) {
+    }
+  }
+  throw std::runtime_error(fmt::format("no sound job in {} tries", kMostTries));
+}
+
+// --- the faults
+
+class Faults {
+ public:
+  Faults(Draw& d, SwarmCase& c) : d_(d), c_(c), job_(c.job), sim_(c.job.sim) {
+    const topology::Schedule schedule = topology::make_schedule(job_.graph);
+    for (PeerId i = 0; i < job_.peers.size(); ++i)
+      for (const PeerId j : schedule.links(i)) links_.emplace_back(i, j);
+  }
+
+  void draw() {
+    const double step_time = sim_.step_time;
+    sim_ = {};
+    sim_.step_time = step_time;
+    job_.links.clear();
+    draw_machines();
+    if (d_.chance(0.9)) draw_network();
+    draw_fault_windows();
+    if (d_.chance(0.1)) draw_permanent_failure();
+    job_.run.silence_timeout = std::max(3.5, std::ceil(longest_silence()));
+    job_.run.join_timeout = job_.run.drain_timeout = 60 + job_.run.silence_timeout;
+    // what a rule is to bear is not refused
+    if (rule_scope(job_.exchange.aggregate) == RuleScope::none && d_.chance(0.3))
+      sim_.forge = d_.one(std::array{0.02, 0.2});
+  }
+
+ private:
+  void draw_machines() {
+    sim_.step_jitter = d_.one(std::array{0.0, 0.1, 0.9});
+    if (d_.chance(0.3))
+      sim_.slow = {{job_.peers[d_.below(job_.peers.size())].name, d_.one(std::array{0.1, 3.0, 20.0})}};
+  }
+
+  void draw_network() {
+    sim_.bandwidth = d_.decades(1e6, 1e9);
+    sim_.latency = d_.seconds(0, 0.03);
+    if (d_.chance(0.5)) sim_.jitter = d_.seconds(0.001, 0.03);
+    if (d_.chance(0.5)) sim_.loss = d_.one(std::array{0.01, 0.05, 0.1, 0.3});
+    if (d_.chance(0.5)) sim_.duplicate = d_.one(std::array{0.05, 0.2, 0.5});
+    if (d_.chance(0.5)) sim_.reorder = d_.one(std::array{0.05, 0.2, 0.5});
+    if (d_.chance(0.25)) sim_.stray = d_.one(std::array{0.02, 0.1});
+    if (d_.chance(0.25)) sim_.garble = d_.one(std::array{0.01, 0.05});
+    if (d_.chance(0.3) && !links_.empty()) {
+      const auto [a, b] = links_[d_.below(links_.size())];
+      job_.links = {{a, b, d_.decades(1e6, 1e8), d_.seconds(0.001, 0.2)}};
+    }
+  }
+
+  /// Of at most some seconds, so that silence_timeout may stand above them.
+  void draw_fault_windows() {
+    for (std::size_t k = d_.chance(0.3) ? d_.from(1, 3) : 0; k > 0 && !links_.empty(); --k)
+      sim_.cut.push_back({direction(), d_.seconds(0, 1), d_.seconds(0.05, 1.5)});
+    for (std::size_t k = d_.chance(0.3) ? d_.from(1, 3) : 0; k > 0 && !links_.empty(); --k)
+      sim_.clog.push_back({direction(), d_.seconds(0, 1), d_.seconds(0.05, 1.5)});
+    if (d_.chance(0.25)) sim_.pause.push_back({peer(), d_.seconds(0, 1), d_.seconds(0.05, 1.5)});
+  }
+
+  /// A peer stops for good, or for longer than its neighbours wait.
+  void draw_permanent_failure() {
+    const auto who = static_cast<PeerId>(d_.below(job_.peers.size()));
+    c_.doomed = {who};
+    if (d_.chance(0.7))
+      c_.crashes = {{who, d_.seconds(0, 1.5)}};
+    else
+      doom_ = {job_.peers[who].name, d_.seconds(0, 0.5), 0};
+  }
+
+  std::string peer() { return job_.peers[d_.below(job_.peers.size())].name; }
+  std::string direction() {
+    const auto [a, b] = links_[d_.below(links_.size())];
+    return job_.peers[a].name + ">" + job_.peers[b].name;
+  }
+
+  /// What a peer that lives may leave its neighbours without, and sets the doomed one's pause above it.
+  double longest_silence() {
+    double windows = 0;
+    for (const auto* list : {&sim_.cut, &sim_.clog, &sim_.pause})
+      for (const FaultWindow& s : *list) windows += s.seconds;
+    const double lost = 1 - (1 - sim_.loss) * (1 - sim_.garble);
+    const double in_a_row = lost > 0 ? std::ceil(std::log(kNegligible) / std::log(lost)) : 0;
+    const double slowest_link = job_.links.empty() ? 0 : *job_.links[0].latency;
+    const double on_the_way = 8 * (sim_.latency + slowest_link) + sim_.jitter + 8.0 * (1 << 20) / 1e6 * 0.2;
+    const double silence = windows + 0.5 * (in_a_row + 2) + on_the_way;
+    if (!doom_.where.empty()) {
+      doom_.seconds = 4 * std::max(3.5, std::ceil(silence)) + 10;
+      sim_.pause.push_back(doom_);
+    }
+    return silence;
+  }
+
+  Draw& d_;
+  SwarmCase& c_;
+  Job& job_;
+  SimSection& sim_;
+  std::vector<std::pair<PeerId, PeerId>> links_;
+  FaultWindow doom_;
+};
+
+}  // namespace
+
+SwarmCase draw_case(std::uint64_t seed) {
+  Draw d(seed);
+  SwarmCase c;
+  c.seed = seed;
+  c.job = draw_job(d);
+  Faults(d, c).draw();
+  return c;
+}
+
+SwarmCase draw_case(std::uint64_t seed, const Job& job) {
+  Draw d(seed);
+  SwarmCase c;
+  c.seed = seed;
+  c.job = job;
+  Faults(d, c).draw();
+  return c;
+}
+
+std::vector<std::string> crash_texts(const SwarmCase& c) {
+  std::vector<std::string> texts;
+  for (const auto& [peer, time] : c.crashes)
+    texts.push_back(fmt::format("{}@{}s", c.job.peers[peer].name, time));
+  return texts;
+}
+
+std::string describe(const SwarmCase& c) {
+  const Job& j = c.job;
+  std::string text =
+      fmt::format("{} {} on {} of {}, staleness {}, {} rounds; loss {} duplicate {} reorder {} jitter {}",
+                  j.exchange.method, j.exchange.codec, j.graph.kind, j.peers.size(),
+                  j.exchange.staleness ? std::to_string(*j.exchange.staleness) : "unbounded", j.run.rounds,
+                  j.sim.loss, j.sim.duplicate, j.sim.reorder, j.sim.jitter);
+  if (!c.crashes.empty()) text += fmt::format(", crash {}", fmt::join(crash_texts(c), " "));
+  return text;
+}
+
+}  // namespace gossamer::node

@@ -1,0 +1,15 @@
+#pragma once
+// total_mass sums the mass of push-sum over all peers of a simulation.
+#include <cstdint>
+#include <vector>
+
+#include "simulation.h"
+
+namespace gossamer::node {
+
+/// Σ over peers of what is held, and over edges of what is under way, σ − ρ: one entry for each parameter and
+/// then for each parcel's weight, modulo 2⁶⁴. Only steps change the former, nothing the latter (P·2⁴⁰).
+/// schedule: as planned.
+std::vector<std::uint64_t> total_mass(const Simulation& simulation, const topology::Schedule& schedule);
+
+}  // namespace gossamer::node

@@ -1,0 +1,254 @@
+// gossamer peer: one peer of a job, in this process.
+#include <fmt/format.h>
+#include <malloc.h>
+#include <spdlog/logger.h>
+#include <spdlog/sinks/base_sink.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <fstream>
+#include <optional>
+#include <random>
+
+#include "commands.h"
+#include "flags.h"
+#include "gossamer/node/safetensors.h"
+#include "line_writer.h"
+#include "machine.h"
+#include "progress.h"
+#include "records.h"
+#include "run_folder.h"
+#include "summary.h"
+#include "text.h"
+#include "zmq_env.h"
+
+namespace gossamer::node {
+namespace {
+
+/// Records, or lines on stderr, that wait to be read, before the oldest are dropped: some minutes of reports.
+constexpr std::size_t kMostLines = 4096;
+
+/// What is said on stderr, and never waited for: who reads it may be stopped.
+class LineSink final : public spdlog::sinks::base_sink<spdlog::details::null_mutex> {
+ public:
+  explicit LineSink(LineWriter& lines) : lines_(lines) {}
+
+ private:
+  void sink_it_(const spdlog::details::log_msg& message) override {
+    spdlog::memory_buf_t text;
+    formatter_->format(message, text);
+    lines_.write(fmt::to_string(text));
+  }
+  void flush_() override {}
+
+  LineWriter& lines_;
+};
+
+struct PeerFlags {
+  JobFlags job;
+  std::string name;
+  std::string out;       ///< folder of this peer's files; empty = a new run folder
+  bool records = false;  ///< stdout carries records (started by `gossamer run`)
+  std::uint64_t session = 0;
+};
+
+PeerId find_peer(const Job& job, const std::string& name) {
+  const auto names = job.peer_names();
+  const auto at = std::find(names.begin(), names.end(), name);
+  if (at == names.end())
+    throw ConfigError(fmt::format("--name {}: no such peer in the topology; its peers are {}{}", name,
+                                  join(names, ", "), did_you_mean(name, names)));
+  return static_cast<PeerId>(at - names.begin());
+}
+
+std::string host_of(const std::string& address) { return address.substr(0, address.rfind(':')); }
+
+/// As far as the addresses tell, until the others have said where they run.
+int compute_threads(const Job& job, PeerId self) {
+  if (job.run.threads > 0) return job.run.threads;
+  const auto here = std::count_if(job.peers.begin(), job.peers.end(), [&](const PeerEntry& p) {
+    return host_of(p.address) == host_of(job.peers[self].address);
+  });
+  return fair_threads({static_cast<std::size_t>(here), static_cast<std::size_t>(here)});
+}
+
+/// Not 0, and not the same after a restart.
+std::uint64_t draw_epoch() {
+  std::random_device device;
+  return ((std::uint64_t{device()} << 32) | device()) | 1;
+}
+
+std::string report_line(const Report& r) {
+  std::string line = fmt::format(
+      "round {}  {:.0f} % done  epoch {:.1f}  loss {:.4f}  {:.0f} samples/s  out {:.2f} MB/s  in {:.2f} MB/s "
+      " staleness "
+      "{:.0f}",
+      r.round, 100 * r.share_done, r.epoch, r.loss, r.rows_per_second, r.bytes_out_per_second / 1e6,
+      r.bytes_in_per_second / 1e6, r.staleness);
+  if (r.test && r.test->has_accuracy)
+    line += fmt::format("  test accuracy {:.2f} %", 100 * r.test->accuracy());
+  return line;
+}
+
+/// The peer's own figures, for one started by hand.
+void print_summary(const PeerFlags& flags, const Prepared& prepared, PeerId self, const WorkerResult& result,
+                   std::span<const float> parameters) {
+  const Summary summary =
+      summarise(prepared, std::span(&result, 1), std::span(&parameters, 1), false, std::span(&self, 1));
+  const std::string text = flags.job.json ? to_json(summary) + "\n" : to_table(std::span(&summary, 1));
+  std::fputs(text.c_str(), stdout);
+}
+
+class PeerProcess {
+ public:
+  PeerProcess(const PeerFlags& flags, Job job)
+      : flags_(flags),
+        self_(find_peer(job, flags.name)),
+        told_(STDERR_FILENO, kMostLines),
+        progress_(flags.job.quiet || flags.records, [this](const std::string& text) { told_.write(text); }),
+        log_(flags.name, std::make_shared<LineSink>(told_)) {
+    log_.set_pattern("%H:%M:%S.%e %n: %v");
+    if (flags.records) records_.emplace(STDOUT_FILENO, kMostLines);
+    optim::set_blas_threads(compute_threads(job, self_));
+    const Plan plan = make_plan(job, self_);  // refuses an unsound combination before data is read
+    if (!flags.records) warn_of_gamma(job, plan);
+    env_ = std::make_unique<ZmqEnv>(zmq_spec(job));
+    prepared_ = prepare(std::move(job));
+    folder_ =
+        flags.out.empty() ? make_run_folder(prepared_.job.name + "-" + flags.name) : out_folder(flags.out);
+    if (flags.out.empty()) {
+      write_text(folder_ / "job.toml", to_toml(prepared_.job));
+      metrics_.open(folder_ / "metrics.jsonl");
+    }
+  }
+
+  int run() {
+    env_->on_log = [&](const std::string& line) { say(line); };
+    env_->on_report = [&](const Report& r) { report(r); };
+    env_->on_sharing = [&](const CoreSharing& sharing) { return settle_threads(sharing); };
+    WorkerSpec spec = worker_spec(prepared_, self_, draw_epoch(), flags_.session);
+    spec.place = this_place();
+    say(fmt::format("listening on {}; waiting for {} peers", env_->endpoint(),
+                    prepared_.job.peers.size() - 1));
+    const WorkerResult result = env_->run(
+        spec,
+        [&](const Buffers& buffers) {
+          return make_replica(prepared_, self_, make_objective(prepared_, self_), buffers, true,
+                              static_cast<std::size_t>(compute_threads(prepared_.job, self_)));
+        },
+        interrupted);
+    progress_.clear();
+    finish(result);
+    return exit_status(result.outcome);
+  }
+
+ private:
+  ZmqSpec zmq_spec(const Job& job) const {
+    ZmqSpec spec{job.peers[self_].bind, {}};
+    for (const auto& p : job.peers) spec.addresses.push_back(p.address);
+    return spec;
+  }
+
+  std::size_t settle_threads(const CoreSharing& sharing) {
+    const int given = prepared_.job.run.threads, threads = given > 0 ? given : fair_threads(sharing);
+    optim::set_blas_threads(threads);
+    say(fmt::format("{} of the peers run on this machine; computing with {} thread{}", sharing.machine,
+                    threads, threads == 1 ? "" : "s"));
+    return static_cast<std::size_t>(threads);
+  }
+
+  void say(const std::string& line) {
+    progress_.clear();
+    if (!flags_.job.quiet) log_.info(line);
+  }
+
+  void report(const Report& r) {
+    const std::string line = to_json(flags_.name, env_->now(), r);
+    if (metrics_.is_open() && !(metrics_ << line << '\n' << std::flush)) {
+      say(fmt::format("{} cannot be written any more: {}", (folder_ / "metrics.jsonl").string(),
+                      std::strerror(errno)));
+      metrics_.close();
+    }
+    if (records_)
+      records_->write(line + '\n');
+    else
+      progress_.line(report_line(r));
+  }
+
+  void save_model(const WorkerResult& result) {
+    if (result.rounds == 0) return;  // nothing learned: an earlier run's model stays
+    const auto model = folder_ / (flags_.out.empty() ? "model.safetensors" : flags_.name + ".safetensors");
+    write_safetensors(
+        model.string(), prepared_.layers_of(self_), env_->parameters(),
+        {{"job", prepared_.job.name}, {"peer", flags_.name}, {"round", std::to_string(result.rounds)}});
+    say(fmt::format("model saved to {}", model.string()));
+  }
+
+  void finish(const WorkerResult& result) {
+    save_model(result);
+    if (result.dropped_frames > 0 && result.outcome != Outcome::bad_input)
+      say(fmt::format("{} frames of strangers, other runs or malformed were dropped", result.dropped_frames));
+    for (const auto& [from, counts] : result.refused)
+      say(fmt::format("of the frames in the name of {} were refused: {}", prepared_.job.peers[from].name,
+                      refusals_text(counts)));
+    if (!result.message.empty()) told_.write(fmt::format("gossamer: {}: {}\n", flags_.name, result.message));
+    if (records_)
+      finish_records(result);
+    else if (result.rounds > 0 && !told_.finish())
+      print_summary(flags_, prepared_, self_, result, env_->parameters());
+  }
+
+  void finish_records(const WorkerResult& result) {
+    const std::uint64_t dropped = records_->dropped();
+    if (dropped > 0) say(fmt::format("{} reports were dropped: nobody read them in time", dropped));
+    if (const auto failed = records_->finish(to_json(flags_.name, result, dropped) + '\n'))
+      say(fmt::format("records cannot be written on standard output: {}", failed.message()));
+  }
+
+  const PeerFlags& flags_;
+  PeerId self_;
+  LineWriter told_;  ///< to stderr
+  Progress progress_;
+  spdlog::logger log_;
+  std::unique_ptr<ZmqEnv> env_;
+  Prepared prepared_;
+  std::filesystem::path folder_;
+  std::ofstream metrics_;
+  std::optional<LineWriter> records_;
+};
+
+int run_peer(const PeerFlags& flags) {
+  // payloads come and go every round: keep their memory instead of giving it back to the kernel each time
+  mallopt(M_MMAP_THRESHOLD, 1 << 30);
+  mallopt(M_TRIM_THRESHOLD, 1 << 30);
+  raise_file_limit();
+  interrupted();  // from here on Ctrl-C ends the peer cleanly
+  try {
+    return PeerProcess(flags, load_job(flags.job.path, flags.job.overrides)).run();
+  } catch (const std::runtime_error& error) {  // the log alone cannot tell of a full disk
+    if (flags.records) std::fputs((to_json(flags.name, error) + "\n").c_str(), stdout);
+    throw;
+  }
+}
+
+}  // namespace
+
+void add_peer_command(CLI::App& app, int& status) {
+  auto* command = app.add_subcommand("peer", "Run one peer of a job in this process");
+  auto flags = std::make_shared<PeerFlags>();
+  add_job_flags(*command, flags->job);
+  command->add_option("--name", flags->name, "which peer of the topology this is")->required();
+  command->add_option("--out", flags->out, "folder for this peer's model (default: a new one below runs/)");
+  command->add_flag("--records", flags->records, "print reports as JSON lines on stdout");
+  command->add_option("--session", flags->session,
+                      "number that all peers of one run share; keeps runs on the same ports apart");
+  add_override_flag(*command, flags->job, "--join-timeout", "run.join_timeout",
+                    "seconds to wait for all peers to appear");
+  add_override_flag(*command, flags->job, "--drain-timeout", "run.drain_timeout",
+                    "seconds a finished peer serves the others");
+  command->callback([flags, &status] { status = run_peer(*flags); });
+}
+
+}  // namespace gossamer::node

@@ -1,0 +1,246 @@
+// gossamer run: all peers of a job on this machine, one process each.
+#include <fmt/format.h>
+
+#include <cerrno>
+#include <chrono>
+#include <csignal>
+#include <cstring>
+#include <fstream>
+#include <random>
+
+#include "commands.h"
+#include "flags.h"
+#include "gossamer/node/safetensors.h"
+#include "launcher.h"
+#include "progress.h"
+#include "records.h"
+#include "run_folder.h"
+#include "run_view.h"
+#include "summary.h"
+
+namespace gossamer::node {
+namespace {
+
+namespace fs = std::filesystem;
+using Clock = std::chrono::steady_clock;
+
+/// How long peers may take to end after they were told to, or after one of them failed to start.
+constexpr double kPatience_s = 15;
+
+double seconds_since(Clock::time_point t) { return std::chrono::duration<double>(Clock::now() - t).count(); }
+
+std::string last_line(const fs::path& path) {
+  std::ifstream in(path);
+  std::string line, last;
+  while (std::getline(in, line))
+    if (!line.empty()) last = line;
+  return last.starts_with("gossamer: ") ? last.substr(10) : last;
+}
+
+struct RunFlags {
+  JobFlags job;
+  std::string out;  ///< folder of the run's files; empty = a new one below runs/
+  bool own_models = false;
+};
+
+class Run {
+ public:
+  Run(const RunFlags& flags, Job job)
+      : flags_(flags),
+        job_(std::move(job)),
+        folder_(flags.out.empty() ? make_run_folder(job_.name) : out_folder(flags.out)),
+        metrics_(folder_ / "metrics.jsonl"),
+        progress_(flags.job.quiet),
+        view_(job_.peer_names()),
+        results_(job_.peers.size()),
+        reasons_(job_.peers.size()) {}
+
+  int execute() {
+    start();
+    watch();
+    progress_.clear();
+    return finish();
+  }
+
+ private:
+  void start() {
+    write_text(folder_ / "job.toml", to_toml(job_));
+    fs::create_directories(folder_ / "peers");
+    std::random_device device;
+    const std::string session = std::to_string(device());
+    for (const auto& peer : job_.peers)
+      launcher_.start(peer.name,
+                      {"peer", (folder_ / "job.toml").string(), "--name", peer.name, "--records", "--session",
+                       session, "--out", (folder_ / "peers").string()},
+                      folder_ / "peers" / (peer.name + ".log"));
+    if (!flags_.job.quiet)
+      tell(fmt::format("{} peers started; files in {}", job_.peers.size(), folder_.string()));
+  }
+
+  void watch() {
+    std::optional<Clock::time_point> deadline;
+    while (launcher_.running()) {
+      launcher_.poll(0.1, [&](std::size_t child, const std::string& line) { take(child, line); });
+      const bool stop = interrupted();
+      if (!deadline && (stop || failed_to_start())) {
+        interrupted_ = stop;
+        for (const auto& c : launcher_.children()) told_to_end_.push_back(!c.status);
+        launcher_.signal_all(SIGTERM);
+        deadline = Clock::now() + std::chrono::milliseconds(static_cast<int>(kPatience_s * 1000));
+      }
+      if (deadline && Clock::now() > *deadline) launcher_.signal_all(SIGKILL);
+      if (training_) progress_.line(view_.text(seconds_since(*training_)));
+    }
+  }
+
+  /// A peer that ended before it trained: the others would wait for it in vain.
+  bool failed_to_start() const {
+    if (training_) return false;
+    const auto& children = launcher_.children();
+    return std::any_of(children.begin(), children.end(),
+                       [](const auto& c) { return c.status.value_or(0) != 0; });
+  }
+
+  void take(std::size_t child, const std::string& line) {
+    const auto record = parse_record(line);
+    if (!record) return;
+    if (const auto* report = std::get_if<Report>(&record->body)) {
+      if (!(metrics_ << line << '\n' << std::flush) && !metrics_lost_)
+        tell(fmt::format("gossamer: {} cannot be written: {}; the run goes on without",
+                         (folder_ / "metrics.jsonl").string(), std::strerror(errno)));
+      metrics_lost_ = !metrics_;
+      if (!training_) training_ = Clock::now();
+      view_.update(child, *report);
+    } else if (const auto* result = std::get_if<WorkerResult>(&record->body)) {
+      results_[child] = *result;
+      reasons_[child] = result->message;
+      reports_dropped_ += record->reports_dropped;
+    } else {
+      reasons_[child] = std::get<Failure>(record->body).message;
+    }
+  }
+
+  /// Why a peer ended: by its last record, or by its log.
+  std::string reason(std::size_t peer) const {
+    const fs::path& log = launcher_.children()[peer].log;
+    const std::string why = reasons_[peer].empty() ? last_line(log) : reasons_[peer];
+    return why.empty() ? fmt::format("ended without a word in {}", log.string()) : why;
+  }
+
+  /// Says what went wrong; the status of the whole run.
+  int verdict() const {
+    if (interrupted_) {
+      tell(fmt::format("gossamer: interrupted; {} of {} peers saved what they had learned in {}",
+                       saved_models().size(), job_.peers.size(), (folder_ / "peers").string()));
+      return kExitInterrupted;
+    }
+    int status = kExitOk;
+    for (std::size_t i = 0; i < launcher_.children().size(); ++i) {
+      const auto& c = launcher_.children()[i];
+      const int s = c.status.value_or(kExitFailure);
+      const bool as_told =
+          !told_to_end_.empty() && told_to_end_[i] && (s == kExitInterrupted || s == 128 + SIGTERM);
+      if (s == kExitOk || as_told) continue;
+      const bool killed = s > 128 && s != kExitInterrupted;
+      tell(fmt::format("gossamer: {}: {}", c.name,
+                       killed ? fmt::format("killed by signal {}", s - 128) : reason(i)));
+      const int as_run = killed ? kExitPeerLost : s;
+      // the cause before its consequences: bad input, then failure, then peers that missed another
+      const auto rank = [](int x) {
+        return x == kExitOk            ? 0
+               : x == kExitInterrupted ? 1
+               : x == kExitPeerLost    ? 2
+               : x == kExitFailure     ? 3
+                                       : 4;
+      };
+      if (rank(as_run) > rank(status)) status = as_run;
+    }
+    return status;
+  }
+
+  fs::path model_of(std::size_t peer) const {
+    return folder_ / "peers" / (job_.peers[peer].name + ".safetensors");
+  }
+  /// Peers that told how they ended, after at least one round.
+  std::vector<PeerId> saved_models() const {
+    std::vector<PeerId> peers;
+    for (PeerId p = 0; p < results_.size(); ++p)
+      if (results_[p] && results_[p]->rounds > 0 && fs::exists(model_of(p))) peers.push_back(p);
+    return peers;
+  }
+
+  int finish() {
+    const int status = verdict();
+    if (reports_dropped_ > 0)
+      tell(fmt::format("gossamer: {} lacks {} reports of the peers, which this process did not read in time",
+                       (folder_ / "metrics.jsonl").string(), reports_dropped_));
+    const auto peers = saved_models();
+    if (peers.empty()) return status == kExitOk ? kExitFailure : status;
+    summarise_models(peers);
+    if (!flags_.job.quiet && status == kExitOk)
+      tell(job_.heterogeneous()
+               ? fmt::format("the peers' models have no average: {}", (folder_ / "peers").string())
+               : fmt::format("model: {}", (folder_ / "model.safetensors").string()));
+    return status;
+  }
+
+  void summarise_models(const std::vector<PeerId>& peers) {
+    const Prepared prepared = prepare(job_);
+    std::vector<WorkerResult> results;
+    std::vector<AlignedFloats> models;
+    for (const PeerId p : peers) {
+      results.push_back(*results_[p]);
+      models.emplace_back(prepared.initial_of(p).size());
+      read_safetensors(model_of(p).string(), prepared.layers_of(p), models.back());
+    }
+    const std::vector<std::span<const float>> views(models.begin(), models.end());
+    if (have_average(prepared, peers))
+      write_safetensors((folder_ / "model.safetensors").string(), prepared.layers_of(peers.front()),
+                        average(views, model_weights(prepared, peers)),
+                        {{"job", job_.name}, {"peers", std::to_string(peers.size())}});
+    Summary summary = summarise(prepared, results, views, flags_.own_models, peers);
+    const std::string json = to_json(summary);
+    write_text(folder_ / "summary.json", json + "\n");
+    std::fputs((flags_.job.json ? json + "\n" : to_table(std::span(&summary, 1))).c_str(), stdout);
+  }
+
+  const RunFlags& flags_;
+  Job job_;
+  fs::path folder_;
+  std::ofstream metrics_;
+  Progress progress_;
+  RunView view_;
+  Launcher launcher_;
+  std::vector<std::optional<WorkerResult>> results_;
+  std::vector<std::string> reasons_;  ///< by peer: why it ended, as far as it has told
+  std::optional<Clock::time_point> training_;
+  bool interrupted_ = false, metrics_lost_ = false;
+  std::uint64_t reports_dropped_ = 0;
+  std::vector<bool> told_to_end_;  ///< by child: this run has sent it SIGTERM; empty before
+};
+
+int run_all(const RunFlags& flags) {
+  interrupted();
+  Job job = load_job(flags.job.path, flags.job.overrides);
+  warn_of_gamma(job, make_plan(job, 0));  // which refuses an unsound combination before anything is started
+  optim::set_blas_threads(1);
+  return Run(flags, std::move(job)).execute();
+}
+
+}  // namespace
+
+void add_run_command(CLI::App& app, int& status) {
+  auto* command =
+      app.add_subcommand("run", "Start all peers of a job on this machine and show how they train");
+  auto flags = std::make_shared<RunFlags>();
+  add_job_flags(*command, flags->job);
+  command->add_option("--out", flags->out, "folder for the run's files (default: a new one below runs/)");
+  command->add_flag("--own-models", flags->own_models, "also evaluate each peer's own model");
+  add_override_flag(*command, flags->job, "--join-timeout", "run.join_timeout",
+                    "seconds to wait for all peers to appear");
+  add_override_flag(*command, flags->job, "--drain-timeout", "run.drain_timeout",
+                    "seconds a finished peer serves the others");
+  command->callback([flags, &status] { status = run_all(*flags); });
+}
+
+}  // namespace gossamer::node

@@ -1,0 +1,220 @@
+// gossamer sim: a whole run in one process and in virtual time.
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <cerrno>
+#include <chrono>
+#include <cstdio>
+#include <cstring>
+#include <fstream>
+
+#include "attackers.h"
+#include "command_swarm.h"
+#include "commands.h"
+#include "flags.h"
+#include "gossamer/node/safetensors.h"
+#include "progress.h"
+#include "records.h"
+#include "simulation.h"
+#include "summary.h"
+#include "text.h"
+
+namespace gossamer::node {
+namespace {
+
+struct SimFlags {
+  JobFlags job;
+  std::optional<std::size_t> peers;
+  std::uint64_t seed = 1;
+  std::vector<std::string> crashes, slow, attacks;
+  std::string model, metrics;
+  std::size_t threads = 1;
+  bool own_models = false;
+  SwarmFlags swarm;
+};
+
+std::vector<std::pair<PeerId, double>> parse_crashes(const Job& job, const std::vector<std::string>& texts) {
+  std::vector<std::pair<PeerId, double>> crashes;
+  for (const std::string& text : texts) {
+    const auto at = text.find('@');
+    const auto names = job.peer_names();
+    const auto peer = std::find(names.begin(), names.end(), text.substr(0, at));
+    const std::string when = at == std::string::npos ? "" : text.substr(at + 1);
+    const auto in_seconds = parse_duration(when + "s"), with_unit = parse_duration(when);
+    const auto time = with_unit ? with_unit : in_seconds;
+    if (peer == names.end() || !time || !(*time >= 0))
+      throw ConfigError(
+          fmt::format("--crash {}: expected PEER@SECONDS with a peer of the topology, such as {}@1.5", text,
+                      names.front()));
+    crashes.emplace_back(static_cast<PeerId>(peer - names.begin()), *time);
+  }
+  return crashes;
+}
+
+Outcome worst(std::span<const WorkerResult> results) {
+  Outcome worst = Outcome::finished;
+  for (const auto& r : results)
+    worst = std::max(worst, r.outcome == Outcome::running ? Outcome::lost_peer : r.outcome);
+  return worst;
+}
+
+/// Lines of metrics.jsonl in a file; none where there is no path.
+class Metrics {
+ public:
+  explicit Metrics(const std::string& path) : path_(path) {
+    if (path.empty()) return;
+    file_.open(path);
+    if (!file_)
+      throw ConfigError(fmt::format("--metrics {}: cannot be written: {}", path, std::strerror(errno)));
+  }
+  void write(const std::string& line) {
+    if (file_.is_open() && !(file_ << line << '\n') && error_ == 0) error_ = errno;
+  }
+  /// Throws where a line has not reached the file.
+  void finish() {
+    if (file_.is_open() && !file_.flush())
+      throw std::runtime_error(
+          fmt::format("cannot write {}: {}", path_, std::strerror(error_ == 0 ? errno : error_)));
+  }
+
+ private:
+  std::string path_;
+  int error_ = 0;
+  std::ofstream file_;
+};
+
+std::string progress_text(const SimProgress& p, const Prepared& prepared) {
+  if (p.joined < prepared.job.peers.size())
+    return fmt::format("{:.2f} s virtual  {} of {} peers have joined", p.virtual_seconds, p.joined,
+                       prepared.job.peers.size());
+  const std::string rounds =
+      p.least == p.most ? std::to_string(p.least) : fmt::format("{} to {}", p.least, p.most);
+  return fmt::format("{:.2f} s virtual  round {}  {:.0f} % done", p.virtual_seconds, rounds,
+                     100 * p.share_done);
+}
+
+int simulate(const SimFlags& flags) {
+  auto overrides = flags.job.overrides;
+  if (!flags.slow.empty())
+    overrides.push_back(fmt::format("sim.slow=[\"{}\"]", fmt::join(flags.slow, "\", \"")));
+  if (!flags.attacks.empty())
+    overrides.push_back(fmt::format("sim.attackers=[\"{}\"]", fmt::join(flags.attacks, "\", \"")));
+  if (flags.swarm.wanted()) {
+    optim::set_blas_threads(1);
+    return swarm(flags.swarm, flags.job,
+                 flags.job.path.empty() ? std::nullopt
+                                        : std::optional(load_job(flags.job.path, overrides, flags.peers)),
+                 flags.threads);
+  }
+  if (flags.job.path.empty())
+    throw ConfigError(
+        "gossamer sim wants a job file, or --seeds N for a swarm of drawn ones (gossamer sim --help)");
+  if (!flags.model.empty()) check_writable(flags.model);
+  const Prepared prepared = prepare(load_job(flags.job.path, overrides, flags.peers));
+  warn_of_gamma(prepared.job, *prepared.plan);
+  // the same bits as in processes of their own, where those have one thread each (or the job says how many)
+  optim::set_blas_threads(std::max(1, prepared.job.run.threads));
+  if (!flags.model.empty() && !prepared.homogeneous())
+    throw ConfigError(
+        fmt::format("--model {}: peers of different hidden sizes have no average model", flags.model));
+  Simulation simulation(prepared, {flags.seed, parse_crashes(prepared.job, flags.crashes)}, nullptr,
+                        flags.threads);
+  Progress progress(flags.job.quiet);
+  Metrics metrics(flags.metrics);
+  std::string last_report;
+  simulation.on_report = [&](PeerId peer, double time, const Report& r) {
+    metrics.write(to_json(prepared.job.peers[peer].name, time, r));
+    if (peer == 0)
+      last_report = fmt::format(
+          "  {} at round {}: loss {:.4f}{}", prepared.job.peers[0].name, r.round, r.loss,
+          r.test && r.test->has_accuracy ? fmt::format(", test accuracy {:.2f} %", 100 * r.test->accuracy())
+                                         : "");
+  };
+  const auto stop = [&] {
+    if (progress.due()) progress.line(progress_text(simulation.progress(), prepared) + last_report);
+    return interrupted();
+  };
+  const auto begin = std::chrono::steady_clock::now();
+  const SimResult result = simulation.run(stop);
+  const double wall = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  progress.clear();
+  std::vector<std::span<const float>> models;
+  std::vector<PeerId> whose;
+  std::vector<WorkerResult> results;
+  for (PeerId p = 0; p < prepared.job.peers.size(); ++p) {
+    if (!honest(prepared.job, p)) continue;
+    models.push_back(simulation.parameters(p));
+    whose.push_back(p);
+    results.push_back(result.peers[p]);
+  }
+  Summary summary = summarise(prepared, results, models, flags.own_models, whose);
+  summary.virtual_seconds = result.virtual_seconds;
+  summary.digest = fmt::format("{:016x}", result.digest);
+  double rate = 0;  // each peer over its own rounds: the fast may end long before the slow
+  for (const auto& p : results) rate += p.seconds > 0 ? static_cast<double>(p.rows) / p.seconds : 0;
+  summary.virtual_samples_per_second = rate;
+  summary.samples_per_second *= summary.seconds / wall;
+  summary.seconds = wall;
+  if (!flags.model.empty())
+    write_safetensors(flags.model, prepared.layers, average(models, model_weights(prepared, whose)),
+                      {{"job", prepared.job.name}});
+  const std::string text = flags.job.json ? to_json(summary) + "\n" : to_table(std::span(&summary, 1));
+  std::fputs(text.c_str(), stdout);
+  for (PeerId p = 0; p < result.peers.size(); ++p)
+    if (!result.peers[p].message.empty())
+      fmt::print(stderr, "{}: {}\n", prepared.job.peers[p].name, result.peers[p].message);
+  metrics.finish();
+  return exit_status(worst(result.peers));
+}
+
+}  // namespace
+
+void add_sim_command(CLI::App& app, int& status) {
+  auto* command = app.add_subcommand("sim", "Simulate a whole run in one process, in virtual time");
+  auto flags = std::make_shared<SimFlags>();
+  add_job_flags(*command, flags->job, false);
+  add_swarm_flags(*command, flags->swarm);
+  command->add_option("--peers", flags->peers, "replace the peers by N local ones")
+      ->check(CLI::PositiveNumber);
+  command
+      ->add_option("--seed", flags->seed,
+                   "seed of the network's faults and jitter (run.seed is the training's)")
+      ->capture_default_str();
+  command
+      ->add_option("--crash", flags->crashes,
+                   "PEER@SECONDS: the peer stops for good at that virtual time; repeatable")
+      ->allow_extra_args(false);
+  command
+      ->add_option("--slow", flags->slow,
+                   "PEER=FACTOR: the peer's steps take FACTOR times as long; repeatable")
+      ->allow_extra_args(false);
+  command
+      ->add_option(
+          "--attack", flags->attacks,
+          "PEER=ATTACK[:SIZE]: the peer sends something wrong, e.g. peer3=noise:100 (sign_flip, noise, "
+          "zero, label_flip, alie); results are of the others; repeatable")
+      ->allow_extra_args(false);
+  command->add_option("--model", flags->model, "write the average model to this safetensors file");
+  command->add_option("--metrics", flags->metrics,
+                      "write the peers' reports to this file, as metrics.jsonl of a run");
+  command
+      ->add_option("--threads", flags->threads,
+                   "cores that compute gradients and messages, or with --seeds processes that run seeds; the "
+                   "result is the same")
+      ->check(CLI::Range(1, 1024))
+      ->capture_default_str();
+  command->add_flag("--own-models", flags->own_models, "also evaluate each peer's own model");
+  add_override_flag(*command, flags->job, "--bandwidth", "sim.bandwidth", "of each link, e.g. 100mbit");
+  add_override_flag(*command, flags->job, "--latency", "sim.latency", "of each link, e.g. 5ms");
+  add_override_flag(*command, flags->job, "--jitter", "sim.jitter", "random extra latency, e.g. 2ms");
+  add_override_flag(*command, flags->job, "--loss", "sim.loss", "probability that a frame is lost");
+  add_override_flag(*command, flags->job, "--duplicate", "sim.duplicate",
+                    "probability that a frame comes twice");
+  add_override_flag(*command, flags->job, "--reorder", "sim.reorder",
+                    "probability that a frame is overtaken");
+  add_override_flag(*command, flags->job, "--step-time", "sim.step_time",
+                    "virtual time of one gradient, e.g. 5ms");
+  command->callback([flags, &status] { status = simulate(*flags); });
+}
+
+}  // namespace gossamer::node

@@ -1,0 +1,35 @@
+#pragma once
+// The commands that take a job share these flags, Ctrl-C and exit statuses.
+#include <CLI/CLI.hpp>
+#include <string>
+#include <vector>
+
+#include "plan.h"
+#include "worker.h"
+
+namespace gossamer::node {
+
+struct JobFlags {
+  std::string path;
+  std::vector<std::string> overrides;  ///< "key=value"
+  bool json = false, quiet = false;
+};
+/// JOB, --set, --json, --quiet.
+void add_job_flags(CLI::App& command, JobFlags& flags, bool required = true);
+/// A flag that is short for --set KEY=VALUE.
+void add_override_flag(CLI::App& command, JobFlags& flags, const std::string& flag, const std::string& key,
+                       const std::string& help);
+
+int exit_status(Outcome outcome);
+
+/// On stderr, where there is something to warn of (gamma_warning).
+void warn_of_gamma(const Job& job, const Plan& plan);
+
+/// Prints the line on stderr; nothing where that cannot be written any more, such as a closed terminal.
+void tell(const std::string& line);
+
+/// From the first call on, SIGINT, SIGTERM and SIGHUP (unless it is ignored, as by nohup) make this true
+/// instead of ending the process; a second SIGINT or SIGTERM ends it.
+bool interrupted();
+
+}  // namespace gossamer::node

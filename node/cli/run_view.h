@@ -1,0 +1,24 @@
+#pragma once
+// RunView shows a run live: one line a peer, the last line for the whole.
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "env.h"
+
+namespace gossamer::node {
+
+class RunView {
+ public:
+  explicit RunView(std::vector<std::string> names) : names_(std::move(names)), latest_(names_.size()) {}
+  void update(std::size_t peer, const Report& report);
+  /// elapsed: seconds since training began, as far as seen.
+  std::string text(double elapsed) const;
+
+ private:
+  std::vector<std::string> names_;
+  std::vector<std::optional<Report>> latest_;
+  std::optional<double> accuracy_;
+};
+
+}  // namespace gossamer::node

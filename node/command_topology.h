@@ -1,9 +1,0 @@
-#pragma once
-// Commands below `gossamer topology` that have a file of their own.
-#include <CLI/CLI.hpp>
-
-namespace gossamer::node {
-
-void add_topology_advise(CLI::App& topology, int& status);
-
-}  // namespace gossamer::node

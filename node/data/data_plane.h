@@ -1,0 +1,225 @@
+#pragma once
+// A DataPlane is what control code may ask of the floats, and hears back from. The commands are a small
+// vector machine over named buffers ("slots") of the parameter buffer's size, or of a neighbour's model where
+// that is of another shape: an exchange method is written in these and never sees a float.
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <stdexcept>
+#include <string>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "gossamer/optim/objective.h"
+#include "ids.h"
+
+namespace gossamer::node {
+
+using Slot = std::uint32_t;
+constexpr Slot kParameters = 0;  ///< x
+constexpr Slot kGradient = 1;    ///< g; after Update the step u
+
+namespace op {
+/// g ← the optimiser's step u on the range, from g and x.
+struct Update {
+  Range range;
+  Round round;
+  double place;  ///< in the rate's schedule, in rounds (optim::learning_rate)
+};
+/// g ← g·min(1, limit/‖g‖₂) on the range.
+struct Clip {
+  Range range;
+  double limit;
+};
+/// dst ← keep·dst + Σ factor·slot, terms in order. keep = 0 overwrites.
+struct Combine {
+  Range range;
+  Slot dst;
+  float keep;
+  std::vector<std::pair<float, Slot>> terms;
+};
+/// v = src (− minus); payload = codec(v), with error feedback where feedback ≥ 0 (one state per number and
+/// range begin); then, where apply_to is set, that slot += decode(payload), and where add_error_to ≥ 0 the
+/// feedback state of that number += v − decode(payload): what was not sent now goes out with its next
+/// payload. With momentum m > 0 and feedback the state holds a velocity too (momentum correction with factor
+/// masking, compress/feedback.h): u ← m·u + v goes out in place of v; under the dense codec nothing is
+/// masked. Answered by Encoded with the same tag.
+struct Encode {
+  Range range;
+  Slot src;
+  std::optional<Slot> minus;
+  std::optional<Slot> apply_to;
+  int feedback = -1;
+  int add_error_to = -1;
+  float momentum = 0;
+  bool exact = false;  ///< use the dense codec whatever the job's codec is
+  Round round;
+  ParcelId parcel;
+  std::uint32_t tag = 0;
+};
+/// Of src by the dense codec.
+inline Encode encode_exactly(Range range, Slot src, Round round, ParcelId parcel, std::uint32_t tag = 0) {
+  return {.range = range,
+          .src = src,
+          .minus = {},
+          .apply_to = {},
+          .exact = true,
+          .round = round,
+          .parcel = parcel,
+          .tag = tag};
+}
+/// dst += weight · decode(payload)
+struct DecodeAdd {
+  Range range;
+  Slot dst;
+  float weight;
+  Payload payload;
+};
+/// dst ← the job's aggregation rule over the vectors of a neighbourhood, each of which is what stands in the
+/// ranges one after another. A vector that does not decode, or holds a NaN or Inf, counts as zero: one wrong
+/// vector more for the rule to bear.
+struct Aggregate {
+  std::vector<Range> ranges;
+  Slot dst;
+  std::vector<std::vector<Payload>> vectors;  ///< in peer order, a payload per range; none: what dst holds
+  std::vector<float> weights;                 ///< of the vectors
+  std::size_t self;                           ///< the own one among them
+};
+/// Push-sum (mass.h). held −= the step in g; then of what is held, each share goes over to the sum of that
+/// number, and the parcel's weight likewise. Where keep_least > 0 the step is first scaled by the weight over
+/// its mean of late; and where less weight would be left than that, all shares are lowered by one factor so
+/// that this much is left, or all that there is. Each share is answered by Encoded, its payload the sum, its
+/// tag the sum's number.
+struct Push {
+  Range range;
+  ParcelId parcel;
+  Round round;
+  std::vector<std::pair<std::uint32_t, float>> shares;  ///< number, share ≥ 0; at most 1 together
+  float keep_least;
+};
+/// held += payload − sum; sum = payload: what came since the last such message
+struct Absorb {
+  Range range;
+  ParcelId parcel;
+  std::uint32_t sum;
+  Payload payload;
+};
+/// x ← held / the parcel's weight
+struct Ratio {
+  Range range;
+  ParcelId parcel;
+};
+/// Moniqua (modulo.h). rounded ← src rounded to a grid of the round's; answered by Encoded with tag 0, its
+/// payload the residues.
+struct ModuloEncode {
+  Range range;
+  Slot src, rounded;
+  std::uint64_t doublings;  ///< of the job's bound
+  std::uint64_t doubles_at;
+  Round round;
+  ParcelId parcel;
+};
+/// sum += weight·(what the payload stands for, near `near`, − rounded), unless that would be wrong; answered
+/// by ModuloDecoded.
+struct ModuloDecodeAdd {
+  Range range;
+  Slot near, rounded, sum;
+  float weight;
+  std::uint64_t doublings;
+  Payload payload;
+  Round round;
+  ParcelId parcel;
+};
+/// Answered by Measured: ‖x‖₂ as it stands.
+struct Measure {
+  Round round;
+};
+}  // namespace op
+using Op = std::variant<op::Update, op::Clip, op::Combine, op::Encode, op::DecodeAdd, op::Aggregate, op::Push,
+                        op::Absorb, op::Ratio, op::ModuloEncode, op::ModuloDecodeAdd, op::Measure>;
+
+/// What an exchange method keeps beside x and g.
+struct Buffers {
+  std::size_t slots = 0;  ///< of floats, numbered from 2; they start as copies of x
+  std::size_t sums = 0;   ///< of 64-bit fixed point (mass.h)
+  /// Peers whose models are kept: slots after those, zero at first and each of its peer's shape.
+  std::vector<PeerId> models{};
+};
+
+/// A batch's labels by several models beside the data's own: the weighted mean of the class probabilities
+/// that the models in these slots give, terms in order. No models: the data's labels alone.
+struct SoftLabels {
+  float weight = 0;  ///< of the loss against them, in [0, 1]; 1 − weight is the data's
+  std::vector<std::pair<float, Slot>> models{};
+};
+
+/// Loss and gradient at x of the next batch, last layer first. As soon as parcel p's gradient stands and its
+/// parameters are not read any more, on_ready[p] runs and ParcelReady{p} is posted; then GradientDone. The
+/// models of soft are read before the first of these.
+struct Gradient {
+  Round round;
+  std::vector<std::vector<Op>> on_ready;
+  SoftLabels soft{};
+};
+
+struct ParcelReady {
+  Round round;
+  ParcelId parcel;
+};
+struct Encoded {
+  Round round;
+  ParcelId parcel;
+  std::uint32_t tag;
+  std::uint64_t entries;
+  Payload payload;
+};
+struct GradientDone {
+  Round round;
+  double loss;  ///< mean over the batch
+  std::size_t rows;
+};
+struct ModuloDecoded {
+  Round round;
+  bool right;
+};
+struct Evaluated {
+  Round round;
+  optim::Evaluation test;
+};
+struct Measured {
+  Round round;
+  double norm;
+};
+/// The data plane cannot go on (a value that is not finite, a payload that does not decode).
+struct Failed {
+  std::string what;
+  bool diverged = false;  ///< a Diverged was thrown
+};
+using DataEvent =
+    std::variant<ParcelReady, Encoded, ModuloDecoded, GradientDone, Evaluated, Measured, Failed>;
+
+/// Training ran away: a value is not finite, or beyond what can be coded. Says what and where; the control
+/// code adds what to do.
+class Diverged final : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+/// The answer to a command that threw.
+inline Failed failure(const std::exception& e) {
+  return {e.what(), dynamic_cast<const Diverged*>(&e) != nullptr};
+}
+
+/// A FIFO of commands. Ops overtake a gradient that is under way, between two of its layers: safe because an
+/// op on a parcel is only submitted after that parcel's ParcelReady (or before the gradient).
+class DataPlane {
+ public:
+  virtual ~DataPlane() = default;
+  virtual void submit(Op op) = 0;
+  virtual void submit(Gradient gradient) = 0;
+  virtual void submit_evaluation(Round round) = 0;  ///< of x on the test set, answered by Evaluated
+};
+
+}  // namespace gossamer::node

@@ -1,0 +1,85 @@
+#include "encoder.h"
+
+#include <fmt/format.h>
+
+#include <cassert>
+#include <stdexcept>
+
+namespace gossamer::node {
+
+Encoder::Encoder(std::shared_ptr<const CodecSchedule> codecs, SharedList<Parcel> parcels, std::uint64_t seed,
+                 std::uint32_t peer, Planted planted)
+    : codecs_(std::move(codecs)), parcels_(std::move(parcels)), seed_(seed), peer_(peer), planted_(planted) {}
+
+Payload Encoder::encode(const op::Encode& o, std::span<const float> v, compress::Workspace& workspace) {
+  assert(o.parcel < parcels_.size());
+  const compress::Codec& codec = o.exact ? codecs_->dense() : codecs_->at(o.round, parcels_[o.parcel].layer);
+  const std::size_t most = codec.max_bytes(v.size());
+  if (encoded_.size() < most) encoded_.resize(most);
+  std::size_t bytes = 0;
+  try {
+    bytes = write(o, codec, v, workspace);
+  } catch (const compress::EncodeError& e) {
+    throw Diverged(fmt::format("{} in round {}", e.what(), o.round));
+  }
+  auto payload = std::make_shared<const std::vector<std::byte>>(encoded_.begin(), encoded_.begin() + bytes);
+  if (o.add_error_to >= 0 && !codec.traits().exact) keep_undelivered(o, v, payload);
+  return payload;
+}
+
+std::size_t Encoder::write(const op::Encode& o, const compress::Codec& codec, std::span<const float> v,
+                           compress::Workspace& workspace) {
+  const compress::RandomKey key{seed_, peer_, static_cast<std::uint32_t>(o.range.begin / 16),
+                                o.round * 2 + (o.feedback > 0 ? 1u : 0u)};
+  // An empty range begins where another may begin as well, and has nothing to keep.
+  if (o.feedback < 0 || v.empty()) return codec.encode(v, key, workspace, encoded_);
+  State& state = states_[{o.feedback, o.range.begin}];
+  if (o.momentum > 0) return write_with_momentum(o.momentum, codec, v, state.momentum, key, workspace);
+  const bool forgets = planted_.is(Bug::residual_not_updated);
+  const compress::FeedbackState before = forgets ? state.feedback : compress::FeedbackState{};
+  const std::size_t bytes = codec.encode_feedback(v, state.feedback, key, workspace, encoded_);
+  if (forgets) state.feedback = before;
+  return bytes;
+}
+
+const compress::FeedbackState* Encoder::unsent(const op::Encode& o) const {
+  const auto at = states_.find({o.feedback, o.range.begin});
+  const bool none = o.feedback < 0 || o.range.size == 0 || o.momentum > 0 || at == states_.end();
+  return none ? nullptr : &at->second.feedback;
+}
+
+/// Where all is sent masking would leave no momentum at all: the velocity itself goes out, as the optimiser's
+/// momentum would make it.
+std::size_t Encoder::write_with_momentum(float momentum, const compress::Codec& codec,
+                                         std::span<const float> v, compress::MomentumState& state,
+                                         compress::RandomKey key, compress::Workspace& workspace) {
+  if (!codec.traits().exact)
+    return compress::MomentumCorrection(momentum).encode(codec, v, state, key, workspace, encoded_);
+  state.velocity.resize(v.size());
+  for (std::size_t i = 0; i < v.size(); ++i) state.velocity[i] = momentum * state.velocity[i] + v[i];
+  return codec.encode(state.velocity, key, workspace, encoded_);
+}
+
+void Encoder::keep_undelivered(const op::Encode& o, std::span<const float> v, const Payload& payload) {
+  // v − decoded first: where v was sent exactly that is 0, which (e + v) − v need not leave of e.
+  left_.assign(v.begin(), v.end());
+  compress::decode_add(*payload, -1.0f, left_);
+  State& state = states_[{o.add_error_to, o.range.begin}];
+  state.feedback.materialise();
+  auto& e = state.momentum.velocity.empty() ? state.feedback.residual : state.momentum.unsent;
+  e.resize(v.size());
+  for (std::size_t i = 0; i < v.size(); ++i) e[i] += left_[i];
+}
+
+void Encoder::add_unsent(int feedback, std::span<float> total) const {
+  for (const auto& [key, state] : states_) {
+    if (key.first != feedback) continue;
+    compress::FeedbackState whole = state.feedback;
+    whole.materialise();
+    for (const std::span<const float> e :
+         {std::span<const float>(whole.residual), std::span<const float>(state.momentum.unsent)})
+      for (std::size_t i = 0; i < e.size(); ++i) total[key.second + i] += e[i];
+  }
+}
+
+}  // namespace gossamer::node

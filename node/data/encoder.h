@@ -1,0 +1,52 @@
+#pragma once
+// Encoder knows which codec a parcel goes through, and keeps what earlier payloads left out.
+#include <map>
+#include <memory>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "codec_schedule.h"
+#include "data_plane.h"
+#include "gossamer/compress/feedback.h"
+#include "parcel.h"
+#include "planted.h"
+#include "shared_list.h"
+
+namespace gossamer::node {
+
+class Encoder {
+ public:
+  Encoder(std::shared_ptr<const CodecSchedule> codecs, SharedList<Parcel> parcels, std::uint64_t seed,
+          std::uint32_t peer, Planted planted = {});
+  /// The payload of v as the command says; keeps what it leaves out. Throws std::runtime_error where v is not
+  /// finite.
+  Payload encode(const op::Encode& o, std::span<const float> v, compress::Workspace& workspace);
+  /// What the command's feedback has not sent yet; null where it has none, or keeps nothing so far.
+  const compress::FeedbackState* unsent(const op::Encode& o) const;
+  /// total (a buffer of the parameters' size) += what the feedback states of this number hold.
+  void add_unsent(int feedback, std::span<float> total) const;
+
+ private:
+  struct State {
+    compress::FeedbackState feedback;
+    compress::MomentumState momentum;  ///< in its place where the command says so
+  };
+  std::size_t write(const op::Encode& o, const compress::Codec& codec, std::span<const float> v,
+                    compress::Workspace& workspace);
+  std::size_t write_with_momentum(float momentum, const compress::Codec& codec, std::span<const float> v,
+                                  compress::MomentumState& state, compress::RandomKey key,
+                                  compress::Workspace& workspace);
+  void keep_undelivered(const op::Encode& o, std::span<const float> v, const Payload& payload);
+
+  std::shared_ptr<const CodecSchedule> codecs_;
+  SharedList<Parcel> parcels_;
+  std::uint64_t seed_;
+  std::uint32_t peer_;
+  [[no_unique_address]] Planted planted_;
+  std::map<std::pair<int, std::size_t>, State> states_;  ///< by number and range begin
+  std::vector<std::byte> encoded_;
+  std::vector<float> left_;
+};
+
+}  // namespace gossamer::node

@@ -1,0 +1,61 @@
+#pragma once
+// Attack is what a Byzantine peer sends, so that an experiment shows what the others tolerate: key
+// sim.attackers, "peer3=sign_flip:10". The control code of an attacker is everyone's; its data plane changes
+// what it encodes.
+#include <cstdint>
+#include <map>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "data_plane.h"
+#include "gossamer/optim/objective.h"
+
+namespace gossamer::node {
+
+struct AttackSpec {
+  enum class Kind { none, sign_flip, noise, zero, label_flip, alie } kind = Kind::none;
+  double size = 0;                           ///< as the table of attacks says
+  static constexpr double kPapersSize = -1;  ///< alie: z by the number of peers and of attackers
+};
+
+/// name and one line of help with the default size.
+std::span<const optim::NamedHelp> attack_table();
+
+struct Attacker {
+  std::string peer;
+  AttackSpec attack;
+};
+/// "peer3=noise:100" or "peer3=zero". Throws ConfigError that says what was expected.
+Attacker parse_attacker(const std::string& text);
+/// The wrong side of one peer's data plane. Deterministic: noise is drawn from (seed, peer, round, range).
+/// `alie` (Baruch, Baruch & Goldberg 2019, "A little is enough") sends mean − z·(standard deviation) of each
+/// entry, z by default the largest that still hides among the job's peers. The attacker knows no other peer's
+/// vectors: it estimates both from its own vectors of the last rounds, by moving averages that keep 0.9 a
+/// round (the first vector goes out as it is).
+class Attack {
+ public:
+  Attack(AttackSpec spec, std::uint64_t seed, std::uint32_t peer) : spec_(spec), seed_(seed), peer_(peer) {}
+  /// What is encoded in place of v; valid until the next call.
+  std::span<const float> corrupt(std::span<const float> v, const op::Encode& o);
+  /// What is learned from in place of the batch: label_flip takes class c for classes − 1 − c. Valid until
+  /// the next call.
+  optim::Batch corrupt(const optim::Batch& batch, std::size_t classes);
+
+ private:
+  struct Moments {
+    std::vector<float> mean, variance;
+  };
+  void draw_noise(std::span<const float> v, const op::Encode& o);
+  void shift_mean(std::span<const float> v, Moments& moments);
+
+  AttackSpec spec_;
+  std::uint64_t seed_;
+  std::uint32_t peer_;
+  std::vector<float> wrong_;
+  std::vector<std::int32_t> labels_;
+  std::map<std::pair<std::uint32_t, std::size_t>, Moments> moments_;  ///< alie: by tag and range begin
+};
+
+}  // namespace gossamer::node

@@ -1,0 +1,170 @@
+#include "replica.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cassert>
+#include <cmath>
+
+#include "gossamer/compress/feedback.h"
+#include "gossamer/compress/kernels.h"
+
+namespace gossamer::node {
+namespace {
+
+/// Floats that are combined at a time, so that a block stays in the first-level cache over all its terms.
+constexpr std::size_t kBlock = 2048;
+
+void scale(float factor, float* dst, std::size_t n) {
+  if (factor == 1.0f) return;
+  if (factor == 0.0f) {
+    std::fill_n(dst, n, 0.0f);
+    return;
+  }
+  for (std::size_t i = 0; i < n; ++i) dst[i] *= factor;
+}
+
+}  // namespace
+
+Replica::Replica(ReplicaParts parts, std::span<const float> x0, const Buffers& buffers)
+    : parts_(std::move(parts)),
+      encoder_(std::move(parts_.codecs), parts_.parcels, parts_.seed, parts_.peer, parts_.planted),
+      team_(parts_.threads > 1 ? std::make_unique<compress::Threads>(parts_.threads) : nullptr),
+      workspace_(team_.get()),
+      rule_(parts_.aggregate),
+      attack_(parts_.attack, parts_.seed, parts_.peer),
+      mass_(x0, parts_.parcels.size(), buffers.sums, parts_.planted),
+      modulo_(parts_.seed, parts_.modulo_bits, parts_.modulo_bound, parts_.modulo_rate, parts_.planted) {
+  const std::size_t n = parts_.objective->buffer_size();
+  assert(x0.size() == n);
+  slots_.resize(2 + buffers.slots);
+  for (auto& s : slots_) s.assign(x0.begin(), x0.end());
+  std::fill(slots_[kGradient].begin(), slots_[kGradient].end(), 0.0f);
+  for (const auto& objective : parts_.peer_objectives) slots_.emplace_back(objective->buffer_size());
+  parcels_of_layer_.resize(parts_.objective->layers().size());
+  for (ParcelId p = 0; p < parts_.parcels.size(); ++p)
+    parcels_of_layer_[parts_.parcels[p].layer].push_back(p);
+}
+
+void Replica::use_threads(std::size_t threads) {
+  team_ = threads > 1 ? std::make_unique<compress::Threads>(threads) : nullptr;
+  workspace_ = compress::Workspace(team_.get());
+}
+
+std::vector<float> Replica::unsent(int feedback) const {
+  std::vector<float> total(parts_.objective->buffer_size());
+  encoder_.add_unsent(feedback, total);
+  return total;
+}
+
+void Replica::run(const Op& op, const Post& post) {
+  std::visit([&](const auto& o) { run_one(o, post); }, op);
+  if (observer_) observer_->on_op(parts_.peer, op, *this);
+}
+
+void Replica::run(const Gradient& gradient, const Post& post, const std::function<void()>& between_layers) {
+  if (observer_) observer_->on_gradient(parts_.peer, gradient);
+  const optim::Batch batch = labelled(attack_.corrupt(parts_.batches->next(), parts_.classes), gradient.soft);
+  const auto on_layer = [&](std::size_t layer) {
+    const auto& parcels = parcels_of_layer_[layer];
+    for (auto p = parcels.rbegin(); p != parcels.rend(); ++p) {
+      for (const Op& o : gradient.on_ready[*p]) run(o, post);
+      post(ParcelReady{gradient.round, *p});
+    }
+    between_layers();
+  };
+  const double loss = parts_.objective->gradient(slots_[kParameters], batch, slots_[kGradient], on_layer);
+  if (!std::isfinite(loss))
+    throw Diverged(fmt::format("the training loss became {} in round {}", loss, gradient.round));
+  post(GradientDone{gradient.round, loss, batch.size});
+}
+
+optim::Batch Replica::labelled(optim::Batch batch, const SoftLabels& soft) {
+  if (soft.models.empty()) return batch;
+  const std::size_t first_of_peers = slots_.size() - parts_.peer_objectives.size();
+  soft_labels_.assign(batch.size * parts_.objective->classes(), 0.0f);
+  probabilities_.resize(soft_labels_.size());
+  for (const auto& [weight, slot] : soft.models) {
+    optim::Objective& model =
+        slot < first_of_peers ? *parts_.objective : *parts_.peer_objectives[slot - first_of_peers];
+    model.predict(slots_[slot], batch, probabilities_);
+    compress::axpy(weight, probabilities_, soft_labels_);
+  }
+  batch.soft_labels = soft_labels_;
+  batch.soft_weight = soft.weight;
+  return batch;
+}
+
+void Replica::evaluate(Round round, const Post& post) {
+  post(Evaluated{round, optim::evaluate(*parts_.objective, parameters(), *parts_.test)});
+}
+
+void Replica::run_one(const op::Update& o, const Post&) {
+  const auto g = at(kGradient, o.range);
+  parts_.optimizer->step(o.place, o.range.begin, at(kParameters, o.range), g, g);
+}
+
+void Replica::run_one(const op::Clip& o, const Post&) {
+  const auto g = at(kGradient, o.range);
+  if (!std::isfinite(compress::l2_norm(g))) throw Diverged("the gradient is not finite");
+  compress::clip_locally(g, o.limit, 1);
+}
+
+void Replica::run_one(const op::Combine& o, const Post&) {
+  for (std::size_t b = 0; b < o.range.size; b += kBlock) {
+    const std::size_t n = std::min(kBlock, o.range.size - b);
+    float* dst = slots_[o.dst].data() + o.range.begin + b;
+    scale(o.keep, dst, n);
+    for (const auto& [factor, src] : o.terms) {
+      assert(src != o.dst);
+      compress::axpy(factor, {slots_[src].data() + o.range.begin + b, n}, {dst, n});
+    }
+  }
+}
+
+void Replica::run_one(const op::Encode& o, const Post& post) {
+  std::span<const float> v = at(o.src, o.range);
+  if (o.minus) {
+    if (difference_.size() < o.range.size) difference_.resize(o.range.size);
+    const auto m = at(*o.minus, o.range);
+    for (std::size_t i = 0; i < o.range.size; ++i) difference_[i] = v[i] - m[i];
+    v = {difference_.data(), o.range.size};
+  }
+  v = attack_.corrupt(v, o);
+  if (observer_) observer_->before_encode(parts_.peer, o, v, encoder_.unsent(o));
+  Payload payload = encoder_.encode(o, v, workspace_);
+  if (observer_) observer_->after_encode(parts_.peer, o, encoder_.unsent(o), payload);
+  if (o.apply_to) compress::decode_add(*payload, 1.0f, at(*o.apply_to, o.range), team_.get());
+  post(Encoded{o.round, o.parcel, o.tag, o.range.size, std::move(payload)});
+}
+
+void Replica::run_one(const op::DecodeAdd& o, const Post&) {
+  compress::decode_add(*o.payload, o.weight, at(o.dst, o.range), team_.get());
+}
+
+void Replica::run_one(const op::Push& o, const Post& post) {
+  mass_.push(o, at(kGradient, o.range));
+  for (const auto& [number, share] : o.shares)
+    post(Encoded{o.round, o.parcel, number, o.range.size, mass_.payload(number, o.range, o.parcel)});
+}
+
+void Replica::run_one(const op::Absorb& o, const Post&) { mass_.absorb(o); }
+void Replica::run_one(const op::Ratio& o, const Post&) { mass_.ratio(o, at(kParameters, o.range)); }
+
+void Replica::run_one(const op::ModuloEncode& o, const Post& post) {
+  Payload payload = modulo_.wrap(o, at(o.src, o.range), at(o.rounded, o.range));
+  post(Encoded{o.round, o.parcel, 0, o.range.size, std::move(payload)});
+}
+
+void Replica::run_one(const op::ModuloDecodeAdd& o, const Post& post) {
+  post(ModuloDecoded{o.round,
+                     modulo_.unwrap(o, at(o.near, o.range), at(o.rounded, o.range), at(o.sum, o.range))});
+}
+
+void Replica::run_one(const op::Measure& o, const Post& post) {
+  post(Measured{o.round, compress::l2_norm(parameters())});
+}
+
+void Replica::run_one(const op::Aggregate& o, const Post&) { rule_.run(o, slots_[o.dst], team_.get()); }
+
+}  // namespace gossamer::node

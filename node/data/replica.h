@@ -1,0 +1,106 @@
+#pragma once
+// Replica owns the floats of one peer: parameters, gradient, optimiser state, residuals, estimates of
+// neighbours.
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "aligned.h"
+#include "attack.h"
+#include "data_plane.h"
+#include "encoder.h"
+#include "gossamer/compress/codec.h"
+#include "gossamer/optim/data.h"
+#include "gossamer/optim/objective.h"
+#include "gossamer/optim/optimizer.h"
+#include "mass.h"
+#include "modulo.h"
+#include "observer.h"
+#include "parcel.h"
+#include "planted.h"
+#include "rule.h"
+#include "shared_list.h"
+
+namespace gossamer::node {
+
+/// What a replica is made of. The objective may be shared with other replicas of the same thread.
+struct ReplicaParts {
+  std::shared_ptr<optim::Objective> objective;
+  std::unique_ptr<optim::Optimizer> optimizer;
+  std::unique_ptr<optim::BatchStream> batches;
+  std::shared_ptr<const optim::Dataset> test;
+  std::shared_ptr<const CodecSchedule> codecs;
+  std::string aggregate = "weighted";  ///< of op::Aggregate; canonical
+  AttackSpec attack{};
+  std::size_t classes = 0;  ///< of the data
+  SharedList<Parcel> parcels;
+  int modulo_bits = 8;  ///< of op::ModuloEncode
+  double modulo_bound = 1;
+  std::function<double(Round)> modulo_rate;  ///< learning rate over its peak
+  std::vector<std::shared_ptr<optim::Objective>>
+      peer_objectives{};  ///< of the slots that hold others' models
+  std::uint64_t seed = 0;
+  std::uint32_t peer = 0;
+  std::size_t threads =
+      1;  ///< that share the encoding and decoding of a large parcel; the bytes are the same
+  [[no_unique_address]] Planted planted{};
+};
+
+/// Executes commands on the calling thread; one thread at a time.
+class Replica {
+ public:
+  using Post = std::function<void(DataEvent)>;
+  /// Starts at the parameters x0 (buffer_size floats), as do slots 2 … 2+slots−1; after them come those of
+  /// parts.peer_objectives (one for each of buffers.models), zero at first.
+  Replica(ReplicaParts parts, std::span<const float> x0, const Buffers& buffers);
+
+  void run(const Op& op, const Post& post);
+  /// between_layers is called after each layer's on_ready ops.
+  void run(const Gradient& gradient, const Post& post, const std::function<void()>& between_layers);
+  void evaluate(Round round, const Post& post);
+
+  /// Threads that share the encoding and decoding of a large parcel from now on, in place of parts.threads.
+  void use_threads(std::size_t threads);
+  /// Tells the observer of every gradient, op and encoding from now on; null: nobody.
+  void observe(Observer* observer) { observer_ = observer; }
+
+  std::span<const float> parameters() const { return slot(kParameters); }
+  std::span<const float> slot(Slot s) const { return {slots_[s].data(), slots_[s].size()}; }
+  std::span<const std::uint64_t> sum(std::uint32_t number) const { return mass_.sum(number); }
+  /// What was encoded with feedback of this number and has not been sent yet; 0 elsewhere.
+  std::vector<float> unsent(int feedback) const;
+
+ private:
+  std::span<float> at(Slot s, Range r) { return {slots_[s].data() + r.begin, r.size}; }
+  /// The batch with the soft labels that the models in the slots give it; they lie in soft_labels_.
+  optim::Batch labelled(optim::Batch batch, const SoftLabels& soft);
+  void run_one(const op::Update& o, const Post&);
+  void run_one(const op::Clip& o, const Post&);
+  void run_one(const op::Combine& o, const Post&);
+  void run_one(const op::Encode& o, const Post&);
+  void run_one(const op::DecodeAdd& o, const Post&);
+  void run_one(const op::Aggregate& o, const Post&);
+  void run_one(const op::Push& o, const Post&);
+  void run_one(const op::Absorb& o, const Post&);
+  void run_one(const op::Ratio& o, const Post&);
+  void run_one(const op::ModuloEncode& o, const Post&);
+  void run_one(const op::ModuloDecodeAdd& o, const Post&);
+  void run_one(const op::Measure& o, const Post&);
+
+  ReplicaParts parts_;
+  std::vector<AlignedFloats> slots_;
+  std::vector<std::vector<ParcelId>> parcels_of_layer_;
+  Encoder encoder_;
+  std::unique_ptr<compress::Threads> team_;  ///< null: one thread
+  compress::Workspace workspace_;
+  Rule rule_;
+  Attack attack_;
+  AlignedFloats difference_;
+  Mass mass_;
+  Modulo modulo_;
+  std::vector<float> soft_labels_, probabilities_;
+  Observer* observer_ = nullptr;
+};
+
+}  // namespace gossamer::node

@@ -1,0 +1,30 @@
+#pragma once
+// Rule applies the job's aggregation rule in one peer's data plane.
+#include <map>
+#include <memory>
+#include <span>
+#include <string>
+
+#include "aligned.h"
+#include "data_plane.h"
+#include "gossamer/compress/codec.h"
+#include "gossamer/optim/aggregate.h"
+
+namespace gossamer::node {
+
+/// Holds the rule for each size of neighbourhood that came, and scratch memory for one neighbourhood's
+/// decoded vectors and the result: n + 1 times the floats of the ranges.
+class Rule {
+ public:
+  explicit Rule(std::string spec) : spec_(std::move(spec)) {}
+  /// slot: the whole of op.dst.
+  void run(const op::Aggregate& op, std::span<float> slot, compress::Threads* threads);
+
+ private:
+  optim::Aggregator& of(std::size_t n);
+  std::string spec_;
+  std::map<std::size_t, std::unique_ptr<optim::Aggregator>> rules_;  ///< by size of the neighbourhood
+  AlignedFloats decoded_;
+};
+
+}  // namespace gossamer::node

@@ -1,0 +1,132 @@
+// CHOCO-SGD (Koloskova, Stich & Jaggi 2019, algorithm 2): compressed gossip that converges for any
+// contractive code Q.
+//
+//   x½ = x − u;   q = Q(x½ − x̂_i), sent;   x̂_j += q_j for every neighbour j and for i itself;
+//   x ← x½ + γ Σ_j W_ij (x̂_j − x̂_i)
+//
+// x̂_j ("estimate") is this peer's copy of what j has told so far; j keeps the same bits as its own x̂. All
+// start at the common x⁰. Deltas of one link apply in order and none is skipped, which is what keeps both
+// ends in lockstep.
+//
+// Synchronous: one own estimate serves every neighbour, because all have had the same deltas. Otherwise there
+// is one own estimate per outgoing link: a link whose messages are not used fast enough is left out for that
+// round before encoding, so that its next delta carries what this one would have. That neighbour is left out
+// of the round's mixing too: x̂_i of an unused link stands still while x moves, and the same difference added
+// again every round would carry x past the goal. Without a bound the others are mixed at their fair part
+// (gossip.h).
+//
+// The graph is static and W symmetric. Slots: estimates of neighbours first, then own estimates.
+#include <cassert>
+
+#include "gossip.h"
+
+namespace gossamer::node {
+namespace {
+
+class Choco final : public Gossip {
+ public:
+  explicit Choco(ExchangeHost& host)
+      : Gossip(host),
+        neighbours_(host.plan().schedule.at(0).in(host.plan().self)),
+        deltas_(host.plan().parcels.size(), std::vector<Deltas>(neighbours_.size())) {
+    assert(!host.plan().schedule.time_varying());
+  }
+
+  std::size_t slots() const override { return neighbours_.size() + (synchronous() ? 1 : neighbours_.size()); }
+
+  std::vector<Op> on_ready(Round round, ParcelId parcel) override {
+    const Range r = range(parcel);
+    std::vector<Op> ops{host_.update(r, round), op::Combine{r, kParameters, 1, {{-1.0f, kGradient}}}};
+    if (synchronous()) ops.push_back(encode(round, parcel, 0));
+    return ops;
+  }
+
+  void on_encoded(const Encoded& e) override {
+    const Message message{e.round, e.parcel, 0, e.entries, e.payload};
+    if (!synchronous()) {
+      const PeerId to = neighbours_[e.tag].peer;
+      if (host_.plan().planted.is(Bug::delta_encoded_not_sent) && !host_.can_send(to, e.parcel)) return;
+      return host_.send(to, message);
+    }
+    for (const auto& n : neighbours_) host_.send(n.peer, message);
+  }
+
+ private:
+  Slot estimate(std::size_t neighbour) const { return static_cast<Slot>(2 + neighbour); }
+  /// What neighbour number n knows of this peer.
+  Slot own(std::size_t n) const {
+    return static_cast<Slot>(2 + neighbours_.size() + (synchronous() ? 0 : n));
+  }
+
+  Op encode(Round round, ParcelId parcel, std::size_t n) const {
+    return op::Encode{.range = range(parcel),
+                      .src = kParameters,
+                      .minus = own(n),
+                      .apply_to = own(n),
+                      .round = round,
+                      .parcel = parcel,
+                      .tag = static_cast<std::uint32_t>(n)};
+  }
+
+  void after_step(Round round, ParcelId parcel) override {
+    if (synchronous()) return;
+    const bool may_skip =
+        !host_.plan().exchange.staleness;  // a bounded neighbour may be waiting for this round
+    told_.assign(neighbours_.size(), true);
+    for (std::size_t n = 0; n < neighbours_.size(); ++n) {
+      told_[n] = !may_skip || host_.can_send(neighbours_[n].peer, parcel) ||
+                 host_.plan().planted.is(Bug::delta_encoded_not_sent);
+      if (!told_[n]) continue;
+      ++deltas_[parcel][n].sent;
+      host_.submit(encode(round, parcel, n));
+    }
+  }
+
+  void mix(Round round, ParcelId parcel) override {
+    const Range r = range(parcel);
+    const auto gamma = static_cast<float>(host_.plan().gamma);
+    op::Combine combine{r, kParameters, 1, {}};
+    float sum = 0;
+    for (std::size_t n = 0; n < neighbours_.size(); ++n) {
+      absorb(round, parcel, n);
+      if (!synchronous() && !told_[n]) continue;
+      const Deltas& d = deltas_[parcel][n];
+      const float weight = gamma * neighbours_[n].weight * fair_part(d.sent, d.came);
+      combine.terms.emplace_back(weight, estimate(n));
+      if (!synchronous()) combine.terms.emplace_back(-weight, own(n));
+      sum += weight;
+    }
+    if (synchronous()) combine.terms.emplace_back(-sum, own(0));
+    host_.submit(std::move(combine));
+  }
+
+  /// Every delta that came, in order; in synchronous rounds those up to this round.
+  void absorb(Round round, ParcelId parcel, std::size_t n) {
+    const PeerId from = neighbours_[n].peer;
+    Inbox& box = inbox(from, parcel);
+    while (!box.waiting.empty() && (!synchronous() || box.waiting.front().round <= round)) {
+      const bool twice = host_.plan().planted.is(Bug::delta_applied_twice) && box.waiting.size() > 1;
+      const op::DecodeAdd delta{range(parcel), estimate(n), 1.0f, take(from, box).payload};
+      ++deltas_[parcel][n].came;
+      if (twice) host_.submit(delta);
+      host_.submit(delta);
+    }
+  }
+
+  /// Asynchronous: a delta goes to a neighbour in every round that mixes with it, and comes in every such
+  /// round of its own.
+  struct Deltas {
+    Round sent = 0, came = 0;
+  };
+
+  std::span<const topology::Edge> neighbours_;
+  std::vector<std::vector<Deltas>> deltas_;  ///< [parcel][number of the neighbour]
+  std::vector<bool>
+      told_;  ///< asynchronous: neighbours that this round's delta of the parcel at hand went to
+};
+
+}  // namespace
+
+std::unique_ptr<Exchange> make_choco(ExchangeHost& host) { return std::make_unique<Choco>(host); }
+
+}  // namespace gossamer::node

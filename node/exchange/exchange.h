@@ -1,0 +1,155 @@
+#pragma once
+// An Exchange is the method by which a peer exchanges what it learned: one file per method, one table.
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "allreduce_choice.h"
+#include "data_plane.h"
+#include "gossamer/compress/codec.h"
+#include "gossamer/node/exchange_settings.h"
+#include "gossamer/optim/objective.h"
+#include "gossamer/topology/schedule.h"
+#include "message.h"
+#include "parcel.h"
+#include "planted.h"
+#include "shared_list.h"
+#include "verdict.h"
+
+namespace gossamer::node {
+
+/// How much of the model the aggregation rule must see at once; none: a weighted sum, no rule.
+enum class RuleScope { none, parcel, model };
+
+/// What all methods know of the run; fixed before the first round. Read by every peer alike; copies share
+/// what is large.
+struct Plan {
+  ExchangeSettings exchange;
+  double gamma = 1;                           ///< consensus step, resolved
+  double usual_gamma = 1, stable_gamma = 1;   ///< by default; and up to which it was found stable
+  double outer_rate = 1, outer_momentum = 0;  ///< resolved
+  compress::Traits codec;
+  /// Decay of the velocity that full reduces code in the gradient's place (full_reduce.h); 0: the gradient.
+  double velocity = 0;
+  topology::Schedule schedule;  ///< weights as aggregated (mixing matrix, or renormalised by peer)
+  SharedList<double> share;     ///< of each peer in a mean of gradients: b_i / Σ b, or by throughput
+  AllreduceCost allreduce;      ///< of a dense all-reduce, by its ways
+  SharedList<Parcel> parcels;   ///< of this peer's model
+  PeerId self = 0;
+  RuleScope rule = RuleScope::none;
+  std::uint64_t seed = 0;  ///< of everything random
+  [[no_unique_address]] Planted planted{};
+  SharedList<SharedList<Parcel>> parcels_by_peer{};  ///< by peer; empty: all as parcels
+  /// The mixing matrix is symmetric, before peers were weighed: what a peer takes of another, that one takes
+  /// of it, by their weights.
+  bool reversible = false;
+
+  /// Those that a neighbour sends.
+  const SharedList<Parcel>& parcels_of(PeerId peer) const {
+    return parcels_by_peer.empty() ? parcels : parcels_by_peer[peer];
+  }
+};
+
+/// What a method may ask of the worker that runs it.
+class ExchangeHost {
+ public:
+  virtual ~ExchangeHost() = default;
+  virtual const Plan& plan() const = 0;
+  virtual void submit(Op op) = 0;
+  virtual void send(PeerId to, Message message) = 0;
+  /// How far the run is when this round begins, in rounds; the rates' schedules follow it.
+  virtual double place(Round round) const { return static_cast<double>(round); }
+  /// The optimiser's step of this round.
+  op::Update update(Range range, Round round) const { return {range, round, place(round)}; }
+  /// The message has been used; its sender may send more.
+  virtual void consumed(PeerId from, const Message& message) = 0;
+  /// Fewer than a few of the parcel's messages to this neighbour wait to be used there.
+  virtual bool can_send(PeerId to, ParcelId parcel) const = 0;
+  /// The parcel's parameters are final for this round.
+  virtual void mixed(ParcelId parcel) = 0;
+  virtual void saw_staleness(Round rounds) = 0;
+  /// A message could not be told from the parameters that this peer has itself.
+  virtual void count_modulo_overflow() {}
+};
+
+/// A message that a round waits for.
+struct Awaited {
+  PeerId peer;
+  Round round;
+  ParcelId parcel;
+};
+
+/// One method on one peer: control only. Every round: begin_round, then for each parcel its on_ready ops run
+/// in the data plane, on_parcel_ready, and in the end the method calls host.mixed(parcel).
+class Exchange {
+ public:
+  virtual ~Exchange() = default;
+  virtual std::size_t slots() const { return 0; }  ///< buffers beside x and g; they start as copies of x
+  virtual std::size_t sums() const { return 0; }   ///< buffers in 64-bit fixed point (mass.h)
+  virtual std::vector<PeerId> models() const { return {}; }  ///< peers whose models are kept
+  virtual void begin_round(Round) {}
+  /// Asked when a round has ended; rounds that were missed may be left out.
+  virtual Round next_round(Round round) const { return round + 1; }
+  virtual SoftLabels soft_labels(Round) const { return {}; }  ///< that the round's batch gets
+  virtual std::vector<Op> on_ready(Round round, ParcelId parcel) = 0;
+  virtual void on_parcel_ready(Round round, ParcelId parcel) = 0;
+  virtual void on_encoded(const Encoded& encoded) = 0;
+  virtual void on_modulo_decoded(const ModuloDecoded&) {}
+  /// What a message of this round, parcel and tag in the neighbour's name is as things stand; asked when its
+  /// first bytes come and again when it is to be delivered. The parcel is one of that neighbour's.
+  virtual Verdict judge(PeerId from, Round round, ParcelId parcel, std::uint32_t tag) const = 0;
+  /// What a payload is written by.
+  enum class Payloads { codec, own };
+  virtual Payloads payloads() const { return Payloads::codec; }
+  /// Where payloads are the method's own: whether this is one.
+  virtual bool decodes(const Message&) const { return true; }
+  /// One that was judged to be due now, and decodes.
+  virtual void on_message(PeerId from, Message message) = 0;
+  /// The messages without which the round, or after the last one the method, does not end; of parcels whose
+  /// own gradient is there.
+  virtual std::vector<Awaited> awaits() const { return {}; }
+  /// After the last round: goes on taking messages while others still train.
+  virtual bool serves_after_end() const { return false; }
+  /// After the last round: nothing that this peer asked for is under way. It does not count as done before.
+  virtual bool quiescent() const { return true; }
+  /// The neighbour had done its rounds and has ended: nothing more comes from it.
+  virtual void on_gone(PeerId) {}
+};
+
+std::span<const optim::NamedHelp> method_table();
+std::unique_ptr<Exchange> make_exchange(ExchangeHost& host);
+
+/// Whether a method goes by the order in which messages were sent: it waits for no particular round, or not
+/// for all of one.
+inline bool goes_by_order(const ExchangeSettings& e) {
+  return !e.staleness || e.backup > 0 || e.method == "pairwise";
+}
+
+// The factories behind the table.
+std::unique_ptr<Exchange> make_none(ExchangeHost& host);
+std::unique_ptr<Exchange> make_allreduce(ExchangeHost& host);
+std::unique_ptr<Exchange> make_halving_allreduce(ExchangeHost& host);
+std::unique_ptr<Exchange> make_dpsgd(ExchangeHost& host);
+std::unique_ptr<Exchange> make_choco(ExchangeHost& host);
+std::unique_ptr<Exchange> make_broadcast(ExchangeHost& host);
+std::unique_ptr<Exchange> make_topk_allgather(ExchangeHost& host);
+std::unique_ptr<Exchange> make_gtopk(ExchangeHost& host);
+std::unique_ptr<Exchange> make_deep_squeeze(ExchangeHost& host);
+std::unique_ptr<Exchange> make_exact_diffusion(ExchangeHost& host);
+std::unique_ptr<Exchange> make_gradient_tracking(ExchangeHost& host);
+std::unique_ptr<Exchange> make_relay_sum(ExchangeHost& host);
+std::unique_ptr<Exchange> make_pairwise(ExchangeHost& host);
+std::unique_ptr<Exchange> make_moniqua(ExchangeHost& host);
+std::unique_ptr<Exchange> make_push_sum(ExchangeHost& host);
+std::unique_ptr<Exchange> make_diloco(ExchangeHost& host);
+std::unique_ptr<Exchange> make_noloco(ExchangeHost& host);
+std::unique_ptr<Exchange> make_sparse_loco(ExchangeHost& host);
+std::unique_ptr<Exchange> make_ensemble(ExchangeHost& host);
+
+// dpsgd, broadcast and topk_allgather with exchange.backup > 0.
+std::unique_ptr<Exchange> make_partial_dpsgd(ExchangeHost& host);
+std::unique_ptr<Exchange> make_partial_broadcast(ExchangeHost& host, bool feedback);
+
+}  // namespace gossamer::node

@@ -1,0 +1,122 @@
+// Full reduce of the k largest entries of the sum alone: gTop-k (Shi et al. 2019). Payloads stay k entries
+// long on their whole way, where gathering everyone's k would make P·k of them.
+//
+// Up. Each peer weighs its gradient by its share of the samples and selects the k largest entries of gradient
+// plus residual; `sum` is that payload. In step r = 0 … ⌈log₂P⌉ − 1 peer i, where bit r is the lowest that is
+// set in i, sends its sum to `parent` i − 2^r, which adds the two sparse vectors, keeps the k largest entries
+// and goes on with them as its sum. `children` are the peers i + 2^r < P below the lowest set bit; any P will
+// do. Each peer takes its children in ascending order, so that all runs add in the same order.
+//
+// Down. Peer 0 ends with the sum's k selected entries; these bytes go back along the same edges as they are,
+// and every peer takes them for its gradient: all peers stay identical to the bit.
+//
+// Nothing is lost. What a selection leaves out of a partial sum goes into the residual of the peer that left
+// it out (add_error_to), whose next selection sees it again: Σ residuals + result = Σ inputs, whatever was
+// dropped where. (In the paper every peer takes back what of its own selection the result does not hold; what
+// one branch dropped of an entry that another branch brought into the result is lost there.)
+//
+// Layers that go dense are summed along the same tree and have nothing to leave.
+#include "full_reduce.h"
+
+namespace gossamer::node {
+namespace {
+
+class Gtopk final : public FullReduce {
+ public:
+  explicit Gtopk(ExchangeHost& host) : FullReduce(host), state_(host.plan().parcels.size()) {
+    for (PeerId step = 1; step < peers_ && (self_ & step) == 0; step *= 2)
+      if (self_ + step < peers_) children_.push_back(self_ + step);
+  }
+
+  std::vector<Op> on_ready(Round round, ParcelId parcel) override {
+    if (peers_ == 1) return {};
+    op::Encode first = select(round, parcel);
+    first.feedback = kResidual;
+    first.momentum = momentum();
+    std::vector<Op> ops = clipped(parcel);
+    const std::vector<Op> selection{op::Combine{range(parcel), kGradient, share(self_), {}}, first};
+    ops.insert(ops.end(), selection.begin(), selection.end());
+    return ops;
+  }
+
+  void on_encoded(const Encoded& e) override {
+    state_[e.parcel].sum = e.payload;
+    advance(e.parcel);
+  }
+
+ private:
+  static constexpr std::uint32_t kUp = 0, kDown = 1;
+  static constexpr int kResidual = 0;
+  struct State {
+    Payload sum;             ///< this peer's and its first `merged` children's; null while it is made
+    std::size_t merged = 0;  ///< children
+    bool sent = false;       ///< to the parent
+  };
+
+  Range range(ParcelId parcel) const { return host_.plan().parcels[parcel].range; }
+  PeerId parent() const { return self_ & (self_ - 1); }
+
+  op::Encode select(Round round, ParcelId parcel) const {
+    return op::Encode{.range = range(parcel),
+                      .src = kGradient,
+                      .minus = {},
+                      .apply_to = {},
+                      .round = round,
+                      .parcel = parcel};
+  }
+
+  void send(PeerId to, Round round, ParcelId parcel, std::uint32_t tag, const Payload& payload) {
+    host_.send(to, {round, parcel, tag, range(parcel).size, payload});
+  }
+
+  void start(Round, ParcelId) override {}
+  std::optional<std::size_t> entries_of(PeerId from, ParcelId parcel, std::uint32_t tag) const override {
+    const bool child = std::find(children_.begin(), children_.end(), from) != children_.end();
+    const bool sends = tag == kUp ? child : tag == kDown && self_ != 0 && from == parent();
+    return sends ? std::optional(range(parcel).size) : std::nullopt;
+  }
+
+  void progress(Round round, ParcelId parcel) override {
+    State& s = state_[parcel];
+    if (s.sent) {
+      if (auto message = take(round, parcel, kDown, parent())) accept(round, parcel, message->payload);
+    } else if (s.sum && s.merged < children_.size()) {
+      if (auto message = take(round, parcel, kUp, children_[s.merged]))
+        merge(round, parcel, message->payload);
+    } else if (s.sum && self_ == 0) {
+      accept(round, parcel, s.sum);
+    } else if (s.sum) {
+      s.sent = true;
+      send(parent(), round, parcel, kUp, s.sum);
+    }
+  }
+
+  void merge(Round round, ParcelId parcel, const Payload& theirs) {
+    State& s = state_[parcel];
+    overwrite(range(parcel), kGradient, s.sum);
+    host_.submit(op::DecodeAdd{range(parcel), kGradient, 1.0f, theirs});
+    op::Encode again = select(round, parcel);
+    again.add_error_to = kResidual;
+    s.sum = nullptr;
+    ++s.merged;
+    host_.submit(again);
+  }
+
+  /// Farthest child first: it has the most to pass on.
+  void accept(Round round, ParcelId parcel, Payload result) {
+    for (auto child = children_.rbegin(); child != children_.rend(); ++child)
+      send(*child, round, parcel, kDown, result);
+    overwrite(range(parcel), kGradient, result);
+    state_[parcel] = {};
+    finish(round, parcel);
+  }
+
+  std::vector<PeerId> children_;  ///< ascending
+  std::vector<State> state_;      ///< per parcel
+};
+
+}  // namespace
+
+std::unique_ptr<Exchange> make_gtopk(ExchangeHost& host) { return std::make_unique<Gtopk>(host); }
+
+}  // namespace gossamer::node

@@ -1,0 +1,92 @@
+// Moniqua (Lu & De Sa 2020, "Moniqua: modulo quantized communication in decentralized SGD", algorithm 1):
+// compressed gossip that keeps nothing of any neighbour, so that the graph may vary in time and one bit is
+// enough.
+//
+//   x½ = x − u;   q_i = Q(x½/B mod 1), sent;   x̂_j = the number near x½ whose residue is q_j;
+//   x ← x½ + γ Σ_j W_ij (x̂_j − x̂_i)
+//
+// Only where x lies within a cell of size B is sent, in exchange.modulo_bits bits; neighbours, whose
+// parameters are near, tell the rest from their own (modulo.h). That is right while no entry of x½ differs by
+// B·(½ − δ) between neighbours. B is one number for all peers and parcels: exchange.modulo_bound to begin
+// with. It follows the learning rate down, as in the paper (theorem 2): what neighbours differ by falls with
+// the rate, and what a coarse code adds to x in every round is in proportion to B. A message carries a hash
+// by which the receiver sees that it took the wrong multiple of B; it leaves that message out then, counts
+// it, and asks for a doubling of B.
+//
+// The doubling is agreed on by flooding: whoever sees a wrong message of round t names the round t + delay,
+// the earliest that was named goes along with every message, and all change B in that round; delay is long
+// enough for the name to reach everyone over the edges of the rounds between. Wrong messages that come before
+// that round ask for nothing more.
+//
+// Slots: 2 holds x̂_i, 3 the sum over neighbours. Synchronous; rows and columns of W sum to 1.
+#include <algorithm>
+
+#include "gossip.h"
+#include "modulo.h"
+
+namespace gossamer::node {
+namespace {
+
+constexpr Slot kRounded = 2, kSum = 3;
+
+class Moniqua final : public Gossip {
+ public:
+  /// A round to hear of what was wrong, one to begin telling, then in each period one peer more knows.
+  explicit Moniqua(ExchangeHost& host)
+      : Gossip(host), delay_(2 + host.plan().schedule.peers() * host.plan().schedule.period()) {}
+
+  std::size_t slots() const override { return 2; }
+
+  Payloads payloads() const override { return Payloads::own; }
+  bool decodes(const Message& m) const override {
+    return m.payload->size() ==
+               modulo_payload_bytes(m.entries, static_cast<int>(host_.plan().exchange.modulo_bits)) &&
+           read_modulo_header(m.payload).doubles_at <= m.round + delay_;
+  }
+
+  void begin_round(Round round) override {
+    Gossip::begin_round(round);
+    if (doubles_at_ == 0 || round < doubles_at_) return;
+    ++doublings_;
+    doubled_at_ = doubles_at_;
+    doubles_at_ = 0;
+  }
+
+  std::vector<Op> on_ready(Round round, ParcelId parcel) override {
+    const Range r = range(parcel);
+    return {host_.update(r, round), op::Combine{r, kParameters, 1, {{-1.0f, kGradient}}},
+            op::Combine{r, kSum, 0, {}},
+            op::ModuloEncode{r, kParameters, kRounded, doublings_, doubles_at_, round, parcel}};
+  }
+
+  void on_modulo_decoded(const ModuloDecoded& e) override {
+    if (e.right) return;
+    host_.count_modulo_overflow();
+    if (e.round >= doubled_at_) double_at(e.round + delay_);
+  }
+
+ private:
+  void double_at(Round round) { doubles_at_ = doubles_at_ == 0 ? round : std::min(doubles_at_, round); }
+
+  void mix(Round round, ParcelId parcel) override {
+    const Range r = range(parcel);
+    for (const auto& e : weights(round).in(host_.plan().self)) {
+      const Payload payload = take(e.peer, inbox(e.peer, parcel)).payload;
+      if (const Round named = read_modulo_header(payload).doubles_at; named > doubled_at_) double_at(named);
+      host_.submit(
+          op::ModuloDecodeAdd{r, kParameters, kRounded, kSum, e.weight, doublings_, payload, round, parcel});
+    }
+    host_.submit(op::Combine{r, kParameters, 1, {{static_cast<float>(host_.plan().gamma), kSum}}});
+  }
+
+  const Round delay_;
+  std::uint64_t doublings_ = 0;
+  Round doubles_at_ = 0;  ///< agreed on for later; 0: nothing is
+  Round doubled_at_ = 0;  ///< the last round in which B was doubled
+};
+
+}  // namespace
+
+std::unique_ptr<Exchange> make_moniqua(ExchangeHost& host) { return std::make_unique<Moniqua>(host); }
+
+}  // namespace gossamer::node

@@ -1,0 +1,60 @@
+// NoLoCo (Kolehmainen et al. 2025, "NoLoCo: no-all-reduce low communication training method for large
+// models"): H = exchange.local_steps steps of the job's optimiser lead from the slow weights φ to x; then
+// pairs that were drawn at random average what they learned, Δ = x − φ, and pull their φ together:
+//
+//   m ← β m + α mean(Δ) + γ (mean(φ) − φ_i);   φ ← φ + m;   m = 0 at first
+//
+// α = exchange.outer_rate, β = exchange.outer_momentum, γ = exchange.gamma. The pairs are those of graph
+// 'matching', drawn from graph.seed, which all peers read: nobody coordinates, and nothing is ever reduced
+// over all. Of an odd number one peer rests: its means are its own. Any other graph with doubly stochastic
+// weights may stand in the pairs' place: mean(v) = Σ_j W_ij v_j, by the k-th matrix in a parcel's k-th
+// outer round.
+//
+// Both means travel as one dense vector s, since only their sum is used:
+//
+//   s_j = α x_j + (γ − α) φ_j;   m_i ← β m_i + Σ_j W_ij s_j − γ φ_i
+//
+// Doubly stochastic weights leave the mean of all φ to DiLoCo's heavy ball on the mean Δ; γ acts on what
+// peers differ by alone. On a quadratic with heterogeneous data, 6 and 7 peers in pairs, every γ tried from
+// 0.15 to 1 came to the optimum under a falling rate; the paper wants β < γ < √(2 + β²), and the default is γ
+// = β + 0.1.
+//
+// Fragments and delay: outer.h. Slots: φ, m.
+#include "outer.h"
+
+namespace gossamer::node {
+namespace {
+
+class Noloco final : public Outer {
+ public:
+  using Outer::Outer;
+
+ private:
+  static constexpr Slot kMomentum = kOwn;
+
+  std::size_t own_slots() const override { return 1; }
+
+  std::vector<Op> offer(const OuterRound& m) override {
+    const Plan& plan = host_.plan();
+    const Range r = range(m.parcel);
+    const auto alpha = static_cast<float>(plan.outer_rate), beta = static_cast<float>(plan.outer_momentum),
+               gamma = static_cast<float>(plan.gamma);
+    return {op::Combine{r, kGradient, 0, {{alpha, kParameters}, {gamma - alpha, kOuter}}},
+            op::Combine{r,
+                        kMomentum,
+                        m.number == 0 ? 0.0f : beta,
+                        {{weights(m).self_weight(plan.self), kGradient}, {-gamma, kOuter}}},
+            encode(m, kGradient, {}, true)};
+  }
+
+  void absorb(const OuterRound& m) override {
+    add_neighbours(m, kMomentum);
+    host_.submit(op::Combine{range(m.parcel), kOuter, 1, {{1.0f, kMomentum}}});
+  }
+};
+
+}  // namespace
+
+std::unique_ptr<Exchange> make_noloco(ExchangeHost& host) { return std::make_unique<Noloco>(host); }
+
+}  // namespace gossamer::node

@@ -1,0 +1,101 @@
+// SGP (Assran et al. 2019, "Stochastic gradient push for distributed deep learning") on directed and
+// time-varying graphs, in the form that survives loss (Spiridonoff, Olshevsky & Paschalidis 2020, "Robust
+// asynchronous stochastic gradient-push", algorithm 3).
+//
+//   u = step for g(z_i);   x_i ← x_i − u;   σ_ij += A_ji x_i and x_i −= that, for every j that i sends to;
+//   send σ_ij;   x_i += σ_ji − ρ_ji, ρ_ji ← σ_ji for what came;   the same with w_i in x_i's place;   z_i =
+//   x_i / w_i
+//
+// x_i is the mass that peer i holds, w_i its weight, 1 at first, and z_i (kParameters) what both say of the
+// mean. Columns of A sum to 1: a peer gives away all of what it does not keep, and rows need not sum to
+// anything. Where its column of W sums to 1 that is A's, elsewhere it keeps as much as each of those get that
+// it sends to.
+//
+// σ_ij is all that i ever sent to j, ρ_ji all that i ever took from j. A message that is lost is thus
+// repaired by the next one, and one that is late is left out: with exchange.delivery = "best_effort" nothing
+// is resent. Σ over peers of x_i and over edges of σ − ρ is the same before and after whatever comes, to the
+// last bit, because all of it is 64-bit fixed point modulo 2⁶⁴ (mass.h); a message takes 8 bytes a parameter.
+//
+// In synchronous rounds every peer hears from all that send to it before its next gradient. Where it waits
+// less, w may fall as it sends and nothing comes, and a step of u moves z by u / w: a peer then takes u times
+// w over the mean of its w of late, so that its steps are of one size in z and still count as much as without
+// in the long run; keeps at least a quarter of a peer's weight; and gives away what is above, in the
+// proportions of A. Where nobody waits, neighbours that have not used up what they were sent get nothing in
+// that round. Who has taken its last step takes in no more mass: that of the few messages which come then is
+// nobody's, as what is under way at the end.
+#include <cmath>
+
+#include "gossip.h"
+#include "mass.h"
+#include "sum_numbers.h"
+
+namespace gossamer::node {
+namespace {
+
+constexpr float kLeastWeight = 0.25f;
+
+class PushSum final : public Gossip {
+ public:
+  explicit PushSum(ExchangeHost& host) : Gossip(host), numbers_(host.plan().schedule, host.plan().self) {}
+
+  std::size_t sums() const override { return numbers_.count(); }
+
+  Payloads payloads() const override { return Payloads::own; }
+  bool decodes(const Message& m) const override { return m.payload->size() == mass_payload_bytes(m.entries); }
+
+  std::vector<Op> on_ready(Round round, ParcelId parcel) override {
+    return {host_.update(range(parcel), round)};
+  }
+
+  void on_encoded(const Encoded& e) override {
+    host_.send(numbers_.receiver(e.tag), {e.round, e.parcel, 0, e.entries, e.payload});
+  }
+
+ private:
+  void after_step(Round round, ParcelId parcel) override {
+    const PeerId self = host_.plan().self;
+    op::Push push{range(parcel), parcel, round, {}, synchronous() ? 0.0f : kLeastWeight};
+    const bool by_matrix = column_sums_to_one(round);
+    const auto out = weights(round).out(self);
+    const bool may_skip =
+        !host_.plan().exchange.staleness;  // a bounded neighbour may be waiting for this round
+    for (const PeerId to : out)
+      if (!may_skip || host_.can_send(to, parcel))
+        push.shares.emplace_back(numbers_.sent(to),
+                                 by_matrix ? weight(round, to) : 1.0f / static_cast<float>(1 + out.size()));
+    host_.submit(std::move(push));
+  }
+
+  /// W_{to,self}
+  float weight(Round round, PeerId to) const {
+    for (const auto& e : weights(round).in(to))
+      if (e.peer == host_.plan().self) return e.weight;
+    return 0;
+  }
+  bool column_sums_to_one(Round round) const {
+    const PeerId self = host_.plan().self;
+    double sum = static_cast<double>(weights(round).self_weight(self));
+    if (sum <= 0) return false;  // something must be left that z could be computed from
+    for (const PeerId to : weights(round).out(self)) sum += static_cast<double>(weight(round, to));
+    return std::abs(sum - 1) < 1e-5;
+  }
+
+  void mix(Round round, ParcelId parcel) override {
+    for (const PeerId from : numbers_.from()) {
+      Inbox& box = inbox(from, parcel);
+      Payload newest;
+      while (!box.waiting.empty() && (!synchronous() || box.waiting.front().round <= round))
+        newest = take(from, box).payload;
+      if (newest) host_.submit(op::Absorb{range(parcel), parcel, numbers_.taken(from), newest});
+    }
+    host_.submit(op::Ratio{range(parcel), parcel});
+  }
+
+  const SumNumbers numbers_;
+};
+
+}  // namespace
+
+std::unique_ptr<Exchange> make_push_sum(ExchangeHost& host) { return std::make_unique<PushSum>(host); }
+
+}  // namespace gossamer::node

@@ -1,0 +1,34 @@
+#pragma once
+// These functions read and print drafts by the table of keys.
+#include <string>
+
+#include "config_document.h"
+#include "config_keys.h"
+
+namespace gossamer::node::config {
+
+/// Which keys a document may hold, and what its paths are relative to.
+struct Source {
+  std::string folder{};  ///< "" = the working directory
+  bool job_keys = true;
+  bool topology_keys = true;
+  std::string topology_path{};  ///< of a job that names one; for the message
+};
+
+/// Copies a document's values into the draft, checking keys, types, ranges and names. A later call overwrites
+/// what an earlier one read; lists of tables are replaced. Throws ConfigError for the first wrong entry.
+void read_keys(const Value& document, const Source& source, Draft& draft);
+
+/// True where a top-level key of the document belongs into job files only.
+bool is_job_document(const Value& document);
+
+/// The draft's values as TOML, in the order of the tables; see to_toml.
+std::string print_keys(const Draft& draft, bool shared_only);
+
+/// Peers, graph and links alone; see to_topology_toml.
+std::string print_topology_keys(const Draft& draft);
+
+std::vector<KeyHelp> help_of_job();
+std::vector<KeyHelp> help_of_topology();
+
+}  // namespace gossamer::node::config

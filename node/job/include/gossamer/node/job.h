@@ -1,0 +1,136 @@
+#pragma once
+// A Job is what a user wrote: a job file with its topology file, checked and with every default filled in.
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "gossamer/node/errors.h"
+#include "gossamer/node/exchange_settings.h"
+#include "gossamer/optim/data.h"
+#include "gossamer/optim/objective.h"
+#include "gossamer/optim/optimizer.h"
+#include "gossamer/topology/schedule.h"
+
+namespace gossamer::node {
+
+struct PeerEntry {
+  std::string name;
+  std::string address;  ///< how others reach it: tcp://host:port
+  std::string bind;     ///< where it listens; default: address
+  std::string device = "cpu";
+  std::size_t batch = 0;  ///< rows per step; 0 in the file = optimizer.batch, filled in when loaded
+  std::optional<double> throughput;  ///< samples/s, as exchange.aggregate = "throughput" weighs it
+  std::optional<double> uplink;      ///< bit/s that its links share on their way out; none: they do not meet
+  std::vector<std::size_t>
+      hidden{};  ///< mlp: in place of model.hidden; empty in all where all peers are alike
+};
+
+/// What the simulator should know of one link (both directions).
+struct LinkEntry {
+  topology::PeerId a, b;
+  std::optional<double> bandwidth;  ///< bit/s
+  std::optional<double> latency;    ///< seconds
+};
+
+struct RunSection {
+  double epochs = 10;
+  std::uint64_t rounds = 0;  ///< > 0: instead of epochs
+  std::uint64_t seed = 1;
+  double evaluate_every = 1;     ///< epochs between test evaluations by the first peer; 0 = only at the end
+  double report_every = 0.5;     ///< seconds between a peer's reports
+  double join_timeout = 60;      ///< seconds to wait for all peers to appear
+  double drain_timeout = 60;     ///< seconds a finished peer serves the others
+  double silence_timeout = 3.5;  ///< seconds without a sign of life after which a peer counts as lost
+  double stall_timeout = 900;    ///< seconds of waiting in one round that end a run; 0 = none do
+  int threads = 0;               ///< compute threads of one peer; 0 = cores / peers on this host, at least 1
+};
+
+/// Something that befalls a link's direction ("a>b") or a peer ("a") of the simulator for a while.
+struct FaultWindow {
+  std::string where;
+  double begin = 0, seconds = 0;  ///< of virtual time
+};
+
+/// The simulated network and machines (gossamer sim).
+struct SimSection {
+  double bandwidth = 1e9;                       ///< bit/s of each link and direction
+  double latency = 5e-4;                        ///< seconds
+  double jitter = 0;                            ///< seconds, uniform, added to latency (reorders frames)
+  double loss = 0, duplicate = 0, reorder = 0;  ///< probability per frame
+  double stray = 0;         ///< probability that one from an earlier start of its sender comes before a frame
+  double garble = 0;        ///< probability that bytes of a frame change on the way
+  double forge = 0;         ///< probability that a wrong one in its sender's name comes before a frame
+  double step_time = 5e-3;  ///< seconds of virtual time for one gradient at optimizer.batch rows
+  double step_jitter = 0.1;                          ///< relative, uniform ±
+  std::vector<std::pair<std::string, double>> slow;  ///< peer name, factor on step_time
+  std::vector<std::string> attackers;                ///< "peer3=noise:100": peers that send something wrong
+  std::vector<FaultWindow> cut;                      ///< "a>b": frames from a to b are lost
+  std::vector<FaultWindow> clog;                     ///< "a>b": frames from a to b are held until the end
+  std::vector<FaultWindow> pause;                    ///< the peer does nothing
+  std::string speeds = "equal";  ///< how factors on step_time are drawn for the peers (sim_profile.h)
+  double speed_spread = 20;      ///< the slowest machine's step time, the quickest's being 1
+  std::string links = "equal";   ///< class of the links whose bandwidth and latency are drawn
+  double day = 0, night = 0;     ///< virtual seconds; share of each day that a peer sleeps, 0 = none
+};
+
+struct Job {
+  std::string path;            ///< as given
+  std::string name;            ///< file name without folder and extension
+  optim::ObjectiveSpec model;  ///< features and classes are filled in from the data later
+  std::string initial;         ///< safetensors to start from; empty = drawn from run.seed
+  optim::DataSpec data;
+  std::string split = "local_shuffle";
+  optim::OptimizerSpec optimizer;  ///< total_steps is filled in later
+  std::size_t batch = 64;
+  ExchangeSettings exchange;
+  RunSection run;
+  SimSection sim;
+  topology::GraphSpec graph;  ///< edges read from the file where kind = "file"
+  std::string graph_file;     ///< path of the edge list, resolved against the topology file
+  std::vector<PeerEntry> peers;
+  std::vector<LinkEntry> links;
+  std::uint16_t base_port = 7001;
+  std::map<std::string, std::string>
+      written;  ///< by key: where it stands, file:line:column or "--set KEY=VALUE"
+
+  /// Of the key where it was written, else the job's path.
+  const std::string& where(const std::string& key) const;
+  std::vector<std::string> peer_names() const;
+  const std::vector<std::size_t>& hidden_of(const PeerEntry& peer) const {
+    return peer.hidden.empty() ? model.hidden : peer.hidden;
+  }
+  bool heterogeneous() const;  ///< some peers' models have hidden sizes of their own
+};
+
+/// Reads JOB and the topology file that it names (`topology = "ring4.toml"`, relative to the job file), or a
+/// job that holds [graph] and peers itself. overrides: "exchange.codec=dense", "graph.kind=star", "peers=16"
+/// (any key of either file; the value is TOML, or a bare string). peers: replaces the peers by that many
+/// local ones (sim --peers). Checks keys, types, ranges and names; throws ConfigError for the first wrong
+/// one.
+Job load_job(const std::string& path, std::span<const std::string> overrides = {},
+             std::optional<std::size_t> peers = std::nullopt);
+/// A topology file alone: name, graph, peers, links, base_port are filled in.
+Job load_topology(const std::string& path, std::span<const std::string> overrides = {},
+                  std::optional<std::size_t> peers = std::nullopt);
+
+/// The job with every key written out, in a fixed order; load_job reads it back. Where shared_only, keys that
+/// may differ between peers (paths, time-outs, threads, devices, bind addresses, [sim]) are left out.
+std::string to_toml(const Job& job, bool shared_only = false);
+
+/// The topology alone, as a topology file: peers, graph and links.
+std::string to_topology_toml(const Job& job);
+
+struct KeyHelp {
+  std::string key;       ///< "exchange.codec"
+  std::string type;      ///< "string", "integer", "number", "boolean", "list of integers" …
+  std::string fallback;  ///< default, as TOML
+  std::string unit;      ///< "seconds", "rows", "bit/s"; "" where none
+  std::string help;      ///< one line
+};
+std::vector<KeyHelp> job_keys();
+std::vector<KeyHelp> topology_keys();
+
+}  // namespace gossamer::node

@@ -1,0 +1,46 @@
+#pragma once
+// Launcher runs peers as child processes of `gossamer run`.
+#include <sys/types.h>
+
+#include <filesystem>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace gossamer::node {
+
+/// Child processes whose standard output is read line by line; standard error goes to a file each. A child is
+/// ended (SIGTERM) when this process ends, however it ends. One thread.
+class Launcher {
+ public:
+  struct Child {
+    std::string name;
+    pid_t pid = -1;
+    int out_fd = -1;            ///< −1 once at its end
+    std::string partial;        ///< an unfinished line
+    std::optional<int> status;  ///< exit status, 128 + signal where killed; empty while it runs
+    std::filesystem::path log;
+  };
+
+  Launcher() = default;
+  ~Launcher();  ///< ends what still runs
+  Launcher(const Launcher&) = delete;
+  Launcher& operator=(const Launcher&) = delete;
+
+  /// Starts this program with the arguments.
+  void start(const std::string& name, const std::vector<std::string>& arguments,
+             const std::filesystem::path& log);
+  /// Waits up to `seconds` for output or an end, hands every whole line to on_line(child index, line).
+  void poll(double seconds, const std::function<void(std::size_t, const std::string&)>& on_line);
+  /// SIGTERM (or another signal) to every child that still runs.
+  void signal_all(int signal);
+  bool running() const;
+  const std::vector<Child>& children() const { return children_; }
+
+ private:
+  void reap();
+  std::vector<Child> children_;
+};
+
+}  // namespace gossamer::node

@@ -1,0 +1,41 @@
+#pragma once
+// Records are what a peer tells of itself as lines of JSON: metrics.jsonl, and the pipe to `gossamer run`.
+#include <exception>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <variant>
+
+#include "env.h"
+#include "worker.h"
+
+namespace gossamer::node {
+
+/// One line of metrics.jsonl:
+///   {"event":"report","peer":name,"time":s,"round":n,"epoch":x,"share_done":x,"loss":x,
+///    "samples_per_second":x,"bytes_out_per_second":x,"bytes_in_per_second":x,"staleness":n[,"test_accuracy":x,"test_loss":x]}
+/// time counts from the peer's start; loss is null where no step fell into the interval.
+std::string to_json(const std::string& peer, double time, const Report& report);
+/// The last line of a peer: {"event":"result","peer":name,"outcome":…,"message":…,"reports_dropped":n,
+/// figures of WorkerResult}. reports_dropped: lines before this one that nobody read in time.
+std::string to_json(const std::string& peer, const WorkerResult& result, std::uint64_t reports_dropped);
+
+/// "3 for their round, 1 for their payload".
+std::string refusals_text(const RefusalCounts& counts);
+
+/// Instead of the result, where a peer ended by an error: {"event":"failure","peer":name,"message":…}.
+std::string to_json(const std::string& peer, const std::exception& error);
+
+struct Failure {
+  std::string message;
+};
+struct Record {
+  std::string peer;
+  double time = 0;
+  std::variant<Report, WorkerResult, Failure> body;
+  std::uint64_t reports_dropped = 0;  ///< of a result
+};
+/// Empty where the line is no record.
+std::optional<Record> parse_record(std::string_view line);
+
+}  // namespace gossamer::node

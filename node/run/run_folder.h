@@ -1,0 +1,17 @@
+#pragma once
+// A run leaves its files in a folder of its own: runs/<job>-<time>/.
+#include <filesystem>
+#include <string>
+
+#include "gossamer/node/job.h"
+
+namespace gossamer::node {
+
+/// Makes runs/<name>-<YYYYmmdd-HHMMSS>/ below the current folder (with -2, -3 … where it is taken).
+std::filesystem::path make_run_folder(const std::string& name);
+/// The folder of --out, made where it is missing. Throws ConfigError where it cannot be written: before the
+/// training, so that this is not in vain.
+std::filesystem::path out_folder(const std::string& out);
+void write_text(const std::filesystem::path& path, const std::string& text);
+
+}  // namespace gossamer::node

@@ -1,0 +1,313 @@
+#include "summary.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <functional>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <numeric>
+
+#include "aggregation.h"
+#include "gossamer/optim/ensemble.h"
+
+namespace gossamer::node {
+namespace {
+
+constexpr const char* kNoAverage = "the peers' models have different hidden sizes";
+
+std::string percent(double x) { return std::isfinite(x) ? fmt::format("{:.2f} %", 100 * x) : "–"; }
+std::string percent(const std::optional<double>& x) { return x ? percent(*x) : ""; }
+std::string bits(const std::optional<double>& x) { return x ? fmt::format("{:.3f}", *x) : ""; }
+
+double consensus(std::span<const std::span<const float>> models, std::span<const double> weights,
+                 std::span<const float> mean) {
+  double sum = 0;
+  for (std::size_t m = 0; m < models.size(); ++m)
+    for (std::size_t i = 0; i < mean.size(); ++i)
+      sum += weights[m] * std::pow(static_cast<double>(models[m][i]) - mean[i], 2);
+  return sum / std::accumulate(weights.begin(), weights.end(), 0.0);
+}
+
+std::string least_and_most(const std::vector<std::uint64_t>& counts) {
+  if (counts.empty()) return "";
+  const auto [least, most] = std::minmax_element(counts.begin(), counts.end());
+  return *least == *most ? std::to_string(*least) : fmt::format("{} to {}", *least, *most);
+}
+
+nlohmann::json number(double x) { return std::isfinite(x) ? nlohmann::json(x) : nlohmann::json(nullptr); }
+
+/// The models as members of an ensemble, one objective for each shape.
+class Members {
+ public:
+  Members(const Prepared& prepared, std::span<const std::span<const float>> models,
+          std::span<const PeerId> whose) {
+    for (std::size_t i = 0; i < models.size(); ++i) {
+      auto& objective = objectives_[prepared.homogeneous() ? nullptr : prepared.shapes[whose[i]].get()];
+      if (!objective) objective = make_objective(prepared, whose[i]);
+      members_.push_back({objective.get(), models[i]});
+    }
+  }
+  std::span<const optim::Member> all() const { return members_; }
+
+ private:
+  std::map<const Shape*, std::unique_ptr<optim::Objective>> objectives_;
+  std::vector<optim::Member> members_;
+};
+
+void evaluate_members(std::span<const optim::Member> members, const optim::Dataset& test, Summary& s) {
+  double mean = 0, least = 1;
+  for (const auto& m : members) {
+    const double a = optim::evaluate(*m.objective, m.x, test).accuracy();
+    mean += a / static_cast<double>(members.size());
+    least = std::min(least, a);
+  }
+  s.peer_accuracy_mean = mean;
+  s.peer_accuracy_min = least;
+  const auto ensemble = optim::evaluate_ensemble(members, test);
+  s.ensemble_accuracy = ensemble.mean_output.accuracy();
+  s.ensemble_loss = ensemble.mean_output.loss();
+  s.vote_accuracy = ensemble.vote_accuracy();
+}
+
+void evaluate_average(std::span<const std::span<const float>> models, std::span<const double> weights,
+                      const optim::Member& first, const optim::Dataset& test, Summary& s) {
+  const AlignedFloats mean = average(models, weights);
+  s.consensus_distance = consensus(models, weights, mean);
+  const auto of_mean = optim::evaluate(*first.objective, mean, test);
+  s.test_accuracy = of_mean.accuracy();
+  s.test_loss = of_mean.loss();
+}
+
+void evaluate_models(const Prepared& prepared, std::span<const std::span<const float>> models,
+                     std::span<const PeerId> whose, bool own_models, Summary& s) {
+  const Members members(prepared, models, whose);
+  const optim::Dataset& test = *prepared.data.test;
+  s.has_accuracy = members.all().front().objective->classes() > 0;
+  s.has_average = have_average(prepared, whose);
+  if (s.has_average)
+    evaluate_average(models, model_weights(prepared, whose), members.all().front(), test, s);
+  else
+    s.test_accuracy = s.test_loss = s.consensus_distance = std::nan("");
+  if (s.has_accuracy && (own_models || s.method == "ensemble")) evaluate_members(members.all(), test, s);
+}
+
+}  // namespace
+
+std::string staleness_text(const std::optional<std::uint64_t>& staleness) {
+  return staleness ? std::to_string(*staleness) : "unbounded";
+}
+
+bool have_average(const Prepared& prepared, std::span<const PeerId> peers) {
+  return prepared.homogeneous() || std::all_of(peers.begin(), peers.end(), [&](PeerId p) {
+           return prepared.shapes[p] == prepared.shapes[peers.front()];
+         });
+}
+
+std::vector<double> model_weights(const Prepared& prepared, std::span<const PeerId> peers) {
+  const bool alike = !weighs_peers(prepared.job.exchange.aggregate);
+  std::vector<double> weights;
+  for (const PeerId p : peers) weights.push_back(alike ? 1.0 : prepared.plan->share[p]);
+  return weights;
+}
+
+AlignedFloats average(std::span<const std::span<const float>> models, std::span<const double> weights) {
+  const double all = std::accumulate(weights.begin(), weights.end(), 0.0);
+  AlignedFloats mean(models.front().size());
+  for (std::size_t i = 0; i < mean.size(); ++i) {
+    double sum = 0;
+    for (std::size_t m = 0; m < models.size(); ++m) sum += weights[m] * static_cast<double>(models[m][i]);
+    mean[i] = static_cast<float>(sum / all);
+  }
+  return mean;
+}
+
+Summary summarise(const Prepared& prepared, std::span<const WorkerResult> results,
+                  std::span<const std::span<const float>> models, bool own_models,
+                  std::span<const PeerId> whose) {
+  const Job& job = prepared.job;
+  Summary s;
+  s.job = job.name;
+  s.method = job.exchange.method;
+  s.codec = job.exchange.codec;
+  s.topology = job.graph.kind;
+  s.staleness = staleness_text(job.exchange.staleness);
+  s.peers = job.peers.size();
+  s.steps = prepared.rounds;
+  std::vector<PeerId> peers(whose.begin(), whose.end());
+  for (PeerId p = 0; whose.empty() && p < results.size(); ++p) peers.push_back(p);
+  double rows = 0, data_bytes = 0, entries = 0, batches = 0, dense_bytes = 0, steps = 0;
+  const auto count = static_cast<double>(results.size());
+  for (std::size_t i = 0; i < results.size(); ++i) {
+    const WorkerResult& r = results[i];
+    const auto batch = static_cast<double>(job.peers[peers[i]].batch);
+    s.train_loss += r.train_loss * batch;
+    batches += batch;
+    s.seconds = std::max(s.seconds, r.seconds);
+    s.steps = std::min(s.steps, r.rounds);
+    s.bytes_sent_per_peer += static_cast<double>(r.traffic.bytes_out) / count;
+    s.staleness_mean += r.staleness_mean / count;
+    s.staleness_max = std::max(s.staleness_max, static_cast<double>(r.staleness_max));
+    rows += static_cast<double>(r.rows);
+    s.samples_by_peer.push_back(r.rows);
+    data_bytes += static_cast<double>(r.traffic.data_bytes_out);
+    entries += static_cast<double>(r.traffic.data_entries_out);
+    dense_bytes += static_cast<double>(r.dense_data_bytes);
+    steps += static_cast<double>(r.rounds);
+  }
+  s.train_loss /= batches;
+  s.data_bytes_sent_per_peer = data_bytes / count;
+  s.samples_per_second = s.seconds > 0 ? rows / s.seconds : 0;
+  if (prepared.total_samples > 0 && results.size() == job.peers.size())
+    s.overshoot = rows / prepared.total_samples - 1;
+  s.bits_per_parameter = entries > 0 ? 8 * data_bytes / entries : 0;
+  const auto parameters = static_cast<double>(prepared.parameters);
+  const auto dense_rounds = static_cast<double>(job.exchange.dense_rounds) * count;
+  if (prepared.homogeneous() && steps > 0) s.bits_per_step = 8 * data_bytes / (steps * parameters);
+  if (prepared.homogeneous() && dense_rounds > 0 && steps > dense_rounds)
+    s.coded_bits_per_step = 8 * (data_bytes - dense_bytes) / ((steps - dense_rounds) * parameters);
+  if (models.empty()) return s;
+  evaluate_models(prepared, models, peers, own_models, s);
+  return s;
+}
+
+std::string to_json(const Summary& s) {
+  nlohmann::ordered_json j{
+      {"job", s.job},
+      {"test_accuracy", s.has_accuracy ? number(s.test_accuracy) : nlohmann::json(nullptr)},
+      {"test_loss", number(s.test_loss)},
+      {"train_loss", number(s.train_loss)},
+      {"seconds", number(s.seconds)},
+      {"steps", s.steps},
+      {"samples", s.samples()},
+      {"samples_by_peer", s.samples_by_peer},
+      {"samples_per_second", number(s.samples_per_second)},
+      {"bytes_sent_per_peer", number(s.bytes_sent_per_peer)},
+      {"data_bytes_sent_per_peer", number(s.data_bytes_sent_per_peer)},
+      {"bits_per_parameter", number(s.bits_per_parameter)},
+      {"consensus_distance", number(s.consensus_distance)},
+      {"peers", s.peers},
+      {"method", s.method},
+      {"codec", s.codec},
+      {"topology", s.topology},
+      {"staleness", s.staleness},
+      {"staleness_mean", number(s.staleness_mean)},
+      {"staleness_max", number(s.staleness_max)}};
+  const auto where_known = [&](const char* key, const std::optional<double>& value) {
+    if (value) j[key] = number(*value);
+  };
+  where_known("bits_per_step", s.bits_per_step);
+  where_known("coded_bits_per_step", s.coded_bits_per_step);
+  where_known("overshoot", s.overshoot);
+  if (!s.has_average) j["no_average"] = kNoAverage;
+  where_known("peer_accuracy_mean", s.peer_accuracy_mean);
+  where_known("peer_accuracy_min", s.peer_accuracy_min);
+  where_known("ensemble_accuracy", s.ensemble_accuracy);
+  where_known("ensemble_loss", s.ensemble_loss);
+  where_known("vote_accuracy", s.vote_accuracy);
+  if (s.virtual_seconds) j["virtual_seconds"] = number(*s.virtual_seconds);
+  if (s.virtual_samples_per_second) j["virtual_samples_per_second"] = number(*s.virtual_samples_per_second);
+  if (s.digest) j["digest"] = *s.digest;
+  return j.dump();
+}
+
+std::optional<Summary> parse_summary(const std::string& text) try {
+  const auto j = nlohmann::json::parse(text);
+  const auto value = [&](const char* key) {
+    const auto at = j.find(key);
+    return at == j.end() || at->is_null() ? std::nan("") : at->get<double>();
+  };
+  Summary s;
+  s.job = j.at("job"), s.method = j.at("method"), s.codec = j.at("codec");
+  s.topology = j.at("topology"), s.staleness = j.at("staleness");
+  s.peers = j.at("peers"), s.steps = j.at("steps");
+  if (const auto at = j.find("samples_by_peer"); at != j.end()) at->get_to(s.samples_by_peer);
+  s.has_average = !j.contains("no_average");
+  s.test_accuracy = value("test_accuracy"), s.has_accuracy = !s.has_average || std::isfinite(s.test_accuracy);
+  s.test_loss = value("test_loss"), s.train_loss = value("train_loss"), s.seconds = value("seconds");
+  s.samples_per_second = value("samples_per_second"), s.bytes_sent_per_peer = value("bytes_sent_per_peer");
+  s.data_bytes_sent_per_peer = value("data_bytes_sent_per_peer");
+  s.bits_per_parameter = value("bits_per_parameter"), s.consensus_distance = value("consensus_distance");
+  s.staleness_mean = value("staleness_mean"), s.staleness_max = value("staleness_max");
+  const auto where_known = [&](const char* key, std::optional<double>& field) {
+    if (j.contains(key)) field = value(key);
+  };
+  where_known("bits_per_step", s.bits_per_step);
+  where_known("coded_bits_per_step", s.coded_bits_per_step);
+  where_known("overshoot", s.overshoot);
+  where_known("peer_accuracy_mean", s.peer_accuracy_mean);
+  where_known("peer_accuracy_min", s.peer_accuracy_min);
+  where_known("ensemble_accuracy", s.ensemble_accuracy);
+  where_known("ensemble_loss", s.ensemble_loss);
+  where_known("vote_accuracy", s.vote_accuracy);
+  where_known("virtual_seconds", s.virtual_seconds);
+  where_known("virtual_samples_per_second", s.virtual_samples_per_second);
+  if (j.contains("digest")) s.digest = j.at("digest");
+  return s;
+} catch (const nlohmann::json::exception&) {
+  return std::nullopt;
+}
+
+std::string to_table(std::span<const Summary> runs) {
+  struct Row {
+    const char* label;
+    std::function<std::string(const Summary&)> cell;
+  };
+  const std::vector<Row> rows{
+      {"", [](const Summary& s) { return s.codec.substr(0, s.codec.find(':')); }},
+      {"method", [](const Summary& s) { return s.method; }},
+      {"topology (peers)", [](const Summary& s) { return fmt::format("{} ({})", s.topology, s.peers); }},
+      {"test accuracy",
+       [](const Summary& s) {
+         return !s.has_average   ? "different shapes: no average"
+                : s.has_accuracy ? percent(s.test_accuracy)
+                                 : "–";
+       }},
+      {"test loss",
+       [](const Summary& s) { return s.has_average ? fmt::format("{:.4f}", s.test_loss) : "–"; }},
+      {"peers, mean", [](const Summary& s) { return percent(s.peer_accuracy_mean); }},
+      {"peers, least", [](const Summary& s) { return percent(s.peer_accuracy_min); }},
+      {"ensemble's mean", [](const Summary& s) { return percent(s.ensemble_accuracy); }},
+      {"ensemble's vote", [](const Summary& s) { return percent(s.vote_accuracy); }},
+      {"train loss", [](const Summary& s) { return fmt::format("{:.4f}", s.train_loss); }},
+      {"seconds", [](const Summary& s) { return fmt::format("{:.1f}", s.seconds); }},
+      {"virtual seconds",
+       [](const Summary& s) { return s.virtual_seconds ? fmt::format("{:.2f}", *s.virtual_seconds) : ""; }},
+      {"virtual samples/s",
+       [](const Summary& s) {
+         return s.virtual_samples_per_second ? fmt::format("{:.0f}", *s.virtual_samples_per_second) : "";
+       }},
+      {"steps", [](const Summary& s) { return std::to_string(s.steps); }},
+      {"samples",
+       [](const Summary& s) { return s.samples_by_peer.empty() ? "" : std::to_string(s.samples()); }},
+      {"samples of a peer", [](const Summary& s) { return least_and_most(s.samples_by_peer); }},
+      {"overshoot",
+       [](const Summary& s) { return s.overshoot ? fmt::format("{:.2f} %", 100 * *s.overshoot) : ""; }},
+      {"samples/s", [](const Summary& s) { return fmt::format("{:.0f}", s.samples_per_second); }},
+      {"MB sent per peer",
+       [](const Summary& s) { return fmt::format("{:.1f}", s.bytes_sent_per_peer / 1e6); }},
+      {"bits per parameter", [](const Summary& s) { return fmt::format("{:.3f}", s.bits_per_parameter); }},
+      {"bits per step", [](const Summary& s) { return bits(s.bits_per_step); }},
+      {"after dense rounds", [](const Summary& s) { return bits(s.coded_bits_per_step); }},
+      {"consensus distance",
+       [](const Summary& s) { return s.has_average ? fmt::format("{:.3g}", s.consensus_distance) : "–"; }},
+      {"staleness mean, max",
+       [](const Summary& s) { return fmt::format("{:.1f}, {:.0f}", s.staleness_mean, s.staleness_max); }},
+      {"digest", [](const Summary& s) { return s.digest.value_or(""); }},
+  };
+  std::string table;
+  for (const auto& row : rows) {
+    std::string line = fmt::format("{:<20}", row.label);
+    bool any = false;
+    for (const auto& s : runs) {
+      const std::string cell = row.cell(s);
+      any |= !cell.empty();
+      line += fmt::format(" {:>18}", cell);
+    }
+    if (any) table += line + "\n";
+  }
+  return table;
+}
+
+}  // namespace gossamer::node

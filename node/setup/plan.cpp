@@ -1,0 +1,172 @@
+#include "plan.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+#include "aggregation.h"
+#include "allreduce_cost.h"
+#include "codec_schedule.h"
+#include "coding_error.h"
+#include "consensus_step.h"
+#include "gossamer/topology/report.h"
+#include "peer_weights.h"
+#include "soundness.h"
+
+namespace gossamer::node {
+namespace {
+
+/// Of outer steps, where the job leaves them open; the papers' values.
+struct OuterDefaults {
+  double rate = 0.7, momentum = 0.9;
+};
+/// Of a code, from which on full reduces send velocities. One bit has .6, intq:bits=2 .5, intq:bits=4 .12.
+constexpr double kCoarseError = 0.3;
+constexpr double kOverMomentum = 0.1;  ///< NoLoCo's γ is a little above its β
+
+OuterDefaults outer_defaults(const std::string& method, const compress::Traits& codec) {
+  if (method == "noloco") return {0.7, 0.5};
+  if (method == "sparse_loco") return {1, 0};
+  // What feedback keeps back comes late, and momentum multiplies it (exchange_diloco.cpp).
+  if (!codec.exact && !codec.unbiased) return {0.7, 0.5};
+  return {};
+}
+
+[[noreturn]] void refuse(const Job& job, const std::string& what) {
+  throw ConfigError(fmt::format("{}: {}", job.path, what));
+}
+
+/// Moniqua's one bit moves x by up to half a cell, so that it must move slowly.
+ConsensusStep method_gammas(const ExchangeSettings& exchange, const OuterDefaults& outer,
+                            const compress::Traits& codec, const topology::Schedule& schedule) {
+  if (exchange.method == "moniqua")
+    return {std::min(1.0, std::ldexp(1.0, static_cast<int>(exchange.modulo_bits) - 4)), 1};
+  if (exchange.method == "noloco")
+    return {std::min(1.0, exchange.outer_momentum.value_or(outer.momentum) + kOverMomentum), 1};
+  const auto by = find_method(exchange.method).needs.gamma;
+  if (by == Needs::Gamma::none) return {};
+  return consensus_step(codec, topology::largest_pull(schedule),
+                        by == Needs::Gamma::differences ? Gossiped::differences : Gossiped::parameters);
+}
+
+/// Weights by peer, b_i of peer i (its batch, its throughput): M_ij = W_ij b_j / max(s_i, s_j), s_i =
+/// Σ_k W_ik b_k, the rest to M_ii. Where all neighbourhoods weigh alike (a full graph) these are W's rows
+/// weighted by b and renormalised; the maximum is Metropolis and Hastings' correction elsewhere. With W
+/// symmetric b_i M_ij = b_j M_ji, so that mixing keeps the mean weighted by b, Σ b_i x_i / Σ b_i.
+topology::Schedule by_peer(const topology::Schedule& schedule, const std::vector<double>& b) {
+  std::vector<topology::MixingMatrix> cycle;
+  for (std::size_t t = 0; t < schedule.period(); ++t) {
+    const auto& w = schedule.at(t);
+    std::vector<double> sums(w.peers());
+    for (PeerId i = 0; i < w.peers(); ++i) {
+      sums[i] = w.self_weight(i) * b[i];
+      for (const auto& e : w.in(i)) sums[i] += e.weight * b[e.peer];
+    }
+    std::vector<std::vector<topology::Edge>> rows(w.peers());
+    for (PeerId i = 0; i < w.peers(); ++i)
+      for (const auto& e : w.in(i))
+        rows[i].push_back(
+            {e.peer, static_cast<float>(e.weight * b[e.peer] / std::max(sums[i], sums[e.peer]))});
+    cycle.emplace_back(std::move(rows));
+  }
+  return topology::Schedule(std::move(cycle));
+}
+
+bool symmetric(const topology::Schedule& s) {
+  for (std::size_t t = 0; t < s.period(); ++t)
+    if (!s.at(t).symmetric()) return false;
+  return true;
+}
+
+/// The schedule's rounds, each after steps − 1 rounds in which nobody sends.
+topology::Schedule with_local_steps(const topology::Schedule& schedule, std::size_t steps) {
+  std::vector<topology::MixingMatrix> cycle;
+  for (std::size_t t = 0; t < schedule.period(); ++t) {
+    cycle.insert(cycle.end(), steps - 1,
+                 topology::MixingMatrix(std::vector<std::vector<topology::Edge>>(schedule.peers())));
+    cycle.push_back(schedule.at(t));
+  }
+  return topology::Schedule(std::move(cycle));
+}
+
+void check_dense_rounds(const Job& job, const compress::Traits& codec) {
+  const auto refuse_with = [&](const char* why) {
+    throw ConfigError(fmt::format("{}: exchange.dense_rounds = {} with codec '{}': {}; leave it out",
+                                  job.where("exchange.dense_rounds"), job.exchange.dense_rounds,
+                                  job.exchange.codec, why));
+  };
+  if (job.exchange.dense_rounds == 0) return;
+  if (codec.exact) refuse_with("every round is dense");
+  if (job.exchange.codec.starts_with("sign_vote")) refuse_with("a vote counts signs in every round");
+}
+
+}  // namespace
+
+bool codes_velocity(const Job& job, const compress::Traits& codec) {
+  if (!find_method(job.exchange.method).needs.codes_gradients || !codec.feedback() || codec.unbiased ||
+      codec.exact || codec.sparse)
+    return false;
+  // How coarse a code with a constant bound is depends on the size of the gradients.
+  return codec.bounded || coding_error(job.exchange.codec) > kCoarseError;
+}
+
+std::string gamma_warning(const Job& job, const Plan& plan) {
+  if (!job.exchange.gamma || find_method(job.exchange.method).needs.gamma == Needs::Gamma::none ||
+      plan.gamma <= plan.stable_gamma)
+    return {};
+  return fmt::format(
+      "{}: exchange.gamma = {} may well diverge with codec '{}' on graph '{}': up to {:.3g} was found "
+      "stable, and \"auto\" is {:.3g}",
+      job.path, plan.gamma, job.exchange.codec, job.graph.kind, plan.stable_gamma, plan.usual_gamma);
+}
+
+Plan make_plan(const Job& job, PeerId self) {
+  const auto mixing = topology::make_schedule(job.graph);
+  const bool weighted = weighs_peers(job.exchange.aggregate);
+  std::vector<double> shares;
+  for (const auto& p : job.peers) shares.push_back(peer_weight(job, p));
+  const double sum = std::accumulate(shares.begin(), shares.end(), 0.0);
+  for (double& s : shares) s /= sum;
+  const compress::Traits codec = compress::make_codec(job.exchange.codec)->traits();
+  const OuterDefaults outer = outer_defaults(job.exchange.method, codec);
+  const topology::Schedule schedule = weighted ? by_peer(mixing, shares) : mixing;
+  const ConsensusStep gammas = method_gammas(job.exchange, outer, codec, schedule);
+  Plan plan{job.exchange,
+            job.exchange.gamma.value_or(gammas.usual),
+            gammas.usual,
+            gammas.most,
+            job.exchange.outer_rate.value_or(outer.rate),
+            job.exchange.outer_momentum.value_or(outer.momentum),
+            codec,
+            codes_velocity(job, codec) ? optim::velocity_decay(job.optimizer).value_or(0) : 0,
+            schedule,
+            std::move(shares),
+            {},
+            {},
+            self,
+            rule_scope(job.exchange.aggregate),
+            job.run.seed};
+  plan.reversible = symmetric(mixing);
+  const std::string& method = job.exchange.method;
+  if (method == "allreduce" && plan.codec.exact) plan.allreduce = allreduce_cost(job, mixing);
+  check_dense_rounds(job, codec);
+  if (weighted && !plan.reversible)
+    refuse(job, fmt::format(
+                    "exchange.aggregate = '{0}' needs a symmetric mixing matrix to keep the mean weighted by "
+                    "{0}, and graph '{1}' has not; use aggregate = 'weighted', or an undirected graph",
+                    job.exchange.aggregate, job.graph.kind));
+  check_method(find_method(method), job, plan, mixing);
+  check_sparse_gradients(job, plan);
+  if (method == "ensemble" && job.exchange.distill_steps > job.exchange.local_steps)
+    refuse(job,
+           fmt::format("exchange.distill_steps = {} are more than the {} steps from one exchange to the next "
+                       "(exchange.local_steps); expected at most as many",
+                       job.exchange.distill_steps, job.exchange.local_steps));
+  if (method == "local_sgd" || method == "ensemble")
+    plan.schedule = with_local_steps(plan.schedule, job.exchange.local_steps);
+  return plan;
+}
+
+}  // namespace gossamer::node

@@ -1,0 +1,313 @@
+#include "setup.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <set>
+
+#include "gossamer/compress/feedback.h"
+#include "gossamer/node/safetensors.h"
+#include "hash.h"
+#include "machine.h"
+#include "plan.h"
+#include "soundness.h"
+#include "text.h"
+
+namespace gossamer::node {
+namespace {
+
+constexpr double kMostRounds = 0x1p53;
+
+/// In rounds that close early a peer may fall behind by itself, and is waited for by as many as need it.
+bool nobody_waits(const ExchangeSettings& e) { return !e.staleness && e.backup == 0; }
+
+optim::SplitSpec split_of(const Job& job) {
+  optim::SplitSpec split{job.split, job.run.seed, {}};
+  for (const auto& p : job.peers) split.batches.push_back(p.batch);
+  return split;
+}
+
+/// The data as the job says; what synthetic data cannot be made of is one of the job's numbers.
+optim::Data load(const Job& job) {
+  optim::DataSpec spec = job.data;
+  spec.memory = free_memory();
+  try {
+    return optim::load_data(spec);
+  } catch (const optim::OptimError& error) {
+    if (spec.format != "synthetic") throw;
+    const std::pair<std::size_t, const char*> largest =
+        std::max({std::pair{spec.rows, "data.rows"}, std::pair{spec.test_rows, "data.test_rows"},
+                  std::pair{spec.features, "data.features"}, std::pair{spec.classes, "data.classes"}});
+    throw ConfigError(fmt::format("{}: {}", job.where(largest.second), error.what()));
+  }
+}
+
+void check_memory(const Job& job, const std::string& key, double floats, const std::string& what) {
+  const double bytes = floats * sizeof(float), most = static_cast<double>(free_memory());
+  if (bytes > most)
+    throw ConfigError(
+        fmt::format("{}: {} take {} of memory; expected at most the {} that are free here: lower {}",
+                    job.where(key), what, bytes_text(bytes), bytes_text(most), key));
+}
+
+/// A peer's parameters and gradient, and a batch with what the layers make of it.
+void check_model(const Job& job, const optim::Objective& objective) {
+  check_memory(job, "model.hidden", 2 * static_cast<double>(objective.buffer_size()),
+               fmt::format("{} parameters and their gradient", objective.parameters()));
+  const PeerEntry* most = nullptr;
+  double most_floats = 0;
+  for (const auto& peer : job.peers) {
+    auto floats = static_cast<double>(job.model.features + job.model.classes);
+    if (job.model.kind == "mlp")
+      for (const std::size_t units : job.hidden_of(peer)) floats += static_cast<double>(units);
+    floats *= static_cast<double>(peer.batch);
+    if (floats > most_floats) most = &peer, most_floats = floats;
+  }
+  if (most)
+    check_memory(job, "optimizer.batch", most_floats,
+                 fmt::format("{} rows a step (peer '{}')", most->batch, most->name));
+}
+
+void check_data(const Job& job, const optim::Data& data) {
+  if (data.test->features() != data.train->features())
+    throw ConfigError(
+        fmt::format("{}: training rows have {} features and test rows {}; they must be the same", job.path,
+                    data.train->features(), data.test->features()));
+  if (data.train->classes() < 2 && job.model.kind != "quadratic")
+    throw ConfigError(fmt::format("{}: model '{}' needs labels of at least 2 classes; the data has {}",
+                                  job.path, job.model.kind, data.train->classes()));
+}
+
+void check_layer_names(const Job& job, const std::vector<optim::Layer>& layers) {
+  std::vector<std::string> names;
+  for (const auto& l : layers) names.push_back(l.name);
+  for (const auto& [name, density] : job.exchange.layer_density) {
+    const std::vector<compress::LayerDensity> rule{{name, 0, density}};
+    if (std::none_of(layers.begin(), layers.end(),
+                     [&](const auto& l) { return compress::density_of_layer(rule, l.name, l.size, 0) > 0; }))
+      throw ConfigError(
+          fmt::format("{}: exchange.layer_density names layer '{}', which model '{}' has not; "
+                      "its layers are {}{}",
+                      job.path, name, job.model.kind, join(names, ", "), did_you_mean(name, names)));
+  }
+}
+
+void add_layer_text(const std::vector<optim::Layer>& layers, std::string& text) {
+  for (const auto& l : layers) text += fmt::format("{}:{}+{} ", l.name, l.offset, l.size);
+}
+
+/// The tables of all shapes in the run, each once.
+std::string layer_text(const Prepared& prepared) {
+  std::string text;
+  if (prepared.homogeneous()) add_layer_text(prepared.layers, text);
+  std::set<const Shape*> seen;
+  for (const auto& shape : prepared.shapes)
+    if (seen.insert(shape.get()).second) add_layer_text(shape->layers, text);
+  return text;
+}
+
+std::uint64_t parameters_hash(const Prepared& prepared) {
+  if (prepared.homogeneous()) return hash_floats(prepared.initial);
+  std::uint64_t hash = 0;
+  for (const auto& shape : prepared.shapes)
+    hash = hash_bytes(std::as_bytes(std::span<const float>(shape->initial)), hash);
+  return hash;
+}
+
+/// One for each peer; peers of the same hidden sizes share it.
+std::vector<std::shared_ptr<const Shape>> shapes_of(const Prepared& p) {
+  const Job& job = p.job;
+  std::vector<std::shared_ptr<const Shape>> shapes;
+  if (!job.heterogeneous()) return shapes;
+  std::map<std::vector<std::size_t>, std::shared_ptr<const Shape>> made;
+  for (const auto& peer : job.peers) {
+    auto& shape = made[job.hidden_of(peer)];
+    if (!shape) {
+      Shape s{job.model, {}, {}, {}};
+      s.model.hidden = job.hidden_of(peer);
+      const auto objective = optim::make_objective(s.model);
+      s.layers = objective->layers();
+      s.codecs = std::make_shared<const CodecSchedule>(job.exchange, s.layers, p.rounds_per_epoch);
+      s.initial.resize(objective->buffer_size());
+      objective->initialise(job.run.seed, s.initial);
+      shape = std::make_shared<const Shape>(std::move(s));
+    }
+    shapes.push_back(shape);
+  }
+  return shapes;
+}
+
+/// By peer; those of one shape share a list.
+SharedList<SharedList<Parcel>> parcels_by_peer(const Prepared& p) {
+  std::map<const Shape*, SharedList<Parcel>> made;
+  std::vector<SharedList<Parcel>> all;
+  for (const auto& shape : p.shapes) {
+    SharedList<Parcel>& parcels = made[shape.get()];
+    if (parcels.empty()) parcels = make_parcels(shape->layers, p.job.exchange.parcel);
+    all.push_back(parcels);
+  }
+  return all;
+}
+
+/// Peers must take the same algorithm, and what they choose it by (their files' links) may differ: "ring 0 1,
+/// halving_doubling 2".
+std::string allreduce_text(const Plan& plan) {
+  if (plan.exchange.method != "allreduce" || !plan.codec.exact) return {};
+  std::string ring, halving;
+  for (ParcelId p = 0; p < plan.parcels.size(); ++p) {
+    const bool halves = plan.allreduce.use_halving_doubling(plan.parcels[p].range.size);
+    (halves ? halving : ring) += fmt::format(" {}", p);
+  }
+  if (!ring.empty()) ring.insert(0, "ring");
+  if (!halving.empty()) halving.insert(0, "halving_doubling");
+  return ring + (ring.empty() || halving.empty() ? "" : ", ") + halving;
+}
+
+std::uint64_t topology_hash(const Job& job, const topology::Schedule& schedule) {
+  std::uint64_t hash = hash_text(job.graph.kind);
+  for (std::size_t t = 0; t < schedule.period(); ++t)
+    for (PeerId i = 0; i < job.peers.size(); ++i)
+      for (const auto& e : schedule.at(t).in(i)) {
+        const struct {
+          std::uint32_t to, from;
+          float weight;
+        } entry{i, e.peer, e.weight};
+        hash = hash_bytes(std::as_bytes(std::span(&entry, 1)), hash);
+      }
+  return hash;
+}
+
+HelloBody hello_of(const Prepared& p, const Plan& plan) {
+  HelloBody hello;
+  hello.job_text = to_toml(p.job, true);
+  hello.job_hash = hash_text(hello.job_text);
+  hello.topology_hash = topology_hash(p.job, plan.schedule);
+  hello.layers = layer_text(p);
+  hello.allreduce = allreduce_text(plan);
+  hello.parameters_hash = parameters_hash(p);
+  hello.data_hash = p.data.train->hash() ^ (p.data.test->hash() * 3);
+  return hello;
+}
+
+}  // namespace
+
+Prepared prepare(Job job) {
+  Prepared p;
+  p.data = load(job);
+  check_data(job, p.data);
+  job.model.features = p.data.train->features();
+  job.model.classes = p.data.train->classes();
+  p.job = std::move(job);
+  const Job& j = p.job;
+  const auto objective = make_objective(p);
+  check_model(j, *objective);
+  p.split = std::make_shared<const optim::Split>(split_of(j), p.data.train);
+  p.rounds_per_epoch = std::max<std::uint64_t>(1, p.split->sampler(0)->steps_per_epoch());
+  if (j.run.rounds == 0 && j.run.epochs * static_cast<double>(p.rounds_per_epoch) > kMostRounds)
+    throw ConfigError(fmt::format(
+        "{}: run.epochs = {} are more rounds than can be counted; expected at most {:.0f} epochs "
+        "of {} rounds",
+        j.path, j.run.epochs, kMostRounds / static_cast<double>(p.rounds_per_epoch), p.rounds_per_epoch));
+  p.rounds = j.run.rounds > 0 ? j.run.rounds
+                              : static_cast<std::uint64_t>(std::max(
+                                    1.0, std::round(j.run.epochs * static_cast<double>(p.rounds_per_epoch))));
+  p.job.optimizer.total_steps = p.rounds;
+  if (nobody_waits(j.exchange))
+    for (const PeerEntry& peer : j.peers)
+      p.total_samples += static_cast<double>(p.rounds) * static_cast<double>(peer.batch);
+  p.layers = objective->layers();
+  p.parameters = objective->parameters();
+  check_layer_names(j, p.layers);
+  p.initial.resize(objective->buffer_size());
+  if (j.initial.empty())
+    objective->initialise(j.run.seed, p.initial);
+  else
+    read_safetensors(j.initial, p.layers, p.initial);
+  p.shapes = shapes_of(p);
+  p.names = j.peer_names();
+  make_plan(p);
+  return p;
+}
+
+void make_plan(Prepared& p) {
+  Plan plan = make_plan(p.job, 0);
+  plan.parcels = make_parcels(p.layers, p.job.exchange.parcel);
+  plan.parcels_by_peer = parcels_by_peer(p);
+  p.codecs = std::make_shared<const CodecSchedule>(p.job.exchange, p.layers, p.rounds_per_epoch);
+  p.hello = hello_of(p, plan);
+  p.plan = std::make_shared<const Plan>(std::move(plan));
+}
+
+std::unique_ptr<optim::Objective> make_objective(const Prepared& prepared) {
+  return optim::make_objective(prepared.job.model);
+}
+
+std::unique_ptr<optim::Objective> make_objective(const Prepared& prepared, PeerId peer) {
+  return optim::make_objective(prepared.homogeneous() ? prepared.job.model : prepared.shapes[peer]->model);
+}
+
+WorkerSpec worker_spec(const Prepared& prepared, PeerId self, std::uint64_t epoch, std::uint64_t session) {
+  const Job& job = prepared.job;
+  WorkerSpec spec{*prepared.plan, {}};
+  spec.plan.self = self;
+  spec.plan.parcels = prepared.plan->parcels_of(self);
+  spec.plan.planted = spec.membership.planted = prepared.planted;
+  spec.membership.self = self;
+  spec.membership.names = prepared.names;
+  spec.membership.links = spec.plan.schedule.links(self);
+  spec.membership.epoch = epoch;
+  spec.membership.join_timeout_s = job.run.join_timeout;
+  spec.membership.silence_timeout_s = job.run.silence_timeout;
+  HelloBody& hello = spec.membership.hello;
+  hello = prepared.hello;
+  hello.name = job.peers[self].name;
+  spec.job_id = hash_bytes(std::as_bytes(std::span(&hello.job_hash, 1)), session);
+  spec.rounds = prepared.rounds;
+  spec.total_samples = prepared.total_samples;
+  spec.rounds_per_epoch = static_cast<double>(prepared.rounds_per_epoch);
+  spec.learning_rate = job.optimizer.learning_rate;
+  spec.classes = prepared.data.train->classes();
+  if (self == 0 && job.run.evaluate_every > 0)
+    spec.evaluate_every = std::max<std::uint64_t>(
+        1, static_cast<std::uint64_t>(std::llround(job.run.evaluate_every * spec.rounds_per_epoch)));
+  spec.report_every_s = job.run.report_every;
+  spec.drain_timeout_s = job.run.drain_timeout;
+  spec.stall_timeout_s = job.run.stall_timeout;
+  return spec;
+}
+
+Replica make_replica(const Prepared& prepared, PeerId self, std::shared_ptr<optim::Objective> objective,
+                     const Buffers& buffers, bool prefetch, std::size_t threads, AttackSpec attack) {
+  const Job& job = prepared.job;
+  ReplicaParts parts;
+  parts.parcels = prepared.plan->parcels_of(self);
+  for (const PeerId p : buffers.models)
+    parts.peer_objectives.push_back(prepared.homogeneous() || prepared.shapes[p] == prepared.shapes[self]
+                                        ? objective
+                                        : std::shared_ptr(make_objective(prepared, p)));
+  optim::OptimizerSpec optimizer = job.optimizer;
+  if (codes_velocity(job, prepared.plan->codec)) optimizer.second_moment_steps = job.exchange.dense_rounds;
+  parts.optimizer = optim::make_optimizer(optimizer, objective->buffer_size());
+  parts.batches = std::make_unique<optim::BatchStream>(prepared.data.train, prepared.split->sampler(self),
+                                                       job.peers[self].batch, 0, prefetch);
+  parts.objective = std::move(objective);
+  parts.test = prepared.data.test;
+  parts.codecs = prepared.codecs_of(self);
+  parts.aggregate = job.exchange.aggregate;
+  parts.attack = attack;
+  parts.classes = prepared.data.train->classes();
+  parts.seed = job.run.seed;
+  parts.peer = self;
+  parts.threads = threads;
+  parts.modulo_bits = static_cast<int>(job.exchange.modulo_bits);
+  parts.modulo_bound = job.exchange.modulo_bound;
+  parts.modulo_rate = [spec = job.optimizer](Round t) {
+    return optim::learning_rate(spec, static_cast<double>(t)) / spec.learning_rate;
+  };
+  parts.planted = prepared.planted;
+  return Replica(std::move(parts), prepared.initial_of(self), buffers);
+}
+
+}  // namespace gossamer::node

@@ -1,0 +1,72 @@
+#pragma once
+// prepare turns a job into the parts of a run: data, initial parameters, rounds, workers and replicas.
+#include <memory>
+#include <string>
+
+#include "aligned.h"
+#include "exchange.h"
+#include "gossamer/node/job.h"
+#include "gossamer/optim/data.h"
+#include "replica.h"
+#include "worker.h"
+
+namespace gossamer::node {
+
+/// A model's layers, how they are coded, and where it starts.
+struct Shape {
+  optim::ObjectiveSpec model;
+  std::vector<optim::Layer> layers;
+  AlignedFloats initial;  ///< x⁰
+  std::shared_ptr<const CodecSchedule> codecs;
+};
+
+/// What is common to all peers of a run; made once per process. Copies share what is large.
+struct Prepared {
+  Job job;  ///< model sizes and the optimiser's length are filled in
+  optim::Data data;
+  std::vector<optim::Layer> layers;
+  AlignedFloats initial;  ///< x⁰
+  std::uint64_t rounds = 0;
+  std::uint64_t rounds_per_epoch = 1;
+  /// Where nobody waits for anybody: of all peers together, as many as `rounds` rounds take; these end the
+  /// run, whoever takes them. Else 0: every peer goes through all rounds.
+  double total_samples = 0;
+  std::size_t parameters = 0;
+  SharedList<std::string> names;     ///< of all peers
+  HelloBody hello;                   ///< what all peers must agree on; the name is each peer's own
+  std::shared_ptr<const Plan> plan;  ///< of peer 0; the others' differ in self alone
+  std::shared_ptr<const optim::Split> split;
+  std::shared_ptr<const CodecSchedule> codecs;
+  [[no_unique_address]] Planted planted{};
+  std::vector<std::shared_ptr<const Shape>> shapes;  ///< by peer; empty where all have the job's shape
+
+  bool homogeneous() const { return shapes.empty(); }
+  const std::vector<optim::Layer>& layers_of(PeerId peer) const {
+    return homogeneous() ? layers : shapes[peer]->layers;
+  }
+  const std::shared_ptr<const CodecSchedule>& codecs_of(PeerId peer) const {
+    return homogeneous() ? codecs : shapes[peer]->codecs;
+  }
+  const AlignedFloats& initial_of(PeerId peer) const {
+    return homogeneous() ? initial : shapes[peer]->initial;
+  }
+};
+
+/// Loads the data, draws or reads the initial parameters. Throws ConfigError (also for an unsound
+/// combination), OptimError.
+Prepared prepare(Job job);
+
+/// Plan, codecs and hello anew, where layers or initial parameters were replaced after prepare.
+void make_plan(Prepared& prepared);
+
+/// Of the shape that all peers have, or of one peer's.
+std::unique_ptr<optim::Objective> make_objective(const Prepared& prepared);
+std::unique_ptr<optim::Objective> make_objective(const Prepared& prepared, PeerId peer);
+
+/// epoch: drawn by the caller, not 0. session: keeps runs of the same job on the same ports apart.
+WorkerSpec worker_spec(const Prepared& prepared, PeerId self, std::uint64_t epoch, std::uint64_t session);
+/// threads: that share the coding of a large parcel. attack: what the peer does wrong, in a simulation.
+Replica make_replica(const Prepared& prepared, PeerId self, std::shared_ptr<optim::Objective> objective,
+                     const Buffers& buffers, bool prefetch, std::size_t threads = 1, AttackSpec attack = {});
+
+}  // namespace gossamer::node

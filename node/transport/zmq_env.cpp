@@ -1,0 +1,272 @@
+#include "zmq_env.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <zmq.hpp>
+
+#include "gossamer/node/errors.h"
+#include "listening.h"
+#include "machine.h"
+
+namespace gossamer::node {
+namespace {
+
+constexpr int kHandshake_ms = 1000, kHeartbeat_ms = 500, kHeartbeatTimeout_ms = 30000;
+constexpr int kReconnect_ms = 50, kReconnectMost_ms = 500, kLinger_ms = 1000;
+constexpr int kSendQueue = 8;      ///< frames of one link handed to ZeroMQ and not sent: 1 MiB at most
+constexpr int kReceiveQueue = 64;  ///< frames of one connection that wait inside ZeroMQ
+constexpr double kLongestPoll_s = 0.2;
+constexpr double kFlush_s = 1.0;
+/// Control frames (priority 0) repeat what they say, counts of samples those of half a second later: an old
+/// one that could not leave yet is worth little.
+constexpr std::size_t kMostControlFrames = 8;
+constexpr int kReceiveAtOnce = 256;
+
+void set_common(zmq::socket_t& s) {
+  s.set(zmq::sockopt::maxmsgsize, static_cast<std::int64_t>(kMaxFrameBytes));
+  s.set(zmq::sockopt::handshake_ivl, kHandshake_ms);
+  s.set(zmq::sockopt::heartbeat_ivl, kHeartbeat_ms);
+  s.set(zmq::sockopt::heartbeat_timeout, kHeartbeatTimeout_ms);
+  s.set(zmq::sockopt::ipv6, has_ipv6());
+}
+
+/// A socket on which the monitored one's events arrive.
+zmq::socket_t monitor(zmq::context_t& context, zmq::socket_t& socket, const std::string& name, int events) {
+  const std::string address = "inproc://" + name;
+  if (zmq_socket_monitor(socket.handle(), address.c_str(), events) != 0) throw zmq::error_t();
+  zmq::socket_t listener(context, zmq::socket_type::pair);
+  listener.set(zmq::sockopt::linger, 0);
+  listener.connect(address);
+  return listener;
+}
+
+}  // namespace
+
+struct ZmqEnv::Sockets {
+  struct Out {
+    PeerId peer;
+    zmq::socket_t socket, events;
+    std::map<std::uint32_t, std::deque<FrameBytes>> queue;  ///< by priority
+    std::size_t queued = 0;
+  };
+  zmq::context_t context{1};
+  zmq::socket_t in{context, zmq::socket_type::router};
+  zmq::socket_t in_events;
+  std::vector<std::unique_ptr<Out>> out;
+
+  Out& to(PeerId peer) {
+    return **std::find_if(out.begin(), out.end(), [&](const auto& o) { return o->peer == peer; });
+  }
+  ~Sockets() {
+    zmq_socket_monitor(in.handle(), nullptr, 0);
+    for (auto& o : out) zmq_socket_monitor(o->socket.handle(), nullptr, 0);
+  }
+};
+
+ZmqEnv::ZmqEnv(const ZmqSpec& spec)
+    : spec_(spec), sockets_(std::make_unique<Sockets>()), begin_(std::chrono::steady_clock::now()) {
+  zmq::socket_t& in = sockets_->in;
+  set_common(in);
+  in.set(zmq::sockopt::router_mandatory, true);
+  in.set(zmq::sockopt::rcvhwm, kReceiveQueue);
+  in.set(zmq::sockopt::linger, 0);
+  sockets_->in_events = monitor(sockets_->context, in, "in",
+                                ZMQ_EVENT_HANDSHAKE_FAILED_NO_DETAIL | ZMQ_EVENT_HANDSHAKE_FAILED_PROTOCOL);
+  try {
+    endpoint_ = listen(in, spec.bind);
+  } catch (const zmq::error_t& e) {
+    const char* advice =
+        e.num() == EADDRINUSE
+            ? "another program listens there, perhaps a peer of an earlier run; end it, or choose other "
+              "ports (--set base_port=…, or the peer's address in the topology file)"
+            : "the bind address of a peer must be one of this machine, such as tcp://*:7001";
+    throw ConfigError(fmt::format("cannot listen on {}: {}; {}", spec_.bind, e.what(), advice));
+  }
+}
+
+ZmqEnv::~ZmqEnv() = default;
+
+void ZmqEnv::connect(PeerId to) {
+  auto out = std::make_unique<Sockets::Out>();
+  out->peer = to;
+  out->socket = zmq::socket_t(sockets_->context, zmq::socket_type::dealer);
+  set_common(out->socket);
+  out->socket.set(zmq::sockopt::sndhwm, kSendQueue);
+  out->socket.set(zmq::sockopt::immediate, true);
+  out->socket.set(zmq::sockopt::linger, kLinger_ms);
+  out->socket.set(zmq::sockopt::reconnect_ivl, kReconnect_ms);
+  out->socket.set(zmq::sockopt::reconnect_ivl_max, kReconnectMost_ms);
+  out->events = monitor(sockets_->context, out->socket, fmt::format("out-{}", to), ZMQ_EVENT_DISCONNECTED);
+  out->socket.connect(spec_.addresses[to]);
+  sockets_->out.push_back(std::move(out));
+}
+
+void ZmqEnv::tick() {
+  now_ = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin_).count();
+}
+
+void ZmqEnv::send(PeerId to, FrameBytes frame, std::uint32_t priority) {
+  Sockets::Out& out = sockets_->to(to);
+  auto& queue = out.queue[priority];
+  queue.push_back(std::move(frame));
+  ++out.queued;
+  if (priority == 0 && queue.size() > kMostControlFrames) {
+    queue.pop_front();
+    --out.queued;
+  }
+}
+
+std::size_t ZmqEnv::backlog(PeerId to) const {
+  const Sockets::Out& out = sockets_->to(to);
+  const auto control = out.queue.find(0);
+  return out.queued - (control == out.queue.end() ? 0 : control->second.size());
+}
+
+/// Hands frames to ZeroMQ while it takes them.
+void ZmqEnv::push_all() {
+  for (auto& out : sockets_->out) {
+    for (auto& [priority, queue] : out->queue) {
+      while (!queue.empty()) {
+        // ZeroMQ reads the bytes in place and lets go of them on its own thread
+        auto* keep = new FrameBytes(queue.front());
+        zmq::message_t message(
+            const_cast<std::byte*>((*keep)->data()), (*keep)->size(),
+            [](void*, void* hint) { delete static_cast<FrameBytes*>(hint); }, keep);
+        if (!out->socket.send(message, zmq::send_flags::dontwait)) break;
+        queue.pop_front();
+        --out->queued;
+      }
+      if (!queue.empty()) break;
+    }
+  }
+}
+
+void ZmqEnv::receive_all(Worker& worker) {
+  for (int count = 0; count < kReceiveAtOnce; ++count) {
+    zmq::message_t identity, body;
+    if (!sockets_->in.recv(identity, zmq::recv_flags::dontwait)) return;
+    int parts = 0;
+    for (bool more = identity.more(); more; more = body.more(), ++parts)
+      if (!sockets_->in.recv(body)) break;
+    std::span<const std::byte> bytes(static_cast<const std::byte*>(body.data()),
+                                     parts == 1 ? body.size() : 0);
+    std::vector<std::uint64_t> aligned;  // small messages lie inside the message object, often not on 8 bytes
+    if (reinterpret_cast<std::uintptr_t>(bytes.data()) % alignof(std::uint64_t) != 0) {
+      aligned.resize((bytes.size() + 7) / 8);
+      std::memcpy(aligned.data(), bytes.data(), bytes.size());
+      bytes = {reinterpret_cast<const std::byte*>(aligned.data()), bytes.size()};
+    }
+    worker.on_frame(bytes);
+  }
+}
+
+void ZmqEnv::read_monitors(Worker& worker) {
+  const auto events = [](zmq::socket_t& s) {
+    int count = 0;
+    zmq::message_t event, address;
+    while (s.recv(event, zmq::recv_flags::dontwait) && s.recv(address)) ++count;
+    return count;
+  };
+  for (int strangers = events(sockets_->in_events); strangers > 0; --strangers) worker.on_frame({});
+  for (auto& out : sockets_->out)
+    if (events(out->events) > 0) worker.on_broken(out->peer);
+}
+
+void ZmqEnv::poll(Worker& worker, double until) {
+  std::vector<zmq::pollitem_t> items{{sockets_->in.handle(), 0, ZMQ_POLLIN, 0},
+                                     {sockets_->in_events.handle(), 0, ZMQ_POLLIN, 0},
+                                     {nullptr, data_->event_fd(), ZMQ_POLLIN, 0}};
+  for (auto& out : sockets_->out) {
+    items.push_back({out->events.handle(), 0, ZMQ_POLLIN, 0});
+    if (out->queued > 0) items.push_back({out->socket.handle(), 0, ZMQ_POLLOUT, 0});
+  }
+  const double wait = std::clamp(until - now_, 0.0, kLongestPoll_s);
+  if (zmq_poll(items.data(), static_cast<int>(items.size()), static_cast<long>(wait * 1000 + 0.999)) < 0 &&
+      errno != EINTR)
+    throw zmq::error_t();
+  tick();
+  read_monitors(worker);
+  receive_all(worker);
+  for (const DataEvent& e : data_->take_events()) worker.on_data(e);
+  if (now_ >= wake_at_) worker.on_timer();
+  push_all();
+}
+
+/// Logs what keeps peers away, while they are waited for: hosts that cannot be found, no files left to open.
+void ZmqEnv::watch_joining(const Worker& worker) {
+  if (worker.joined() && !worker.finished()) {
+    resolver_.reset();
+    return;
+  }
+  if (files_ == 0) {
+    files_ = file_limit_reached();
+    if (files_ > 0)
+      log(fmt::format("no more connections than there are: {} files are open (ulimit -n)", files_));
+  }
+  auto failures = resolver_->failures();
+  for (const auto& [address, why] : failures)
+    if (const auto told = lost_names_.find(address); told == lost_names_.end() || told->second != why)
+      log(fmt::format("{}: {}; trying again", address, why));
+  lost_names_ = std::move(failures);
+}
+
+std::string ZmqEnv::what_kept_them_away() const {
+  std::string text;
+  for (const auto& [address, why] : resolver_->failures()) text += fmt::format("; {}: {}", address, why);
+  if (files_ > 0)
+    text += fmt::format("; connections may have been turned away: {} files were open (ulimit -n)", files_);
+  return text;
+}
+
+void ZmqEnv::loop(Worker& worker, const std::function<bool()>& stop) {
+  worker.start();
+  while (!worker.finished()) {
+    poll(worker, wake_at_);
+    if (resolver_) watch_joining(worker);
+    if (stop && stop()) worker.interrupt();
+  }
+  flush_queues(worker);
+}
+
+/// The last frames tell the others how this peer ended; of one that finished they may still need the parcels,
+/// too.
+void ZmqEnv::flush_queues(Worker& worker) {
+  const double until = now_ + kFlush_s;
+  const bool parcels_too = worker.result().outcome == Outcome::finished;
+  const auto waiting = [&] {
+    return std::any_of(sockets_->out.begin(), sockets_->out.end(), [&](const auto& out) {
+      if (parcels_too) return out->queued > 0 && worker.reachable(out->peer);
+      const auto control = out->queue.find(0);
+      return control != out->queue.end() && !control->second.empty() && worker.reachable(out->peer);
+    });
+  };
+  push_all();
+  while (waiting() && now_ < until) poll(worker, std::min(until, now_ + 0.02));
+}
+
+WorkerResult ZmqEnv::run(WorkerSpec spec, const std::function<Replica(const Buffers&)>& make_replica,
+                         const std::function<bool()>& stop) {
+  std::vector<std::string> neighbours;
+  for (const PeerId p : spec.membership.links) {
+    connect(p);
+    neighbours.push_back(spec_.addresses[p]);
+  }
+  resolver_ = std::make_unique<Resolver>(neighbours);
+  tick();
+  Worker worker(std::move(spec), *this);
+  data_ = std::make_unique<ThreadedDataPlane>(make_replica(worker.buffers()));
+  tick();
+  loop(worker, stop);
+  data_->finish();
+  WorkerResult result = worker.result();
+  if (resolver_ && result.outcome == Outcome::lost_peer) result.message += what_kept_them_away();
+  sockets_.reset();
+  return result;
+}
+
+std::span<const float> ZmqEnv::parameters() const { return data_->finish().parameters(); }
+
+}  // namespace gossamer::node

@@ -1,0 +1,87 @@
+#pragma once
+// ZmqEnv is the real world of one peer: ZeroMQ sockets, the clock, a compute thread. All but the floats runs
+// on the caller's thread; ZeroMQ has one I/O thread.
+//
+// In: one ROUTER that the others connect to. Out: one DEALER a neighbour, so that a full connection is seen
+// on that link alone. A DEALER holds a few frames at most (its high-water mark); the rest wait here, ordered
+// by priority.
+#include <chrono>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "resolver.h"
+#include "threaded_data_plane.h"
+#include "worker.h"
+
+namespace gossamer::node {
+
+struct ZmqSpec {
+  std::string bind;                    ///< tcp://host:port or tcp://*:port; host may be an interface
+  std::vector<std::string> addresses;  ///< of all peers; those of the links are connected to
+};
+
+/// Sockets of one peer. Throws ConfigError where it cannot listen (port in use, no such address or host).
+class ZmqEnv final : public Env {
+ public:
+  explicit ZmqEnv(const ZmqSpec& spec);
+  ~ZmqEnv() override;
+
+  std::function<void(const Report&)> on_report;
+  std::function<void(const std::string&)> on_log;
+  /// Told how many peers share this machine's cores; gives the threads that this one takes.
+  std::function<std::size_t(const CoreSharing&)> on_sharing;
+
+  /// Once: makes the worker and runs it until it has ended and its last frames are out; closes all
+  /// connections, which may have taken all the files that this process can open. make_replica is given what
+  /// the method keeps. `stop` is asked a few times a second and after every signal; true interrupts the
+  /// worker.
+  WorkerResult run(WorkerSpec spec, const std::function<Replica(const Buffers&)>& make_replica,
+                   const std::function<bool()>& stop);
+  /// Where this peer listens, by address.
+  const std::string& endpoint() const { return endpoint_; }
+  /// After run: the peer's parameters.
+  std::span<const float> parameters() const;
+
+  double now() const override { return now_; }
+  void wake_at(double time) override { wake_at_ = time; }
+  void send(PeerId to, FrameBytes frame, std::uint32_t priority) override;
+  std::size_t backlog(PeerId to) const override;
+  DataPlane& data() override { return *data_; }
+  void share_cores(const CoreSharing& sharing) override {
+    if (on_sharing) data_->use_threads(on_sharing(sharing));
+  }
+  void report(const Report& r) override {
+    if (on_report) on_report(r);
+  }
+  void log(const std::string& line) override {
+    if (on_log) on_log(line);
+  }
+
+ private:
+  struct Sockets;
+  void connect(PeerId to);
+  void loop(Worker& worker, const std::function<bool()>& stop);
+  void flush_queues(Worker& worker);
+  void poll(Worker& worker, double until);
+  void receive_all(Worker& worker);
+  void push_all();
+  void read_monitors(Worker& worker);
+  void watch_joining(const Worker& worker);
+  std::string what_kept_them_away() const;
+  void tick();
+
+  ZmqSpec spec_;
+  std::string endpoint_;
+  std::unique_ptr<Sockets> sockets_;
+  std::unique_ptr<ThreadedDataPlane> data_;
+  std::chrono::steady_clock::time_point begin_;
+  double now_ = 0, wake_at_ = 0;
+  std::unique_ptr<Resolver> resolver_;               ///< until all have joined
+  std::map<std::string, std::string> lost_names_{};  ///< its failures, as last logged
+  std::uint64_t files_ = 0;  ///< above 0: so many were open while peers joined, and no more could be
+};
+
+}  // namespace gossamer::node

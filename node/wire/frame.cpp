@@ -1,0 +1,213 @@
+#include "frame.h"
+
+#include <capnp/message.h>
+#include <capnp/serialize.h>
+#include <kj/exception.h>
+#include <xxhash.h>
+
+#include <array>
+#include <bit>
+#include <cstring>
+
+#include "text.h"
+#include "wire.capnp.h"
+
+namespace gossamer::node {
+namespace {
+
+/// A blob inside the frame is none of its kind's.
+struct Malformed {};
+
+template <class Blob>
+std::uint64_t hash_blob(const Blob& blob, std::uint64_t seed) {
+  return XXH3_64bits_withSeed(blob.begin(), blob.size(), seed);
+}
+
+/// Over every field but the checksum itself; scalars first, then the blobs, each seeded by what came before.
+std::uint64_t checksum(wire::Frame::Reader f) {
+  std::array<std::uint64_t, 14> w{
+      f.getVersion(),  f.getSender(),   f.getJob(),      f.getEpoch(),
+      f.getSequence(), f.getReceived(), f.getConsumed(), static_cast<std::uint64_t>(f.which())};
+  const auto scalars = [&] { return XXH3_64bits(w.data(), sizeof w); };
+  switch (f.which()) {
+    case wire::Frame::ALIVE:
+      return hash_blob(f.getAlive().getStatus(), scalars());
+    case wire::Frame::HELLO: {
+      const auto h = f.getHello();
+      w[8] = h.getHeardEpoch(), w[9] = h.getJobHash(), w[10] = h.getTopologyHash();
+      w[11] = h.getParametersHash(), w[12] = h.getDataHash() ^ h.getOldestVersion();
+      std::uint64_t hash = hash_blob(h.getName(), scalars());
+      hash = hash_blob(h.getJobText(), hash);
+      hash = hash_blob(h.getLayers(), hash);
+      return hash_blob(h.getAllreduce(), hash_blob(h.getStatus(), hash));
+    }
+    case wire::Frame::PROGRESS:
+      return hash_blob(f.getProgress().getSamples(), hash_blob(f.getProgress().getStatus(), scalars()));
+    case wire::Frame::PARCEL: {
+      const auto p = f.getParcel();
+      w[8] = p.getRound(), w[9] = p.getParcel(), w[10] = p.getTag(), w[11] = p.getEntries();
+      w[12] = (std::uint64_t{p.getChunk()} << 32) | p.getChunks(), w[13] = p.getDigest();
+      return hash_blob(p.getPayload(), scalars());
+    }
+    case wire::Frame::PLACES:
+      return hash_blob(f.getPlaces().getPlaces(), scalars());
+  }
+  return 0;
+}
+
+kj::ArrayPtr<const kj::byte> blob(std::span<const std::byte> b) {
+  return {reinterpret_cast<const kj::byte*>(b.data()), b.size()};
+}
+PeerStates states(capnp::Data::Reader d) {
+  auto s = PeerStates::from_bytes({reinterpret_cast<const std::byte*>(d.begin()), d.size()});
+  if (!s) throw Malformed{};
+  return std::move(*s);
+}
+Places places(capnp::Data::Reader d) {
+  auto p = Places::from_bytes({reinterpret_cast<const std::byte*>(d.begin()), d.size()});
+  if (!p) throw Malformed{};
+  return std::move(*p);
+}
+std::vector<PeerSamples> samples(capnp::Data::Reader d) {
+  auto s = samples_from_bytes({reinterpret_cast<const std::byte*>(d.begin()), d.size()});
+  if (!s) throw Malformed{};
+  return std::move(*s);
+}
+std::string text(capnp::Text::Reader t) {
+  std::string plain{t.cStr(), t.size()};
+  if (!is_plain(plain)) throw Malformed{};
+  return plain;
+}
+
+void fill(wire::Frame::Builder f, const AliveBody& b) {
+  const auto status = b.status.to_bytes();
+  if (b.samples.empty()) return f.initAlive().setStatus(blob(status));
+  auto p = f.initProgress();
+  p.setStatus(blob(status));
+  p.setSamples(blob(to_bytes(b.samples)));
+}
+void fill(wire::Frame::Builder f, const PlacesBody& b) {
+  f.initPlaces().setPlaces(blob(b.places.to_bytes()));
+}
+void fill(wire::Frame::Builder f, const HelloBody& b) {
+  auto h = f.initHello();
+  h.setOldestVersion(b.oldest_version);
+  h.setName(b.name);
+  h.setHeardEpoch(b.heard_epoch);
+  h.setJobHash(b.job_hash);
+  h.setJobText(b.job_text);
+  h.setTopologyHash(b.topology_hash);
+  h.setLayers(b.layers);
+  h.setParametersHash(b.parameters_hash);
+  h.setDataHash(b.data_hash);
+  h.setStatus(blob(b.status.to_bytes()));
+  h.setAllreduce(b.allreduce);
+}
+void fill(wire::Frame::Builder f, const ParcelBody& b) {
+  auto p = f.initParcel();
+  p.setRound(b.round);
+  p.setParcel(b.parcel);
+  p.setTag(b.tag);
+  p.setEntries(b.entries);
+  p.setChunk(b.chunk);
+  p.setChunks(b.chunks);
+  p.setDigest(b.digest);
+  p.setPayload(blob(b.payload));
+}
+
+Frame read(wire::Frame::Reader f) {
+  Frame out;
+  out.header = {f.getVersion(),  f.getSender(),   f.getJob(),     f.getEpoch(),
+                f.getSequence(), f.getReceived(), f.getConsumed()};
+  switch (f.which()) {
+    case wire::Frame::ALIVE:
+      out.body = AliveBody{states(f.getAlive().getStatus())};
+      break;
+    case wire::Frame::PLACES:
+      out.body = PlacesBody{places(f.getPlaces().getPlaces())};
+      break;
+    case wire::Frame::PROGRESS:
+      out.body = AliveBody{states(f.getProgress().getStatus()), samples(f.getProgress().getSamples())};
+      break;
+    case wire::Frame::HELLO: {
+      const auto h = f.getHello();
+      out.body =
+          HelloBody{h.getOldestVersion(), text(h.getName()),     h.getHeardEpoch(),     h.getJobHash(),
+                    text(h.getJobText()), h.getTopologyHash(),   text(h.getLayers()),   h.getParametersHash(),
+                    h.getDataHash(),      states(h.getStatus()), text(h.getAllreduce())};
+      break;
+    }
+    case wire::Frame::PARCEL: {
+      const auto p = f.getParcel();
+      const auto d = p.getPayload();
+      out.body = ParcelBody{p.getRound(),  p.getParcel(),
+                            p.getTag(),    p.getEntries(),
+                            p.getChunk(),  p.getChunks(),
+                            p.getDigest(), {reinterpret_cast<const std::byte*>(d.begin()), d.size()}};
+      break;
+    }
+  }
+  return out;
+}
+
+/// Words that hold the frame in one segment: its fields take under 256 bytes, each blob its size and some
+/// rounding.
+std::size_t first_segment_words(const Frame& frame) {
+  std::size_t bytes = 256;
+  if (const auto* p = std::get_if<ParcelBody>(&frame.body)) bytes += p->payload.size();
+  if (const auto* h = std::get_if<HelloBody>(&frame.body))
+    bytes +=
+        h->job_text.size() + h->layers.size() + h->allreduce.size() + h->name.size() + h->status.most_bytes();
+  if (const auto* a = std::get_if<AliveBody>(&frame.body))
+    bytes += a->status.most_bytes() + kMostBytesOfCount * a->samples.size();
+  if (const auto* p = std::get_if<PlacesBody>(&frame.body)) bytes += p->places.to_bytes().size();
+  return bytes / sizeof(capnp::word) + 8;
+}
+
+}  // namespace
+
+FrameBytes encode_frame(const Frame& frame) {
+  // One segment, built where it is sent from; before it stand the number of segments less one and its words.
+  const std::size_t most_words = first_segment_words(frame);
+  auto out = std::make_shared<std::vector<std::byte>>((1 + most_words) * sizeof(capnp::word));
+  auto* words = reinterpret_cast<capnp::word*>(out->data());
+  capnp::FlatMessageBuilder message({words + 1, most_words});
+  auto f = message.initRoot<wire::Frame>();
+  f.setVersion(frame.header.version);
+  f.setSender(frame.header.sender);
+  f.setJob(frame.header.job);
+  f.setEpoch(frame.header.epoch);
+  f.setSequence(frame.header.sequence);
+  f.setReceived(frame.header.received);
+  f.setConsumed(frame.header.consumed);
+  std::visit([&](const auto& body) { fill(f, body); }, frame.body);
+  f.setChecksum(checksum(f.asReader()));
+  const auto used = static_cast<std::uint32_t>(message.getSegmentsForOutput()[0].size());
+  const std::array<std::uint32_t, 2> table{0, used};
+  static_assert(std::endian::native == std::endian::little);
+  std::memcpy(out->data(), table.data(), sizeof table);
+  out->resize((1 + used) * sizeof(capnp::word));
+  return out;
+}
+
+std::optional<Frame> decode_frame(std::span<const std::byte> bytes) {
+  if (bytes.size() < sizeof(capnp::word) || bytes.size() > kMaxFrameBytes ||
+      bytes.size() % sizeof(capnp::word) != 0)
+    return std::nullopt;
+  try {
+    capnp::ReaderOptions limits;
+    limits.traversalLimitInWords = 4 * kMaxFrameBytes / sizeof(capnp::word);
+    limits.nestingLimit = 8;
+    capnp::FlatArrayMessageReader message(
+        {reinterpret_cast<const capnp::word*>(bytes.data()), bytes.size() / sizeof(capnp::word)}, limits);
+    const auto f = message.getRoot<wire::Frame>();
+    if (f.which() > wire::Frame::PROGRESS || checksum(f) != f.getChecksum()) return std::nullopt;
+    return read(f);
+  } catch (const kj::Exception&) {
+    return std::nullopt;
+  } catch (const Malformed&) {
+    return std::nullopt;
+  }
+}
+
+}  // namespace gossamer::node

@@ -1,0 +1,77 @@
+#pragma once
+// A Frame is what peers send each other, in memory and as Cap'n Proto bytes (wire.capnp).
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "ids.h"
+#include "peer_states.h"
+#include "places.h"
+#include "samples.h"
+
+namespace gossamer::node {
+
+constexpr std::uint16_t kWireVersion = 0x0103, kOldestWireVersion = 0x0103;
+/// Payload bytes of one frame at most; larger payloads travel in chunks.
+/// Small enough that a sign of life gets through between two chunks on a slow link (1 s at 1 Mbit/s).
+constexpr std::size_t kChunkBytes = std::size_t{128} << 10;
+/// Bytes of one frame at most; a transport refuses larger ones unread.
+constexpr std::size_t kMaxFrameBytes = (std::size_t{1} << 20) + (std::size_t{128} << 10);
+
+struct AliveBody {
+  PeerStates status;
+  std::vector<PeerSamples> samples{};  ///< peers ascend; none: a frame that any version reads
+};
+
+struct HelloBody {
+  std::uint16_t oldest_version = kOldestWireVersion;
+  std::string name;
+  std::uint64_t heard_epoch = 0;
+  std::uint64_t job_hash = 0;
+  std::string job_text;
+  std::uint64_t topology_hash = 0;
+  std::string layers;
+  std::uint64_t parameters_hash = 0, data_hash = 0;
+  PeerStates status;
+  /// By name the algorithm of each parcel's dense all-reduce; empty: there is none.
+  std::string allreduce{};
+};
+
+struct PlacesBody {
+  Places places;
+};
+
+struct ParcelBody {
+  Round round = 0;
+  ParcelId parcel = 0;
+  std::uint32_t tag = 0;
+  std::uint64_t entries = 0;
+  std::uint32_t chunk = 0, chunks = 1;
+  std::uint64_t digest = 0;  ///< XXH3 of the whole payload: chunks of one message know each other by it
+  std::span<const std::byte> payload;  ///< decoded frames: points into the frame's bytes
+};
+
+struct FrameHeader {
+  std::uint16_t version = kWireVersion;
+  std::uint32_t sender = 0;
+  std::uint64_t job = 0, epoch = 0, sequence = 0, received = 0, consumed = 0;
+};
+
+struct Frame {
+  FrameHeader header;
+  std::variant<AliveBody, HelloBody, ParcelBody, PlacesBody> body;
+};
+
+using FrameBytes = std::shared_ptr<const std::vector<std::byte>>;
+
+FrameBytes encode_frame(const Frame& frame);
+/// Empty where the bytes are no frame (malformed, wrong checksum, too large). `bytes` must outlive the result
+/// and start at a multiple of 8.
+std::optional<Frame> decode_frame(std::span<const std::byte> bytes);
+
+}  // namespace gossamer::node

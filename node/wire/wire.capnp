@@ -1,0 +1,64 @@
+# Every frame between two peers. Unknown fields are ignored; an unsupported major version is refused at the handshake.
+@0xd3c1a4f0b7e2965a;
+using Cxx = import "/capnp/c++.capnp";
+$Cxx.namespace("gossamer::node::wire");
+
+struct Frame {
+  version @0 :UInt16;      # of the wire format: major*256 + minor
+  sender @1 :UInt32;       # index of the sending peer in the topology
+  job @2 :UInt64;          # hash of what the peers agreed on; frames of another job are dropped (hello excepted)
+  epoch @3 :UInt64;        # drawn by the sender when it started: a restart is a new epoch
+  sequence @4 :UInt64;     # parcels of one link are numbered from 1 and delivered in order; 0 for all else
+  received @5 :UInt64;     # highest sequence that the sender of this frame has received in order on this link
+  consumed @6 :UInt64;     # … and has used
+  checksum @7 :UInt64;     # XXH3 of all that stands in this frame
+
+  union {
+    alive @8 :Alive;
+    hello @9 :Hello;
+    parcel @10 :Parcel;
+    places @11 :Places;
+    progress @12 :Progress;  # since 1.2, where peers do not wait for each other: an alive that tells of samples too
+  }
+}
+
+struct Alive {
+  status @0 :Data;         # what the sender knows of everyone, merged by maximum: runs of peers, each a byte of status and
+                           # the number of peers, 7 bits a byte from the lowest on, the highest bit set in all but the last
+}
+
+struct Places {
+  places @0 :Data;         # who runs where, as far as the sender knows, while peers join: runs of peers, each a machine (0 = not
+                           # known), an allotment of its cores and the number of peers, 32 bits each
+}
+
+struct Progress {
+  status @0 :Data;         # as in Alive
+  samples @1 :Data;        # taken in by peers since their start, of all that the sender knows of or of those with news: peers
+                           # ascend, each as the number of peers passed over and its samples, coded as lengths in Alive
+}
+
+struct Hello {
+  oldestVersion @0 :UInt16;    # the sender speaks oldestVersion … Frame.version
+  name @1 :Text;
+  heardEpoch @2 :UInt64;       # epoch of the receiver as far as heard; 0 = nothing heard from it yet
+  jobHash @3 :UInt64;
+  jobText @4 :Text;            # the shared keys, one a line, so that a difference can be named
+  topologyHash @5 :UInt64;
+  layers @6 :Text;             # "fc1:0+200960 fc2:…"
+  parametersHash @7 :UInt64;   # of the initial parameters
+  dataHash @8 :UInt64;
+  status @9 :Data;             # as in Alive
+  allreduce @10 :Text;         # by name the algorithm of each parcel's dense all-reduce: "ring 0 1, halving_doubling 2"
+}
+
+struct Parcel {
+  round @0 :UInt64;
+  parcel @1 :UInt32;
+  tag @2 :UInt32;          # the exchange method's own: slice, step …
+  entries @3 :UInt64;      # parameters that the whole payload stands for
+  chunk @4 :UInt32;        # chunks of one payload are sent in order under consecutive sequences
+  chunks @5 :UInt32;
+  payload @6 :Data;        # 128 KiB of the codec's self-described payload, less in the last chunk
+  digest @7 :UInt64;       # XXH3 of the whole payload
+}

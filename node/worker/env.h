@@ -1,0 +1,38 @@
+#pragma once
+// Env is the world as the control code sees it. ZmqEnv is the real one, Simulation a deterministic one.
+#include "data_plane.h"
+#include "frame.h"
+#include "ids.h"
+
+namespace gossamer::node {
+
+/// Messages of one peer's log and what a run's view shows of it.
+struct Report {
+  Round round = 0;  ///< rounds finished
+  double epoch = 0;
+  double share_done = 0;  ///< of the run
+  double loss = 0;        ///< mean training loss since the last report
+  double rows_per_second = 0;
+  double bytes_out_per_second = 0, bytes_in_per_second = 0;
+  double staleness = 0;  ///< largest age in rounds of a neighbour's message used since the last report
+  std::optional<optim::Evaluation> test;
+};
+
+class Env {
+ public:
+  virtual ~Env() = default;
+  virtual double now() const = 0;  ///< seconds; does not change within one event
+  virtual void wake_at(
+      double time) = 0;  ///< on_timer is called at or soon after; replaces any earlier request
+  /// Frames of one link leave in order within a priority; lower numbers first. Never blocks, may lose frames.
+  virtual void send(PeerId to, FrameBytes frame, std::uint32_t priority) = 0;
+  /// Parcel frames (priority above 0) to this peer that have not left, as far as this process can tell.
+  virtual std::size_t backlog(PeerId to) const = 0;
+  virtual DataPlane& data() = 0;
+  /// Before the first round, where the worker's place was given: how many peers share this machine's cores.
+  virtual void share_cores(const CoreSharing&) {}
+  virtual void report(const Report& report) = 0;
+  virtual void log(const std::string& line) = 0;
+};
+
+}  // namespace gossamer::node

@@ -1,0 +1,408 @@
+#include "worker.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cassert>
+#include <cmath>
+
+namespace gossamer::node {
+namespace {
+
+/// Rounds of messages that may wait unused at a neighbour before an asynchronous sender leaves it out.
+constexpr std::size_t kWindowRounds = 4;
+/// How long an acknowledgement waits for a frame that carries it along.
+constexpr double kAcknowledgeAfter_s = 0.05;
+constexpr double kNewsAfter_s = 0.005;
+/// News of samples waits for more for this share of a round, so that it passes over several peers in the time
+/// of a step, and frames are in proportion to steps.
+constexpr double kSamplesAfter = 0.25, kSamplesAfter_s = 0.02;
+constexpr std::uint32_t kControlPriority = 0;
+
+}  // namespace
+
+Worker::Worker(WorkerSpec spec, Env& env)
+    : spec_(std::move(spec)),
+      env_(env),
+      members_(spec_.membership, env.now()),
+      places_(spec_.membership.names.size(), spec_.membership.self, spec_.place),
+      links_(spec_.membership.links),
+      watch_(spec_.classes),
+      stall_(spec_.stall_timeout_s),
+      next_evaluation_(static_cast<double>(spec_.evaluate_every)) {
+  if (spec_.total_samples > 0)
+    samples_.emplace(spec_.membership.names.size(), spec_.membership.self, spec_.total_samples,
+                     spec_.plan.planted);
+  for (const PeerId p : members_.links())
+    links_[p] = std::make_unique<Link>(
+        [this, p](Frame f, std::uint32_t priority) { return transmit(p, std::move(f), priority); },
+        spec_.least_resend_s, best_effort() ? Delivery::best_effort : Delivery::reliable, spec_.plan.planted,
+        intake_rules(p));
+  exchange_ = make_exchange(*this);
+}
+
+void Worker::start() { on_timer(); }
+
+// --- frames out
+
+std::size_t Worker::transmit(PeerId to, Frame frame, std::uint32_t priority) {
+  FrameHeader& h = frame.header;
+  h.sender = spec_.membership.self;
+  h.job = spec_.job_id;
+  h.epoch = spec_.membership.epoch;
+  h = link(to).stamp(h);
+  FrameBytes bytes = encode_frame(frame);
+  const std::size_t size = bytes->size();
+  link(to).counters().bytes_out += size;
+  env_.send(to, std::move(bytes), priority);
+  return size;
+}
+
+void Worker::send_hello(PeerId to) {
+  transmit(to, {{}, members_.hello_for(to)}, kControlPriority);
+  send_places(to);
+}
+void Worker::send_places(PeerId to) {
+  if (places_.asked()) transmit(to, {{}, PlacesBody{places_}}, kControlPriority);
+}
+void Worker::send_alive(PeerId to) { transmit(to, {{}, AliveBody{members_.all()}}, kControlPriority); }
+
+double Worker::samples_after() const { return std::min(kSamplesAfter * round_took_, kSamplesAfter_s); }
+
+/// Soon, not at once: news comes from several neighbours at about the same time.
+void Worker::spread_news(double after_s) {
+  news_ = true;
+  next_alive_ = std::min(next_alive_, env_.now() + after_s);
+}
+
+AliveBody Worker::signs_of_life() {
+  AliveBody body{members_.all(), {}};
+  if (!samples_) return body;
+  body.samples = samples_->take_news();
+  if (env_.now() < next_counts_) return body;
+  body.samples = samples_->all();
+  next_counts_ = env_.now() + kAliveEvery_s;
+  return body;
+}
+
+void Worker::broadcast_alive() {
+  const AliveBody body = signs_of_life();
+  for (const PeerId p : members_.links()) {
+    transmit(p, {{}, body}, kControlPriority);
+    if (round_ == 0) send_places(p);  // some may still be joining
+  }
+  next_alive_ = env_.now() + kAliveEvery_s;
+  news_ = false;
+}
+
+void Worker::send(PeerId to, Message message) {
+  if (spec_.observer) spec_.observer->on_send(spec_.membership.self, to, message);
+  link(to).send(message, env_.now());
+}
+
+void Worker::consumed(PeerId from, const Message& message) {
+  if (spec_.observer) spec_.observer->on_used(spec_.membership.self, from, message);
+  link(from).consume(message.sequence);
+}
+
+bool Worker::can_send(PeerId to, ParcelId parcel) const {
+  // Under best effort nobody says what was used: a round's messages at most may wait on this side.
+  return best_effort() ? env_.backlog(to) < spec_.plan.parcels.size()
+                       : links_[to]->unused(parcel) < kWindowRounds;
+}
+
+// --- frames in
+
+void Worker::on_frame(std::span<const std::byte> bytes) {
+  const auto frame = decode_frame(bytes);
+  const auto from = frame ? frame->header.sender : 0;
+  if (!frame || !links_.contains(from)) {
+    ++result_.dropped_frames;
+    return;
+  }
+  link(from).counters().bytes_in += bytes.size();
+  std::visit([&](const auto& body) { handle(frame->header, body); }, frame->body);
+  settle();
+}
+
+void Worker::handle(const FrameHeader& header, const HelloBody& hello) {
+  const PeerId from = header.sender;
+  if (phase_ != Phase::joining && members_.restarted(from, header.epoch)) {
+    // A second start of a peer that trains, or a new start of one that died: the first must not be disturbed,
+    // and the silence of the second case is noticed by itself.
+    ++result_.dropped_frames;
+    return;
+  }
+  if (hello.job_hash == spec_.membership.hello.job_hash && header.job != spec_.job_id) {
+    // a peer that another run of this job left behind must not disturb this one
+    other_session_ = spec_.membership.names[from];
+    ++result_.dropped_frames;
+    return;
+  }
+  const bool was_linked = members_.linked(from), was_in_touch = in_touch();
+  if (const std::string difference = members_.on_hello(from, header, hello, env_.now());
+      !difference.empty()) {
+    send_hello(from);  // so that it can name the difference as well
+    return end(Outcome::bad_input,
+               "this peer and a neighbour were not started for the same run; " + difference);
+  }
+  if (members_.merge(from, hello.status) || in_touch() != was_in_touch) spread_news(kNewsAfter_s);
+  // An answer only where it tells something: answering every hello would keep two peers that wait for a third
+  // answering each other.
+  const bool linked_now = members_.linked(from) && !was_linked;
+  const bool joined = from < hello.status.size() && hello.status[from] >= PeerStatus::present;
+  if (!members_.linked(from) || linked_now || (!joined && phase_ != Phase::joining)) send_hello(from);
+  check_members();
+}
+
+void Worker::handle(const FrameHeader& header, const AliveBody& alive) {
+  if (header.job != spec_.job_id || !members_.heard(header.sender, header.epoch, env_.now())) {
+    ++result_.dropped_frames;
+    return;
+  }
+  link(header.sender).acknowledged(header, env_.now());
+  if (members_.merge(header.sender, alive.status)) spread_news(kNewsAfter_s);
+  if (samples_ && samples_->merge(alive.samples)) spread_news(samples_after());
+  check_members();
+}
+
+void Worker::handle(const FrameHeader& header, const PlacesBody& body) {
+  if (header.job != spec_.job_id || !members_.heard(header.sender, header.epoch, env_.now())) {
+    ++result_.dropped_frames;
+    return;
+  }
+  // Who has ended says no more: its last hello, which tells why, would be pushed out of the queue.
+  if (phase_ != Phase::over && places_.merge(body.places)) spread_news(kNewsAfter_s);
+  check_members();
+}
+
+void Worker::handle(const FrameHeader& header, const ParcelBody& body) {
+  const PeerId from = header.sender;
+  if (header.job != spec_.job_id || header.sequence == 0 || !members_.heard(from, header.epoch, env_.now())) {
+    ++result_.dropped_frames;
+    return;
+  }
+  link(from).acknowledged(header, env_.now());
+  const RefusalCounts before = link(from).counters().refused_by;
+  link(from).receive(header, body);
+  while (auto m = link(from).next()) deliver(from, std::move(*m));
+  name_refusals(from, before, body);
+}
+
+void Worker::deliver(PeerId from, Message message) {
+  if (spec_.observer) spec_.observer->on_message(spec_.membership.self, from, message);
+  if (phase_ == Phase::over || (phase_ == Phase::draining && !exchange_->serves_after_end()))
+    consumed(from, message);
+  else
+    exchange_->on_message(from, std::move(message));
+}
+
+// --- membership
+
+void Worker::check_members() {
+  if (phase_ == Phase::over) return;
+  const bool lost = members_.any(PeerStatus::lost), left = members_.any(PeerStatus::left);
+  const auto names = [&](PeerStatus status) {
+    return fmt::format("{}", fmt::join(members_.names_with(status), ", "));
+  };
+  if (phase_ == Phase::joining && left && !lost && members_.any(PeerStatus::unknown))
+    return end(Outcome::lost_peer,
+               fmt::format("peer {} gave up waiting for all to appear (--join-timeout there): missing {}",
+                           names(PeerStatus::left), names(PeerStatus::unknown)));
+  const bool diverged = members_.any(PeerStatus::diverged);
+  if (lost || left || diverged) {
+    const std::string what = diverged ? fmt::format("peer {} diverged", names(PeerStatus::diverged))
+                             : lost   ? fmt::format("lost peer {} (no sign of life)", names(PeerStatus::lost))
+                                      : fmt::format("peer {} left", names(PeerStatus::left));
+    return end(Outcome::lost_peer, fmt::format("{} {}{}", what, where(), left ? awaited() : ""));
+  }
+  if (phase_ == Phase::joining && members_.all_at_least(PeerStatus::present) && places_.complete()) {
+    phase_ = Phase::training;
+    started_ = since_.time = env_.now();
+    broadcast_alive();
+    if (places_.asked()) env_.share_cores(places_.sharing());
+    env_.log(samples_ ? fmt::format("all {} peers are here; training until all together have taken in {:.0f} "
+                                    "samples",
+                                    spec_.membership.names.size(), spec_.total_samples)
+                      : fmt::format("all {} peers are here; training {} rounds",
+                                    spec_.membership.names.size(), spec_.rounds));
+    begin_round();
+  }
+  // Who leaves before its neighbours know the end would be missed by them.
+  if (phase_ == Phase::draining && last_measured_ && members_.all_at_least(PeerStatus::done) &&
+      members_.completion_acknowledged(env_.now()))
+    end(Outcome::finished, "");
+}
+
+void Worker::on_broken(PeerId peer) {
+  members_.on_broken(peer, env_.now());
+  link(peer).on_broken();
+  schedule_wake();
+}
+
+void Worker::end(Outcome outcome, std::string message, PeerStatus as) {
+  if (phase_ == Phase::over) return;
+  if (phase_ == Phase::training) result_.seconds = env_.now() - started_;
+  result_.outcome = outcome;
+  result_.message = std::move(message);
+  if (spec_.observer) spec_.observer->on_end(spec_.membership.self, result_.message);
+  // A peer that ends because another is missing is not itself the cause: what it knows of the other says it
+  // all.
+  const bool consequence = outcome == Outcome::lost_peer && phase_ != Phase::joining;
+  if (outcome != Outcome::finished) members_.set(spec_.membership.self, consequence ? PeerStatus::done : as);
+  phase_ = Phase::over;
+  broadcast_alive();
+}
+
+void Worker::interrupt() { end(Outcome::interrupted, "interrupted " + where()); }
+
+// --- time
+
+void Worker::on_timer() {
+  const double now = env_.now();
+  if (phase_ == Phase::joining && now >= next_hello_) {
+    for (const PeerId p : members_.links()) send_hello(p);
+    next_hello_ = now + kHelloEvery_s;
+  }
+  if (now >= next_alive_) in_touch() || news_ ? broadcast_alive() : void(next_alive_ = now + kAliveEvery_s);
+  for (const PeerId p : members_.links()) {
+    link(p).resend_due(now, env_.backlog(p) > 0);
+    if (now >= acknowledge_at_ && link(p).owes_acknowledgement()) send_alive(p);
+  }
+  if (now >= acknowledge_at_) acknowledge_at_ = 0;
+  // While all are still joining, a silent one may be started again; but before time is up it is named.
+  const bool all_count =
+      phase_ != Phase::joining || now >= members_.join_deadline() - spec_.membership.silence_timeout_s;
+  if (all_count && members_.find_lost(now)) broadcast_alive();
+  if (phase_ == Phase::training) {
+    bool gone = false;
+    for (const PeerId p : members_.links())
+      if (members_.gone_after_done(p, now)) exchange_->on_gone(p), gone = true;
+    // what a peer that is gone has not sent never comes
+    if (gone && gradient_done_)
+      for (const Awaited& a : exchange_->awaits())
+        if (members_.gone_after_done(a.peer, now)) members_.set(a.peer, PeerStatus::lost);
+  }
+  check_members();
+  check_stalled();
+  if (phase_ == Phase::joining && now >= members_.join_deadline()) join_overdue();
+  if (phase_ == Phase::draining && last_measured_ && now >= drain_until_) {
+    env_.log(fmt::format("not waiting any longer for {} (--drain-timeout)",
+                         fmt::join(members_.names_with(PeerStatus::present), ", ")));
+    end(Outcome::finished, "");
+  }
+  settle();
+}
+
+void Worker::schedule_wake() {
+  const double now = env_.now();
+  double next = next_alive_;
+  next = std::min(next, phase_ == Phase::joining ? std::min(next_hello_, members_.join_deadline())
+                                                 : members_.next_deadline());
+  if (phase_ == Phase::draining) next = std::min(next, drain_until_);
+  for (const PeerId p : members_.links()) {
+    if (const auto due = link(p).resend_due(now, env_.backlog(p) > 0)) next = std::min(next, *due);
+    if (link(p).owes_acknowledgement()) {
+      if (acknowledge_at_ == 0) acknowledge_at_ = now + kAcknowledgeAfter_s;
+      next = std::min(next, acknowledge_at_);
+    }
+  }
+  env_.wake_at(next);
+}
+
+// --- rounds
+
+void Worker::settle() {
+  while (phase_ == Phase::training && !last_round_ended_ && gradient_done_ && unmixed_ == 0) end_round();
+  if (phase_ == Phase::training && last_round_ended_ && exchange_->quiescent()) drain();
+  schedule_wake();
+}
+
+void Worker::begin_round() {
+  last_round_ended_ = trained();
+  if (last_round_ended_) return;  // settle goes on
+  round_began_ = env_.now();
+  if (spec_.observer) spec_.observer->on_round(spec_.membership.self, round_);
+  if (round_ <= spec_.plan.exchange.dense_rounds) result_.dense_data_bytes = result().traffic.data_bytes_out;
+  gradient_done_ = false;
+  unmixed_ = spec_.plan.parcels.size();
+  if (round_ >= measure_at_) {
+    measure_at_ = round_ + kMeasuredEvery;
+    submit(op::Measure{round_});
+  }
+  exchange_->begin_round(round_);
+  Gradient gradient{round_, {}, exchange_->soft_labels(round_)};
+  for (ParcelId p = 0; p < spec_.plan.parcels.size(); ++p)
+    gradient.on_ready.push_back(exchange_->on_ready(round_, p));
+  env_.data().submit(std::move(gradient));
+}
+
+void Worker::end_round() {
+  round_ = exchange_->next_round(round_);
+  if (!samples_) round_ = std::min(round_, spec_.rounds);
+  result_.rounds = round_;
+  round_took_ = env_.now() - round_began_;
+  stall_.on_round(round_took_);
+  if (samples_ && samples_->count(result_.rows)) spread_news(samples_after());
+  const bool last = trained();
+  const double every = static_cast<double>(spec_.evaluate_every);
+  if (every > 0 && !last && place(round_) >= next_evaluation_) {
+    env_.data().submit_evaluation(round_);
+    next_evaluation_ = (std::floor(place(round_) / every) + 1) * every;
+  }
+  if (env_.now() >= since_.time + spec_.report_every_s || last) report(std::nullopt);
+  if (phase_ == Phase::training) begin_round();
+}
+
+void Worker::drain() {
+  result_.seconds = env_.now() - started_;
+  phase_ = Phase::draining;
+  drain_until_ = env_.now() + spec_.drain_timeout_s;
+  members_.set(spec_.membership.self, PeerStatus::done);
+  submit(op::Measure{round_});
+  next_counts_ = 0;
+  broadcast_alive();
+  check_members();
+}
+
+void Worker::mixed(ParcelId parcel) {
+  if (spec_.observer) spec_.observer->on_mixed(spec_.membership.self, round_, parcel);
+  assert(unmixed_ > 0);
+  --unmixed_;
+}
+
+void Worker::saw_staleness(Round rounds) {
+  staleness_sum_ += static_cast<double>(rounds);
+  ++staleness_count_;
+  since_.staleness = std::max(since_.staleness, rounds);
+  result_.staleness_max = std::max(result_.staleness_max, rounds);
+}
+
+// --- the data plane's answers
+
+void Worker::on_data(const DataEvent& event) {
+  if (phase_ == Phase::over) return;
+  std::visit([&](const auto& e) { handle(e); }, event);
+  settle();
+}
+
+void Worker::handle(const ParcelReady& e) { exchange_->on_parcel_ready(e.round, e.parcel); }
+void Worker::handle(const Encoded& e) { exchange_->on_encoded(e); }
+void Worker::handle(const ModuloDecoded& e) { exchange_->on_modulo_decoded(e); }
+void Worker::handle(const Evaluated& e) { report(e.test); }
+void Worker::handle(const Failed& e) { e.diverged ? diverge(e.what) : end(Outcome::failed, e.what); }
+
+void Worker::handle(const GradientDone& e) {
+  gradient_done_ = true;
+  result_.rows += e.rows;
+  since_.rows += e.rows;
+  since_.loss += e.loss;
+  watch_.on_loss(e.loss);
+  ++since_.steps;
+  recent_losses_.push_back(e.loss);
+  if (static_cast<double>(recent_losses_.size()) > std::max(1.0, spec_.rounds_per_epoch))
+    recent_losses_.pop_front();
+}
+
+}  // namespace gossamer::node

@@ -1,0 +1,184 @@
+#pragma once
+// Worker is one peer's control: it joins, trains round by round, notices who is gone, serves the others until
+// all are done. A state machine without threads, sockets, clock or files: events in, calls on Env out.
+#include <deque>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "divergence.h"
+#include "env.h"
+#include "exchange.h"
+#include "gossamer/compress/payload_check.h"
+#include "link.h"
+#include "membership.h"
+#include "observer.h"
+#include "samples.h"
+#include "stall.h"
+
+namespace gossamer::node {
+
+struct WorkerSpec {
+  Plan plan;
+  MembershipSpec membership;
+  std::uint64_t job_id = 0;  ///< frames of another job are dropped
+  Place place{};             ///< none: this peer asks nobody where they are, and waits for no answer
+  std::uint64_t rounds = 0;
+  /// Above 0: how far the run is goes by the samples of all peers (samples.h), and these end it; `rounds` is
+  /// then the length of schedules alone.
+  double total_samples = 0;
+  double rounds_per_epoch = 1;
+  double learning_rate = 0;          ///< for messages
+  std::size_t classes = 0;           ///< of the data
+  bool may_diverge = false;          ///< an attacker, whose own figures say nothing
+  std::uint64_t evaluate_every = 0;  ///< rounds between test evaluations by this peer; 0 = none
+  double report_every_s = 0.5;
+  double drain_timeout_s = 60;
+  double stall_timeout_s = 0;    ///< a wait in one round that ends the run; 0 = none does
+  double least_resend_s = 30;    ///< patience before a frame is resent; TCP resends by itself while it stands
+  Observer* observer = nullptr;  ///< told of what this peer does; outlives the worker
+};
+
+enum class Outcome { running, finished, lost_peer, stalled, bad_input, failed, interrupted };
+
+struct WorkerResult {
+  Outcome outcome = Outcome::running;
+  std::string message;  ///< empty where finished
+  std::uint64_t rounds = 0;
+  std::uint64_t rows = 0;  ///< samples seen
+  double train_loss = 0;   ///< mean over the last epoch's steps, as many as there were
+  double seconds = 0;      ///< from the first round's start to the last round's end
+  double staleness_mean = 0;
+  std::uint64_t staleness_max = 0;
+  std::uint64_t wrong_wraps = 0;  ///< messages that the peer's own parameters were too far off to tell
+  LinkCounters traffic;           ///< over all links
+  std::vector<std::pair<PeerId, RefusalCounts>> refused;  ///< by neighbour, where there were any
+  std::uint64_t dense_data_bytes = 0;  ///< of traffic.data_bytes_out, in exchange.dense_rounds
+  std::uint64_t dropped_frames = 0;    ///< of strangers, other jobs, old epochs; malformed ones
+};
+
+class Worker final : public ExchangeHost {
+ public:
+  Worker(WorkerSpec spec, Env& env);
+
+  void start();
+  void on_frame(std::span<const std::byte> bytes);
+  void on_data(const DataEvent& event);
+  void on_timer();
+  /// The connection to a neighbour broke (it may come back).
+  void on_broken(PeerId link);
+  /// Ends cleanly, telling the others (Ctrl-C).
+  void interrupt();
+  /// Ends because training ran away; the others learn it. what: as of divergence.h.
+  void diverge(const std::string& what);
+
+  /// The neighbour is not known to have gone.
+  bool reachable(PeerId peer) const { return members_.reachable(peer); }
+  bool finished() const { return result_.outcome != Outcome::running; }
+  bool joined() const { return phase_ != Phase::joining; }
+  Round rounds() const { return round_; }  ///< finished
+  /// Of the run that is over, as far as this peer knows; at most 1.
+  double share_done() const;
+  WorkerResult result() const;
+  Buffers buffers() const { return {exchange_->slots(), exchange_->sums(), exchange_->models()}; }
+
+  // ExchangeHost
+  const Plan& plan() const override { return spec_.plan; }
+  double place(Round round) const override;
+  void submit(Op op) override { env_.data().submit(std::move(op)); }
+  void send(PeerId to, Message message) override;
+  void consumed(PeerId from, const Message& message) override;
+  bool can_send(PeerId to, ParcelId parcel) const override;
+  void mixed(ParcelId parcel) override;
+  void saw_staleness(Round rounds) override;
+  void count_modulo_overflow() override { ++result_.wrong_wraps; }
+
+ private:
+  enum class Phase { joining, training, draining, over };
+
+  void handle(const FrameHeader& header, const AliveBody& body);
+  void handle(const FrameHeader& header, const PlacesBody& body);
+  void handle(const FrameHeader& header, const HelloBody& body);
+  void handle(const FrameHeader& header, const ParcelBody& body);
+  void handle(const ParcelReady& e);
+  void handle(const Encoded& e);
+  void handle(const ModuloDecoded& e);
+  void handle(const GradientDone& e);
+  void handle(const Evaluated& e);
+  void handle(const Measured& e);
+  void handle(const Failed& e);
+
+  /// Acts on what changed: starts, ends rounds, finishes; called at the end of every event.
+  void settle();
+  void begin_round();
+  void end_round();
+  void drain();
+  void check_members();
+  void check_diverged(const std::string& what) {
+    if (!what.empty() && !spec_.may_diverge) diverge(what);
+  }
+  void join_overdue();
+  void check_stalled();
+  void end(Outcome outcome, std::string message, PeerStatus as = PeerStatus::left);
+  void send_hello(PeerId to);
+  void send_alive(PeerId to);
+  void send_places(PeerId to);
+  void broadcast_alive();
+  void spread_news(double after_s);
+  AliveBody signs_of_life();
+  /// Its last round has ended; asked when a round has.
+  bool trained() const { return samples_ ? samples_->complete() : round_ == spec_.rounds; }
+  std::string where() const;
+  std::string awaited() const;
+  double samples_after() const;
+  void deliver(PeerId from, Message message);
+  IntakeRules intake_rules(PeerId from);
+  Verdict judge(PeerId from, const ParcelBody& body) const;
+  bool decodes(const Message& message);
+  void name_refusals(PeerId from, const RefusalCounts& before, const ParcelBody& body);
+  std::size_t transmit(PeerId to, Frame frame, std::uint32_t priority);
+  void report(const std::optional<optim::Evaluation>& test);
+  void schedule_wake();
+  Link& link(PeerId peer) { return *links_[peer]; }
+  bool best_effort() const { return spec_.plan.exchange.delivery == "best_effort"; }
+  /// All neighbours have heard this peer, and it them.
+  bool in_touch() const { return members_.status(spec_.membership.self) >= PeerStatus::present; }
+
+  WorkerSpec spec_;
+  Env& env_;
+  Membership members_;
+  Places places_;
+  std::optional<Samples> samples_;  ///< where the run goes by them
+  ByPeer<std::unique_ptr<Link>> links_;
+  std::unique_ptr<Exchange> exchange_;
+  compress::PayloadCheck payload_check_;
+  WorkerResult result_;
+  Phase phase_ = Phase::joining;
+
+  Round round_ = 0;
+  std::size_t unmixed_ = 0;
+  bool gradient_done_ = false;
+  DivergenceWatch watch_;
+  StallWatch stall_;
+  Round measure_at_ = 0;        ///< the next round that begins with a look at ‖x‖
+  bool last_measured_ = false;  ///< ‖x‖ after the last round has been looked at
+  bool last_round_ended_ = false;
+  double round_began_ = 0, round_took_ = 0;
+  double next_evaluation_;  ///< in rounds, as place
+  double started_ = 0, drain_until_ = 0;
+  std::string other_session_;  ///< a neighbour's name under which another run's peer was heard
+  bool news_ = false;          ///< something is known that the neighbours were not told yet
+  double next_hello_ = 0, next_alive_ = 0, acknowledge_at_ = 0;
+  double next_counts_ = 0;  ///< when all samples are told again, in case that news was lost
+
+  std::deque<double> recent_losses_;  ///< of the last epoch's steps
+  double staleness_sum_ = 0;
+  std::uint64_t staleness_count_ = 0;
+  struct Since {  ///< since the last report
+    double time = 0, loss = 0;
+    std::uint64_t steps = 0, rows = 0, bytes_out = 0, bytes_in = 0;
+    Round staleness = 0;
+  } since_;
+};
+
+}  // namespace gossamer::node

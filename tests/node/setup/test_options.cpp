@@ -1,0 +1,150 @@
+// A key of [exchange] either makes a difference to a run or is refused.
+#include <fmt/format.h>
+
+#include "config_changes.h"
+#include "gossamer_test/catch.h"
+#include "plan.h"
+#include "sim_job.h"
+#include "soundness.h"
+
+using namespace gossamer;
+using namespace gossamer::node;
+using namespace gossamer::node::test;
+using gossamer::test::says;
+
+namespace {
+
+/// Four peers with unlike batches and throughputs; nothing under [exchange] but what the settings say.
+Job plain_job(const Settings& settings) {
+  const gossamer::test::Folder folder;
+  const std::string path = folder.write("job.toml", R"(
+peers = 4
+[graph]
+kind = "full"
+[model]
+kind = "softmax"
+[data]
+rows = 512
+test_rows = 8
+features = 10
+classes = 3
+[optimizer]
+learning_rate = 0.2
+batch = 8
+[run]
+rounds = 40
+evaluate_every = 0
+)");
+  return with_throughput(with_batches(load_job(path, settings), {3, 8, 5, 2}), {10, 70, 30, 20});
+}
+
+struct Change {
+  const char* key;
+  const char* value;
+  Settings with{};  ///< what the key needs, in both runs
+};
+
+const std::vector<Change> kChanges{
+    {"gamma", "0.3"},
+    {"algorithm", "ring", {"exchange.codec=dense", "exchange.method=allreduce"}},
+    {"algorithm", "ring"},
+    {"aggregate", "samples"},
+    {"aggregate", "throughput"},
+    {"aggregate", "median"},
+    {"send_momentum", "0.5"},
+    {"overlap", "true"},
+    {"backup", "1"},
+    {"dense_below", "1000"},
+    {"modulo_bits", "4"},
+    {"modulo_bound", "2"},
+    {"local_steps", "20"},
+    {"outer_rate", "0.3"},
+    {"outer_momentum", "0.3"},
+    {"feedback_decay", "0.5"},
+    {"fragments", "3", {"exchange.parcel=16"}},
+    {"outer_delay", "1"},
+    {"distill_steps", "3"},
+    {"distill_weight", "0.9"},
+    {"momentum_correction", "0.5"},
+    {"clip", "0.01"},
+    {"density_warmup", "[0.5]"},
+    {"layer_density", "[\"*=0.5\"]"},
+};
+
+/// What a method is run with.
+Settings base_of(const std::string& method) {
+  const Settings m{"exchange.method=" + method, "exchange.codec=dense"};
+  const Settings small{"exchange.dense_below=2"};  // the model's only layer has 33 entries
+  if (method == "allreduce" || method == "topk_allgather" || method == "gtopk" || method == "diloco" ||
+      method == "sparse_loco" || method == "choco" || method == "deep_squeeze")
+    return m + small + Settings{"exchange.codec=topk:density=0.2"};
+  if (method == "broadcast") return m + small + Settings{"exchange.codec=qsgd:bits=4"};
+  if (method == "ensemble") return m + small + Settings{"exchange.codec=qsgd:bits=8", "graph.kind=ring"};
+  if (method == "relay_sum") return m + Settings{"graph.kind=tree", "graph.degree=2"};
+  if (method == "pairwise") return m + Settings{"exchange.staleness=unbounded"};
+  return m;
+}
+
+bool averages_gradients(const std::string& method) {
+  return method == "allreduce" || method == "broadcast" || method == "topk_allgather" || method == "gtopk";
+}
+
+std::uint64_t digest(const Settings& settings) {
+  Run run(plain_job(settings));
+  run.go();
+  REQUIRE(run.all(Outcome::finished));
+  return run.result.digest;
+}
+
+}  // namespace
+
+TEST_CASE("every key under [exchange] alters the run of a method or is refused by it") {
+  for (const Method& method : methods())
+    for (const Change& change : kChanges) {
+      const std::string name = method.row.name;
+      if (!change.with.empty() && says(change.with.back(), "method") && name != "allreduce") continue;
+      INFO(name << " with " << change.key << " = " << change.value);
+      // Sums of gradients are weighed by samples in any case.
+      if (says(change.value, "samples") && averages_gradients(name)) continue;
+      const Settings base = base_of(name) + change.with;
+      const Settings changed = base + Settings{fmt::format("exchange.{}={}", change.key, change.value)};
+      const std::string refused = refusal_of([&] { make_plan(plain_job(changed), 0); });
+      if (refused.empty()) {
+        CHECK(digest(changed) != digest(base));
+        CHECK(reads(method, change.key));
+      } else {
+        CHECK(says(refused, change.key));
+        CHECK(says(refused, name));
+      }
+      if (!reads(method, change.key))
+        CHECK(says(refused, fmt::format("--set exchange.{}={}: exchange.", change.key, change.value)));
+    }
+}
+
+TEST_CASE("a job with every key written out runs as the job did, whatever its method") {
+  const gossamer::test::Folder folder;
+  for (const Method& method : methods()) {
+    INFO(method.row.name);
+    const Job job = plain_job(base_of(method.row.name));
+    const Job again = load_job(folder.write("again.toml", to_toml(job)));
+    CHECK(to_toml(again) == to_toml(job));
+    CHECK(refusal_of([&] { make_plan(again, 0); }).empty());
+  }
+}
+
+TEST_CASE("a key that a method does not read is refused with its place, its readers and its default") {
+  const gossamer::test::Folder folder;
+  const std::string path =
+      folder.write("job.toml",
+                   "peers = 4\n[graph]\nkind = \"tree\"\n[exchange]\nmethod = \"relay_sum\"\n"
+                   "codec = \"dense\"\naggregate = \"samples\"\n");
+  const std::string message = refusal_of([&] { make_plan(load_job(path), 0); });
+  CHECK(says(message, path + ":7:13: exchange.aggregate = \"samples\""));
+  CHECK(says(message, "method 'relay_sum'"));
+  CHECK(says(message, "dpsgd, "));
+  CHECK(says(message, "its default, \"weighted\""));
+  ExchangeSettings exchange = load_job(path).exchange;
+  exchange.gamma = 0.5;
+  drop_unread(exchange);
+  CHECK(config::changed_exchange_keys(exchange).size() == 2);  // method and codec
+}
