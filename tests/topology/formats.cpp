@@ -98,10 +98,8 @@ TEST_CASE("graphml: what is wrong is named") {
   REQUIRE(contains(error_in("<graphml><graph></graphml>", ".graphml"), ":1: "));
   REQUIRE(contains(error_in("<a/>", ".graphml"), "no <graphml>"));
   REQUIRE(contains(error_in(graphml("<graph><node id='delta'/></graph>"), ".graphml"), "found 'delta'"));
-  REQUIRE(
-      contains(error_in(graphml("<graph><edge source='alpha' target='betta'/></graph>"), ".graphml"),
-               "edge 1, target: found 'betta'; expected the name of a peer or a number from 0 to 2; did you "
-               "mean 'beta'?"));
+  REQUIRE(contains(error_in(graphml("<graph><edge source='alpha' target='betta'/></graph>"), ".graphml"),
+                   "edge 1, target: found 'betta'; expected the name of a peer or a number from 0 to 2"));
   REQUIRE(contains(error_in(graphml("<graph><edge source='0' target='1'><data key='d1'>heavy</data></edge>"
                                     "</graph>"),
                             ".graphml"),

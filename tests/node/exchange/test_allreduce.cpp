@@ -31,15 +31,28 @@ double worst(const std::vector<double>& a, const std::vector<float>& b) {
   return most;
 }
 
+/// What is known of all links.
+struct Links {
+  double latency, bandwidth;  ///< s, bit/s
+};
+Job with_links(Job job, const Links& links) {
+  const auto peers = static_cast<PeerId>(job.peers.size());
+  for (PeerId a = 0; a < peers; ++a)
+    for (PeerId b = a + 1; b < peers; ++b) job.links.push_back({a, b, links.bandwidth, links.latency});
+  return job;
+}
+
 /// Virtual seconds of a round without computation, all entries in one parcel.
-double seconds_of_round(std::size_t peers, std::size_t n, const Settings& more) {
+double seconds_of_round(std::size_t peers, std::size_t n, const Links& links, const Settings& more) {
   constexpr double kRounds = 10;
-  Run run(small_job(
-      allreduce(peers, "dense",
-                Settings{"model.kind=quadratic", "data.features=" + std::to_string(n), "data.rows=64",
-                         "data.test_rows=1", "optimizer.batch=1", "optimizer.learning_rate=0.01",
-                         "run.rounds=10", "sim.step_time=1e-9", "sim.step_jitter=0"} +
-                    more)));
+  Run run(
+      with_links(small_job(allreduce(
+                     peers, "dense",
+                     Settings{"model.kind=quadratic", "data.features=" + std::to_string(n), "data.rows=64",
+                              "data.test_rows=1", "optimizer.batch=1", "optimizer.learning_rate=0.01",
+                              "run.rounds=10", "sim.step_time=1e-9", "sim.step_jitter=0"} +
+                         more)),
+                 links));
   run.go();
   return run.result.peers[0].seconds / kRounds;
 }
@@ -94,11 +107,11 @@ TEST_CASE("compressed all-reduce keeps all mass for 2 to 17 peers and uneven sli
       }
 }
 
-TEST_CASE("the cheaper way is chosen by size, latency and bandwidth") {
-  const auto cost = [](std::size_t peers, const Settings& more) {
-    return make_plan(small_job(allreduce(peers, "dense", more)), 0).allreduce;
+TEST_CASE("the cheaper algorithm is chosen by size and by what is known of the links") {
+  const Links wan{0.01, 1e8};
+  const auto cost = [](std::size_t peers, const Links& links, const Settings& more = {}) {
+    return make_plan(with_links(small_job(allreduce(peers, "dense", more)), links), 0).allreduce;
   };
-  const Settings wan{"sim.latency=10ms", "sim.bandwidth=100mbit"};
   // 2·7·10 ms against 2·3·10 ms, and 2·7/8 vectors either way.
   CHECK(cost(8, wan).ring.seconds(0) == Approx(0.14));
   CHECK(cost(8, wan).halving.seconds(0) == Approx(0.06));
@@ -111,10 +124,23 @@ TEST_CASE("the cheaper way is chosen by size, latency and bandwidth") {
   CHECK(six.use_halving_doubling(static_cast<std::size_t>(0.99 * even)));
   CHECK_FALSE(six.use_halving_doubling(static_cast<std::size_t>(1.01 * even)));
   CHECK_FALSE(cost(2, wan).use_halving_doubling(10));  // the same messages: the ring
-  CHECK_FALSE(cost(8, wan + Settings{"exchange.algorithm=ring"}).use_halving_doubling(10));
-  CHECK_FALSE(cost(8, wan + Settings{"graph.kind=ring"}).use_halving_doubling(10));
-  CHECK(cost(6, wan + Settings{"exchange.algorithm=halving_doubling"}).use_halving_doubling(1 << 30));
-  CHECK(cost(8, wan + Settings{"graph.kind=hypercube"}).use_halving_doubling(1 << 30));
+  CHECK_FALSE(cost(8, wan, Settings{"exchange.algorithm=ring"}).use_halving_doubling(10));
+  CHECK_FALSE(cost(8, wan, Settings{"graph.kind=ring"}).use_halving_doubling(10));
+  CHECK(cost(6, wan, Settings{"exchange.algorithm=halving_doubling"}).use_halving_doubling(1 << 30));
+  CHECK(cost(8, wan, Settings{"graph.kind=hypercube"}).use_halving_doubling(1 << 30));
+}
+
+TEST_CASE("the algorithm of a real run does not depend on the simulated network") {
+  const auto algorithms = [](const Settings& more) {
+    return prepare(
+               small_job(allreduce(6, "dense", Settings{"model.hidden=[64]", "exchange.parcel=500"} + more)))
+        .hello.allreduce;
+  };
+  const std::string usual = algorithms({});
+  CHECK(usual.starts_with("halving_doubling 0 1"));  // below 34 000 entries at 1 Gbit/s and 0.5 ms
+  CHECK(algorithms({"sim.latency=0", "sim.bandwidth=1mbit"}) == usual);
+  CHECK(algorithms({"exchange.algorithm=ring"}).starts_with("ring 0 1"));
+  CHECK(algorithms({"exchange.method=dpsgd"}).empty());
 }
 
 TEST_CASE("all-reduce of signs is a vote in which the owner of a slice has one voice too") {
@@ -127,13 +153,13 @@ TEST_CASE("all-reduce of signs is a vote in which the owner of a slice has one v
   }
 }
 
-TEST_CASE("in simulation the chosen way is the faster one") {
-  const auto seconds = [](std::size_t peers, std::size_t n, const char* algorithm, const Settings& net) {
-    return seconds_of_round(peers, n, net + Settings{std::string("exchange.algorithm=") + algorithm});
+TEST_CASE("in simulation the chosen algorithm is the faster one") {
+  const auto seconds = [](std::size_t peers, std::size_t n, const char* algorithm, const Links& links) {
+    return seconds_of_round(peers, n, links, Settings{std::string("exchange.algorithm=") + algorithm});
   };
   // The hello's length shifts the first round's start, and so the rounding of differences of times.
   const auto same = [](double s) { return Approx(s).epsilon(1e-12); };
-  const Settings wan{"sim.latency=10ms", "sim.bandwidth=100mbit"};
+  const Links wan{0.01, 1e8};
   for (const std::size_t peers : {6U, 8U}) {
     INFO(peers << " peers");
     const double ring = seconds(peers, 1000, "ring", wan),
@@ -141,7 +167,7 @@ TEST_CASE("in simulation the chosen way is the faster one") {
     CHECK(halving < 0.75 * ring);
     CHECK(seconds(peers, 1000, "auto", wan) == same(halving));
   }
-  const Settings slow{"sim.latency=0.1ms", "sim.bandwidth=10mbit"};
+  const Links slow{1e-4, 1e7};
   const double ring = seconds(6, 20000, "ring", slow), halving = seconds(6, 20000, "halving_doubling", slow);
   CHECK(ring < 0.75 * halving);
   CHECK(seconds(6, 20000, "auto", slow) == same(ring));

@@ -30,6 +30,7 @@ HelloBody some_hello() {
   h.parameters_hash = 9;
   h.data_hash = 10;
   h.status = {PeerStatus::present, PeerStatus::unknown};
+  h.allreduce = "ring 0 1, halving_doubling 2";
   return h;
 }
 
@@ -44,7 +45,7 @@ bool same(const HelloBody& a, const HelloBody& b) {
   return a.oldest_version == b.oldest_version && a.name == b.name && a.heard_epoch == b.heard_epoch &&
          a.job_hash == b.job_hash && a.job_text == b.job_text && a.topology_hash == b.topology_hash &&
          a.layers == b.layers && a.parameters_hash == b.parameters_hash && a.data_hash == b.data_hash &&
-         a.status == b.status;
+         a.status == b.status && a.allreduce == b.allreduce;
 }
 bool same(const PlacesBody& a, const PlacesBody& b) { return a.places == b.places; }
 bool same(const ParcelBody& a, const ParcelBody& b) {

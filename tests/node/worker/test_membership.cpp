@@ -99,6 +99,9 @@ TEST_CASE("each kind of difference is named") {
   h.layers = "fc1:0+44 ";
   CHECK(says(said_to(h), "layer table: here fc1:0+33 , at peer 'beta' fc1:0+44"));
   h = hello_of("beta");
+  h.allreduce = "ring 0";
+  CHECK(says(said_to(h), "all-reduce algorithm by parcel"));
+  h = hello_of("beta");
   h.data_hash = 8;
   CHECK(says(said_to(h), "data set hash: here 4, at peer 'beta' 8"));
   h = hello_of("beta");
