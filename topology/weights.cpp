@@ -60,7 +60,7 @@ struct WeightRow {
 constexpr std::array kRules{
     WeightRow{{"metropolis", "1 / (1 + the larger degree of the two): symmetric, so that the mean stays"},
               metropolis},
-    WeightRow{{"lazy", "half of metropolis, for methods that bear no eigenvalue near -1"}, lazy},
+    WeightRow{{"lazy", "half of metropolis, for methods that need eigenvalues away from -1"}, lazy},
     WeightRow{{"uniform", "1 / (1 + in-degree): each row alike, for directed graphs"}, uniform},
     WeightRow{{"explicit", "as the edges state them"}, explicit_weights},
 };

@@ -10,7 +10,7 @@ namespace {
 
 /// δ as consensus steps go by it: kEvenSigns would do for even magnitudes, but few large entries of one sign
 /// shift all the others of that sign, and peers of a full graph by the same mistake (measured with
-/// tests/node/table_gamma at 32 peers: 0.6 is stable, just).
+/// tests/node/setup/table_gamma at 32 peers: 0.6 is stable, just).
 constexpr double kSharedMeans = 0.5;
 
 /// The mean of the entries ≥ 0 (0 where there are none), and of those < 0, from their sums in float, or where

@@ -15,7 +15,7 @@
 namespace gossamer::node {
 namespace {
 
-// As in exchange_pairwise.cpp.
+// As in pairwise.cpp.
 constexpr Slot kShared = 2, kDifference = 3;
 constexpr std::uint32_t kRequest = 0, kAnswer = 1, kDeclined = 2;
 

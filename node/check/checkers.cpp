@@ -32,7 +32,7 @@ constexpr std::array kOwnChecks{OwnCheck{"push_sum", check_mass},    OwnCheck{"p
 
 }  // namespace
 
-Invariants promises_of(const Prepared& prepared) {
+Invariants invariants_of(const Prepared& prepared) {
   const Job& job = prepared.job;
   const ExchangeSettings& e = job.exchange;
   const bool partial = e.backup > 0, synchronous = e.staleness == std::optional<std::uint64_t>(0) && !partial;
@@ -57,7 +57,7 @@ Invariants promises_of(const Prepared& prepared) {
           .delay = e.outer_delay};
 }
 
-Checkers::Checkers(const Prepared& prepared, Observer* next) : invariants_(promises_of(prepared)) {
+Checkers::Checkers(const Prepared& prepared, Observer* next) : invariants_(invariants_of(prepared)) {
   checkers_.push_back(check_frames(prepared, findings_));
   checkers_.push_back(check_links(invariants_, findings_));
   checkers_.push_back(check_rounds(invariants_, prepared, findings_));

@@ -32,7 +32,7 @@ class Findings {
   std::optional<Violation> first_;
 };
 
-/// What a run's method invariants; from the job.
+/// What must hold of a run by its method; from the job.
 struct Invariants {
   topology::Schedule schedule;
   std::optional<std::uint64_t> staleness;
@@ -62,7 +62,7 @@ struct Invariants {
 /// momentum correction, which hold what their gradients held. Methods with checks of their own: push_sum
 /// (check_mass), pairwise (check_pairs), moniqua (check_residues), diloco, noloco and sparse_loco
 /// (check_outer).
-Invariants promises_of(const Prepared& prepared);
+Invariants invariants_of(const Prepared& prepared);
 
 /// A checker that may also look at a run's end; SimResult of a run in which nobody was interrupted.
 class Checker : public Observer {

@@ -85,8 +85,8 @@ class OneRun {
     return std::any_of(case_.crashes.begin(), case_.crashes.end(),
                        [&](const auto& c) { return c.first == p; });
   }
-  bool doomed(PeerId p) const {
-    return std::find(case_.doomed.begin(), case_.doomed.end(), p) != case_.doomed.end();
+  bool failing(PeerId p) const {
+    return std::find(case_.failing.begin(), case_.failing.end(), p) != case_.failing.end();
   }
 
   void check_end(const Simulation& simulation) {
@@ -94,7 +94,7 @@ class OneRun {
     for (PeerId p = 0; p < result_.peers.size(); ++p) {
       const WorkerResult& r = result_.peers[p];
       if (r.outcome != Outcome::running) worst = std::max(worst, r.outcome);
-      if (!doomed(p)) check_outcome(p, r);
+      if (!failing(p)) check_outcome(p, r);
     }
     out_.outcome = name_of(worst);
     out_.digest = fmt::format("{:016x}", result_.digest);
@@ -102,26 +102,26 @@ class OneRun {
     const bool all = std::all_of(result_.peers.begin(), result_.peers.end(),
                                  [](const auto& r) { return r.outcome == Outcome::finished; });
     if (!all || checkers_.first()) return;
-    const Invariants invariants = promises_of(prepared_);
+    const Invariants invariants = invariants_of(prepared_);
     if (invariants.all_alike) check_alike(simulation);
     if (invariants.synchronous() && !checkers_.first()) check_reference();
   }
 
   void check_outcome(PeerId p, const WorkerResult& r) {
     if (r.outcome == Outcome::finished) return;
-    if (r.outcome != Outcome::lost_peer || case_.doomed.empty())
+    if (r.outcome != Outcome::lost_peer || case_.failing.empty())
       return checkers_.findings().report("end", fmt::format("peer {} ends as {} in round {}: {}", p,
                                                             name_of(r.outcome), r.rounds, r.message));
-    if (!names(r, case_.doomed[0]) && !names_who_gave_up(r))
+    if (!names(r, case_.failing[0]) && !names_who_gave_up(r))
       checkers_.findings().report("end", fmt::format("peer {} does not name {}, which is gone: {}", p,
-                                                     prepared_.job.peers[case_.doomed[0]].name, r.message));
+                                                     prepared_.job.peers[case_.failing[0]].name, r.message));
   }
 
   bool names(const WorkerResult& r, PeerId peer) const {
     return r.message.find(prepared_.job.peers[peer].name) != std::string::npos;
   }
-  /// A doomed peer that stood still, and finds those gone who ended without it, tells so those who had not
-  /// joined by then.
+  /// A peer that fails for good that stood still, and finds those gone who ended without it, tells so those
+  /// who had not joined by then.
   bool names_who_gave_up(const WorkerResult& r) const {
     if (!case_.crashes.empty()) return false;
     for (PeerId p = 0; p < result_.peers.size(); ++p)
@@ -179,7 +179,7 @@ class OneRun {
       c["chunks refused"] += r.traffic.refused();
       c["frames refused"] += r.dropped_frames;
       c["rounds"] += r.rounds;
-      c["residues too far off"] += r.wrong_wraps;
+      c["residues too far off"] += r.modulo_overflows;
     }
     if (std::any_of(result_.peers.begin(), result_.peers.end(),
                     [](const auto& r) { return r.staleness_max > 0; }))

@@ -23,7 +23,7 @@ struct SwarmCase {
   std::vector<std::pair<PeerId, double>> crashes;
   /// Peers that crash or are silent for too long: the run may then end with status lost_peer. Empty: it must
   /// not.
-  std::vector<PeerId> doomed;
+  std::vector<PeerId> failing;
 };
 /// A sound configuration and faults. The same case for a seed always.
 SwarmCase draw_case(std::uint64_t seed);

@@ -249,11 +249,11 @@ class Faults {
   /// A peer stops for good, or for longer than its neighbours wait.
   void draw_permanent_failure() {
     const auto who = static_cast<PeerId>(d_.below(job_.peers.size()));
-    c_.doomed = {who};
+    c_.failing = {who};
     if (d_.chance(0.7))
       c_.crashes = {{who, d_.seconds(0, 1.5)}};
     else
-      doom_ = {job_.peers[who].name, d_.seconds(0, 0.5), 0};
+      failure_ = {job_.peers[who].name, d_.seconds(0, 0.5), 0};
   }
 
   std::string peer() { return job_.peers[d_.below(job_.peers.size())].name; }
@@ -262,7 +262,7 @@ class Faults {
     return job_.peers[a].name + ">" + job_.peers[b].name;
   }
 
-  /// What a peer that lives may leave its neighbours without, and sets the doomed one's pause above it.
+  /// What a peer that lives may leave its neighbours without, and sets the failing one's pause above it.
   double longest_silence() {
     double windows = 0;
     for (const auto* list : {&sim_.cut, &sim_.clog, &sim_.pause})
@@ -272,9 +272,9 @@ class Faults {
     const double slowest_link = job_.links.empty() ? 0 : *job_.links[0].latency;
     const double on_the_way = 8 * (sim_.latency + slowest_link) + sim_.jitter + 8.0 * (1 << 20) / 1e6 * 0.2;
     const double silence = windows + 0.5 * (in_a_row + 2) + on_the_way;
-    if (!doom_.where.empty()) {
-      doom_.seconds = 4 * std::max(3.5, std::ceil(silence)) + 10;
-      sim_.pause.push_back(doom_);
+    if (!failure_.where.empty()) {
+      failure_.seconds = 4 * std::max(3.5, std::ceil(silence)) + 10;
+      sim_.pause.push_back(failure_);
     }
     return silence;
   }
@@ -284,7 +284,7 @@ class Faults {
   Job& job_;
   SimSection& sim_;
   std::vector<std::pair<PeerId, PeerId>> links_;
-  FaultWindow doom_;
+  FaultWindow failure_;
 };
 
 }  // namespace

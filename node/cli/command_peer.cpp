@@ -113,7 +113,9 @@ class PeerProcess {
     if (flags.records) records_.emplace(STDOUT_FILENO, kMostLines);
     optim::set_blas_threads(compute_threads(job, self_));
     const Plan plan = make_plan(job, self_);  // refuses an unsound combination before data is read
-    if (!flags.records) warn_of_gamma(job, plan);
+    if (!flags.records)
+      for (const std::string& warning : warnings_of_run(job, plan))
+        told_.write("gossamer: " + warning + "\n");
     env_ = std::make_unique<ZmqEnv>(zmq_spec(job));
     prepared_ = prepare(std::move(job));
     folder_ =
@@ -194,10 +196,12 @@ class PeerProcess {
       say(fmt::format("of the frames in the name of {} were refused: {}", prepared_.job.peers[from].name,
                       refusals_text(counts)));
     if (!result.message.empty()) told_.write(fmt::format("gossamer: {}: {}\n", flags_.name, result.message));
-    if (records_)
+    if (records_) {
       finish_records(result);
-    else if (result.rounds > 0 && !told_.finish())
+    } else if (result.rounds > 0) {
+      told_.finish();  // so that the summary comes last
       print_summary(flags_, prepared_, self_, result, env_->parameters());
+    }
   }
 
   void finish_records(const WorkerResult& result) {

@@ -222,7 +222,8 @@ class Run {
 int run_all(const RunFlags& flags) {
   interrupted();
   Job job = load_job(flags.job.path, flags.job.overrides);
-  warn_of_gamma(job, make_plan(job, 0));  // which refuses an unsound combination before anything is started
+  const Plan plan = make_plan(job, 0);  // refuses an unsound combination before anything is started
+  for (const std::string& warning : warnings_of_run(job, plan)) tell("gossamer: " + warning);
   optim::set_blas_threads(1);
   return Run(flags, std::move(job)).execute();
 }

@@ -171,7 +171,8 @@ void add_swarm_flags(CLI::App& command, SwarmFlags& flags) {
   command.add_option("--events", flags.events, "with --replay: so many events")
       ->check(CLI::Range(1, 1000000))
       ->capture_default_str();
-  if constexpr (kPlantable) command.add_option("--plant", flags.plant, "a bug to run with (node/planted.h)");
+  if constexpr (kPlantable)
+    command.add_option("--plant", flags.plant, "a bug to run with (node/base/planted.h)");
 }
 
 int swarm(const SwarmFlags& flags, const JobFlags& output, const std::optional<Job>& job,

@@ -61,6 +61,15 @@ int exit_status(Outcome outcome) {
   }
 }
 
+std::vector<std::string> warnings_of_run(const Job& job, const Plan& plan) {
+  std::vector<std::string> warnings;
+  if (const std::string warning = gamma_warning(job, plan); !warning.empty()) warnings.push_back(warning);
+  if (!job.sim.attackers.empty())
+    warnings.push_back(job.where("sim.attackers") +
+                       ": sim.attackers counts in simulations alone; every peer of this run is honest");
+  return warnings;
+}
+
 void warn_of_gamma(const Job& job, const Plan& plan) {
   if (const std::string warning = gamma_warning(job, plan); !warning.empty()) tell("gossamer: " + warning);
 }

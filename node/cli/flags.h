@@ -22,6 +22,8 @@ void add_override_flag(CLI::App& command, JobFlags& flags, const std::string& fl
 
 int exit_status(Outcome outcome);
 
+/// What a real run should warn of: gamma_warning, attackers that it does not have.
+std::vector<std::string> warnings_of_run(const Job& job, const Plan& plan);
 /// On stderr, where there is something to warn of (gamma_warning).
 void warn_of_gamma(const Job& job, const Plan& plan);
 

@@ -1,5 +1,5 @@
 #pragma once
-// A DataPlane is what control code may ask of the floats, and hears back from. The commands are a small
+// A DataPlane runs the commands of the control code on the floats, and answers. The commands are a small
 // vector machine over named buffers ("slots") of the parameter buffer's size, or of a neighbour's model where
 // that is of another shape: an exchange method is written in these and never sees a float.
 #include <cstddef>

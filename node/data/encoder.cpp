@@ -23,7 +23,7 @@ Payload Encoder::encode(const op::Encode& o, std::span<const float> v, compress:
     throw Diverged(fmt::format("{} in round {}", e.what(), o.round));
   }
   auto payload = std::make_shared<const std::vector<std::byte>>(encoded_.begin(), encoded_.begin() + bytes);
-  if (o.add_error_to >= 0 && !codec.traits().exact) keep_undelivered(o, v, payload);
+  if (o.add_error_to >= 0 && !codec.traits().exact) add_error(o, v, payload);
   return payload;
 }
 
@@ -60,7 +60,7 @@ std::size_t Encoder::write_with_momentum(float momentum, const compress::Codec& 
   return codec.encode(state.velocity, key, workspace, encoded_);
 }
 
-void Encoder::keep_undelivered(const op::Encode& o, std::span<const float> v, const Payload& payload) {
+void Encoder::add_error(const op::Encode& o, std::span<const float> v, const Payload& payload) {
   // v − decoded first: where v was sent exactly that is 0, which (e + v) − v need not leave of e.
   left_.assign(v.begin(), v.end());
   compress::decode_add(*payload, -1.0f, left_);

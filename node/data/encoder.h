@@ -37,7 +37,7 @@ class Encoder {
   std::size_t write_with_momentum(float momentum, const compress::Codec& codec, std::span<const float> v,
                                   compress::MomentumState& state, compress::RandomKey key,
                                   compress::Workspace& workspace);
-  void keep_undelivered(const op::Encode& o, std::span<const float> v, const Payload& payload);
+  void add_error(const op::Encode& o, std::span<const float> v, const Payload& payload);
 
   std::shared_ptr<const CodecSchedule> codecs_;
   SharedList<Parcel> parcels_;

@@ -152,13 +152,13 @@ void Replica::run_one(const op::Absorb& o, const Post&) { mass_.absorb(o); }
 void Replica::run_one(const op::Ratio& o, const Post&) { mass_.ratio(o, at(kParameters, o.range)); }
 
 void Replica::run_one(const op::ModuloEncode& o, const Post& post) {
-  Payload payload = modulo_.wrap(o, at(o.src, o.range), at(o.rounded, o.range));
+  Payload payload = modulo_.encode(o, at(o.src, o.range), at(o.rounded, o.range));
   post(Encoded{o.round, o.parcel, 0, o.range.size, std::move(payload)});
 }
 
 void Replica::run_one(const op::ModuloDecodeAdd& o, const Post& post) {
   post(ModuloDecoded{o.round,
-                     modulo_.unwrap(o, at(o.near, o.range), at(o.rounded, o.range), at(o.sum, o.range))});
+                     modulo_.decode_add(o, at(o.near, o.range), at(o.rounded, o.range), at(o.sum, o.range))});
 }
 
 void Replica::run_one(const op::Measure& o, const Post& post) {

@@ -1,6 +1,6 @@
 // Full reduce of gradients, weighted by samples, before the optimiser: every peer then takes the same step,
 // so that all peers' parameters stay identical to the bit. A parcel is cut into P slices; slice s belongs to
-// peer s. Dense parcels go around the ring, or by halving and doubling (exchange_halving.cpp) where that is
+// peer s. Dense parcels go around the ring, or by halving and doubling (halving.cpp) where that is
 // the cheaper for their size (allreduce_choice.h).
 //
 // Dense: the ring of Patarasu & Yuan (2009), peers in index order, any P.

@@ -2,11 +2,11 @@
 // method offers a message. Its result is due τ = exchange.outer_delay rounds later, while training goes on:
 //
 //   τ = 0    x ← φ
-//   τ > 0    x ← x + (φ − x at the outer round): what the peer learned meanwhile is kept on top of the new φ,
-//   so
-//            that every inner step enters exactly one outer gradient, x at the next outer round against φ.
-//            (Where Douillard et al. 2025, "Streaming DiLoCo", blend the two at one half, half of those steps
-//            is lost.)
+//   τ > 0    x ← x + (φ − x at the outer round)
+//
+// With τ > 0 what the peer learned meanwhile is kept on top of the new φ, so that every inner step enters
+// exactly one outer gradient, x at the next outer round against φ. (Where Douillard et al. 2025, "Streaming
+// DiLoCo", blend the two at one half, half of those steps is lost.)
 //
 // τ < H: a parcel has one outer round under way at a time.
 #include "outer.h"

@@ -31,7 +31,7 @@ class Fragments {
 bool one_mean(const topology::Schedule& schedule);
 
 /// By matrix of the schedule, the largest share s ≤ 1 of W − I with which every peer keeps half of its own
-/// vector: W̃ = I + s (W − I), diagonal ≥ ½ (see exchange_diloco.cpp).
+/// vector: W̃ = I + s (W − I), diagonal ≥ ½ (see diloco.cpp).
 std::vector<double> outer_shares(const topology::Schedule& schedule);
 
 class Outer : public Exchange {
@@ -87,9 +87,8 @@ class Outer : public Exchange {
   std::optional<OuterRound> due(ParcelId parcel) const;
   bool complete(const OuterRound& m) const;
   void advance(ParcelId parcel);
-  Slot at_outer_round() const {
-    return static_cast<Slot>(kOwn + own_slots());
-  }  ///< x when the outer round began
+  /// x when the outer round began.
+  Slot at_outer_round() const { return static_cast<Slot>(kOwn + own_slots()); }
 
   Round delay_, round_ = 0;
   Fragments fragments_;

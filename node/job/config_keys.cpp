@@ -295,7 +295,8 @@ constexpr Key<Draft> kJobKeys[] = {
     {"run.silence_timeout", "silence after which a peer counts as lost", run<&RunSection::silence_timeout>,
      kLocalSeconds},
     {"run.stall_timeout",
-     "that a peer waits for others in one round, all alive, before the run ends (never before ten times the "
+     "time that a peer waits for others in one round, all alive, before the run ends (never before ten times "
+     "the "
      "longest round so far); 0: for ever",
      run<&RunSection::stall_timeout>, kLocalTime},
     {"run.threads",

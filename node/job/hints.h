@@ -1,5 +1,5 @@
 #pragma once
-// message_with_hint adds the command line's word to errors of the libraries below.
+// message_with_hint adds the name that was probably meant to errors of the libraries below.
 #include <exception>
 #include <string>
 

@@ -29,7 +29,7 @@ constexpr double kOverMomentum = 0.1;  ///< NoLoCo's γ is a little above its β
 OuterDefaults outer_defaults(const std::string& method, const compress::Traits& codec) {
   if (method == "noloco") return {0.7, 0.5};
   if (method == "sparse_loco") return {1, 0};
-  // What feedback keeps back comes late, and momentum multiplies it (exchange_diloco.cpp).
+  // What feedback keeps back comes late, and momentum multiplies it (diloco.cpp).
   if (!codec.exact && !codec.unbiased) return {0.7, 0.5};
   return {};
 }

@@ -151,14 +151,17 @@ SharedList<SharedList<Parcel>> parcels_by_peer(const Prepared& p) {
   return all;
 }
 
-/// Peers must take the same algorithm, and what they choose it by (their files' links) may differ: "ring 0 1,
+/// Peers must take the same algorithm, and what they choose it by (their files' links) may differ: "ring 0-1,
 /// halving_doubling 2".
 std::string allreduce_text(const Plan& plan) {
   if (plan.exchange.method != "allreduce" || !plan.codec.exact) return {};
+  const auto halves = [&](std::size_t p) {
+    return plan.allreduce.use_halving_doubling(plan.parcels[p].range.size);
+  };
   std::string ring, halving;
-  for (ParcelId p = 0; p < plan.parcels.size(); ++p) {
-    const bool halves = plan.allreduce.use_halving_doubling(plan.parcels[p].range.size);
-    (halves ? halving : ring) += fmt::format(" {}", p);
+  for (std::size_t p = 0, end; p < plan.parcels.size(); p = end) {
+    for (end = p + 1; end < plan.parcels.size() && halves(end) == halves(p);) ++end;
+    (halves(p) ? halving : ring) += end == p + 1 ? fmt::format(" {}", p) : fmt::format(" {}-{}", p, end - 1);
   }
   if (!ring.empty()) ring.insert(0, "ring");
   if (!halving.empty()) halving.insert(0, "halving_doubling");

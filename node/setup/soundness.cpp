@@ -195,11 +195,11 @@ class Check {
     if (needed == Code::topk && !codec.starts_with("topk:"))
       refuse("needs codec 'topk', found '{}': {}", codec, why);
     if (needed == Code::feedback && !c.feedback())
-      refuse("needs a codec that error feedback can bear, and '{}' is not: {}", codec, why);
+      refuse("needs a codec that converges under error feedback, and '{}' is not: {}", codec, why);
     if (needed == Code::averaged && !c.exact && !c.unbiased && !c.feedback() &&
         !is_vote(job_.exchange.aggregate))
-      refuse("needs a codec that is unbiased or can bear error feedback, and '{}' is neither: {}", codec,
-             why);
+      refuse("needs a codec that is unbiased or converges under error feedback, and '{}' is neither: {}",
+             codec, why);
     if (needed != Code::faithful) return;
     if (const double error = coding_error(codec); error > kFaithfulError)
       refuse("needs a codec whose error is at most {} of what it codes, and that of '{}' is {:.2f}: {}",
@@ -268,7 +268,8 @@ class Check {
           "supersede each other), 'broadcast' or 'topk_allgather' (whose gradients may be added later)");
     if (plan_.rule != RuleScope::none)
       refuse(
-          "with exchange.backup needs a weighted sum, found exchange.aggregate '{}': what a rule bears is "
+          "with exchange.backup needs a weighted sum, found exchange.aggregate '{}': what a rule tolerates "
+          "is "
           "counted "
           "in the vectors that it sees; use 'weighted'",
           job_.exchange.aggregate);

@@ -163,8 +163,8 @@ class Simulation::Node final : public Env, public DataPlane {
       if (!failure_) failure_ = failure(e);
     }
   }
-  /// Has the crew compute what is answered from `due` on. The answers take their places among the events as
-  /// if they had been posted now, however late they are known.
+  /// Has the threads compute what is answered from `due` on. The answers take their places among the events
+  /// as if they had been posted now, however late they are known.
   void compute(double due, std::function<void(Answers&)> work) {
     auto out = std::make_shared<Answers>();
     sim_.threads_.add(queue_, [this, out, work = std::move(work)] { guarded([&] { work(*out); }); });
@@ -186,7 +186,7 @@ class Simulation::Node final : public Env, public DataPlane {
   Worker worker_;
   Replica replica_;
   SimThreads::Queue queue_;
-  std::optional<Failed> failure_;  // written by the crew, read when the queue is finished
+  std::optional<Failed> failure_;  // written by the threads, read when the queue is finished
   bool failure_told_ = false;
   double step_time_ = 0, wake_at_ = -1, ended_at_ = 0;
   bool crashed_ = false;

@@ -1,7 +1,7 @@
 #pragma once
 // Simulation is a whole run in one process and in virtual time: the same workers and replicas as in real
 // processes, over a simulated network. Deterministic: one seed, and a heap of (time, sequence) events.
-// Control code runs in one thread; floats may be computed by several (sim_crew.h), which does not show in
+// Control code runs in one thread; floats may be computed by several (sim_threads.h), which does not show in
 // what comes out.
 #include <deque>
 #include <functional>

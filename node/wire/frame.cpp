@@ -39,7 +39,8 @@ std::uint64_t checksum(wire::Frame::Reader f) {
       std::uint64_t hash = hash_blob(h.getName(), scalars());
       hash = hash_blob(h.getJobText(), hash);
       hash = hash_blob(h.getLayers(), hash);
-      return hash_blob(h.getAllreduce(), hash_blob(h.getStatus(), hash));
+      hash = hash_blob(h.getStatus(), hash);
+      return h.hasAllreduce() ? hash_blob(h.getAllreduce(), hash) : hash;  // as versions before 1.4 have it
     }
     case wire::Frame::PROGRESS:
       return hash_blob(f.getProgress().getSamples(), hash_blob(f.getProgress().getStatus(), scalars()));
@@ -101,7 +102,7 @@ void fill(wire::Frame::Builder f, const HelloBody& b) {
   h.setParametersHash(b.parameters_hash);
   h.setDataHash(b.data_hash);
   h.setStatus(blob(b.status.to_bytes()));
-  h.setAllreduce(b.allreduce);
+  if (!b.allreduce.empty()) h.setAllreduce(b.allreduce);
 }
 void fill(wire::Frame::Builder f, const ParcelBody& b) {
   auto p = f.initParcel();

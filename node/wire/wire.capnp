@@ -49,7 +49,7 @@ struct Hello {
   parametersHash @7 :UInt64;   # of the initial parameters
   dataHash @8 :UInt64;
   status @9 :Data;             # as in Alive
-  allreduce @10 :Text;         # by name the algorithm of each parcel's dense all-reduce: "ring 0 1, halving_doubling 2"
+  allreduce @10 :Text;         # since 1.4, by name the algorithm of each parcel's dense all-reduce: "ring 0-1, halving_doubling 2"
 }
 
 struct Parcel {

@@ -22,8 +22,8 @@ class Env {
  public:
   virtual ~Env() = default;
   virtual double now() const = 0;  ///< seconds; does not change within one event
-  virtual void wake_at(
-      double time) = 0;  ///< on_timer is called at or soon after; replaces any earlier request
+  /// on_timer is called at or soon after; replaces any earlier request.
+  virtual void wake_at(double time) = 0;
   /// Frames of one link leave in order within a priority; lower numbers first. Never blocks, may lose frames.
   virtual void send(PeerId to, FrameBytes frame, std::uint32_t priority) = 0;
   /// Parcel frames (priority above 0) to this peer that have not left, as far as this process can tell.

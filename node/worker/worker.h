@@ -50,8 +50,8 @@ struct WorkerResult {
   double seconds = 0;      ///< from the first round's start to the last round's end
   double staleness_mean = 0;
   std::uint64_t staleness_max = 0;
-  std::uint64_t wrong_wraps = 0;  ///< messages that the peer's own parameters were too far off to tell
-  LinkCounters traffic;           ///< over all links
+  std::uint64_t modulo_overflows = 0;  ///< messages that the peer's own parameters were too far off to tell
+  LinkCounters traffic;                ///< over all links
   std::vector<std::pair<PeerId, RefusalCounts>> refused;  ///< by neighbour, where there were any
   std::uint64_t dense_data_bytes = 0;  ///< of traffic.data_bytes_out, in exchange.dense_rounds
   std::uint64_t dropped_frames = 0;    ///< of strangers, other jobs, old epochs; malformed ones
@@ -91,7 +91,7 @@ class Worker final : public ExchangeHost {
   bool can_send(PeerId to, ParcelId parcel) const override;
   void mixed(ParcelId parcel) override;
   void saw_staleness(Round rounds) override;
-  void count_modulo_overflow() override { ++result_.wrong_wraps; }
+  void count_modulo_overflow() override { ++result_.modulo_overflows; }
 
  private:
   enum class Phase { joining, training, draining, over };

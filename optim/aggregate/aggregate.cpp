@@ -18,7 +18,8 @@ struct AggregatorRow {
 
 constexpr std::array kRules{
     AggregatorRow{{"weighted", "sum by the mixing weights"}, make_weighted, true, ""},
-    AggregatorRow{{"median", "of each entry (Yin et al. 2018); bears 2f < n; f=0"}, make_median, true, "f"},
+    AggregatorRow{
+        {"median", "of each entry (Yin et al. 2018); tolerates 2f < n; f=0"}, make_median, true, "f"},
     AggregatorRow{
         {"trimmed_mean", "of each entry without its f largest and f smallest (Yin et al. 2018); 2f < n; f=0"},
         make_trimmed_mean,
@@ -99,7 +100,7 @@ void set(std::string_view spec, std::string_view key, std::string_view text, Par
   bool known = false;
   for (std::string_view rest = parsed.rule->parameters; !rest.empty();) known |= cut(rest, ',') == key;
   if (!known && key == "f")
-    refuse(spec, "a weighted sum bears no wrong vector; expected a rule such as trimmed_mean:f=1");
+    refuse(spec, "a weighted sum tolerates no wrong vector; expected a rule such as trimmed_mean:f=1");
   if (!known)
     refuse(spec, "unknown parameter '" + std::string(key) + "'; expected " +
                      (parsed.rule->parameters.empty() ? "none"
@@ -124,7 +125,7 @@ Parsed parse(std::string_view spec) {
     set(spec, key, value, parsed);
   }
   if (parsed.nearest_mixing && parsed.rule->parameters.empty())
-    refuse(spec, "a weighted sum bears no wrong vector; expected a rule such as nnm+trimmed_mean:f=1");
+    refuse(spec, "a weighted sum tolerates no wrong vector; expected a rule such as nnm+trimmed_mean:f=1");
   return parsed;
 }
 

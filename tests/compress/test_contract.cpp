@@ -1,4 +1,4 @@
-// What every codec of the table invariants.
+// What every codec of the table promises.
 #include <limits>
 
 #include "gossamer/compress/kernels.h"

@@ -1,4 +1,4 @@
-// qsgd with any number of levels: what it invariants at every one, and what its payloads are.
+// qsgd with any number of levels: what it promises at every one, and what its payloads are.
 #include <bit>
 
 #include "gossamer_test/catch.h"

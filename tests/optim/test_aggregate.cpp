@@ -216,14 +216,14 @@ TEST_CASE("what a rule cannot bear or does not know is refused") {
   REQUIRE(contains(refusal("krum:f=2", 6), "expected 2f+2 < n"));
   REQUIRE(refusal("krum:f=2", 7).empty());
   REQUIRE(contains(refusal("median:f=2", 4), "expected 2f < n"));
-  REQUIRE(contains(refusal("weighted:f=1", 9), "bears no wrong vector"));
+  REQUIRE(contains(refusal("weighted:f=1", 9), "tolerates no wrong vector"));
   REQUIRE(contains(refusal("trimmed_mean:g=1", 9), "unknown parameter 'g'"));
   REQUIRE(contains(refusal("trimmed_mean:f=-1", 9), "found f='-1'"));
   REQUIRE(contains(refusal("trimmed_mean:f", 9), "expected parameter=value"));
   REQUIRE(contains(refusal("trimed_mean", 9), "trimmed_mean"));
   REQUIRE(contains(refusal("multi_krum:f=1,keep=7", 9), "at most n-f-2 = 6"));
   REQUIRE(contains(refusal("median:rounds=2", 9), "unknown parameter 'rounds'; expected some of f"));
-  REQUIRE(contains(refusal("nnm+weighted", 9), "bears no wrong vector"));
+  REQUIRE(contains(refusal("nnm+weighted", 9), "tolerates no wrong vector"));
   REQUIRE(contains(refusal("nnm+", 9), "aggregation rule"));
 }
 

@@ -139,7 +139,7 @@ TEST_CASE("a share of every round's matrix is followed") {
 }
 
 TEST_CASE("pairs at random agree as Boyd and others say") {
-  // Complete graph of P: a meeting leaves 1 − 1/(P − 1) of the mean square.
+  // Complete graph of P: a pairing leaves 1 − 1/(P − 1) of the mean square.
   for (const std::size_t peers : {2, 4, 9}) {
     std::vector<double> rates(peers * peers, 0);
     for (std::size_t i = 0; i < peers; ++i)

@@ -1,5 +1,5 @@
 #pragma once
-// Attack is what a Byzantine peer sends, so that an experiment shows what the others tolerate: key
+// Attack makes what a Byzantine peer sends, so that an experiment shows what the others tolerate: key
 // sim.attackers, "peer3=sign_flip:10". The control code of an attacker is everyone's; its data plane changes
 // what it encodes.
 #include <cstdint>

@@ -93,7 +93,7 @@ std::uint64_t Modulo::key(Round round, ParcelId parcel) const {
   return hash_bytes(std::as_bytes(std::span(counter)), seed_);
 }
 
-Payload Modulo::wrap(const op::ModuloEncode& o, std::span<const float> x, std::span<float> rounded) {
+Payload Modulo::encode(const op::ModuloEncode& o, std::span<const float> x, std::span<float> rounded) {
   assert(x.size() == rounded.size());
   follow(o.round);
   const double s = step(o.doublings);
@@ -117,8 +117,8 @@ Payload Modulo::wrap(const op::ModuloEncode& o, std::span<const float> x, std::s
   return bytes;
 }
 
-bool Modulo::unwrap(const op::ModuloDecodeAdd& o, std::span<const float> x, std::span<const float> rounded,
-                    std::span<float> sum) {
+bool Modulo::decode_add(const op::ModuloDecodeAdd& o, std::span<const float> x,
+                        std::span<const float> rounded, std::span<float> sum) {
   const ModuloHeader header = read_modulo_header(o.payload);
   if (o.payload->size() != modulo_payload_bytes(x.size(), bits_))
     throw std::runtime_error(fmt::format("found {} bytes of moniqua's code, expected {}", o.payload->size(),

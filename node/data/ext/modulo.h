@@ -36,12 +36,12 @@ class Modulo {
   /// The payload of x; rounded ← what it stands for. Throws std::runtime_error where x is not finite or
   /// beyond 2⁵⁰ steps.
   /// Rounds ascend.
-  Payload wrap(const op::ModuloEncode& o, std::span<const float> x, std::span<float> rounded);
+  Payload encode(const op::ModuloEncode& o, std::span<const float> x, std::span<float> rounded);
   /// sum += weight·(what the payload stands for − rounded), by x; false, and sum as it was, where the hash
   /// says that it would be something else. Throws std::runtime_error for a payload of another length.
-  /// Of the round that was wrapped last.
-  bool unwrap(const op::ModuloDecodeAdd& o, std::span<const float> x, std::span<const float> rounded,
-              std::span<float> sum);
+  /// Of the round that was encoded last.
+  bool decode_add(const op::ModuloDecodeAdd& o, std::span<const float> x, std::span<const float> rounded,
+                  std::span<float> sum);
 
  private:
   void follow(Round round);

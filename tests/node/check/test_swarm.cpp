@@ -75,7 +75,7 @@ TEST_CASE("a seed is the same run always") {
 TEST_CASE("who joined late may name those whom a peer that stood still found gone") {
   SwarmCase c;
   c.seed = 1;
-  c.doomed = {0};
+  c.failing = {0};
   c.job =
       test::small_job({"graph.kind=star", "exchange.method=dpsgd", "exchange.codec=dense", "run.rounds=12",
                        "run.silence_timeout=8", "sim.latency=0.009", "sim.slow=[\"peer0=20\"]",

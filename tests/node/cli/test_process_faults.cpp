@@ -15,7 +15,7 @@ namespace gossamer::test {
 namespace {
 
 constexpr int kLost = 3, kInterrupted = 130;
-/// For a loaded machine; the bounds on what the program invariants are written out in the tests.
+/// For a loaded machine; the bounds on what the program promises are written out in the tests.
 constexpr double kStart_s = 30, kEnd_s = 20;
 
 /// Waits for all but one peer; each must end with status 3 and name that one. Gives the time that the last
@@ -325,6 +325,21 @@ TEST_CASE("a peer whose standard error is not read trains on") {
   REQUIRE(peers[0].wait(kEnd_s));
   CHECK(peers[0].status() == 0);
   CHECK(says(said + unread.read(), "model saved"));
+}
+
+TEST_CASE("a peer whose standard error has gone still prints its summary") {
+  const Folder folder;
+  const Ports ports(2);
+  folder.write("job.toml", SmallJob{2, ports.first()}.toml());
+  Peers peers(folder, "job.toml", 2);
+  {
+    const FullPipe gone(folder.path("peer0.err"));
+    peers.start_all();
+    REQUIRE(peers[1].says_within(kStart_s, "listening"));
+  }
+  REQUIRE(peers[0].wait(kStart_s + kEnd_s));
+  CHECK(peers[0].status() == 0);
+  CHECK(says(peers[0].out(), "test accuracy"));
 }
 
 TEST_CASE("peers whose run was killed end by themselves") {

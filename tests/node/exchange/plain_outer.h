@@ -1,6 +1,6 @@
 #pragma once
 // Methods with outer parameters φ written plainly over all peers at once, without messages: who meets when,
-// and how x follows φ. A method says what happens at a meeting.
+// and how x follows φ. A method says what happens at a outer round.
 #include <vector>
 
 #include "outer.h"
@@ -20,7 +20,7 @@ class PlainOuter {
         schedule_(topology::make_schedule(prepared.job.graph)),
         peers_(prepared),
         outer_(peers_.x),
-        at_meeting_(peers_.x) {}
+        at_outer_round_(peers_.x) {}
   virtual ~PlainOuter() = default;
 
   void go() {
@@ -30,7 +30,7 @@ class PlainOuter {
         for (std::size_t k = 0; k < u[i].size(); ++k) peers_.x[i][k] -= u[i][k];
       for (ParcelId p = 0; p < parcels_.size(); ++p) {
         if (fragments_.exchange(t, p)) {
-          copy(p, peers_.x, at_meeting_);
+          copy(p, peers_.x, at_outer_round_);
           begin(p, t);
         }
         const Round delay = section_.outer_delay;
@@ -38,7 +38,7 @@ class PlainOuter {
         if (!number) continue;
         end(p, schedule_.at(*number).dense());
         for_entries(
-            p, [&](std::size_t i, std::size_t k) { peers_.x[i][k] += outer_[i][k] - at_meeting_[i][k]; });
+            p, [&](std::size_t i, std::size_t k) { peers_.x[i][k] += outer_[i][k] - at_outer_round_[i][k]; });
       }
     }
   }
@@ -48,7 +48,7 @@ class PlainOuter {
  protected:
   /// What is told of the parcel by all peers, from x and φ.
   virtual void begin(ParcelId p, Round round) = 0;
-  /// φ's next value by the meeting's P×P weights.
+  /// φ's next value by the outer round's P×P weights.
   virtual void end(ParcelId p, const std::vector<double>& w) = 0;
 
   std::size_t count() const { return peers_.peers(); }
@@ -75,10 +75,10 @@ class PlainOuter {
   Fragments fragments_;
   topology::Schedule schedule_;
   PlainPeers peers_;
-  Vectors outer_, at_meeting_;
+  Vectors outer_, at_outer_round_;
 };
 
-/// The run's x and, where no meeting is under way at its end, φ (slot 2) are what the plain method gives.
+/// The run's x and, where no outer round is under way at its end, φ (slot 2) are what the plain method gives.
 template <class Plain>
 bool is_formula(const Settings& settings, double tolerance = 2e-5) {
   Run run(small_job(settings));

@@ -25,7 +25,7 @@ inline GradientAt normal() {
   };
 }
 /// Rows that each peer takes a step.
-inline std::vector<std::size_t> unlike_batches(std::size_t peers) {
+inline std::vector<std::size_t> different_batches(std::size_t peers) {
   std::vector<std::size_t> b;
   for (std::size_t p = 0; p < peers; ++p) b.push_back(3 + 5 * p % 7);
   return b;

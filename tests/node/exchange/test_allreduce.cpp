@@ -65,8 +65,8 @@ TEST_CASE("all-reduce matches the sum for 2 to 17 peers, by the ring and by halv
       for (const std::size_t n : {1U, 17U, 100U, 777U}) {
         INFO(peers << " peers, " << algorithm << ", " << n << " entries");
         const Settings settings{std::string("exchange.algorithm=") + algorithm, "exchange.parcel=500"};
-        ReduceLab lab(with_batches(small_job(allreduce(peers, "dense", settings)), unlike_batches(peers)), n,
-                      normal(), peers);
+        ReduceLab lab(with_batches(small_job(allreduce(peers, "dense", settings)), different_batches(peers)),
+                      n, normal(), peers);
         for (Round t = 0; t < 3; ++t) lab.round();
         CHECK(worst(sums(lab, n, 3), lab.x(0)) < 1e-6);
         CHECK(lab.identical());
@@ -91,9 +91,9 @@ TEST_CASE("compressed all-reduce keeps all mass for 2 to 17 peers and uneven sli
     for (const char* codec : {"onebit", "qsgd:bits=4,norm=max", "topk:density=0.1"})
       for (const std::size_t n : {5U, 100U, 777U}) {
         INFO(peers << " peers, " << codec << ", " << n << " entries");
-        ReduceLab lab(
-            with_batches(small_job(allreduce(peers, codec, {"exchange.parcel=500"})), unlike_batches(peers)),
-            n, normal(), peers);
+        ReduceLab lab(with_batches(small_job(allreduce(peers, codec, {"exchange.parcel=500"})),
+                                   different_batches(peers)),
+                      n, normal(), peers);
         for (Round t = 0; t < 5; ++t) lab.round();
         CHECK(lab.identical());
         // What was given is what came out, what the senders kept (by their shares) and what the owners kept.
@@ -138,6 +138,7 @@ TEST_CASE("the algorithm of a real run does not depend on the simulated network"
   CHECK(usual.starts_with("halving_doubling 0"));  // below 34 000 entries at 1 Gbit/s and 0.5 ms
   CHECK(algorithms({"sim.latency=0", "sim.bandwidth=1mbit"}) == usual);
   CHECK(algorithms({"exchange.algorithm=ring"}).starts_with("ring 0"));
+  CHECK(algorithms({"exchange.parcel=16", "data.features=100"}).starts_with("halving_doubling 0-"));
   CHECK(algorithms({"exchange.method=dpsgd"}).empty());
 }
 

@@ -122,12 +122,12 @@ TEST_CASE("peers learn from their neighbourhood's mean output as the method is d
 }
 
 TEST_CASE("peers of different hidden sizes learn from each other") {
-  const auto unlike = [](const Settings& more) {
+  const auto heterogeneous = [](const Settings& more) {
     return with_hidden(small_job(ensemble(Settings{"model.kind=mlp"} + more)), kUnlike);
   };
-  check_as_written_plainly(unlike({"graph.kind=full"}));
-  check_as_written_plainly(unlike({"graph.kind=ring", "exchange.parcel=32"}));
-  check_as_written_plainly(unlike({"graph.kind=one_peer_exponential"}));
+  check_as_written_plainly(heterogeneous({"graph.kind=full"}));
+  check_as_written_plainly(heterogeneous({"graph.kind=ring", "exchange.parcel=32"}));
+  check_as_written_plainly(heterogeneous({"graph.kind=one_peer_exponential"}));
 }
 
 TEST_CASE("lost, doubled and late frames change nothing") {
@@ -200,8 +200,8 @@ TEST_CASE("the summary tells peers, ensemble and average apart, and where there 
   };
   const Settings settings = ensemble({"model.kind=mlp", "graph.kind=full"});
   const Summary alike = summary(small_job(settings)),
-                unlike = summary(with_hidden(small_job(settings), kUnlike));
-  for (const Summary& s : {alike, unlike}) {
+                heterogeneous = summary(with_hidden(small_job(settings), kUnlike));
+  for (const Summary& s : {alike, heterogeneous}) {
     REQUIRE(s.peer_accuracy_mean);
     REQUIRE(s.ensemble_accuracy);
     CHECK(*s.peer_accuracy_min <= *s.peer_accuracy_mean);
@@ -213,8 +213,8 @@ TEST_CASE("the summary tells peers, ensemble and average apart, and where there 
   }
   CHECK(alike.test_accuracy > 0.3);
   CHECK_FALSE(says(to_json(alike), "no_average"));
-  CHECK(says(to_json(unlike), "\"no_average\":\"the peers' models have different hidden sizes\""));
-  CHECK(says(to_table(std::span(&unlike, 1)), "no average"));
+  CHECK(says(to_json(heterogeneous), "\"no_average\":\"the peers' models have different hidden sizes\""));
+  CHECK(says(to_table(std::span(&heterogeneous, 1)), "no average"));
 }
 
 TEST_CASE("distilled peers do better than peers that train alone") {
@@ -231,20 +231,20 @@ TEST_CASE("distilled peers do better than peers that train alone") {
                       "data.classes=6",
                       "data.separation=0.35",
                       "optimizer.learning_rate=0.2"};
-  const auto accuracy = [&](const char* method, bool unlike) {
+  const auto accuracy = [&](const char* method, bool heterogeneous) {
     Settings settings = hard + Settings{std::string("exchange.method=") + method};
     if (method == std::string("ensemble"))
       settings = settings + Settings{"exchange.local_steps=200", "exchange.distill_steps=100"};
     Job job = small_job(settings);
-    if (unlike) job = with_hidden(std::move(job), {{32}, {16}, {48}, {24, 16}});
+    if (heterogeneous) job = with_hidden(std::move(job), {{32}, {16}, {48}, {24, 16}});
     Run run(std::move(job));
     run.go();
     std::vector<std::span<const float>> models;
     for (PeerId p = 0; p < 4; ++p) models.push_back(run.simulation.parameters(p));
     return *summarise(run.prepared, run.result.peers, models, true).peer_accuracy_mean;
   };
-  for (const bool unlike : {false, true}) {
-    const double alone = accuracy("none", unlike), distilled = accuracy("ensemble", unlike);
+  for (const bool heterogeneous : {false, true}) {
+    const double alone = accuracy("none", heterogeneous), distilled = accuracy("ensemble", heterogeneous);
     INFO("alone " << alone << ", distilled " << distilled);
     CHECK(distilled > alone + 0.015);
   }

@@ -84,7 +84,7 @@ TEST_CASE("gtopk equals the recursive selection computed centrally, for any numb
       INFO(peers << " peers, k = " << k);
       const double density = (static_cast<double>(k) - 0.5) / kEntries;
       const Settings settings = gtopk(peers, "topk:select=exact,density=" + std::to_string(density));
-      const Job job = with_batches(small_job(settings), unlike_batches(peers));
+      const Job job = with_batches(small_job(settings), different_batches(peers));
       ReduceLab lab(job, kEntries, normal(), peers);
       for (Round t = 0; t < 6; ++t) lab.round();
       const Plain plain(peers, kEntries, k, 6, lab, normal());

@@ -20,13 +20,13 @@ struct Sent {
       : code(7, bits, kBound, [](Round) { return 1.0; }), theirs(kEntries), rounded(kEntries) {
     std::mt19937_64 random(seed);
     for (float& v : theirs) v = static_cast<float>(random() % 20001) / 100.0f - 100.0f;
-    payload = code.wrap({{0, kEntries}, 0, 2, 0, 0, 5, 1}, theirs, rounded);
+    payload = code.encode({{0, kEntries}, 0, 2, 0, 0, 5, 1}, theirs, rounded);
   }
   /// What the receiver takes it for; empty where it says that this would be wrong.
   std::vector<float> at(const std::vector<float>& own) {
     std::vector<float> sum(kEntries, 0);
     const std::vector<float> zero(kEntries, 0);
-    if (code.unwrap({{0, kEntries}, 0, 2, 3, 1.0f, 0, payload, 5, 1}, own, zero, sum)) return sum;
+    if (code.decode_add({{0, kEntries}, 0, 2, 3, 1.0f, 0, payload, 5, 1}, own, zero, sum)) return sum;
     CHECK(sum == zero);
     return {};
   }
@@ -57,9 +57,9 @@ Settings problem(const std::string& method, const std::string& graph, const Sett
          more;
 }
 
-std::uint64_t wrong_wraps(const Run& run) {
+std::uint64_t modulo_overflows(const Run& run) {
   std::uint64_t sum = 0;
-  for (const auto& p : run.result.peers) sum += p.wrong_wraps;
+  for (const auto& p : run.result.peers) sum += p.modulo_overflows;
   return sum;
 }
 
@@ -92,12 +92,12 @@ TEST_CASE("the wrong multiple of the bound is seen, in one entry too") {
   }
 }
 
-TEST_CASE("what is wrapped is rounded without bias") {
+TEST_CASE("what is encoded is rounded without bias") {
   std::vector<float> x(kEntries, 0.3f), rounded(kEntries);
   Modulo code(1, 2, kBound, [](Round) { return 1.0; });
   double sum = 0;
   for (Round t = 0; t < 100; ++t) {
-    code.wrap({{0, kEntries}, 0, 2, 0, 0, t, 0}, x, rounded);
+    code.encode({{0, kEntries}, 0, 2, 0, 0, t, 0}, x, rounded);
     for (const float r : rounded) sum += static_cast<double>(r);
   }
   CHECK(sum / (100 * kEntries) == Approx(0.3).margin(0.005));
@@ -107,11 +107,11 @@ TEST_CASE("a code of another length or bound is refused") {
   Sent sent(4, 3);
   std::vector<float> short_x(kEntries - 10), sum(kEntries - 10);
   CHECK_THROWS_AS(
-      sent.code.unwrap({{0, kEntries - 10}, 0, 2, 3, 1.0f, 0, sent.payload, 5, 1}, short_x, short_x, sum),
+      sent.code.decode_add({{0, kEntries - 10}, 0, 2, 3, 1.0f, 0, sent.payload, 5, 1}, short_x, short_x, sum),
       std::runtime_error);
   CHECK(read_modulo_header(std::make_shared<const std::vector<std::byte>>(3)).hash == 0);
   std::vector<float> x(kEntries, NAN), rounded(kEntries);
-  CHECK_THROWS_AS(sent.code.wrap({{0, kEntries}, 0, 2, 0, 0, 5, 1}, x, rounded), std::runtime_error);
+  CHECK_THROWS_AS(sent.code.encode({{0, kEntries}, 0, 2, 0, 0, 5, 1}, x, rounded), std::runtime_error);
 }
 
 TEST_CASE("moniqua keeps the sum of the parameters and brings peers together") {
@@ -121,7 +121,7 @@ TEST_CASE("moniqua keeps the sum of the parameters and brings peers together") {
       Run run(small_job(frozen(8, "moniqua", graph, 2000,
                                {std::string("exchange.modulo_bits=") + bits, "exchange.modulo_bound=4"})));
       finish(run);
-      CHECK(wrong_wraps(run) == 0);
+      CHECK(modulo_overflows(run) == 0);
       CHECK(distance(sum_of(run.simulation, 8), first_sum(run.prepared)) < 1e-3);
       Run alone(small_job(frozen(8, "none", graph, 2000)));
       CHECK(consensus_distance(run.simulation, 8) < 1e-3 * consensus_distance(finish(alone).simulation, 8));
@@ -141,7 +141,7 @@ TEST_CASE("moniqua reaches the optimum, and a bound that is too small is doubled
             "moniqua", graph,
             {std::string("exchange.modulo_bits=") + bits, std::string("exchange.modulo_bound=") + bound})));
         finish(run);
-        CHECK((std::string(bound) != "0.001" || wrong_wraps(run) > 0));
+        CHECK((std::string(bound) != "0.001" || modulo_overflows(run) > 0));
         double worst = 0;
         for (PeerId p = 0; p < 8; ++p)
           worst = std::max(worst, largest_difference(run.parameters(p), optimum));

@@ -80,7 +80,7 @@ Settings four_steps(const Settings& more) {
   return Settings{"exchange.local_steps=4", "run.rounds=33"} + more;
 }
 
-/// Peers of 8 unlike rows each look for the mean of all rows: the farthest from it.
+/// Peers of 8 different rows each look for the mean of all rows: the farthest from it.
 double error(const Settings& settings, std::size_t peers = 6) {
   Run run(
       small_job(Settings{"peers=" + std::to_string(peers), "model.kind=quadratic",
@@ -152,7 +152,7 @@ TEST_CASE("with sparse_loco all peers' outer parameters are the same bits") {
   CHECK(closed.go().peers_identical());
 }
 
-TEST_CASE("noloco sends one vector a meeting, sparse_loco a few bits of one") {
+TEST_CASE("noloco sends one vector a outer round, sparse_loco a few bits of one") {
   const auto bytes = [](const Settings& settings) {
     Run run(small_job(settings + Settings{"run.rounds=64", "data.features=3000"}));
     run.go();
@@ -187,8 +187,8 @@ TEST_CASE("outer steps reach the optimum of a convex problem with heterogeneous 
 }
 
 // On graphs whose weights have negative eigenvalues momentum drives peers apart that solve their own problem
-// between meetings, unless every peer keeps half of its own.
-TEST_CASE("gossip of outer steps bears local problems that are solved between meetings") {
+// between outer rounds, unless every peer keeps half of its own.
+TEST_CASE("gossip of outer steps bears local problems that are solved between outer rounds") {
   const Settings solved{"exchange.local_steps=64", "optimizer.learning_rate=0.2",
                         "optimizer.schedule=constant", "run.rounds=6400"};
   for (const char* method : {"diloco", "noloco"})

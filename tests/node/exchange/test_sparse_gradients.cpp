@@ -81,8 +81,8 @@ TEST_CASE("layers that go dense have the optimiser's momentum under correction")
 }
 
 TEST_CASE("momentum correction comes near the optimum under every sparse full reduce") {
-  // Not to it where peers are as unlike as here: masking cuts short the momentum of whoever sends an entry
-  // often.
+  // Not to it where peers are as heterogeneous as here: masking cuts short the momentum of whoever sends an
+  // entry often.
   const Settings problem{"peers=6",           "model.kind=quadratic",         "data.rows=48",
                          "optimizer.batch=8", "optimizer.learning_rate=0.04", "optimizer.schedule=cosine",
                          "run.rounds=4000"};

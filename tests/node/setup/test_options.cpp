@@ -14,7 +14,7 @@ using gossamer::test::says;
 
 namespace {
 
-/// Four peers with unlike batches and throughputs; nothing under [exchange] but what the settings say.
+/// Four peers with different batches and throughputs; nothing under [exchange] but what the settings say.
 Job plain_job(const Settings& settings) {
   const gossamer::test::Folder folder;
   const std::string path = folder.write("job.toml", R"(

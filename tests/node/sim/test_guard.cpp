@@ -1,4 +1,4 @@
-// What whole runs of small jobs come to, and what they send, as it was when tests/node/guard.txt was written:
+// What whole runs of small jobs come to, and what they send, as it was when guard.txt was written:
 // for every method, codec and staleness that is sound. Whoever moves code changes none of it; whoever changes
 // an algorithm writes the file anew (`test_guard "[.write]"`) and says why. Quadratic objectives, since their
 // floats are the same on every machine; so without ensemble, which learns labels.

@@ -135,12 +135,12 @@ TEST_CASE("every peer sleeps its share of the day, at its own time") {
 TEST_CASE("heterogeneous machines, links and nights show in the time, not in what synchronous rounds learn") {
   for (const Settings& method : {Settings{}, Settings{"exchange.method=dpsgd", "exchange.codec=dense"}}) {
     const SimResult even = run_with(prepare(small_job(method)), 1),
-                    unlike = run_with(prepare(small_job(method + kUnlike)), 1);
-    CHECK(unlike.digest == even.digest);
-    CHECK(unlike.virtual_seconds > 2 * even.virtual_seconds);
+                    heterogeneous = run_with(prepare(small_job(method + kUnlike)), 1);
+    CHECK(heterogeneous.digest == even.digest);
+    CHECK(heterogeneous.virtual_seconds > 2 * even.virtual_seconds);
     const SimFaults other_seed{9, {}};
     CHECK(run_with(prepare(small_job(method + kUnlike)), 1, other_seed).virtual_seconds !=
-          unlike.virtual_seconds);
+          heterogeneous.virtual_seconds);
   }
 }
 

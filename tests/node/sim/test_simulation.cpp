@@ -215,7 +215,7 @@ TEST_CASE("a synchronous run learns the same whatever befalls links and peers fo
   CHECK(run.result.virtual_seconds > 1.5);
 }
 
-TEST_CASE("spells are written as they are read, and name peers of the job") {
+TEST_CASE("windows are written as they are read, and name peers of the job") {
   const Job job = small_job({"sim.cut=[\"peer0>peer1@0.25s+1.5s\"]", "sim.pause=[\"peer2@1s+500ms\"]"});
   REQUIRE(job.sim.cut.size() == 1);
   CHECK(job.sim.cut[0].where == "peer0>peer1");

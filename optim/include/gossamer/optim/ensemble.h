@@ -12,7 +12,7 @@
 
 namespace gossamer::optim {
 
-/// A model: what computes it, and its parameters. Members may have different hidden sizes, never unlike
+/// A model: what computes it, and its parameters. Members may have different hidden sizes, but the same
 /// classes.
 struct Member {
   Objective* objective;

@@ -48,7 +48,7 @@ struct RunSection {
   int threads = 0;               ///< compute threads of one peer; 0 = cores / peers on this host, at least 1
 };
 
-/// Something that befalls a link's direction ("a>b") or a peer ("a") of the simulator for a while.
+/// A time in which a link's direction ("a>b") or a peer ("a") of the simulator for a while.
 struct FaultWindow {
   std::string where;
   double begin = 0, seconds = 0;  ///< of virtual time
@@ -70,7 +70,7 @@ struct SimSection {
   std::vector<FaultWindow> cut;                      ///< "a>b": frames from a to b are lost
   std::vector<FaultWindow> clog;                     ///< "a>b": frames from a to b are held until the end
   std::vector<FaultWindow> pause;                    ///< the peer does nothing
-  std::string speeds = "equal";  ///< how factors on step_time are drawn for the peers (sim_profile.h)
+  std::string speeds = "equal";  ///< how factors on step_time are drawn for the peers (node/sim/profile.h)
   double speed_spread = 20;      ///< the slowest machine's step time, the quickest's being 1
   std::string links = "equal";   ///< class of the links whose bandwidth and latency are drawn
   double day = 0, night = 0;     ///< virtual seconds; share of each day that a peer sleeps, 0 = none
