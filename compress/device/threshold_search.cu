@@ -109,8 +109,8 @@ __global__ void far_moments_kernel(Input input, std::size_t n, MomentRoom room) 
 __global__ void sample_kernel(Input input, std::size_t n, std::size_t runs, const RandomKey* key,
                               float* sample) {
   const std::uint64_t draw = draw_of(*key);
-  for (std::size_t i = thread_of_grid(); i < runs * kRun; i += threads_in_grid())
-    sample[i] = input.value(start_of_run(n, runs, draw, i / kRun) + i % kRun);
+  for (std::size_t i = thread_of_grid(); i < runs * kSampleRun; i += threads_in_grid())
+    sample[i] = input.value(start_of_run(n, runs, draw, i / kSampleRun) + i % kSampleRun);
 }
 
 /// What a search goes by.

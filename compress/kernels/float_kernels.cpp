@@ -4,8 +4,8 @@
 #include <algorithm>
 
 #include "float_kernels_inline.h"
+#include "targets.h"
 
-#define HWY_DISABLED_TARGETS (HWY_SVE | HWY_SVE2 | HWY_SVE_256 | HWY_SVE2_128 | HWY_RVV)
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "float_kernels.cpp"
 #include <hwy/foreach_target.h>

@@ -4,9 +4,8 @@
 #include <cctype>
 
 #include "gossamer/compress/codec.h"
+#include "targets.h"
 
-// The same as the kernels are built for.
-#define HWY_DISABLED_TARGETS (HWY_SVE | HWY_SVE2 | HWY_SVE_256 | HWY_SVE2_128 | HWY_RVV)
 #include <hwy/highway.h>
 
 namespace gossamer::compress {

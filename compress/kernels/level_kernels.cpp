@@ -4,9 +4,8 @@
 #include <algorithm>
 
 #include "level_kernels_inline.h"
+#include "targets.h"
 
-// Vectors of unknown size cannot be kept in arrays; those machines use their fixed-size sets.
-#define HWY_DISABLED_TARGETS (HWY_SVE | HWY_SVE2 | HWY_SVE_256 | HWY_SVE2_128 | HWY_RVV)
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "level_kernels.cpp"
 #include <hwy/foreach_target.h>

@@ -7,9 +7,8 @@
 #include <cstring>
 
 #include "select_kernels_inline.h"
+#include "targets.h"
 
-// Vectors of unknown size cannot be kept in arrays; those machines use their fixed-size sets.
-#define HWY_DISABLED_TARGETS (HWY_SVE | HWY_SVE2 | HWY_SVE_256 | HWY_SVE2_128 | HWY_RVV)
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "select_kernels.cpp"
 #include <hwy/foreach_target.h>
@@ -28,7 +27,7 @@ using IntTag = hn::RebindToSigned<Tag>;
 using Vector = hn::Vec<Tag>;
 using IntVector = hn::Vec<IntTag>;
 constexpr std::size_t kWidth = hn::MaxLanes(Tag());
-constexpr std::size_t kVectors = kGroup / kWidth;
+constexpr std::size_t kVectors = kListGroup / kWidth;
 static_assert(plain::kLanes % kWidth == 0);
 
 HWY_INLINE IntVector Magnitude(Vector v) {
@@ -104,7 +103,7 @@ HWY_INLINE std::size_t Append(const float* group, std::uint64_t bits, std::uint3
   std::uint32_t* HWY_RESTRICT indices = list.indices + list.size;
   float* HWY_RESTRICT values = list.values + list.size;
   const auto take = [&] {
-    const auto at = static_cast<std::uint32_t>(std::countr_zero(bits)) % std::uint32_t{kGroup};
+    const auto at = static_cast<std::uint32_t>(std::countr_zero(bits)) % std::uint32_t{kListGroup};
     bits &= bits - 1;
     *indices++ = first + at;
     *values++ = group[at];
@@ -122,9 +121,9 @@ std::size_t ListGroups(const float* block, std::uint64_t groups, IntVector below
                        EntryList& list) {
   std::size_t count = 0;
   for (; groups != 0; groups &= groups - 1) {
-    const std::size_t at = static_cast<std::size_t>(std::countr_zero(groups)) * kGroup;
+    const std::size_t at = static_cast<std::size_t>(std::countr_zero(groups)) * kListGroup;
     std::uint64_t bits = 0;
-    for (std::size_t k = 0; k < kGroup; k += kWidth)
+    for (std::size_t k = 0; k < kListGroup; k += kWidth)
       bits |= Bits(hn::Gt(Magnitude(hn::LoadU(Tag(), block + at + k)), below)) << k;
     count += Append(block + at, bits, first + static_cast<std::uint32_t>(at), list);
   }
@@ -191,12 +190,13 @@ Emitted EmitFrom(const Source& source, MagnitudeBits threshold, std::uint32_t fi
   const IntVector finite = hn::Set(tag, static_cast<std::int32_t>(kInfinityBits) - 1);
   Lanes lanes;
   bool good = true;
-  while (good && i + kGroup <= source.g.size()) {
-    const std::size_t start = i, end = std::min(start + plain::kBlock, source.g.size() / kGroup * kGroup);
+  while (good && i + kListGroup <= source.g.size()) {
+    const std::size_t start = i,
+                      end = std::min(start + plain::kBlock, source.g.size() / kListGroup * kListGroup);
     std::uint64_t large = 0;  // a bit for each group
-    static_assert(plain::kBlock / kGroup <= 64);
-    for (; i < end; i += kGroup) {
-      for (std::size_t line = 0; line < kGroup; line += 16) form.Prefetch(i + kAhead + line);
+    static_assert(plain::kBlock / kListGroup <= 64);
+    for (; i < end; i += kListGroup) {
+      for (std::size_t line = 0; line < kListGroup; line += 16) form.Prefetch(i + kAhead + line);
       Vector v[kVectors], u[kVectors];
       IntVector most = hn::Zero(tag);
       for (std::size_t k = 0; k < kVectors; ++k) {
@@ -205,7 +205,7 @@ Emitted EmitFrom(const Source& source, MagnitudeBits threshold, std::uint32_t fi
       }
       good = hn::AllFalse(tag, hn::Gt(most, finite));
       if (HWY_UNLIKELY(!good)) break;
-      large |= std::uint64_t{!hn::AllFalse(tag, hn::Gt(most, below))} << ((i - start) / kGroup);
+      large |= std::uint64_t{!hn::AllFalse(tag, hn::Gt(most, below))} << ((i - start) / kListGroup);
       for (std::size_t k = 0; k < kVectors; ++k) form.Store(i + k * kWidth, v[k], u[k]);
       if constexpr (kSums) {
         for (std::size_t k = 0; k < kVectors; ++k) lanes.Add(k, v[k], Magnitude(v[k]));
@@ -248,9 +248,9 @@ std::size_t EmitEqual(const float* v, std::size_t n, MagnitudeBits magnitude, st
 #if HWY_TARGET != HWY_SCALAR
   const IntTag tag;
   const IntVector wanted = hn::Set(tag, static_cast<std::int32_t>(magnitude));
-  for (; i + kGroup <= n && count < enough; i += kGroup) {
+  for (; i + kListGroup <= n && count < enough; i += kListGroup) {
     std::uint64_t bits = 0;
-    for (std::size_t k = 0; k < kGroup; k += kWidth)
+    for (std::size_t k = 0; k < kListGroup; k += kWidth)
       bits |= Bits(hn::Eq(Magnitude(hn::LoadU(Tag(), v + i + k)), wanted)) << k;
     if (bits != 0) count += Append(v + i, bits, first + static_cast<std::uint32_t>(i), list);
   }

@@ -33,8 +33,8 @@ struct Source {
   }
 };
 
-/// Entries one after the other, ascending. A pass stops listing for good where fewer than kGroup places are
-/// left.
+/// Entries one after the other, ascending. A pass stops listing for good where fewer than kListGroup places
+/// are left.
 struct EntryList {
   std::uint32_t* indices = nullptr;
   float* values = nullptr;
@@ -44,7 +44,7 @@ struct EntryList {
 };
 
 /// Entries are formed and checked so many at a time.
-inline constexpr std::size_t kGroup = 64;
+inline constexpr std::size_t kListGroup = 64;
 
 /// Σv, Σ|v|, Σv² in 32 lanes over blocks of 4096, lanes then blocks combined pairwise: sums of pieces of 2ʲ
 /// blocks, combined pairwise, are those of the whole. largest: of the magnitudes.

@@ -15,7 +15,7 @@ inline void append(EntryList& list, std::uint32_t index, float value) {
 }
 
 inline bool has_room(EntryList& list) {
-  list.full = list.full || list.size + kGroup > list.room;
+  list.full = list.full || list.size + kListGroup > list.room;
   return !list.full;
 }
 
@@ -85,10 +85,10 @@ struct MomentBlocks {
   }
 };
 
-/// One group of at most kGroup entries; false, with nothing written, where one of them is not finite.
+/// One group of at most kListGroup entries; false, with nothing written, where one of them is not finite.
 inline bool emit_group(const Source& source, MagnitudeBits threshold, std::uint32_t first, EntryList& list,
                        std::size_t& count, MomentBlocks* moments) {
-  std::array<float, kGroup> v, u;
+  std::array<float, kListGroup> v, u;
   const std::size_t n = source.g.size();
   bool finite = true;
   for (std::size_t i = 0; i < n; ++i) {
@@ -114,8 +114,8 @@ inline Emitted emit_reaching_from(const Source& source, std::size_t start, std::
                                   MagnitudeBits threshold, std::uint32_t first, EntryList& list,
                                   MomentBlocks* moments) {
   const std::size_t n = source.g.size();
-  for (std::size_t i = start; i < n; i += kGroup) {
-    const Source group = source.part(i, std::min(kGroup, n - i));
+  for (std::size_t i = start; i < n; i += kListGroup) {
+    const Source group = source.part(i, std::min(kListGroup, n - i));
     if (!emit_group(group, threshold, first + static_cast<std::uint32_t>(i), list, count, moments))
       return {count, i};
   }

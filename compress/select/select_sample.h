@@ -10,12 +10,12 @@
 
 namespace gossamer::compress {
 
-inline constexpr std::size_t kRun = 16;  ///< entries of one line
+inline constexpr std::size_t kSampleRun = 16;  ///< entries of one line
 
 struct Sample {
   std::size_t runs = 0;  ///< 0: the vector is too small for a sample
   std::size_t rank = 0;  ///< of the threshold in the sample; 0: it lies below the sample
-  std::size_t entries() const { return runs * kRun; }
+  std::size_t entries() const { return runs * kSampleRun; }
 };
 
 /// For a threshold that about `wanted` ≥ 1 of n entries reach, and with `surely` at least about as many:
@@ -23,7 +23,7 @@ struct Sample {
 inline Sample plan_sample(std::size_t n, double wanted, bool surely, double weight) {
   const auto size = static_cast<double>(n);
   const double entries = std::min(std::max(12 * weight * size / wanted, 2048.0), size / 4);
-  const std::size_t runs = static_cast<std::size_t>(entries) / kRun;
+  const std::size_t runs = static_cast<std::size_t>(entries) / kSampleRun;
   if (runs < 8) return {};
   Sample sample{runs, 0};
   const double mean = wanted * static_cast<double>(sample.entries()) / size;
@@ -50,8 +50,8 @@ constexpr std::uint64_t draw_of(const RandomKey& key) {
 
 /// The first entry of run j of `runs` in a vector of n.
 constexpr std::size_t start_of_run(std::size_t n, std::size_t runs, std::uint64_t draw, std::size_t j) {
-  const std::size_t lines = n / kRun, from = lines * j / runs, to = lines * (j + 1) / runs;
-  return (from + (mixed(draw + j) >> 32) * (to - from) / (std::uint64_t{1} << 32)) * kRun;
+  const std::size_t lines = n / kSampleRun, from = lines * j / runs, to = lines * (j + 1) / runs;
+  return (from + (mixed(draw + j) >> 32) * (to - from) / (std::uint64_t{1} << 32)) * kSampleRun;
 }
 
 }  // namespace gossamer::compress

@@ -54,20 +54,21 @@ MagnitudeBits nth_magnitude(std::span<const float> v, std::size_t rank, EntryLis
 Scan::Scan(const Source& source, std::size_t room, Workspace& workspace, std::size_t sample)
     : source_(source),
       room_(std::min(room, source.g.size())),
-      capacity_(room_ + 2 * kGroup),
+      capacity_(room_ + 2 * kListGroup),
       pieces_(wire::ceil_div(source.g.size(), kSlice)),
       workspace_(workspace) {
   reserve(sample);
 }
 
 void Scan::reserve(std::size_t sample) {
-  words_ = workspace_.words(std::max(kAreas * capacity_, sample + kGroup));
-  floats_ = workspace_.more_floats(std::max(kAreas * capacity_, 2 * (sample + kGroup)));
+  words_ = workspace_.words(std::max(kAreas * capacity_, sample + kListGroup));
+  floats_ = workspace_.more_floats(std::max(kAreas * capacity_, 2 * (sample + kListGroup)));
   complete_ = complete_ && sample == 0;
 }
 
 EntryList Scan::area(std::size_t index) const {
-  return {words_.data() + index * capacity_, floats_.data() + index * capacity_, room_ + kGroup, 0, false};
+  return {words_.data() + index * capacity_, floats_.data() + index * capacity_, room_ + kListGroup, 0,
+          false};
 }
 
 void Scan::work_on(std::size_t index, std::size_t thread, MagnitudeBits threshold, bool sums) {
@@ -94,7 +95,7 @@ std::size_t Scan::run(MagnitudeBits threshold, bool sums) {
   records_[0].list = area(0);
   for (std::size_t i = 1; i < threads && pieces_ > 1; ++i) {
     Workspace& own = workspace_.of(i);
-    records_[i].list = {own.words(capacity_).data(), own.more_floats(capacity_).data(), room_ + kGroup, 0,
+    records_[i].list = {own.words(capacity_).data(), own.more_floats(capacity_).data(), room_ + kListGroup, 0,
                         false};
   }
   try {
@@ -183,10 +184,10 @@ MagnitudeBits Scan::sampled_threshold(double wanted, bool surely, double weight,
   reserve(sample);
   for (std::size_t j = 0; j < plan.runs; ++j) {
     const std::size_t start = start_of_run(size(), plan.runs, draw, j);
-    for (std::size_t i = 0; i < kRun; ++i) floats_[j * kRun + i] = source_.at(start + i);
+    for (std::size_t i = 0; i < kSampleRun; ++i) floats_[j * kSampleRun + i] = source_.at(start + i);
   }
   if (plan.rank == 0) return 0;
-  const EntryList scratch{words_.data(), floats_.data() + sample + kGroup, sample + kGroup, 0, false};
+  const EntryList scratch{words_.data(), floats_.data() + sample + kListGroup, sample + kListGroup, 0, false};
   return nth_magnitude(floats_.first(sample), plan.rank, scratch);
 }
 

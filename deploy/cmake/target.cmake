@@ -14,11 +14,12 @@ function(gossamer_flags target)
       $<${cxx}:-fsanitize=${GOSSAMER_SANITIZE}> $<${cxx}:-fno-sanitize-recover=all> $<${cxx}:-fno-omit-frame-pointer>)
     target_link_options(${target} PUBLIC -fsanitize=${GOSSAMER_SANITIZE})
   endif()
-  if(GOSSAMER_FUZZ)  # counts which branches an input reaches
-    target_compile_options(${target} PRIVATE $<${cxx}:-fsanitize=fuzzer-no-link>)
-    # the kernels for this machine's instruction set alone: with sanitizers all of them take clang many minutes
-    target_compile_options(${target} PRIVATE $<${cxx}:-march=native> $<${cxx}:-DHWY_COMPILE_ONLY_STATIC>)
-  endif()
+endfunction()
+
+# Names sources that are compiled alone where others are compiled together (GOSSAMER_UNITY): they have private names that
+# others have as well, or are long enough.
+function(gossamer_apart)
+  set_source_files_properties(${ARGN} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
 endfunction()
 
 function(gossamer_library name)
@@ -35,6 +36,7 @@ function(gossamer_library name)
   set_target_properties(${target} PROPERTIES GOSSAMER_INSIDE "${inside}")
   target_compile_features(${target} PUBLIC cxx_std_20)
   gossamer_flags(${target})
+  set_target_properties(${target} PROPERTIES UNITY_BUILD ${GOSSAMER_UNITY} UNITY_BUILD_BATCH_SIZE 10)
   if(ARG_CUDA AND GOSSAMER_HAS_CUDA)
     target_sources(${target} PRIVATE ${ARG_CUDA})
     set_source_files_properties(${ARG_CUDA} PROPERTIES COMPILE_OPTIONS

@@ -10,7 +10,7 @@
 #include <optional>
 #include <string>
 
-#include "gossamer/node/job.h"
+#include "gossamer/node/errors.h"
 #include "npy.h"
 
 namespace {
