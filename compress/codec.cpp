@@ -46,7 +46,8 @@ constexpr std::array kRows = {
          "bits=4 (2, 4, 8; short for levels=2^(bits-1)-1), levels=7 (1 to 65535, sqrt; not beside bits), "
          "bucket=512 (a multiple of 32), norm=max (max, l2), coding=packed (packed, elias, elias_dense, "
          "rice, rans, auto), random=philox (philox, hash)",
-         "stochastic rounding to so many levels on each side of zero in each bucket; unbiased"},
+         "stochastic rounding to so many levels on each side of zero in each bucket; unbiased",
+         "bits=4 bits=2 bits=8,norm=l2"},
         CodecId::qsgd,
         make_qsgd,
         decode_qsgd},
@@ -55,7 +56,8 @@ constexpr std::array kRows = {
          "(exact, sampled, trimmed, bisect, ldte_bs, reuse, ldte_bs_paper, radix, hierarchical), coding=auto "
          "(auto, rice, fixed, packed, elias, runs, bitmap)",
          "the ceil(density * n) entries of largest magnitude, to 1.5 times as many by threshold; "
-         "contractive"},
+         "contractive",
+         "density=0.1 density=0.02"},
         CodecId::topk,
         make_topk,
         decode_topk},
@@ -76,12 +78,14 @@ constexpr std::array kRows = {
     Row{{"intq",
          "bits=8 (2, 4, 8), bucket=512 (a multiple of 32), rounding=nearest (nearest, stochastic), "
          "coding=packed (as qsgd), random=philox (as qsgd; where rounding is stochastic)",
-         "2^bits even levels from least to greatest entry of each bucket; error <= (max-min)/(2^bits-1)"},
+         "2^bits even levels from least to greatest entry of each bucket; error <= (max-min)/(2^bits-1)",
+         "bits=4"},
         CodecId::intq,
         make_intq,
         decode_intq},
     Row{{"randk", "density=0.01 (0 < density <= 1), scale=0 (0, 1)",
-         "ceil(density * n) random entries, indices not sent; contractive, times n/k (scale=1) unbiased"},
+         "ceil(density * n) random entries, indices not sent; contractive, times n/k (scale=1) unbiased",
+         "density=0.2"},
         CodecId::randk,
         make_randk,
         decode_randk},

@@ -17,7 +17,7 @@ class SignVote final : public Codec {
  public:
   std::string spec() const override { return "sign_vote"; }
   std::string_view name() const override { return "sign_vote"; }
-  Traits traits() const override { return {}; }
+  Traits traits() const override { return {.votes = true}; }
   std::size_t max_bytes(std::size_t n) const override { return wire::kHeaderMax + wire::ceil_div(n, 8); }
 
   std::size_t encode(std::span<const float> x, RandomKey, Workspace& workspace,

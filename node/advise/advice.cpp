@@ -69,9 +69,9 @@ class Adviser {
         framing_(wire_framing()) {}
 
   std::vector<Advice> all() {
-    for (const Pattern& pattern : patterns_of(question_.methods))
-      for (const std::string& codec : codecs(pattern))
-        for (const std::string& algorithm : algorithms(pattern, codec)) each_graph(pattern, codec, algorithm);
+    for (const Method* method : methods_of_known_cost(question_.methods))
+      for (const std::string& codec : codecs(*method))
+        for (const std::string& algorithm : algorithms(*method, codec)) each_graph(*method, codec, algorithm);
     std::stable_sort(found_.begin(), found_.end(),
                      [](const Advice& a, const Advice& b) { return a.seconds() < b.seconds(); });
     if (found_.empty())
@@ -82,94 +82,102 @@ class Adviser {
 
  private:
   /// The job's codec, and dense for methods that are not there to compress.
-  std::vector<std::string> codecs(const Pattern& pattern) const {
+  std::vector<std::string> codecs(const Method& method) const {
     const std::string& codec = question_.job.exchange.codec;
     using Code = Needs::Code;
-    const Needs& needs = find_method(pattern.method).needs;
+    const Needs& needs = method.needs;
     if (compress::make_codec(codec)->traits().exact) return {codec};
-    if (needs.code == Code::any || needs.code_of_mean) return {codec, "dense"};
-    if (needs.code == Code::exact) return {"dense"};
+    if (needs.code == Code::any || needs.code_of_mean) return {codec, compress::kDense};
+    if (needs.code == Code::exact) return {compress::kDense};
     return {codec};
   }
 
   /// The ways of a method over its graph: exchange.algorithm, empty where it does not matter.
-  static std::vector<std::string> algorithms(const Pattern& pattern, const std::string& codec) {
-    if (pattern.messages == Messages::reduce && codec == "dense") return {"ring", "halving_doubling"};
+  static std::vector<std::string> algorithms(const Method& method, const std::string& codec) {
+    if (method.pattern->messages == Messages::reduce && compress::make_codec(codec)->traits().exact)
+      return {"ring", "halving_doubling"};
     return {""};
   }
 
-  void each_graph(const Pattern& pattern, const std::string& codec, const std::string& algorithm) {
+  void each_graph(const Method& method, const std::string& codec, const std::string& algorithm) {
     Job job = question_.job;
-    job.exchange.method = pattern.method;
+    job.exchange.method = method.row.name;
     drop_unread(job.exchange);
     job.exchange.codec = codec;
     if (!algorithm.empty()) job.exchange.algorithm = algorithm;
-    if (!waits(pattern.method)) job.exchange.staleness = std::nullopt;
-    const std::vector<topology::Part> parts = pattern_parts(pattern, job, question_.layers);
+    if (!method.needs.may_wait) job.exchange.staleness = std::nullopt;
+    const std::vector<topology::Part> parts = pattern_parts(method, job, question_.layers);
     double bytes = 0;
     for (const topology::Part& p : parts) bytes += framing_.on_wire(p.bytes);
     auto specs = topology::candidate_graphs(job.peers.size());
     for (auto& spec : topology::candidate_edges(links_, bytes)) specs.push_back(std::move(spec));
     for (const topology::GraphSpec& spec : specs) {
-      // Its rows sum to 1 only: for the method that bears that, and nothing that others have over it.
-      if ((spec.kind == "epidemic") != (pattern.method == "epidemic")) continue;
+      if (!offered(method, spec.kind)) continue;
       job.graph = spec;
       try {
-        weigh_up(pattern, job, algorithm, parts, bytes);
+        weigh_up(method, job, algorithm, parts, bytes);
       } catch (const ConfigError& refusal) {
         last_reason_ = refusal.what();
       }
     }
   }
 
-  void weigh_up(const Pattern& pattern, const Job& job, const std::string& algorithm,
+  void weigh_up(const Method& method, const Job& job, const std::string& algorithm,
                 const std::vector<topology::Part>& parts, double bytes) {
     const Plan plan = make_plan(job, 0);
     Advice advice;
-    advice.method = pattern.method;
+    advice.method = method.row.name;
     advice.codec = job.exchange.codec;
     advice.algorithm = algorithm;
     advice.spec = job.graph;
     advice.graph = graph_label(job.graph);
-    advice.waits = waits(pattern.method);
-    const Traffic exchanged = exchange_traffic(pattern, job, algorithm, parts, framing_);
-    advice.order = placed(pattern, job, algorithm, exchanged, bytes);
+    advice.waits = method.needs.may_wait;
+    const Traffic exchanged = exchange_traffic(method, job, algorithm, parts, framing_);
+    advice.order = placed(method, job, algorithm, exchanged, bytes);
     const topology::LinkTable links = links_.placed(advice.order);
     const std::vector<double> step = picked(step_, advice.order);
-    const RoundTraffic whole =
-        round_traffic(pattern, job, plan, exchanged, parts, question_.layers, framing_);
+    const RoundTraffic whole = round_traffic(method, job, plan, exchanged, parts, question_.layers, framing_);
     advice.cost = topology::round_cost(whole.traffic, step, links, whole.staleness);
     advice.period = whole.traffic.size();
     std::vector<double> sent = bytes_sent(whole.traffic), pairings;
-    if (pattern.messages == Messages::pairs) {
+    if (method.pattern->messages == Messages::pairs) {
       const std::vector<double> requests = request_rates(plan, step, links, bytes);
       pairings = pairing_rates(plan, requests, step, links, bytes);
       sent = bytes_of_pairs(requests, bytes);
     }
     advice.bytes_per_round = *std::max_element(sent.begin(), sent.end());
-    const Consensus consensus = consensus_of(pattern, plan, pairings);
+    const Consensus consensus = consensus_of(method, plan, pairings);
     if (!std::isfinite(consensus.delay)) return;
     advice.delay = consensus.delay;
     advice.consensus_rounds = consensus.rounds;
-    advice.rounds = static_cast<double>(question_.rounds) *
-                    topology::round_growth(advice.delay, pattern.corrected ? 0 : question_.heterogeneity);
+    advice.rounds =
+        static_cast<double>(question_.rounds) *
+        topology::round_growth(advice.delay, method.pattern->corrected ? 0 : question_.heterogeneity);
     name_slowest(whole.traffic, advice);
     found_.push_back(std::move(advice));
   }
 
   /// Whether messages of a bound number of rounds are waited for, where the method has it so.
-  static bool waits(std::string_view method) { return find_method(method).needs.may_wait; }
+  /// A graph that belongs to methods of its own is offered to these, and no other is.
+  static bool offered(const Method& method, std::string_view kind) {
+    const auto& all = methods();
+    const std::string_view own = method.pattern->own_graph;
+    return own.empty()
+               ? std::none_of(all.begin(), all.end(),
+                              [&](const Method* m) { return m->pattern && kind == m->pattern->own_graph; })
+               : kind == own;
+  }
 
   /// The best order found; the same for methods that send the same over the same graph.
-  Order placed(const Pattern& pattern, const Job& job, const std::string& algorithm, const Traffic& traffic,
+  Order placed(const Method& method, const Job& job, const std::string& algorithm, const Traffic& traffic,
                double bytes) {
     Order as_listed(links_.peers());
     std::iota(as_listed.begin(), as_listed.end(), topology::PeerId{0});
     // Whose messages follow the numbers of the peers, whatever the graph is.
-    const bool numbered = pattern.messages == Messages::tree || !algorithm.empty();
+    const bool numbered = method.pattern->messages == Messages::tree || !algorithm.empty();
     if (has_no_places(job.graph) && !numbered) return as_listed;
-    Order& known = orders_[{graph_label(job.graph), bytes * pattern.vectors,
-                            numbered ? std::string(pattern.method) + algorithm : ""}];
+    Order& known = orders_[{graph_label(job.graph), bytes * method.pattern->vectors,
+                            numbered ? std::string(method.row.name) + algorithm : ""}];
     if (!known.empty()) return known;
     std::size_t messages = 1;
     for (const auto& round : traffic) messages += round.size();

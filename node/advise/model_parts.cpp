@@ -6,6 +6,7 @@
 
 #include "frame.h"
 #include "gossamer/compress/feedback.h"
+#include "own_key.h"
 #include "parcel.h"
 
 namespace gossamer::node {
@@ -39,7 +40,7 @@ double payload_bytes(const compress::Codec& codec, std::size_t entries) {
 
 std::vector<topology::Part> model_parts(const Job& job, const std::vector<optim::Layer>& layers,
                                         const std::function<double(std::size_t)>& payload) {
-  const auto codec = compress::make_codec(job.exchange.codec), dense = compress::make_codec("dense");
+  const auto codec = compress::make_codec(job.exchange.codec), dense = compress::make_codec(compress::kDense);
   std::map<std::pair<bool, std::size_t>, double> sizes;
   const auto count = static_cast<double>(layers.size());
   std::vector<topology::Part> parts;
@@ -49,7 +50,7 @@ std::vector<topology::Part> model_parts(const Job& job, const std::vector<optim:
     if (bytes == 0)
       bytes = payload ? payload(p.range.size) : payload_bytes(plain ? *dense : *codec, p.range.size);
     const double done = (count - static_cast<double>(p.layer)) / count;
-    parts.push_back({job.exchange.overlap ? 0 : kForwardShare + (1 - kForwardShare) * done, bytes});
+    parts.push_back({kOverlap.of(job.exchange) ? 0 : kForwardShare + (1 - kForwardShare) * done, bytes});
   }
   std::reverse(parts.begin(), parts.end());
   return parts;

@@ -3,15 +3,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <cmath>
+#include <iterator>
 
 #include "gossamer/topology/placement.h"
 #include "gossamer/topology/report.h"
-#include "mass.h"
 #include "method.h"
 #include "model_parts.h"
-#include "modulo.h"
 #include "outer.h"
 #include "text.h"
 
@@ -25,40 +23,6 @@ using Messages = Pattern::Messages;
 using Mixing = Pattern::Mixing;
 
 constexpr std::size_t kUnbounded = 64;  ///< rounds behind that stand for any number
-
-double residues(const ExchangeSettings& exchange, std::size_t entries) {
-  return static_cast<double>(modulo_payload_bytes(entries, static_cast<int>(exchange.modulo_bits)));
-}
-double masses(const ExchangeSettings&, std::size_t entries) {
-  return static_cast<double>(mass_payload_bytes(entries));
-}
-
-constexpr std::array kPatterns{
-    Pattern{"dpsgd"},
-    Pattern{"local_sgd"},
-    Pattern{"epidemic"},
-    Pattern{"choco", Messages::gossip, Mixing::estimates},
-    Pattern{"deep_squeeze", Messages::gossip, Mixing::estimates},
-    Pattern{"moniqua", Messages::gossip, Mixing::estimates, 1, residues},
-    Pattern{"push_sum", Messages::gossip, Mixing::matrix, 1, masses},
-    Pattern{"pairwise", Messages::pairs, Mixing::pairs},
-    Pattern{"diloco", Messages::gossip, Mixing::outer},
-    Pattern{"noloco", Messages::gossip, Mixing::pull},
-    Pattern{"sparse_loco", Messages::gossip, Mixing::full},
-    Pattern{"gradient_tracking", Messages::gossip, Mixing::matrix, 2, nullptr, true},
-    Pattern{"exact_diffusion", Messages::gossip, Mixing::matrix, 1, nullptr, true},
-    Pattern{"relay_sum", Messages::gossip, Mixing::relay, 1, nullptr, true},
-    Pattern{"allreduce", Messages::reduce, Mixing::full},
-    Pattern{"broadcast", Messages::gossip, Mixing::full},
-    Pattern{"topk_allgather", Messages::gossip, Mixing::full},
-    Pattern{"gtopk", Messages::tree, Mixing::full},
-};
-
-const Pattern* find_pattern(std::string_view method) {
-  const auto at =
-      std::find_if(kPatterns.begin(), kPatterns.end(), [&](const Pattern& p) { return p.method == method; });
-  return at == kPatterns.end() ? nullptr : &*at;
-}
 
 /// The schedule's k-th matrix at a parcel's k-th exchange, each parcel after its own round of every H.
 Traffic outer_traffic(const Job& job, const topology::Schedule& schedule, std::span<const Part> parts,
@@ -115,32 +79,33 @@ std::vector<PeerId> neighbours(const topology::MixingMatrix& matrix, PeerId i) {
 
 }  // namespace
 
-std::vector<Pattern> patterns_of(std::span<const std::string> methods) {
-  if (methods.empty()) return {kPatterns.begin(), kPatterns.end()};
-  std::vector<Pattern> patterns;
-  for (const std::string& name : methods) {
-    const Pattern* pattern = find_pattern(find_method(name).row.name);
-    if (!pattern) {
-      std::vector<std::string> names;
-      for (const Pattern& p : kPatterns) names.emplace_back(p.method);
-      throw ConfigError(fmt::format("--methods {}: what its rounds cost is not known; expected some of {}",
-                                    name, join(names, ", ")));
-    }
-    patterns.push_back(*pattern);
+std::vector<const Method*> methods_of_known_cost(std::span<const std::string> names) {
+  std::vector<const Method*> known, chosen;
+  std::copy_if(methods().begin(), methods().end(), std::back_inserter(known),
+               [](const Method* m) { return m->pattern.has_value(); });
+  if (names.empty()) return known;
+  for (const std::string& name : names) {
+    chosen.push_back(&find_method(name));
+    if (chosen.back()->pattern) continue;
+    std::vector<std::string> expected;
+    for (const Method* m : known) expected.emplace_back(m->row.name);
+    throw ConfigError(fmt::format("--methods {}: what its rounds cost is not known; expected some of {}",
+                                  name, join(expected, ", ")));
   }
-  return patterns;
+  return chosen;
 }
 
-std::vector<Part> pattern_parts(const Pattern& pattern, const Job& job,
+std::vector<Part> pattern_parts(const Method& method, const Job& job,
                                 const std::vector<optim::Layer>& layers) {
-  if (!pattern.bytes) return model_parts(job, layers);
-  return model_parts(job, layers, [&](std::size_t entries) { return pattern.bytes(job.exchange, entries); });
+  if (!method.pattern->bytes) return model_parts(job, layers);
+  return model_parts(job, layers,
+                     [&](std::size_t entries) { return method.pattern->bytes(job.exchange, entries); });
 }
 
-Traffic exchange_traffic(const Pattern& pattern, const Job& job, const std::string& algorithm,
+Traffic exchange_traffic(const Method& method, const Job& job, const std::string& algorithm,
                          std::span<const Part> parts, const Framing& framing) {
   const std::size_t peers = job.peers.size();
-  switch (pattern.messages) {
+  switch (method.pattern->messages) {
     case Messages::tree:
       return topology::tree_traffic(peers, parts, framing);
     case Messages::reduce:
@@ -149,23 +114,24 @@ Traffic exchange_traffic(const Pattern& pattern, const Job& job, const std::stri
                                  : topology::halving_traffic(peers, parts, framing);
     case Messages::gossip:
     case Messages::pairs:
-      return topology::gossip_traffic(topology::make_schedule(job.graph), parts, framing, pattern.vectors);
+      return topology::gossip_traffic(topology::make_schedule(job.graph), parts, framing,
+                                      method.pattern->vectors);
   }
   return {};
 }
 
-RoundTraffic round_traffic(const Pattern& pattern, const Job& job, const Plan& plan, const Traffic& exchanged,
+RoundTraffic round_traffic(const Method& method, const Job& job, const Plan& plan, const Traffic& exchanged,
                            std::span<const Part> parts, const std::vector<optim::Layer>& layers,
                            const Framing& framing) {
-  if (pattern.messages == Messages::pairs) return {Traffic(1), 0};
-  if (find_method(pattern.method).needs.outer)
+  if (method.pattern->messages == Messages::pairs) return {Traffic(1), 0};
+  if (method.needs.outer)
     return {outer_traffic(job, plan.schedule, parts, layers, framing), job.exchange.outer_delay};
   const auto staleness = static_cast<std::size_t>(job.exchange.staleness.value_or(kUnbounded));
   const bool as_one_exchange =
-      pattern.messages != Messages::gossip || plan.schedule.period() == exchanged.size();
-  return {
-      as_one_exchange ? exchanged : topology::gossip_traffic(plan.schedule, parts, framing, pattern.vectors),
-      std::min(staleness, kUnbounded)};
+      method.pattern->messages != Messages::gossip || plan.schedule.period() == exchanged.size();
+  return {as_one_exchange ? exchanged
+                          : topology::gossip_traffic(plan.schedule, parts, framing, method.pattern->vectors),
+          std::min(staleness, kUnbounded)};
 }
 
 std::vector<double> request_rates(const Plan& plan, std::span<const double> step,
@@ -207,11 +173,10 @@ std::vector<double> pairing_rates(const Plan& plan, std::span<const double> requ
   return pairings;
 }
 
-Consensus consensus_of(const Pattern& pattern, const Plan& plan, std::span<const double> pairings) {
+Consensus consensus_of(const Method& method, const Plan& plan, std::span<const double> pairings) {
   const topology::Schedule& schedule = plan.schedule;
-  const auto steps =
-      find_method(pattern.method).needs.outer ? static_cast<double>(plan.exchange.local_steps) : 1.0;
-  switch (pattern.mixing) {
+  const auto steps = method.needs.outer ? static_cast<double>(plan.exchange.local_steps) : 1.0;
+  switch (method.pattern->mixing) {
     case Mixing::matrix:
       return of_schedule(schedule);
     case Mixing::estimates:

@@ -1,49 +1,27 @@
 #pragma once
-// A Pattern says what an exchange method sends in a round, and what its rounds count for.
+// These functions work out what an exchange method sends, and what its rounds count for, by its Pattern
+// (method.h).
 #include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
-#include "exchange.h"
 #include "gossamer/node/job.h"
 #include "gossamer/topology/cost.h"
+#include "method.h"
 
 namespace gossamer::node {
 
-struct Pattern {
-  std::string_view method;
-  enum class Messages {
-    gossip,  ///< all parts to every out-neighbour of the round
-    pairs,   ///< a request to one neighbour, and its answer; nobody waits for them
-    tree,    ///< all parts up a binomial tree and down again
-    reduce,  ///< dense: slices around the ring; coded: slices to their owners and back
-  } messages = Messages::gossip;
-  enum class Mixing {
-    matrix,     ///< x ← W x, or the schedule's rounds among local steps
-    estimates,  ///< of which a share gamma is followed
-    outer,      ///< DiLoCo's: W, with as much of the own vector as keeps outer momentum stable
-    pull,       ///< NoLoCo's: a momentum of γ (W − I)
-    pairs,      ///< means of two that are drawn
-    relay,      ///< everyone's sum after as many rounds as the tree is deep
-    full,       ///< the mean of all, every round
-  } mixing = Mixing::matrix;
-  double vectors = 1;  ///< that a neighbour is sent of each part
-  /// Of the message of that many entries; null: the codec's.
-  double (*bytes)(const ExchangeSettings& exchange, std::size_t entries) = nullptr;
-  bool corrected = false;  ///< its steps, for heterogeneous data
-};
-
-/// Of these methods, or of all that are known. Throws ConfigError for an unknown method and for one without a
+/// These methods, or all whose cost is known. Throws ConfigError for an unknown method and for one without a
 /// known cost.
-std::vector<Pattern> patterns_of(std::span<const std::string> methods);
+std::vector<const Method*> methods_of_known_cost(std::span<const std::string> names);
 
 /// The model's messages under the job's codec and method: see model_parts.
-std::vector<topology::Part> pattern_parts(const Pattern& pattern, const Job& job,
+std::vector<topology::Part> pattern_parts(const Method& method, const Job& job,
                                           const std::vector<optim::Layer>& layers);
 
 /// What is sent, if all parts are exchanged every round. algorithm: of a dense all-reduce.
-topology::Traffic exchange_traffic(const Pattern& pattern, const Job& job, const std::string& algorithm,
+topology::Traffic exchange_traffic(const Method& method, const Job& job, const std::string& algorithm,
                                    std::span<const topology::Part> parts, const topology::Framing& framing);
 
 /// What is sent, local steps and fragments included, and after how many rounds it is waited for.
@@ -51,7 +29,7 @@ struct RoundTraffic {
   topology::Traffic traffic;
   std::size_t staleness = 0;
 };
-RoundTraffic round_traffic(const Pattern& pattern, const Job& job, const Plan& plan,
+RoundTraffic round_traffic(const Method& method, const Job& job, const Plan& plan,
                            const topology::Traffic& exchanged, std::span<const topology::Part> parts,
                            const std::vector<optim::Layer>& layers, const topology::Framing& framing);
 
@@ -71,6 +49,6 @@ struct Consensus {
   double rounds = 1;  ///< until the worst start's disagreement is 1e-6 of what it was; −1: never
 };
 /// pairings: as pairing_rates has them, for method pairwise alone.
-Consensus consensus_of(const Pattern& pattern, const Plan& plan, std::span<const double> pairings);
+Consensus consensus_of(const Method& method, const Plan& plan, std::span<const double> pairings);
 
 }  // namespace gossamer::node

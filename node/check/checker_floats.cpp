@@ -38,8 +38,8 @@ class Floats final : public Checker {
       : invariants_(invariants),
         findings_(findings),
         peers_(invariants.peers),
-        adds_what_came_(invariants.backup > 0 && invariants.method != "dpsgd"),
-        send_momentum_(prepared.job.exchange.send_momentum),
+        adds_what_came_(invariants.adds_what_came),
+        send_momentum_(kSendMomentum.of(prepared.job.exchange)),
         sent_(peers_ * peers_),
         came_(peers_) {
     for (PeerId p = 0; p < peers_; ++p) {

@@ -20,6 +20,8 @@
 namespace gossamer::node {
 namespace {
 
+using Own = MethodInvariants::Own;
+
 constexpr Slot kOuter = 2;  ///< φ (outer.h)
 constexpr double kTolerance = 1e-4;
 using Vector = std::vector<double>;
@@ -42,8 +44,8 @@ class OuterChecker final : public Checker {
         parcels_(prepared.plan->parcels),
         one_mean_(node::one_mean(invariants.schedule)),
         rate_(prepared.plan->outer_rate),
-        decay_(invariants.method == "sparse_loco" ? prepared.job.exchange.feedback_decay
-                                                  : prepared.plan->outer_momentum),
+        decay_(invariants.own == Own::outer_sparse ? kFeedbackDecay.of(prepared.job.exchange)
+                                                   : prepared.plan->outer_momentum),
         gamma_(prepared.plan->gamma),
         states_(invariants.peers) {
     for (auto& of_parcels : states_)
@@ -88,16 +90,16 @@ class OuterChecker final : public Checker {
     while (parcels_[parcel].range.begin != r.begin || parcels_[parcel].range.size != r.size) ++parcel;
     return parcel;
   }
-  bool gossips() const { return invariants_.method == "diloco" && !one_mean_; }
+  bool gossips() const { return invariants_.own == Own::outer_steps && !one_mean_; }
 
   /// What the peer may send, from its φ and its x as they stand.
   Vector offer_of(State& s, std::span<const float> x) const {
     Vector v(x.size());
     for (std::size_t k = 0; k < v.size(); ++k) {
       const double learned = s.phi[k] - static_cast<double>(x[k]);
-      if (invariants_.method == "sparse_loco") {
+      if (invariants_.own == Own::outer_sparse) {
         v[k] = s.kept[k] = decay_ * s.kept[k] + learned;
-      } else if (invariants_.method == "noloco") {
+      } else if (invariants_.own == Own::outer_pulls) {
         v[k] = rate_ * static_cast<double>(x[k]) + (gamma_ - rate_) * s.phi[k];
       } else if (gossips()) {
         s.kept[k] = decay_ * s.kept[k] + learned;
@@ -143,10 +145,10 @@ class OuterChecker final : public Checker {
     if (gossips()) return mean;
     Vector phi(s.phi);
     for (std::size_t k = 0; k < phi.size(); ++k) {
-      if (invariants_.method == "sparse_loco") {
+      if (invariants_.own == Own::outer_sparse) {
         s.kept[k] -= s.own[k];
         phi[k] -= rate_ * mean[k];
-      } else if (invariants_.method == "noloco") {
+      } else if (invariants_.own == Own::outer_pulls) {
         s.kept[k] = decay_ * s.kept[k] + mean[k] - gamma_ * phi[k];
         phi[k] += s.kept[k];
       } else {
@@ -190,7 +192,7 @@ class OuterChecker final : public Checker {
   }
 
   void check_alike(PeerId peer, ParcelId parcel, const State& s, std::uint64_t hash) {
-    if (!one_mean_ || invariants_.method == "noloco") return;
+    if (!one_mean_ || invariants_.own == Own::outer_pulls) return;
     const auto [at, first] = hashes_.try_emplace({parcel, s.outer_rounds}, hash);
     if (!first && at->second != hash)
       findings_.report("outer",

@@ -21,8 +21,8 @@ class Residues final : public Checker {
   Residues(const Invariants& invariants, const Prepared& prepared, Findings& findings)
       : invariants_(invariants),
         findings_(findings),
-        bound_(prepared.job.exchange.modulo_bound),
-        bits_(static_cast<int>(prepared.job.exchange.modulo_bits)),
+        bound_(kModuloBound.of(prepared.job.exchange)),
+        bits_(static_cast<int>(kModuloBits.of(prepared.job.exchange))),
         constant_(prepared.job.optimizer.schedule == "constant"),
         sums_(invariants.peers, std::vector<float>(prepared.initial.size(), 0.0f)),
         weighed_(invariants.peers, std::vector<double>(invariants.parcels, 0)) {}

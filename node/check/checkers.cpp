@@ -1,8 +1,6 @@
 #include "checkers.h"
 
-#include <algorithm>
-#include <array>
-#include <string_view>
+#include <utility>
 
 #include "frame.h"
 #include "link.h"
@@ -10,25 +8,26 @@
 namespace gossamer::node {
 namespace {
 
-template <std::size_t N>
-bool one_of(std::string_view name, const std::array<std::string_view, N>& names) {
-  return std::find(names.begin(), names.end(), name) != names.end();
+/// What a method has of its own to check.
+std::unique_ptr<Checker> own_checker(const Invariants& invariants, const Prepared& prepared,
+                                     Findings& findings) {
+  using Own = MethodInvariants::Own;
+  switch (invariants.own) {
+    case Own::none:
+      return nullptr;
+    case Own::mass:
+      return check_mass(invariants, prepared, findings);
+    case Own::pairs:
+      return check_pairs(invariants, prepared, findings);
+    case Own::residues:
+      return check_residues(invariants, prepared, findings);
+    case Own::outer_steps:
+    case Own::outer_pulls:
+    case Own::outer_sparse:
+      return check_outer(invariants, prepared, findings);
+  }
+  return nullptr;
 }
-
-constexpr std::array<std::string_view, 10> kGossip{
-    "dpsgd",           "local_sgd", "epidemic", "choco",  "deep_squeeze", "gradient_tracking",
-    "exact_diffusion", "relay_sum", "push_sum", "moniqua"};
-constexpr std::array<std::string_view, 4> kFullReduce{"allreduce", "broadcast", "topk_allgather", "gtopk"};
-constexpr std::array<std::string_view, 2> kNewestOnly{"dpsgd", "epidemic"};
-
-/// What one method has of its own to check.
-struct OwnCheck {
-  std::string_view method;
-  std::unique_ptr<Checker> (*make)(const Invariants&, const Prepared&, Findings&);
-};
-constexpr std::array kOwnChecks{OwnCheck{"push_sum", check_mass},    OwnCheck{"pairwise", check_pairs},
-                                OwnCheck{"moniqua", check_residues}, OwnCheck{"diloco", check_outer},
-                                OwnCheck{"noloco", check_outer},     OwnCheck{"sparse_loco", check_outer}};
 
 }  // namespace
 
@@ -36,21 +35,27 @@ Invariants invariants_of(const Prepared& prepared) {
   const Job& job = prepared.job;
   const ExchangeSettings& e = job.exchange;
   const bool partial = e.backup > 0, synchronous = e.staleness == std::optional<std::uint64_t>(0) && !partial;
-  const bool reuses = !synchronous && !partial && one_of(e.method, kNewestOnly);
-  const bool overtakes = (e.method == "push_sum" && !synchronous) || (e.method == "dpsgd" && partial);
+  const Method& method = find_method(e.method);
+  const MethodInvariants& holds = method.invariants;
+  using WaitsFor = MethodInvariants::WaitsFor;
+  const bool superseded = partial && method.needs.partial == Needs::Partial::parameters;
+  const bool reuses = !synchronous && !partial && holds.newest_only;
+  const bool overtakes = (holds.overtakes && !synchronous) || superseded;
   return {.schedule = prepared.plan->schedule,
           .staleness = e.staleness,
           .peers = job.peers.size(),
           .parcels = prepared.plan->parcels.size(),
           .rounds = prepared.rounds,
           .samples = prepared.total_samples,
-          .method = e.method,
-          .waits_for_neighbours = (one_of(e.method, kGossip) && !partial) || e.method == "ensemble",
-          .vectors = e.method == "gradient_tracking" ? 2u : 1u,
-          .whole_models = e.method == "ensemble",
-          .all_alike = one_of(e.method, kFullReduce) && !partial,
+          .own = holds.own,
+          .waits_for_neighbours = holds.waits_for != WaitsFor::nothing && !partial,
+          .vectors = holds.vectors,
+          .whole_models = holds.waits_for == WaitsFor::models,
+          .all_alike = holds.all_alike && !partial,
+          .adds_what_came = partial && !superseded,
+          .leaves_out = holds.leaves_out,
           .reuses_messages = reuses,
-          .drops_messages = reuses || overtakes || e.method == "pairwise",
+          .drops_messages = reuses || overtakes || holds.own == MethodInvariants::Own::pairs,
           .best_effort = e.delivery == "best_effort",
           .forged = prepared.job.sim.forge > 0,
           .backup = e.backup,
@@ -62,8 +67,7 @@ Checkers::Checkers(const Prepared& prepared, Observer* next) : invariants_(invar
   checkers_.push_back(check_links(invariants_, findings_));
   checkers_.push_back(check_rounds(invariants_, prepared, findings_));
   checkers_.push_back(check_floats(invariants_, prepared, findings_));
-  for (const OwnCheck& own : kOwnChecks)
-    if (invariants_.method == own.method) checkers_.push_back(own.make(invariants_, prepared, findings_));
+  if (auto own = own_checker(invariants_, prepared, findings_)) checkers_.push_back(std::move(own));
   if (next) all_.push_back(next);  // first, so that a record holds what breaks a rule
   for (const auto& c : checkers_) all_.push_back(c.get());
 }
@@ -94,7 +98,7 @@ void Checkers::on_round(PeerId p, Round r) {
 void Checkers::on_send(PeerId p, PeerId to, const Message& m) {
   ++messages_;
   chunked_ |= m.payload->size() > kChunkBytes;
-  declined_ += invariants_.method == "pairwise" && m.payload->empty() ? 1 : 0;
+  declined_ += invariants_.own == MethodInvariants::Own::pairs && m.payload->empty() ? 1 : 0;
   each([&](Observer& o) { o.on_send(p, to, m); });
 }
 void Checkers::on_message(PeerId p, PeerId from, const Message& m) {
@@ -104,7 +108,7 @@ void Checkers::on_used(PeerId p, PeerId from, const Message& m) {
   each([&](Observer& o) { o.on_used(p, from, m); });
 }
 void Checkers::on_mixed(PeerId p, Round r, ParcelId parcel) {
-  if (invariants_.method == "choco") expected_deltas_ += invariants_.schedule.at(r).out(p).size();
+  if (invariants_.leaves_out) expected_deltas_ += invariants_.schedule.at(r).out(p).size();
   each([&](Observer& o) { o.on_mixed(p, r, parcel); });
 }
 void Checkers::on_end(PeerId p, const std::string& message) {

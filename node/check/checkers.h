@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "method.h"
 #include "observer.h"
 #include "setup.h"
 #include "simulation.h"
@@ -39,12 +40,14 @@ struct Invariants {
   std::size_t peers, parcels;
   std::uint64_t rounds;
   double samples;  ///< of all peers, that end the run; 0: their rounds do
-  std::string method;
+  MethodInvariants::Own own;
   /// Mixes a parcel when all that the round expects within the staleness has come (class Gossip).
   bool waits_for_neighbours;
   std::uint32_t vectors;  ///< that a neighbour sends of each parcel in a round; where waits_for_neighbours
   bool whole_models;      ///< mixes when a neighbour's parcels have all come
   bool all_alike;         ///< peers' parameters stay identical to the bit
+  bool adds_what_came;    ///< what a round went on without is added later
+  bool leaves_out;        ///< a delta is not sent over a full link
   bool reuses_messages;   ///< a message may be mixed more than once, or be overtaken by a newer one
   bool drops_messages;    ///< a message may be used up and added to nothing: overtaken, or declined
   bool best_effort;       ///< messages may be lost; of a parcel and tag, older ones never follow newer ones

@@ -6,8 +6,10 @@
 #include <array>
 #include <cmath>
 #include <random>
+#include <sstream>
 
 #include "aggregation.h"
+#include "codec_schedule.h"
 #include "method.h"
 #include "plan.h"
 #include "soundness.h"
@@ -45,21 +47,18 @@ class Draw {
   std::mt19937_64 random_;  // its sequence is fixed by the standard
 };
 
-constexpr std::array kCodecs{"fp16",
-                             "bf16",
-                             "onebit",
-                             "onebit_two",
-                             "onebit_scaled",
-                             "qsgd:bits=4",
-                             "qsgd:bits=2",
-                             "qsgd:bits=8,norm=l2",
-                             "terngrad",
-                             "intq:bits=4",
-                             "topk:density=0.1",
-                             "topk:density=0.02",
-                             "randk:density=0.2",
-                             "threshold:tau=0.01",
-                             "sign_vote"};
+/// Every lossy codec under each of its parameters for small models.
+std::vector<std::string> lossy_codecs() {
+  std::vector<std::string> specs;
+  for (const compress::CodecRow& row : compress::codec_table()) {
+    if (compress::make_codec(row.name)->traits().exact) continue;
+    if (*row.drawn == 0) specs.emplace_back(row.name);
+    std::istringstream drawn(row.drawn);
+    for (std::string parameters; drawn >> parameters;)
+      specs.push_back(fmt::format("{}:{}", row.name, parameters));
+  }
+  return specs;
+}
 
 // --- the configuration
 
@@ -98,17 +97,16 @@ void draw_training(Draw& d, Job& job) {
   const bool uneven = d.chance(0.3);
   for (PeerEntry& p : job.peers) p.batch = uneven ? d.from(1, 6) : job.batch;
   job.run.seed = d.from(1, 1000);
-  job.run.rounds = d.from(2, 14);
   job.run.evaluate_every = 0;
 }
 
 void draw_exchange(Draw& d, Job& job) {
   ExchangeSettings& e = job.exchange;
-  e.codec = compress::make_codec(d.chance(0.4) ? "dense" : d.one(kCodecs))->spec();
+  static const std::vector<std::string> lossy = lossy_codecs();
+  e.codec = compress::make_codec(d.chance(0.4) ? compress::kDense : lossy[d.below(lossy.size())])->spec();
   e.staleness = d.chance(0.5) ? 0 : d.from(1, 3);
   if (d.chance(0.25)) e.staleness.reset();
   e.aggregate = d.chance(0.15) ? "samples" : "weighted";
-  e.overlap = e.method == "dpsgd" && d.chance(0.4);
   e.local_steps = d.from(2, 4);
 }
 
@@ -128,7 +126,15 @@ void draw_ways(Draw& d, Job& job) {
     e.staleness = 0;
   }
   e.algorithm = d.one(std::array{"auto", "ring", "halving_doubling"});
-  e.send_momentum = e.method == "broadcast" && e.backup == 0 && d.chance(0.3) ? 0.5 : 0;
+}
+
+void draw_own_values(Draw& d, const Method& method, ExchangeSettings& e) {
+  e.own.clear();
+  for (const OwnKey& key : method.keys) {
+    if (key.drawn.empty()) continue;
+    const double drawn = key.drawn[d.below(key.drawn.size())];
+    std::visit([&]<class T>(const OwnValue<T>& v) { v.in(e) = static_cast<T>(drawn); }, key.value);
+  }
 }
 
 /// Keys that one method or a few of a kind have.
@@ -137,23 +143,18 @@ void draw_own_keys(Draw& d, Job& job) {
   const Needs& needs = find_method(e.method).needs;
   e.fragments = needs.outer ? d.from(1, e.local_steps) : 1;
   e.outer_delay = needs.outer && d.chance(0.5) ? d.below(e.local_steps) : 0;
+  draw_own_values(d, find_method(e.method), e);
   e.outer_rate.reset();
   e.outer_momentum.reset();
   if (needs.outer && d.chance(0.5)) e.outer_rate = d.decades(0.1, 1);
   if (needs.outer && d.chance(0.5)) e.outer_momentum = d.one(std::array{0.0, 0.5, 0.9});
-  e.feedback_decay = d.one(std::array{0.5, 0.95, 1.0});
-  e.distill_steps = d.from(1, e.local_steps);
-  e.distill_weight = d.one(std::array{0.3, 0.5, 1.0});
-  e.modulo_bits = d.from(1, 8);
-  e.modulo_bound = d.decades(1e-3, 1);
-  if (e.method == "moniqua") job.run.rounds = d.from(2, 40);  // time to agree on another bound
+  job.run.rounds = d.from(2, find_method(e.method).swarm_rounds);
   if (needs.heterogeneous && job.model.kind == "mlp" && d.chance(0.5))
     for (PeerEntry& p : job.peers) p.hidden = {d.from(2, 12)};
-  const bool sparse = e.codec.starts_with("topk:") || e.codec.starts_with("randk:");
-  const bool adds = e.method == "allreduce" || e.method == "topk_allgather" || e.method == "gtopk";
-  e.momentum_correction = sparse && adds && e.backup == 0 && d.chance(0.3) ? 0.5 : 0;
+  const bool sparse = needs.sparse_feedback && density_of(e.codec);
+  e.momentum_correction = sparse && e.backup == 0 && d.chance(0.3) ? 0.5 : 0;
   if (e.momentum_correction > 0) job.optimizer.kind = "sgd";
-  e.clip = sparse && adds && d.chance(0.3) ? d.decades(0.1, 10) : 0;
+  e.clip = sparse && d.chance(0.3) ? d.decades(0.1, 10) : 0;
 }
 
 Job draw_job(Draw& d) {

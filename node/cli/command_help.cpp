@@ -63,8 +63,8 @@ void print_method_help(const std::string& name) {
     return;
   }
   std::cout << "Exchange methods (exchange.method); what each is sound with: gossamer help method NAME\n\n";
-  for (const Method& m : methods())
-    std::cout << std::left << std::setw(20) << m.row.name << m.row.help << '\n';
+  for (const Method* m : methods())
+    std::cout << std::left << std::setw(20) << m->row.name << m->row.help << '\n';
 }
 
 void print_rows(std::span<const optim::NamedHelp> rows) {

@@ -66,7 +66,7 @@ Sheet make_sheet(const TopologyOptions& options) {
   const auto peers = options.peers > 0 ? std::optional(options.peers) : std::nullopt;
   Job job = is_job ? load_job(options.file, options.overrides, peers)
                    : load_topology(options.file, options.overrides, peers);
-  const std::string fallback = is_job ? job.exchange.codec : "dense";
+  const std::string fallback = is_job ? job.exchange.codec : compress::kDense;
   const auto codec = compress::make_codec(options.codec.empty() ? fallback : options.codec);
   topology::Schedule schedule = topology::make_schedule(job.graph);
   const topology::SpectralReport report = topology::analyse(schedule);

@@ -21,7 +21,7 @@ std::optional<double> density_of(const std::string& spec) {
 CodecSchedule::CodecSchedule(const ExchangeSettings& exchange, const std::vector<optim::Layer>& layers,
                              std::uint64_t rounds_per_epoch)
     : codec_(compress::make_codec(exchange.codec)),
-      dense_(compress::make_codec("dense")),
+      dense_(compress::make_codec(compress::kDense)),
       warmup_(exchange.density_warmup),
       rounds_per_epoch_(rounds_per_epoch),
       dense_rounds_(exchange.dense_rounds) {

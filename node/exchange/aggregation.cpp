@@ -56,6 +56,4 @@ bool is_vote(const std::string& aggregate) {
   return rule_scope(aggregate) != RuleScope::none && optim::describe_aggregator(aggregate).name == "vote";
 }
 
-bool sends_votes(const std::string& codec) { return codec.starts_with("sign_vote"); }
-
 }  // namespace gossamer::node

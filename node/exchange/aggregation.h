@@ -24,8 +24,6 @@ std::string check_aggregate(const std::string& text);
 RuleScope rule_scope(const std::string& aggregate);
 /// Whether the key asks for the majority of signs, to which a codec may send signs alone.
 bool is_vote(const std::string& aggregate);
-/// The codec's messages are bare signs, so that a sum of them is a vote.
-bool sends_votes(const std::string& codec);
 
 /// Weights of a neighbourhood's n vectors for the rule: all alike, because what rules bear is counted in
 /// peers.

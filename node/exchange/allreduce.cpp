@@ -21,6 +21,8 @@
 // With one shared sum nothing is left of who rounded what, hence the identical bits.
 #include "aggregation.h"
 #include "full_reduce.h"
+#include "method.h"
+#include "reasons.h"
 
 namespace gossamer::node {
 namespace {
@@ -189,7 +191,7 @@ class CodedAllreduce final : public FullReduce {
     return true;
   }
 
-  const bool votes_ = sends_votes(host_.plan().exchange.codec);
+  const bool votes_ = host_.plan().codec.votes;
   std::vector<State> state_;
 };
 
@@ -232,11 +234,26 @@ class DenseAllreduce final : public Exchange {
   std::vector<bool> halves_;  ///< per parcel
 };
 
-}  // namespace
-
 std::unique_ptr<Exchange> make_allreduce(ExchangeHost& host) {
   if (host.plan().codec.exact) return std::make_unique<DenseAllreduce>(host);
   return std::make_unique<CodedAllreduce>(host);
 }
+
+}  // namespace
+
+constinit const Method kAllreduceMethod{
+    .row = {"allreduce",
+            "average gradients over all peers before the step; graph full (any codec), ring or hypercube "
+            "(dense)"},
+    .needs = {.graph = Needs::Graph::ring_or_complete,
+              .may_vary = false,
+              .may_be_stale = false,
+              .codes_gradients = true,
+              .sparse_feedback = true,
+              .reads = "algorithm aggregate dense_below dense_rounds",
+              .why_synchronous = kOneSum},
+    .make = make_allreduce,
+    .pattern = Pattern{.messages = Pattern::Messages::reduce, .mixing = Pattern::Mixing::full},
+    .invariants = {.all_alike = true}};
 
 }  // namespace gossamer::node

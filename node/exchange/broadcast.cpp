@@ -19,12 +19,16 @@
 // = β > 0 makes every peer send m ← βm + (1 − β)g (from 0 on) in g's place, of (1 − β)/(1 + β) of its
 // variance, before the codec (Karimireddy, He & Jaggi 2021, "Learning from history for Byzantine robust
 // optimization"; El Mhamdi, Guerraoui & Rouault 2021); the optimiser needs no momentum then.
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <numeric>
 #include <utility>
 
 #include "aggregation.h"
 #include "full_reduce.h"
+#include "method.h"
+#include "reasons.h"
 
 namespace gossamer::node {
 namespace {
@@ -34,7 +38,7 @@ constexpr Slot kMomentum = 2;  ///< m
 class Broadcast final : public FullReduce {
  public:
   Broadcast(ExchangeHost& host, bool feedback)
-      : FullReduce(host, host.plan().exchange.send_momentum > 0 ? 1 : 0),
+      : FullReduce(host, kSendMomentum.of(host.plan().exchange) > 0 ? 1 : 0),
         feedback_(feedback ? 0 : -1),
         own_(host.plan().parcels.size()),
         whole_(own_.size()) {}
@@ -68,7 +72,7 @@ class Broadcast final : public FullReduce {
   }
 
  private:
-  float sent_momentum() const { return static_cast<float>(host_.plan().exchange.send_momentum); }
+  float sent_momentum() const { return static_cast<float>(kSendMomentum.of(host_.plan().exchange)); }
   void start(Round, ParcelId) override {}
   std::optional<std::size_t> entries_of(PeerId, ParcelId parcel, std::uint32_t tag) const override {
     return tag == 0 ? std::optional(host_.plan().parcels[parcel].range.size) : std::nullopt;
@@ -125,12 +129,72 @@ std::unique_ptr<Exchange> make_broadcast(ExchangeHost& host, bool feedback) {
   return std::make_unique<Broadcast>(host, feedback);
 }
 
-}  // namespace
-
 std::unique_ptr<Exchange> make_broadcast(ExchangeHost& host) {
   const compress::Traits& codec = host.plan().codec;
   return make_broadcast(host, !codec.unbiased && codec.feedback());
 }
 std::unique_ptr<Exchange> make_topk_allgather(ExchangeHost& host) { return make_broadcast(host, true); }
+
+std::string broadcast_refusal(const ExchangeSettings& exchange) {
+  if (exchange.backup == 0 || kSendMomentum.of(exchange) == 0) return {};
+  return fmt::format(
+      "exchange.send_momentum = {} is not taken with exchange.backup = {}: a late message would hold "
+      "gradients "
+      "that the next one holds too; use backup = 0, or optimizer.kind = 'momentum' in send_momentum's place",
+      kSendMomentum.of(exchange), exchange.backup);
+}
+
+constexpr double kDrawnMomentum[] = {0, 0, 0.5};
+constexpr OwnKey kBroadcastKeys[] = {
+    {.value = kSendMomentum,
+     .help = "send an average of gradients that keeps this share a round, so that rules see less noise",
+     .low = 0,
+     .high = 1,
+     .open_high = true,
+     .drawn = kDrawnMomentum}};
+
+}  // namespace
+
+constinit const Method kBroadcastMethod{
+    .row = {"broadcast",
+            "every peer's encoded gradient to every other before the step (QSGD, algorithm 1; biased codecs "
+            "under error feedback)"},
+    .needs = {.graph = Needs::Graph::complete,
+              .code = Needs::Code::averaged,
+              .rules = Needs::Rules::gradients,
+              .may_vary = false,
+              .may_be_stale = false,
+              .codes_gradients = true,
+              .partial = Needs::Partial::gradients,
+              .reads = "aggregate dense_below dense_rounds",
+              .why_graph = kAllLinked,
+              .why_code = "what it leaves out of a gradient is lost for good; use 'qsgd' or 'onebit_scaled'",
+              .why_synchronous = kOneSum},
+    .make = make_broadcast,
+    .pattern = Pattern{.mixing = Pattern::Mixing::full},
+    .invariants = {.all_alike = true},
+    .refusal = broadcast_refusal,
+    .keys = kBroadcastKeys};
+
+constinit const Method kTopkAllgatherMethod{
+    .row = {"topk_allgather",
+            "the same with error feedback whatever the codec, for sparse ones: all k values to all"},
+    .needs =
+        {.graph = Needs::Graph::complete,
+         .code = Needs::Code::feedback,
+         .may_vary = false,
+         .may_be_stale = false,
+         .codes_gradients = true,
+         .sparse_feedback = true,
+         .partial = Needs::Partial::gradients,
+         .reads = "aggregate dense_below dense_rounds",
+         .why_graph = kAllLinked,
+         .why_code =
+             "its residual grows without end under error feedback; use 'topk' or 'qsgd:bits=4,norm=max', or "
+             "method 'broadcast'",
+         .why_synchronous = kOneSum},
+    .make = make_topk_allgather,
+    .pattern = Pattern{.mixing = Pattern::Mixing::full},
+    .invariants = {.all_alike = true}};
 
 }  // namespace gossamer::node

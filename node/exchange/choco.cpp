@@ -19,6 +19,7 @@
 #include <cassert>
 
 #include "gossip.h"
+#include "method.h"
 
 namespace gossamer::node {
 namespace {
@@ -125,8 +126,29 @@ class Choco final : public Gossip {
       told_;  ///< asynchronous: neighbours that this round's delta of the parcel at hand went to
 };
 
+std::unique_ptr<Exchange> make_choco(ExchangeHost& host) { return std::make_unique<Choco>(host); }
+
 }  // namespace
 
-std::unique_ptr<Exchange> make_choco(ExchangeHost& host) { return std::make_unique<Choco>(host); }
+constinit const Method kChocoMethod{
+    .row =
+        {"choco",
+         "compressed gossip of parameter differences (CHOCO-SGD); static symmetric graph, contractive codec"},
+    .needs = {.weights = Needs::Weights::symmetric,
+              .code = Needs::Code::contractive,
+              .may_vary = false,
+              .gamma = Needs::Gamma::differences,
+              .reads = "aggregate gamma dense_below dense_rounds",
+              .why_weights = "use graph.directed = false with weights 'metropolis', or method 'dpsgd'",
+              .why_static =
+                  "keeps an estimate of every neighbour from all its messages, which a time-varying graph "
+                  "breaks: a peer that is a neighbour only in some rounds misses the others' deltas; use "
+                  "method 'dpsgd' or 'deep_squeeze', or a static graph such as 'exponential' with "
+                  "graph.directed = false",
+              .why_code = "its estimates would run away from what they estimate; use 'qsgd:bits=4,norm=max', "
+                          "'onebit_scaled' or 'topk'"},
+    .make = make_choco,
+    .pattern = Pattern{.mixing = Pattern::Mixing::estimates},
+    .invariants = {.waits_for = MethodInvariants::WaitsFor::parcels, .leaves_out = true}};
 
 }  // namespace gossamer::node

@@ -10,6 +10,8 @@
 // symmetric and static, rounds synchronous. The optimiser is plain SGD: the correction holds for steps u that
 // depend on the gradient at x alone.
 #include "gossip.h"
+#include "method.h"
+#include "reasons.h"
 
 namespace gossamer::node {
 namespace {
@@ -39,10 +41,31 @@ class ExactDiffusion final : public Gossip {
   }
 };
 
-}  // namespace
-
 std::unique_ptr<Exchange> make_exact_diffusion(ExchangeHost& host) {
   return std::make_unique<ExactDiffusion>(host);
 }
+
+}  // namespace
+
+constinit const Method kExactDiffusionMethod{
+    .row =
+        {"exact_diffusion",
+         "gossip with a correction by which heterogeneous data leave no bias (D2); symmetric static graph"},
+    .needs =
+        {.weights = Needs::Weights::symmetric,
+         .code = Needs::Code::exact,
+         .may_vary = false,
+         .may_be_stale = false,
+         .plain_sgd = true,
+         .reads = "aggregate",
+         .why_weights = "use graph.directed = false with weights 'metropolis', or method 'gradient_tracking'",
+         .why_static =
+             "corrects by the last round's mixing, which must be this round's too; use a static graph, or "
+             "method 'gradient_tracking'",
+         .why_code = kWholeState,
+         .why_synchronous = kLockstep},
+    .make = make_exact_diffusion,
+    .pattern = Pattern{.corrected = true},
+    .invariants = {.waits_for = MethodInvariants::WaitsFor::parcels}};
 
 }  // namespace gossamer::node

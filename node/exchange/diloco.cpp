@@ -29,7 +29,9 @@
 // Fragments and delay: outer.h. Slots: φ, m.
 #include <algorithm>
 
+#include "method.h"
 #include "outer.h"
+#include "reasons.h"
 
 namespace gossamer::node {
 namespace {
@@ -95,11 +97,40 @@ class GossipedDiloco final : public Diloco {
   const std::vector<double> shares_;  ///< s, by matrix of the schedule
 };
 
-}  // namespace
+/// What feedback keeps back comes late, and momentum multiplies it.
+OuterDefaults outer_defaults(const compress::Traits& codec) {
+  if (!codec.exact && !codec.unbiased) return {0.7, 0.5};
+  return {};
+}
 
 std::unique_ptr<Exchange> make_diloco(ExchangeHost& host) {
   if (one_mean(host.plan().schedule)) return std::make_unique<ReducedDiloco>(host);
   return std::make_unique<GossipedDiloco>(host);
 }
+
+}  // namespace
+
+constinit const Method kDilocoMethod{
+    .row = {"diloco",
+            "local_steps steps, then an outer Nesterov step by what all learned; on other graphs than full, "
+            "averaged with neighbours"},
+    .needs = {.weights = Needs::Weights::doubly_stochastic,
+              .code = Needs::Code::exact,
+              .code_of_mean = Needs::Code::averaged,
+              .may_be_stale = false,
+              .reads = "aggregate local_steps outer_rate outer_momentum dense_below",
+              .outer = true,
+              .why_weights = kMeanDrifts,
+              .why_code =
+                  "beside a full graph it averages whole vectors, and those do not converge under a lossy "
+                  "codec; use codec 'dense', or graph.kind 'full', where outer gradients may be coded",
+              .why_code_of_mean =
+                  "what it leaves out of outer gradients is lost for good; use 'qsgd', 'topk' or "
+                  "'onebit_scaled'",
+              .why_synchronous = kOuterDelay},
+    .make = make_diloco,
+    .pattern = Pattern{.mixing = Pattern::Mixing::outer},
+    .invariants = {.own = MethodInvariants::Own::outer_steps},
+    .outer_defaults = outer_defaults};
 
 }  // namespace gossamer::node

@@ -22,6 +22,8 @@
 
 #include "aggregation.h"
 #include "gossip.h"
+#include "method.h"
+#include "reasons.h"
 
 namespace gossamer::node {
 namespace {
@@ -59,7 +61,7 @@ class Dpsgd final : public Gossip {
   }
 
  private:
-  bool overlap() const { return host_.plan().exchange.overlap; }
+  bool overlap() const { return kOverlap.of(host_.plan().exchange); }
   bool sends(Round round) const { return !weights(round).out(host_.plan().self).empty(); }
   Op encode(Round round, ParcelId parcel) const {
     op::Encode e{.range = range(parcel),
@@ -140,11 +142,59 @@ class Dpsgd final : public Gossip {
   std::vector<ParcelId> came_;           ///< rules of model scope: parcels whose neighbours have come
 };
 
-}  // namespace
-
 std::unique_ptr<Exchange> make_dpsgd(ExchangeHost& host) {
   if (host.plan().exchange.backup > 0) return make_partial_dpsgd(host);
   return std::make_unique<Dpsgd>(host);
 }
+
+constexpr double kDrawnOverlap[] = {0, 0, 1};
+constexpr OwnKey kDpsgdKeys[] = {
+    {.value = kOverlap, .help = "compute while the parameters travel", .drawn = kDrawnOverlap}};
+
+}  // namespace
+
+constinit const Method kDpsgdMethod{
+    .row = {"dpsgd",
+            "step, then average dense parameters with neighbours (D-PSGD); any graph with doubly stochastic "
+            "weights"},
+    .needs = {.weights = Needs::Weights::doubly_stochastic,
+              .code = Needs::Code::exact,
+              .rules = Needs::Rules::parameters,
+              .partial = Needs::Partial::parameters,
+              .reads = "aggregate",
+              .why_weights = kMeanDrifts,
+              .why_code = kWholeState},
+    .make = make_dpsgd,
+    .pattern = Pattern{},
+    .invariants = {.waits_for = MethodInvariants::WaitsFor::parcels, .newest_only = true},
+    .keys = kDpsgdKeys};
+
+constinit const Method kLocalSgdMethod{
+    .row = {"local_sgd",
+            "exchange.local_steps steps alone, then one round of dpsgd; on a full graph the mean of all"},
+    .needs = {.weights = Needs::Weights::doubly_stochastic,
+              .code = Needs::Code::exact,
+              .rules = Needs::Rules::parameters,
+              .may_be_stale = false,
+              .reads = "aggregate local_steps",
+              .why_weights = kMeanDrifts,
+              .why_code = kWholeState,
+              .why_synchronous = kLockstep},
+    .make = make_dpsgd,
+    .pattern = Pattern{},
+    .invariants = {.waits_for = MethodInvariants::WaitsFor::parcels},
+    .idle_rounds = true};
+
+constinit const Method kEpidemicMethod{
+    .row = {"epidemic",
+            "dpsgd with whoever was drawn this round (epidemic learning); graph 'epidemic', or any"},
+    .needs = {.code = Needs::Code::exact,
+              .rules = Needs::Rules::parameters,
+              .may_lose = true,
+              .reads = "aggregate",
+              .why_code = kWholeState},
+    .make = make_dpsgd,
+    .pattern = Pattern{.own_graph = "epidemic"},
+    .invariants = {.waits_for = MethodInvariants::WaitsFor::parcels, .newest_only = true}};
 
 }  // namespace gossamer::node

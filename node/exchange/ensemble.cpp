@@ -22,14 +22,19 @@
 // holds the peer's own model as exchanged ("own"), slot 3 + k that of heard_[k]. As nothing is averaged, the
 // peers' hidden sizes may differ; what a neighbour's parcel is of then follows from the job, which all peers
 // share. Model scope: a batch can be labelled only by whole models, so all parcels of the round end together.
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <deque>
 #include <map>
 
-#include "exchange.h"
+#include "method.h"
 
 namespace gossamer::node {
 namespace {
+
+constexpr OwnValue<std::uint64_t> kDistillSteps{"distill_steps", 16};
+constexpr OwnValue<double> kDistillWeight{"distill_weight", 0.5};
 
 constexpr Slot kOwn = 2;
 
@@ -52,8 +57,8 @@ class Ensemble final : public Exchange {
   }
 
   SoftLabels soft_labels(Round round) const override {
-    if (teachers_.empty() || round > exchanged_ + host_.plan().exchange.distill_steps) return {};
-    return {static_cast<float>(host_.plan().exchange.distill_weight), teachers_};
+    if (teachers_.empty() || round > exchanged_ + kDistillSteps.of(host_.plan().exchange)) return {};
+    return {static_cast<float>(kDistillWeight.of(host_.plan().exchange)), teachers_};
   }
 
   std::vector<Op> on_ready(Round round, ParcelId parcel) override {
@@ -163,8 +168,55 @@ class Ensemble final : public Exchange {
   std::map<PeerId, std::deque<Message>> inbox_;
 };
 
-}  // namespace
+std::string refusal(const ExchangeSettings& exchange) {
+  const std::uint64_t steps = kDistillSteps.of(exchange);
+  if (steps <= exchange.local_steps) return {};
+  return fmt::format(
+      "exchange.distill_steps = {} are more than the {} steps from one exchange to the next "
+      "(exchange.local_steps); expected at most as many",
+      steps, exchange.local_steps);
+}
 
 std::unique_ptr<Exchange> make_ensemble(ExchangeHost& host) { return std::make_unique<Ensemble>(host); }
+
+constexpr double kDrawnDistillSteps[] = {1, 2}, kDrawnDistillWeights[] = {0.3, 0.5, 1};
+constexpr OwnKey kEnsembleKeys[] = {
+    {.value = kDistillSteps,
+     .help = "of local_steps, how many learn from the ensemble's labels too",
+     .unit = "rounds",
+     .low = 1,
+     .high = 100000,
+     .drawn = kDrawnDistillSteps},
+    {.value = kDistillWeight,
+     .help = "of the loss against the ensemble's labels; the rest is the data's own",
+     .low = 0,
+     .high = 1,
+     .open_low = true,
+     .drawn = kDrawnDistillWeights}};
+
+}  // namespace
+
+constinit const Method kEnsembleMethod{
+    .row =
+        {"ensemble",
+         "models, not averaged, label each peer's batches for exchange.distill_steps steps (EC-DNN); peers' "
+         "hidden sizes may differ"},
+    .needs =
+        {.code = Needs::Code::faithful,
+         .may_be_stale = false,
+         .keeps_apart = true,
+         .heterogeneous = true,
+         .classifier = true,
+         .reads = "aggregate local_steps dense_below",
+         .why_code =
+             "neighbours use what they decode as a model, and a coarse code of all parameters predicts "
+             "little; use 'dense', 'fp16', 'intq:bits=4' or 'qsgd:bits=8'",
+         .why_synchronous =
+             "an exchange's models belong to one round; use staleness = 0 and a larger exchange.local_steps"},
+    .make = make_ensemble,
+    .invariants = {.waits_for = MethodInvariants::WaitsFor::models},
+    .idle_rounds = true,
+    .refusal = refusal,
+    .keys = kEnsembleKeys};
 
 }  // namespace gossamer::node

@@ -123,31 +123,10 @@ std::unique_ptr<Exchange> make_exchange(ExchangeHost& host);
 
 /// Whether a method goes by the order in which messages were sent: it waits for no particular round, or not
 /// for all of one.
-inline bool goes_by_order(const ExchangeSettings& e) {
-  return !e.staleness || e.backup > 0 || e.method == "pairwise";
-}
+bool goes_by_order(const ExchangeSettings& e);
 
-// The factories behind the table.
-std::unique_ptr<Exchange> make_none(ExchangeHost& host);
-std::unique_ptr<Exchange> make_allreduce(ExchangeHost& host);
+/// A dense all-reduce by recursive halving and doubling.
 std::unique_ptr<Exchange> make_halving_allreduce(ExchangeHost& host);
-std::unique_ptr<Exchange> make_dpsgd(ExchangeHost& host);
-std::unique_ptr<Exchange> make_choco(ExchangeHost& host);
-std::unique_ptr<Exchange> make_broadcast(ExchangeHost& host);
-std::unique_ptr<Exchange> make_topk_allgather(ExchangeHost& host);
-std::unique_ptr<Exchange> make_gtopk(ExchangeHost& host);
-std::unique_ptr<Exchange> make_deep_squeeze(ExchangeHost& host);
-std::unique_ptr<Exchange> make_exact_diffusion(ExchangeHost& host);
-std::unique_ptr<Exchange> make_gradient_tracking(ExchangeHost& host);
-std::unique_ptr<Exchange> make_relay_sum(ExchangeHost& host);
-std::unique_ptr<Exchange> make_pairwise(ExchangeHost& host);
-std::unique_ptr<Exchange> make_moniqua(ExchangeHost& host);
-std::unique_ptr<Exchange> make_push_sum(ExchangeHost& host);
-std::unique_ptr<Exchange> make_diloco(ExchangeHost& host);
-std::unique_ptr<Exchange> make_noloco(ExchangeHost& host);
-std::unique_ptr<Exchange> make_sparse_loco(ExchangeHost& host);
-std::unique_ptr<Exchange> make_ensemble(ExchangeHost& host);
-
 // dpsgd, broadcast and topk_allgather with exchange.backup > 0.
 std::unique_ptr<Exchange> make_partial_dpsgd(ExchangeHost& host);
 std::unique_ptr<Exchange> make_partial_broadcast(ExchangeHost& host, bool feedback);

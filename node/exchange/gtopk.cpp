@@ -17,6 +17,8 @@
 //
 // Layers that go dense are summed along the same tree and have nothing to leave.
 #include "full_reduce.h"
+#include "method.h"
+#include "reasons.h"
 
 namespace gossamer::node {
 namespace {
@@ -115,8 +117,26 @@ class Gtopk final : public FullReduce {
   std::vector<State> state_;      ///< per parcel
 };
 
+std::unique_ptr<Exchange> make_gtopk(ExchangeHost& host) { return std::make_unique<Gtopk>(host); }
+
 }  // namespace
 
-std::unique_ptr<Exchange> make_gtopk(ExchangeHost& host) { return std::make_unique<Gtopk>(host); }
+constinit const Method kGtopkMethod{
+    .row = {"gtopk", "the k largest entries of the sum of all, selected along a tree of pairs (gTop-k)"},
+    .needs = {.graph = Needs::Graph::halving,
+              .code = Needs::Code::topk,
+              .may_vary = false,
+              .may_be_stale = false,
+              .sparse_feedback = true,
+              .reads = "aggregate dense_below",
+              .why_graph =
+                  "every peer i > 0 sends to i without its lowest set bit (1 to 0, 6 to 4); use graph.kind "
+                  "'full', or 'hypercube' for a power of two of peers",
+              .why_code = "every merge keeps a fixed number of the largest entries; use 'topk', or method "
+                          "'allreduce' for other codecs",
+              .why_synchronous = kOneSum},
+    .make = make_gtopk,
+    .pattern = Pattern{.messages = Pattern::Messages::tree, .mixing = Pattern::Mixing::full},
+    .invariants = {.all_alike = true}};
 
 }  // namespace gossamer::node

@@ -20,9 +20,12 @@
 //
 // Slots: 2 holds x̂_i, 3 the sum over neighbours. Synchronous; rows and columns of W sum to 1.
 #include <algorithm>
+#include <cmath>
 
 #include "gossip.h"
+#include "method.h"
 #include "modulo.h"
+#include "reasons.h"
 
 namespace gossamer::node {
 namespace {
@@ -40,7 +43,7 @@ class Moniqua final : public Gossip {
   Payloads payloads() const override { return Payloads::own; }
   bool decodes(const Message& m) const override {
     return m.payload->size() ==
-               modulo_payload_bytes(m.entries, static_cast<int>(host_.plan().exchange.modulo_bits)) &&
+               modulo_payload_bytes(m.entries, static_cast<int>(kModuloBits.of(host_.plan().exchange))) &&
            read_modulo_header(m.payload).doubles_at <= m.round + delay_;
   }
 
@@ -85,8 +88,52 @@ class Moniqua final : public Gossip {
   Round doubled_at_ = 0;  ///< the last round in which B was doubled
 };
 
-}  // namespace
+/// One bit moves x by up to half a cell, so that it must move slowly.
+double gamma_of_bits(const ExchangeSettings& exchange, double) {
+  return std::min(1.0, std::ldexp(1.0, static_cast<int>(kModuloBits.of(exchange)) - 4));
+}
+
+double residue_bytes(const ExchangeSettings& exchange, std::size_t entries) {
+  return static_cast<double>(modulo_payload_bytes(entries, static_cast<int>(kModuloBits.of(exchange))));
+}
 
 std::unique_ptr<Exchange> make_moniqua(ExchangeHost& host) { return std::make_unique<Moniqua>(host); }
+
+constexpr double kDrawnBits[] = {1, 2, 4, 8}, kDrawnBounds[] = {0.001, 0.03, 0.2, 1};
+constexpr OwnKey kMoniquaKeys[] = {
+    {.value = kModuloBits,
+     .help = "of each parameter that is sent",
+     .unit = "bits",
+     .low = 1,
+     .high = 8,
+     .drawn = kDrawnBits},
+    {.value = kModuloBound,
+     .help = "cell that parameters are sent modulo, over twice what neighbours "
+             "differ by; doubled where too small",
+     .low = 0,
+     .open_low = true,
+     .drawn = kDrawnBounds}};
+
+}  // namespace
+
+constinit const Method kMoniquaMethod{
+    .row = {"moniqua",
+            "compressed gossip of exchange.modulo_bits bits with no memory (Moniqua); the graph may vary"},
+    .needs = {.weights = Needs::Weights::doubly_stochastic,
+              .code = Needs::Code::exact,
+              .may_be_stale = false,
+              .gamma = Needs::Gamma::own,
+              .reads = "gamma",
+              .why_weights = kMeanDrifts,
+              .why_code =
+                  "has a code of its own, exchange.modulo_bits of each parameter modulo "
+                  "exchange.modulo_bound; use codec 'dense', or method 'choco' or 'deep_squeeze' for others",
+              .why_synchronous = kLockstep},
+    .make = make_moniqua,
+    .pattern = Pattern{.mixing = Pattern::Mixing::estimates, .bytes = residue_bytes},
+    .invariants = {.waits_for = MethodInvariants::WaitsFor::parcels, .own = MethodInvariants::Own::residues},
+    .own_gamma = gamma_of_bits,
+    .keys = kMoniquaKeys,
+    .swarm_rounds = 40};
 
 }  // namespace gossamer::node

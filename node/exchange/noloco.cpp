@@ -20,7 +20,11 @@
 // = β + 0.1.
 //
 // Fragments and delay: outer.h. Slots: φ, m.
+#include <algorithm>
+
+#include "method.h"
 #include "outer.h"
+#include "reasons.h"
 
 namespace gossamer::node {
 namespace {
@@ -53,8 +57,33 @@ class Noloco final : public Outer {
   }
 };
 
-}  // namespace
+/// The paper's γ is a little above its β.
+double gamma_above(const ExchangeSettings&, double momentum) { return std::min(1.0, momentum + 0.1); }
 
 std::unique_ptr<Exchange> make_noloco(ExchangeHost& host) { return std::make_unique<Noloco>(host); }
+
+}  // namespace
+
+constinit const Method kNolocoMethod{
+    .row =
+        {"noloco",
+         "local_steps steps, then momentum towards what a pair learned (NoLoCo); graph 'matching', or any"},
+    .needs = {.weights = Needs::Weights::doubly_stochastic,
+              .code = Needs::Code::exact,
+              .may_be_stale = false,
+              .gamma = Needs::Gamma::own,
+              .reads = "aggregate gamma local_steps outer_rate outer_momentum",
+              .outer = true,
+              .why_weights = kMeanDrifts,
+              .why_code = kWholeState,
+              .why_synchronous = kOuterDelay},
+    .make = make_noloco,
+    .pattern = Pattern{.mixing = Pattern::Mixing::pull},
+    .invariants = {.own = MethodInvariants::Own::outer_pulls},
+    .outer_defaults =
+        [](const compress::Traits&) {
+          return OuterDefaults{0.7, 0.5};
+        },
+    .own_gamma = gamma_above};
 
 }  // namespace gossamer::node

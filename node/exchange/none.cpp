@@ -1,5 +1,5 @@
 // No messages: every peer trains alone. The control in every comparison.
-#include "exchange.h"
+#include "method.h"
 
 namespace gossamer::node {
 namespace {
@@ -22,8 +22,13 @@ class None final : public Exchange {
   ExchangeHost& host_;
 };
 
+std::unique_ptr<Exchange> make_none(ExchangeHost& host) { return std::make_unique<None>(host); }
+
 }  // namespace
 
-std::unique_ptr<Exchange> make_none(ExchangeHost& host) { return std::make_unique<None>(host); }
+constinit const Method kNoneMethod{
+    .row = {"none", "no messages: every peer trains alone (the control in every comparison)"},
+    .needs = {.keeps_apart = true, .heterogeneous = true},
+    .make = make_none};
 
 }  // namespace gossamer::node

@@ -22,8 +22,9 @@
 #include <algorithm>
 #include <array>
 
-#include "exchange.h"
 #include "hash.h"
+#include "method.h"
+#include "reasons.h"
 
 namespace gossamer::node {
 namespace {
@@ -174,8 +175,19 @@ class Pairwise final : public Exchange {
   std::vector<bool> gone_;                   ///< per peer: had done its rounds, and has ended
 };
 
+std::unique_ptr<Exchange> make_pairwise(ExchangeHost& host) { return std::make_unique<Pairwise>(host); }
+
 }  // namespace
 
-std::unique_ptr<Exchange> make_pairwise(ExchangeHost& host) { return std::make_unique<Pairwise>(host); }
+constinit const Method kPairwiseMethod{
+    .row = {"pairwise", "averages with one neighbour at a time, drawn each round; nobody waits (AD-PSGD)"},
+    .needs = {.code = Needs::Code::exact,
+              .may_wait = false,
+              .why_code = kWholeState,
+              .why_unbounded = "it waits for nobody, so that no bound can be kept; use staleness = "
+                               "\"unbounded\", or method 'dpsgd'"},
+    .make = make_pairwise,
+    .pattern = Pattern{.messages = Pattern::Messages::pairs, .mixing = Pattern::Mixing::pairs},
+    .invariants = {.own = MethodInvariants::Own::pairs}};
 
 }  // namespace gossamer::node

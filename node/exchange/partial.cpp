@@ -30,6 +30,7 @@
 #include <deque>
 
 #include "exchange.h"
+#include "own_key.h"
 
 namespace gossamer::node {
 namespace {
@@ -157,7 +158,7 @@ class PartialDpsgd final : public Partial {
   }
 
  private:
-  bool overlap() const { return host_.plan().exchange.overlap; }
+  bool overlap() const { return kOverlap.of(host_.plan().exchange); }
   Op step(ParcelId parcel) const { return op::Combine{range(parcel), kParameters, 1, {{-1.0f, kGradient}}}; }
   Op encode(Round round, ParcelId parcel) const {
     return op::Encode{.range = range(parcel),

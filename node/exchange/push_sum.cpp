@@ -27,6 +27,8 @@
 
 #include "gossip.h"
 #include "mass.h"
+#include "method.h"
+#include "reasons.h"
 #include "sum_numbers.h"
 
 namespace gossamer::node {
@@ -94,8 +96,22 @@ class PushSum final : public Gossip {
   const SumNumbers numbers_;
 };
 
-}  // namespace
+double mass_bytes(const ExchangeSettings&, std::size_t entries) {
+  return static_cast<double>(mass_payload_bytes(entries));
+}
 
 std::unique_ptr<Exchange> make_push_sum(ExchangeHost& host) { return std::make_unique<PushSum>(host); }
+
+}  // namespace
+
+constinit const Method kPushSumMethod{
+    .row = {"push_sum",
+            "sums of mass and weight, for directed and time-varying graphs and lossy networks (SGP)"},
+    .needs = {.code = Needs::Code::exact, .may_lose = true, .why_code = kWholeState},
+    .make = make_push_sum,
+    .pattern = Pattern{.bytes = mass_bytes},
+    .invariants = {.waits_for = MethodInvariants::WaitsFor::parcels,
+                   .overtakes = true,
+                   .own = MethodInvariants::Own::mass}};
 
 }  // namespace gossamer::node

@@ -9,6 +9,8 @@
 // + n holds the last sum from neighbour n, the last slot what is being sent. Dense, synchronous; the graph is
 // a static tree.
 #include "gossip.h"
+#include "method.h"
+#include "reasons.h"
 
 namespace gossamer::node {
 namespace {
@@ -97,8 +99,27 @@ class RelaySum final : public Gossip {
   Counts before_, now_;  ///< of the last round's messages, and this round's
 };
 
+std::unique_ptr<Exchange> make_relay_sum(ExchangeHost& host) { return std::make_unique<RelaySum>(host); }
+
 }  // namespace
 
-std::unique_ptr<Exchange> make_relay_sum(ExchangeHost& host) { return std::make_unique<RelaySum>(host); }
+constinit const Method kRelaySumMethod{
+    .row = {"relay_sum",
+            "sums of parameters relayed along a tree, every peer's once (RelaySum), for heterogeneous data"},
+    .needs = {.graph = Needs::Graph::tree,
+              .weights = Needs::Weights::symmetric,
+              .code = Needs::Code::exact,
+              .may_vary = false,
+              .may_be_stale = false,
+              .why_graph =
+                  "sums relayed around a cycle would count a peer twice; use graph.kind 'tree' or 'star'",
+              .why_weights = "edges of a tree go both ways; use graph.directed = false",
+              .why_static =
+                  "relays what it heard along the same edges a round later; use graph.kind 'tree' or 'star'",
+              .why_code = kWholeState,
+              .why_synchronous = kLockstep},
+    .make = make_relay_sum,
+    .pattern = Pattern{.mixing = Pattern::Mixing::relay, .corrected = true},
+    .invariants = {.waits_for = MethodInvariants::WaitsFor::parcels}};
 
 }  // namespace gossamer::node

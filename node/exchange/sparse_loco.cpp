@@ -12,7 +12,9 @@
 // Needs one mean for all (a full graph): messages hold nothing but q, so that two peers whose φ differ would
 // stay apart. All sum the same decoded bytes in peer order: φ is the same bits on every peer. Fragments and
 // delay: outer.h. Slots: φ, e.
+#include "method.h"
 #include "outer.h"
+#include "reasons.h"
 
 namespace gossamer::node {
 namespace {
@@ -27,7 +29,7 @@ class SparseLoco final : public Outer {
   std::size_t own_slots() const override { return 1; }
 
   std::vector<Op> offer(const OuterRound& m) override {
-    const auto decay = static_cast<float>(host_.plan().exchange.feedback_decay);
+    const auto decay = static_cast<float>(kFeedbackDecay.of(host_.plan().exchange));
     return {
         op::Combine{
             range(m.parcel), kResidual, m.number == 0 ? 0.0f : decay, {{1.0f, kOuter}, {-1.0f, kParameters}}},
@@ -44,8 +46,41 @@ class SparseLoco final : public Outer {
   }
 };
 
+std::unique_ptr<Exchange> make_sparse_loco(ExchangeHost& host) { return std::make_unique<SparseLoco>(host); }
+
+constexpr double kDrawnDecays[] = {0.5, 0.95, 1};
+constexpr OwnKey kSparseLocoKeys[] = {
+    {.value = kFeedbackDecay,
+     .help = "share of what was not sent that is kept for the next exchange",
+     .low = 0,
+     .high = 1,
+     .drawn = kDrawnDecays}};
+
 }  // namespace
 
-std::unique_ptr<Exchange> make_sparse_loco(ExchangeHost& host) { return std::make_unique<SparseLoco>(host); }
+constinit const Method kSparseLocoMethod{
+    .row = {"sparse_loco",
+            "local_steps steps, then a few entries of what was learned to all, the rest later (SparseLoCo)"},
+    .needs = {.graph = Needs::Graph::one_mean,
+              .code = Needs::Code::feedback,
+              .may_vary = false,
+              .may_be_stale = false,
+              .reads = "aggregate local_steps outer_rate dense_below",
+              .outer = true,
+              .why_graph =
+                  "its messages hold nothing of the parameters themselves, so that peers with different "
+                  "neighbours drift apart; use graph.kind 'full', or method 'choco', 'noloco' or "
+                  "'diloco' for gossip",
+              .why_code = "its residual grows without end under error feedback; use "
+                          "'topk:density=0.02,values=two_bit'",
+              .why_synchronous = kOuterDelay},
+    .make = make_sparse_loco,
+    .pattern = Pattern{.mixing = Pattern::Mixing::full},
+    .invariants = {.own = MethodInvariants::Own::outer_sparse},
+    .outer_defaults =
+        [](const compress::Traits&) {
+          return OuterDefaults{1, 0};
+        },
+    .keys = kSparseLocoKeys};
 
 }  // namespace gossamer::node

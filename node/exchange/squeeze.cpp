@@ -8,6 +8,8 @@
 // (consensus_step.h); at 1 and one bit the error of the codes is as large as the differences between peers.
 // Synchronous; W symmetric or at least doubly stochastic.
 #include "gossip.h"
+#include "method.h"
+#include "reasons.h"
 
 namespace gossamer::node {
 namespace {
@@ -47,10 +49,26 @@ class DeepSqueeze final : public Gossip {
   }
 };
 
-}  // namespace
-
 std::unique_ptr<Exchange> make_deep_squeeze(ExchangeHost& host) {
   return std::make_unique<DeepSqueeze>(host);
 }
+
+}  // namespace
+
+constinit const Method kDeepSqueezeMethod{
+    .row = {"deep_squeeze",
+            "compressed gossip with error feedback and no estimates (DeepSqueeze); the graph may vary"},
+    .needs = {.weights = Needs::Weights::doubly_stochastic,
+              .code = Needs::Code::contractive,
+              .may_be_stale = false,
+              .gamma = Needs::Gamma::parameters,
+              .reads = "aggregate gamma dense_below dense_rounds",
+              .why_weights = kMeanDrifts,
+              .why_code = "its residual grows without end under error feedback; use 'qsgd:bits=4,norm=max', "
+                          "'onebit_scaled' or 'topk'",
+              .why_synchronous = kLockstep},
+    .make = make_deep_squeeze,
+    .pattern = Pattern{.mixing = Pattern::Mixing::estimates},
+    .invariants = {.waits_for = MethodInvariants::WaitsFor::parcels}};
 
 }  // namespace gossamer::node

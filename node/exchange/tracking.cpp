@@ -18,6 +18,8 @@
 // bound is (1 + λ)²/2, there ⅛. A graph that varies bears less: below 1 on base graphs, below ⅕ where groups
 // of 4 reduce fully inside.
 #include "gossip.h"
+#include "method.h"
+#include "reasons.h"
 
 namespace gossamer::node {
 namespace {
@@ -64,10 +66,24 @@ class GradientTracking final : public Gossip {
   }
 };
 
-}  // namespace
-
 std::unique_ptr<Exchange> make_gradient_tracking(ExchangeHost& host) {
   return std::make_unique<GradientTracking>(host);
 }
+
+}  // namespace
+
+constinit const Method kGradientTrackingMethod{
+    .row = {"gradient_tracking",
+            "gossip of parameters and of a tracked mean gradient, for heterogeneous data"},
+    .needs = {.weights = Needs::Weights::doubly_stochastic,
+              .code = Needs::Code::exact,
+              .may_be_stale = false,
+              .reads = "aggregate",
+              .why_weights = kMeanDrifts,
+              .why_code = kWholeState,
+              .why_synchronous = kLockstep},
+    .make = make_gradient_tracking,
+    .pattern = Pattern{.vectors = 2, .corrected = true},
+    .invariants = {.waits_for = MethodInvariants::WaitsFor::parcels, .vectors = 2}};
 
 }  // namespace gossamer::node

@@ -1,9 +1,16 @@
 // The keys of job files.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <deque>
+#include <iterator>
+
 #include "aggregation.h"
 #include "config_words.h"
 #include "exchange.h"
 #include "gossamer/compress/codec.h"
 #include "link_classes.h"
+#include "method.h"
 
 namespace gossamer::node::config {
 namespace {
@@ -31,27 +38,27 @@ std::string check_codec(const std::string& text) { return compress::make_codec(t
 // --- The keys ---
 
 template <auto Member>
-auto& model(Draft& d) {
+auto& model(Draft& d, const void*) {
   return d.job.model.*Member;
 }
 template <auto Member>
-auto& data(Draft& d) {
+auto& data(Draft& d, const void*) {
   return d.job.data.*Member;
 }
 template <auto Member>
-auto& optimizer(Draft& d) {
+auto& optimizer(Draft& d, const void*) {
   return d.job.optimizer.*Member;
 }
 template <auto Member>
-auto& exchange(Draft& d) {
+auto& exchange(Draft& d, const void*) {
   return d.job.exchange.*Member;
 }
 template <auto Member>
-auto& run(Draft& d) {
+auto& run(Draft& d, const void*) {
   return d.job.run.*Member;
 }
 template <auto Member>
-auto& sim(Draft& d) {
+auto& sim(Draft& d, const void*) {
   return d.job.sim.*Member;
 }
 
@@ -192,11 +199,6 @@ constexpr Key<Draft> kJobKeys[] = {
      "of parcels: lost frames are resent, or left to the next message",
      exchange<&ExchangeSettings::delivery>,
      {.names = delivery_names}},
-    {"exchange.send_momentum",
-     "broadcast: send an average of gradients that keeps this share a round, so that rules see less noise",
-     exchange<&ExchangeSettings::send_momentum>,
-     {.range = kProbability}},
-    {"exchange.overlap", "dpsgd: compute while the parameters travel", exchange<&ExchangeSettings::overlap>},
     {"exchange.dense_below",
      "layers of fewer entries go dense under codecs of several bits and sparse ones; 0: none",
      exchange<&ExchangeSettings::dense_below>,
@@ -206,15 +208,6 @@ constexpr Key<Draft> kJobKeys[] = {
      "the codec (adam under a 1-bit full reduce needs some)",
      exchange<&ExchangeSettings::dense_rounds>,
      {.unit = "rounds"}},
-    {"exchange.modulo_bits",
-     "moniqua: of each parameter that is sent",
-     exchange<&ExchangeSettings::modulo_bits>,
-     {.unit = "bits", .range = {1, 8}}},
-    {"exchange.modulo_bound",
-     "moniqua: cell that parameters are sent modulo, over twice what neighbours differ by; doubled where too "
-     "small",
-     exchange<&ExchangeSettings::modulo_bound>,
-     {.range = kPositive}},
     {"exchange.local_steps",
      "local_sgd, diloco, noloco, sparse_loco, ensemble: steps from one exchange to the next",
      exchange<&ExchangeSettings::local_steps>,
@@ -227,10 +220,6 @@ constexpr Key<Draft> kJobKeys[] = {
      "diloco, noloco: decay of the outer momentum; auto: 0.9; 0.5 with noloco and biased codecs",
      exchange<&ExchangeSettings::outer_momentum>,
      {.range = kProbability, .word = "auto"}},
-    {"exchange.feedback_decay",
-     "sparse_loco: share of what was not sent that is kept for the next exchange",
-     exchange<&ExchangeSettings::feedback_decay>,
-     {.range = kShare}},
     {"exchange.fragments",
      "diloco, noloco, sparse_loco: groups of parcels, each exchanged at its own time within local_steps",
      exchange<&ExchangeSettings::fragments>,
@@ -239,14 +228,6 @@ constexpr Key<Draft> kJobKeys[] = {
      "the same: steps that go on before the result of an exchange is used; below local_steps",
      exchange<&ExchangeSettings::outer_delay>,
      {.unit = "rounds"}},
-    {"exchange.distill_steps",
-     "ensemble: of local_steps, how many learn from the ensemble's labels too",
-     exchange<&ExchangeSettings::distill_steps>,
-     {.unit = "rounds", .range = {1, 100000}}},
-    {"exchange.distill_weight",
-     "ensemble: of the loss against the ensemble's labels; the rest is the data's own",
-     exchange<&ExchangeSettings::distill_weight>,
-     {.range = {0, 1, true}}},
     {"exchange.parcel",
      "largest parcel; larger layers are sliced",
      exchange<&ExchangeSettings::parcel>,
@@ -358,8 +339,44 @@ constexpr Key<Draft> kJobKeys[] = {
      kLocalWindow},
 };
 
+/// A text that lives as long as the table of keys.
+const char* kept(std::string text) {
+  static std::deque<std::string> texts;
+  return texts.emplace_back(std::move(text)).c_str();
+}
+
+Key<Draft> key_of(const Method& method, const OwnKey& own) {
+  const auto field = std::visit(
+      []<class T>(const OwnValue<T>& value) {
+        return Field<Draft>(
+            +[](Draft& d, const void* which) -> T& {
+              return static_cast<const OwnValue<T>*>(which)->in(d.job.exchange);
+            },
+            &value);
+      },
+      own.value);
+  return {kept(fmt::format("exchange.{}", own.name())),
+          kept(fmt::format("{}: {}", method.row.name, own.help)),
+          field,
+          {.unit = own.unit, .range = {own.low, own.high, own.open_low, own.open_high}}};
+}
+
+std::vector<Key<Draft>> with_own_keys() {
+  std::vector<Key<Draft>> keys(std::begin(kJobKeys), std::end(kJobKeys)), own;
+  for (const Method* method : methods())
+    for (const OwnKey& key : method->keys) own.push_back(key_of(*method, key));
+  const auto last = std::find_if(keys.rbegin(), keys.rend(), [](const Key<Draft>& key) {
+    return std::string_view(key.name).starts_with("exchange.");
+  });
+  keys.insert(last.base(), own.begin(), own.end());
+  return keys;
+}
+
 }  // namespace
 
-std::span<const Key<Draft>> job_key_table() { return kJobKeys; }
+std::span<const Key<Draft>> job_key_table() {
+  static const std::vector<Key<Draft>> keys = with_own_keys();
+  return keys;
+}
 
 }  // namespace gossamer::node::config

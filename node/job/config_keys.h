@@ -83,19 +83,24 @@ struct Constraint {
   bool number_too = false;  ///< a string that may be written as an integer
 };
 
-/// Where the value stands in its owner; the type of the reference is the type of the key.
+/// Where the value stands in its owner; the type of the reference is the type of the key. One function may
+/// serve several keys, which differ in what they hand to it.
 template <class Owner>
 struct Field {
   template <class T>
-  using To = T& (*)(Owner&);
+  struct To {
+    T& (*at)(Owner&, const void*);
+    const void* which;
+    T& operator()(Owner& owner) const { return at(owner, which); }
+  };
   std::variant<To<std::string>, To<bool>, To<std::uint64_t>, To<std::uint16_t>, To<int>, To<double>,
                To<std::optional<std::uint64_t>>, To<std::optional<double>>, To<std::vector<std::uint64_t>>,
                To<std::vector<std::string>>, To<std::vector<std::pair<std::string, double>>>,
                To<std::optional<std::vector<double>>>, To<std::vector<FaultWindow>>,
                To<std::vector<EdgeDraft>>>
       access;
-  template <class Function>
-  constexpr Field(Function f) : access(+f) {}
+  template <class T>
+  constexpr Field(T& (*at)(Owner&, const void*), const void* which = nullptr) : access(To<T>{at, which}) {}
 };
 
 template <class Owner>
@@ -106,6 +111,7 @@ struct Key {
   Constraint rule{};
 };
 
+/// Of [exchange] the keys of all methods, then those that belong to single ones (OwnKey).
 std::span<const Key<Draft>> job_key_table();
 std::span<const Key<Draft>> topology_key_table();
 std::span<const Key<PeerDraft>> peer_key_table();

@@ -69,15 +69,15 @@ std::string check_device(const std::string& text) {
 }
 
 template <auto Member>
-auto& graph(Draft& d) {
+auto& graph(Draft& d, const void*) {
   return d.job.graph.*Member;
 }
 template <auto Member>
-auto& peer(PeerDraft& p) {
+auto& peer(PeerDraft& p, const void*) {
   return p.entry.*Member;
 }
 template <auto Member>
-auto& link(LinkDraft& l) {
+auto& link(LinkDraft& l, const void*) {
   return l.*Member;
 }
 

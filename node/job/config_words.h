@@ -27,11 +27,11 @@ constexpr Constraint kLocalPath{.scope = Scope::kLocal, .path = Path::kAbsolute}
 
 // Where the keys of each section stand.
 template <auto Member>
-auto& draft(Draft& d) {
+auto& draft(Draft& d, const void*) {
   return d.*Member;
 }
 template <auto Member>
-auto& job(Draft& d) {
+auto& job(Draft& d, const void*) {
   return d.job.*Member;
 }
 

@@ -11,6 +11,7 @@
 
 #include "aggregation.h"
 #include "gossamer/optim/ensemble.h"
+#include "method.h"
 
 namespace gossamer::node {
 namespace {
@@ -90,7 +91,8 @@ void evaluate_models(const Prepared& prepared, std::span<const std::span<const f
     evaluate_average(models, model_weights(prepared, whose), members.all().front(), test, s);
   else
     s.test_accuracy = s.test_loss = s.consensus_distance = std::nan("");
-  if (s.has_accuracy && (own_models || s.method == "ensemble")) evaluate_members(members.all(), test, s);
+  if (s.has_accuracy && (own_models || find_method(s.method).needs.classifier))
+    evaluate_members(members.all(), test, s);
 }
 
 }  // namespace

@@ -18,37 +18,27 @@
 namespace gossamer::node {
 namespace {
 
-/// Of outer steps, where the job leaves them open; the papers' values.
-struct OuterDefaults {
-  double rate = 0.7, momentum = 0.9;
-};
 /// Of a code, from which on full reduces send velocities. One bit has .6, intq:bits=2 .5, intq:bits=4 .12.
 constexpr double kCoarseError = 0.3;
-constexpr double kOverMomentum = 0.1;  ///< NoLoCo's γ is a little above its β
-
-OuterDefaults outer_defaults(const std::string& method, const compress::Traits& codec) {
-  if (method == "noloco") return {0.7, 0.5};
-  if (method == "sparse_loco") return {1, 0};
-  // What feedback keeps back comes late, and momentum multiplies it (diloco.cpp).
-  if (!codec.exact && !codec.unbiased) return {0.7, 0.5};
-  return {};
-}
 
 [[noreturn]] void refuse(const Job& job, const std::string& what) {
   throw ConfigError(fmt::format("{}: {}", job.path, what));
 }
 
-/// Moniqua's one bit moves x by up to half a cell, so that it must move slowly.
-ConsensusStep method_gammas(const ExchangeSettings& exchange, const OuterDefaults& outer,
+/// What exchange.gamma is by default, and up to which it was found stable.
+ConsensusStep method_gammas(const Method& method, const ExchangeSettings& exchange, double outer_momentum,
                             const compress::Traits& codec, const topology::Schedule& schedule) {
-  if (exchange.method == "moniqua")
-    return {std::min(1.0, std::ldexp(1.0, static_cast<int>(exchange.modulo_bits) - 4)), 1};
-  if (exchange.method == "noloco")
-    return {std::min(1.0, exchange.outer_momentum.value_or(outer.momentum) + kOverMomentum), 1};
-  const auto by = find_method(exchange.method).needs.gamma;
-  if (by == Needs::Gamma::none) return {};
-  return consensus_step(codec, topology::largest_pull(schedule),
-                        by == Needs::Gamma::differences ? Gossiped::differences : Gossiped::parameters);
+  switch (method.needs.gamma) {
+    case Needs::Gamma::none:
+      return {};
+    case Needs::Gamma::own:
+      return {method.own_gamma(exchange, outer_momentum), 1};
+    case Needs::Gamma::differences:
+      return consensus_step(codec, topology::largest_pull(schedule), Gossiped::differences);
+    case Needs::Gamma::parameters:
+      return consensus_step(codec, topology::largest_pull(schedule), Gossiped::parameters);
+  }
+  return {};
 }
 
 /// Weights by peer, b_i of peer i (its batch, its throughput): M_ij = W_ij b_j / max(s_i, s_j), s_i =
@@ -99,7 +89,7 @@ void check_dense_rounds(const Job& job, const compress::Traits& codec) {
   };
   if (job.exchange.dense_rounds == 0) return;
   if (codec.exact) refuse_with("every round is dense");
-  if (job.exchange.codec.starts_with("sign_vote")) refuse_with("a vote counts signs in every round");
+  if (codec.votes) refuse_with("a vote counts signs in every round");
 }
 
 }  // namespace
@@ -130,15 +120,17 @@ Plan make_plan(const Job& job, PeerId self) {
   const double sum = std::accumulate(shares.begin(), shares.end(), 0.0);
   for (double& s : shares) s /= sum;
   const compress::Traits codec = compress::make_codec(job.exchange.codec)->traits();
-  const OuterDefaults outer = outer_defaults(job.exchange.method, codec);
+  const Method& method = find_method(job.exchange.method);
+  const OuterDefaults outer = method.outer_defaults ? method.outer_defaults(codec) : OuterDefaults{};
+  const double outer_momentum = job.exchange.outer_momentum.value_or(outer.momentum);
   const topology::Schedule schedule = weighted ? by_peer(mixing, shares) : mixing;
-  const ConsensusStep gammas = method_gammas(job.exchange, outer, codec, schedule);
+  const ConsensusStep gammas = method_gammas(method, job.exchange, outer_momentum, codec, schedule);
   Plan plan{job.exchange,
             job.exchange.gamma.value_or(gammas.usual),
             gammas.usual,
             gammas.most,
             job.exchange.outer_rate.value_or(outer.rate),
-            job.exchange.outer_momentum.value_or(outer.momentum),
+            outer_momentum,
             codec,
             codes_velocity(job, codec) ? optim::velocity_decay(job.optimizer).value_or(0) : 0,
             schedule,
@@ -149,23 +141,18 @@ Plan make_plan(const Job& job, PeerId self) {
             rule_scope(job.exchange.aggregate),
             job.run.seed};
   plan.reversible = symmetric(mixing);
-  const std::string& method = job.exchange.method;
-  if (method == "allreduce" && plan.codec.exact) plan.allreduce = allreduce_cost(job, mixing);
+  if (has_algorithms(method, plan)) plan.allreduce = allreduce_cost(job, mixing);
   check_dense_rounds(job, codec);
   if (weighted && !plan.reversible)
     refuse(job, fmt::format(
                     "exchange.aggregate = '{0}' needs a symmetric mixing matrix to keep the mean weighted by "
                     "{0}, and graph '{1}' has not; use aggregate = 'weighted', or an undirected graph",
                     job.exchange.aggregate, job.graph.kind));
-  check_method(find_method(method), job, plan, mixing);
+  check_method(method, job, plan, mixing);
   check_sparse_gradients(job, plan);
-  if (method == "ensemble" && job.exchange.distill_steps > job.exchange.local_steps)
-    refuse(job,
-           fmt::format("exchange.distill_steps = {} are more than the {} steps from one exchange to the next "
-                       "(exchange.local_steps); expected at most as many",
-                       job.exchange.distill_steps, job.exchange.local_steps));
-  if (method == "local_sgd" || method == "ensemble")
-    plan.schedule = with_local_steps(plan.schedule, job.exchange.local_steps);
+  if (method.refusal)
+    if (const std::string why = method.refusal(job.exchange); !why.empty()) refuse(job, why);
+  if (method.idle_rounds) plan.schedule = with_local_steps(plan.schedule, job.exchange.local_steps);
   return plan;
 }
 

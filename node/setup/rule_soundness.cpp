@@ -77,7 +77,7 @@ void check_rule(const Method& method, const Job& job, const Plan& plan, const to
         fmt::format("the middle of values that codec '{}' rounds at random, mostly to 0, is 0; use codec "
                     "'dense', or a rule that chooses whole vectors such as 'krum'",
                     job.exchange.codec));
-  if (name == "vote" && !plan.codec.exact && !sends_votes(job.exchange.codec))
+  if (name == "vote" && !plan.codec.exact && !plan.codec.votes)
     refuse(fmt::format("counts signs, and codec '{}' may change them; use codec 'sign_vote' or 'dense'",
                        job.exchange.codec));
   check_neighbourhoods(job, schedule);

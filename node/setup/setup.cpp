@@ -154,7 +154,7 @@ SharedList<SharedList<Parcel>> parcels_by_peer(const Prepared& p) {
 /// Peers must take the same algorithm, and what they choose it by (their files' links) may differ: "ring 0-1,
 /// halving_doubling 2".
 std::string allreduce_text(const Plan& plan) {
-  if (plan.exchange.method != "allreduce" || !plan.codec.exact) return {};
+  if (!has_algorithms(find_method(plan.exchange.method), plan)) return {};
   const auto halves = [&](std::size_t p) {
     return plan.allreduce.use_halving_doubling(plan.parcels[p].range.size);
   };
@@ -304,8 +304,8 @@ Replica make_replica(const Prepared& prepared, PeerId self, std::shared_ptr<opti
   parts.seed = job.run.seed;
   parts.peer = self;
   parts.threads = threads;
-  parts.modulo_bits = static_cast<int>(job.exchange.modulo_bits);
-  parts.modulo_bound = job.exchange.modulo_bound;
+  parts.modulo_bits = static_cast<int>(kModuloBits.of(job.exchange));
+  parts.modulo_bound = kModuloBound.of(job.exchange);
   parts.modulo_rate = [spec = job.optimizer](Round t) {
     return optim::learning_rate(spec, static_cast<double>(t)) / spec.learning_rate;
   };

@@ -101,8 +101,8 @@ class Check {
     for (const config::ChangedKey& key : config::changed_exchange_keys(job_.exchange)) {
       if (reads(method_, key.name)) continue;
       std::vector<std::string_view> readers;
-      for (const Method& m : methods())
-        if (reads(m, key.name)) readers.emplace_back(m.row.name);
+      for (const Method* m : methods())
+        if (reads(*m, key.name)) readers.emplace_back(m->row.name);
       throw ConfigError(fmt::format(
           "{}: {} = {} makes no difference to method '{}' (but to {}); leave the key out, or give it its "
           "default, {}",
@@ -192,8 +192,7 @@ class Check {
     if (needed == Code::contractive && !c.contractive)
       refuse("needs a contractive codec (its error below the size of what it encodes), and '{}' is not: {}",
              codec, why);
-    if (needed == Code::topk && !codec.starts_with("topk:"))
-      refuse("needs codec 'topk', found '{}': {}", codec, why);
+    if (needed == Code::topk && !c.largest) refuse("needs codec 'topk', found '{}': {}", codec, why);
     if (needed == Code::feedback && !c.feedback())
       refuse("needs a codec that converges under error feedback, and '{}' is not: {}", codec, why);
     if (needed == Code::averaged && !c.exact && !c.unbiased && !c.feedback() &&
@@ -216,7 +215,7 @@ class Check {
           "with exchange.aggregate = '{}' needs an unbiased codec, found '{}': under error feedback what a "
           "peer sends is not its gradient of the round; use 'qsgd', or aggregate = 'weighted'",
           e.aggregate, e.codec);
-    if (e.send_momentum > 0 && biased && !is_vote(e.aggregate))
+    if (kSendMomentum.of(e) > 0 && biased && !is_vote(e.aggregate))
       refuse(
           "with exchange.send_momentum needs an unbiased codec, found '{}': its residuals would lag behind "
           "the average; use 'qsgd', or optimizer.kind = 'momentum' in send_momentum's place",

@@ -2,11 +2,10 @@
 // Lin et al. 2018).
 #include <fmt/format.h>
 
-#include <algorithm>
-#include <array>
 #include <string_view>
 
 #include "codec_schedule.h"
+#include "method.h"
 #include "soundness.h"
 
 namespace gossamer::node {
@@ -31,14 +30,12 @@ class Check {
   }
 
   void on_sparse_gradients(std::string_view key) const {
-    const std::string& method = job_.exchange.method;
-    constexpr std::array<std::string_view, 3> kMethods{"allreduce", "topk_allgather", "gtopk"};
-    if (std::find(kMethods.begin(), kMethods.end(), method) == kMethods.end())
+    if (!find_method(job_.exchange.method).needs.sparse_feedback)
       refuse(
           fmt::format("{} is for gradients that are sent sparse with error feedback, and method '{}' sends "
                       "none such; use method 'topk_allgather' or 'gtopk' with codec 'topk', or leave the "
                       "key out",
-                      key, method));
+                      key, job_.exchange.method));
     if (!plan_.codec.sparse || !plan_.codec.feedback())
       refuse(
           fmt::format("{} is for gradients that are sent sparse with error feedback, and codec '{}' is not "

@@ -11,7 +11,7 @@ namespace {
 
 constexpr Round kLongOver = 16;  ///< rounds: no peer that is waited for is so far behind
 
-std::vector<std::byte> encoded(const char* codec, std::size_t entries) {
+std::vector<std::byte> encoded(std::string_view codec, std::size_t entries) {
   const auto c = compress::make_codec(codec);
   compress::Workspace workspace;
   std::vector<std::byte> out(c->max_bytes(entries));
@@ -21,7 +21,7 @@ std::vector<std::byte> encoded(const char* codec, std::size_t entries) {
 
 /// Dense, with a last number that is not finite.
 std::vector<std::byte> not_finite(std::size_t entries) {
-  std::vector<std::byte> out = encoded("dense", entries);
+  std::vector<std::byte> out = encoded(compress::kDense, entries);
   const float nan = std::numeric_limits<float>::quiet_NaN();
   std::memcpy(out.data() + out.size() - sizeof nan, &nan, sizeof nan);
   return out;
@@ -29,13 +29,14 @@ std::vector<std::byte> not_finite(std::size_t entries) {
 
 /// Of a codec that the payload is not of.
 std::vector<std::byte> of_another_codec(std::span<const std::byte> payload, std::size_t entries) {
-  bool votes = false;
+  std::string_view codec;
   try {
-    votes = compress::inspect(payload).codec == "sign_vote";
+    codec = compress::inspect(payload).codec;
   } catch (const compress::PayloadError&) {
-    votes = false;  // a method's own
+    codec = {};  // a method's own
   }
-  return encoded(votes ? "bf16" : "sign_vote", entries);
+  const auto rows = compress::codec_table();
+  return encoded(codec == rows.back().name ? rows.front().name : rows.back().name, entries);
 }
 
 }  // namespace

@@ -8,6 +8,7 @@
 
 #include "gossamer_test/catch.h"
 #include "model_parts.h"
+#include "own_key.h"
 #include "plan.h"
 #include "probe.h"
 #include "sim_job.h"
@@ -225,7 +226,7 @@ TEST_CASE("methods that cannot be ranked are refused") {
     return std::string();
   };
   CHECK(says(message("chocco"), "did you mean 'choco'?"));
-  CHECK(says(message("none"), "what its rounds cost is not known; expected some of dpsgd"));
+  CHECK(says(message("none"), "what its rounds cost is not known; expected some of allreduce"));
   question.job.exchange.staleness = 2;
   CHECK(says(message("allreduce"), "needs exchange.staleness = 0"));
 }
@@ -240,7 +241,7 @@ TEST_CASE("sizes of messages") {
   CHECK(parts[0].ready == Approx(1.0 / 3 + 2.0 / 9));
   CHECK(parts[2].ready == Approx(1));
   CHECK(parts[0].bytes > 4 * 333);
-  job.exchange.overlap = true;
+  kOverlap.in(job.exchange) = true;
   CHECK(model_parts(job, layers)[2].ready == 0);
   const auto codec = compress::make_codec("onebit");
   CHECK(payload_bytes(*codec, 100'000'000) == Approx(100e6 / 8).epsilon(0.1));

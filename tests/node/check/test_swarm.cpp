@@ -8,6 +8,7 @@
 #include "exchange.h"
 #include "gossamer_test/catch.h"
 #include "gossamer_test/drawn.h"
+#include "own_key.h"
 #include "sim_job.h"
 #include "swarm.h"
 
@@ -33,7 +34,7 @@ TEST_CASE("sixty seeds keep every rule") {
 
 TEST_CASE("seeds draw every method, and the ways of those that have several") {
   Counts drawn;
-  for (std::uint64_t seed = 1; seed <= 600; ++seed) {
+  for (std::uint64_t seed = 1; seed <= 1000; ++seed) {
     const Job job = draw_case(seed).job;
     const ExchangeSettings& e = job.exchange;
     ++drawn[e.method];
@@ -42,7 +43,7 @@ TEST_CASE("seeds draw every method, and the ways of those that have several") {
     if (e.aggregate != "weighted" && e.aggregate != "samples") ++drawn[e.method + " by a rule"];
     if (e.outer_delay > 0) ++drawn[e.method + " with a delay"];
     if (e.fragments > 1) ++drawn[e.method + " in fragments"];
-    if (e.send_momentum > 0) ++drawn["averages of gradients"];
+    if (kSendMomentum.of(e) > 0) ++drawn["averages of gradients"];
     if (e.momentum_correction > 0) ++drawn["momentum correction"];
     if (job.heterogeneous()) ++drawn[e.method + " of different models"];
   }

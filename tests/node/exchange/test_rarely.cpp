@@ -5,6 +5,7 @@
 #include "exchange.h"
 #include "gossamer/compress/codec.h"
 #include "gossamer_test/catch.h"
+#include "own_key.h"
 #include "plain_outer.h"
 
 using namespace gossamer;
@@ -50,7 +51,7 @@ class PlainSparseLoco final : public PlainOuter {
 
  private:
   void begin(ParcelId p, Round round) override {
-    const auto decay = static_cast<float>(section_.feedback_decay);
+    const auto decay = static_cast<float>(kFeedbackDecay.of(section_));
     const Range r = parcels_[p].range;
     for_entries(p, [&](std::size_t i, std::size_t k) {
       residual_[i][k] = decay * residual_[i][k] + (outer_[i][k] - peers_.x[i][k]);

@@ -149,6 +149,8 @@ TEST_CASE("methods are accepted where they are sound and refused with a reason e
       {"dpsgd", "full", kDense, backup + Settings{"exchange.aggregate=median"}, "a weighted sum"},
       {"broadcast", "full", "qsgd", backup, ""},
       {"broadcast", "full", "qsgd", backup + bounded, ""},
+      {"broadcast", "full", "qsgd", Settings{"exchange.send_momentum=0.5"}, ""},
+      {"broadcast", "full", "qsgd", backup + Settings{"exchange.send_momentum=0.5"}, "use backup = 0"},
       {"broadcast", "full", "qsgd", backup + Settings{"optimizer.kind=adam"}, "do not add up"},
       {"topk_allgather", "full", "topk", backup + samples, ""},
       {"allreduce", "full", kDense, backup, "none of its messages may be missing"},

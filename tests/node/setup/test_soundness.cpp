@@ -62,8 +62,8 @@ TEST_CASE("every method has combinations that are sound") {
   std::set<std::string> named{"none", "ensemble"};  // whose peers keep models of their own, each its optimum
   for (const Combination& c : read_combinations())
     if (c.sound) named.insert(c.method);
-  for (const Method& m : methods()) {
-    INFO(m.row.name);
-    CHECK(named.contains(std::string(m.row.name)));
+  for (const Method* m : methods()) {
+    INFO(m->row.name);
+    CHECK(named.contains(std::string(m->row.name)));
   }
 }

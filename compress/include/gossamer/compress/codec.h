@@ -156,6 +156,7 @@ struct Traits {
   double delta = 0;
   bool sparse = false;   ///< entries that are not sent decode to 0
   bool largest = false;  ///< what is left out is smaller, entry by entry, than what is sent (topk)
+  bool votes = false;    ///< signs without a magnitude, for a majority vote (sign_vote)
 
   /// Whether encode_feedback may be used, which throws CodecError otherwise: residuals could grow without end
   /// (for example l2 QSGD with few levels, whose relative variance is above 1).
@@ -215,8 +216,13 @@ struct CodecRow {
   const char* name;
   const char* parameters;  ///< "bits=4 (2, 4, 8), bucket=512, norm=max (max, l2)"
   const char* help;        ///< one line: rule and guarantee
+  /// Parameters under which swarms run it, on small models: "bits=4 bits=8,norm=l2"; empty: its defaults.
+  const char* drawn = "";
 };
 std::span<const CodecRow> codec_table();
+
+/// Sends floats as they are.
+inline constexpr const char* kDense = "dense";
 
 /// From "name" or "name:key=value,key=value". Throws CodecError.
 std::unique_ptr<const Codec> make_codec(std::string_view spec);

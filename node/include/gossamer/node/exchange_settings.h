@@ -2,9 +2,12 @@
 // ExchangeSettings are the keys of [exchange], checked and with their defaults.
 #include <cstddef>
 #include <cstdint>
+#include <functional>
+#include <map>
 #include <optional>
 #include <string>
 #include <utility>
+#include <variant>
 #include <vector>
 
 namespace gossamer::node {
@@ -28,18 +31,14 @@ struct ExchangeSettings : CodecSettings {
   std::string algorithm = "auto";              ///< allreduce, dense: ring, halving_doubling, or the cheaper
   std::string aggregate = "weighted";          ///< weighted (mixing matrix), samples, or a rule's spec
   std::string delivery = "reliable";           ///< reliable (lost frames are resent) or best_effort
-  std::size_t modulo_bits = 8;                 ///< moniqua: of each parameter, 1 … 8
-  double modulo_bound = 1;                     ///< moniqua: size of a cell (B), in units of a parameter
-  double send_momentum = 0;      ///< broadcast: share that the average of gradients sent keeps a round
   std::size_t local_steps = 16;  ///< methods with outer steps, ensemble: rounds between exchanges
   std::optional<double> outer_rate, outer_momentum;  ///< of outer steps; empty = the method's default
-  double feedback_decay = 0.95;    ///< sparse_loco: of what was kept back, from one exchange to the next
-  std::size_t fragments = 1;       ///< groups of parcels that are exchanged at their own times
-  std::size_t outer_delay = 0;     ///< rounds from an exchange to the use of its result
-  std::size_t distill_steps = 16;  ///< ensemble: of local_steps, those that learn from its labels too
-  double distill_weight = 0.5;     ///< ensemble: of the loss against them; the rest is the data's own
-  bool overlap = false;            ///< dpsgd: W X − U, computing while x travels
-  std::size_t parcel = 4u << 20;   ///< largest parcel, entries; larger layers are sliced
+  std::size_t fragments = 1;    ///< groups of parcels that are exchanged at their own times
+  std::size_t outer_delay = 0;  ///< rounds from an exchange to the use of its result
+  /// Of keys that belong to single methods, by name without "exchange."; those that are not here have their
+  /// defaults.
+  std::map<std::string, std::variant<bool, std::uint64_t, double>, std::less<>> own;
+  std::size_t parcel = 4u << 20;  ///< largest parcel, entries; larger layers are sliced
   // Sparse gradients under error feedback (deep gradient compression, Lin et al. 2018).
   double momentum_correction = 0;  ///< momentum before the selection; 0 = none
   double clip = 0;  ///< a layer's gradient, by its share of the sum, to clip/√P in l2 norm; 0 = none
