@@ -15,11 +15,13 @@
 #include <utility>
 
 #include "checkers.h"
+#include "data_plane.h"
 #include "frame.h"
 #include "hash.h"
 #include "link.h"
+#include "mass.h"
+#include "modulo.h"
 #include "parcel.h"
-#include "replica.h"
 
 namespace gossamer::node {
 namespace {
@@ -56,7 +58,7 @@ class Floats final : public Checker {
     for (Holding& h : slot(peer, kGradient)) h = {0, 1};
   }
 
-  void on_op(PeerId peer, const Op& op, const Replica& after) override {
+  void on_op(PeerId peer, const Op& op, const DataView& after) override {
     std::visit([&](const auto& o) { run(peer, o, after); }, op);
   }
 
@@ -162,8 +164,8 @@ class Floats final : public Checker {
     e.resize(n, 0.0f);
     return e;
   }
-  static std::uint64_t hash_of(const Replica& replica, Slot slot, Range r) {
-    return hash_floats(replica.slot(slot).subspan(r.begin, r.size));
+  static std::uint64_t hash_of(const DataView& view, Slot slot, Range r) {
+    return hash_floats(view.slot(slot).subspan(r.begin, r.size));
   }
 
   /// Made when first asked for: slots start as copies of x⁰, the gradient empty.
@@ -173,7 +175,7 @@ class Floats final : public Checker {
     return h;
   }
 
-  void run(PeerId peer, const op::Update& o, const Replica&) {
+  void run(PeerId peer, const op::Update& o, const DataView&) {
     Holdings& g = slot(peer, kGradient);
     const double expected = gradients_of(peer, o);
     for (std::size_t b = first(o.range); b < last(o.range); ++b) {
@@ -198,7 +200,7 @@ class Floats final : public Checker {
     return all;
   }
 
-  void run(PeerId peer, const op::Combine& o, const Replica&) {
+  void run(PeerId peer, const op::Combine& o, const DataView&) {
     Holdings& dst = slot(peer, o.dst);
     for (std::size_t b = first(o.range); b < last(o.range); ++b) {
       Holding sum = o.keep == 0 ? Holding{} : Holding{dst[b].model * o.keep, dst[b].fresh * o.keep};
@@ -211,7 +213,7 @@ class Floats final : public Checker {
     }
   }
 
-  void run(PeerId peer, const op::Encode& o, const Replica& after) {
+  void run(PeerId peer, const op::Encode& o, const DataView& after) {
     Known& known = payloads_[encoded_.get()];
     known = {encoded_, {}, {}, 0, {}};
     for (std::size_t b = first(o.range); b < last(o.range); ++b) {
@@ -224,7 +226,7 @@ class Floats final : public Checker {
     if (o.minus == o.apply_to) known.leaves = hash_of(after, *o.apply_to, o.range);
   }
 
-  void run(PeerId peer, const op::DecodeAdd& o, const Replica& after) {
+  void run(PeerId peer, const op::DecodeAdd& o, const DataView& after) {
     const auto at = payloads_.find(o.payload.get());
     if (at == payloads_.end()) {  // a payload that no op made: nothing is known of it
       for (std::size_t b = first(o.range); b < last(o.range); ++b) slot(peer, o.dst)[b] = {NAN, NAN};
@@ -242,7 +244,7 @@ class Floats final : public Checker {
   }
 
   /// A rule gives a vector of the kind that it is given: dst holds what each of them held.
-  void run(PeerId peer, const op::Aggregate& o, const Replica&) {
+  void run(PeerId peer, const op::Aggregate& o, const DataView&) {
     double sum = 0;
     for (const float w : o.weights) sum += static_cast<double>(w);
     if (o.weights.size() != o.vectors.size() || std::abs(sum - 1) > kTolerance)
@@ -259,20 +261,23 @@ class Floats final : public Checker {
   }
 
   /// Still a share of one gradient.
-  void run(PeerId, const op::Clip&, const Replica&) {}
-  void run(PeerId, const op::Measure&, const Replica&) {}
+  void run(PeerId, const op::Clip&, const DataView&) {}
+  void run(PeerId, const op::Measure&, const DataView&) {}
+
+  void run(PeerId peer, const op::Extended& extended, const DataView&) {
+    visit_command<op::Push, op::Absorb, op::Ratio, op::ModuloEncode, op::ModuloDecodeAdd>(
+        extended.command, [&](const auto& o) { run(peer, o); });
+  }
 
   // Push-sum keeps its mass beside the slots: x is made anew from it.
-  void run(PeerId peer, const op::Push& o, const Replica&) { set(peer, kGradient, o.range, {}); }
-  void run(PeerId peer, const op::Absorb& o, const Replica&) { unapplied_[peer].erase(o.payload.get()); }
-  void run(PeerId peer, const op::Ratio& o, const Replica&) { set(peer, kParameters, o.range, {1, 0}); }
+  void run(PeerId peer, const op::Push& o) { set(peer, kGradient, o.range, {}); }
+  void run(PeerId peer, const op::Absorb& o) { unapplied_[peer].erase(o.payload.get()); }
+  void run(PeerId peer, const op::Ratio& o) { set(peer, kParameters, o.range, {1, 0}); }
 
   // What a residue stands for is a model, and so is the rounded one that it is compared with: their
   // difference holds none.
-  void run(PeerId peer, const op::ModuloEncode& o, const Replica&) { set(peer, o.rounded, o.range, {1, 0}); }
-  void run(PeerId peer, const op::ModuloDecodeAdd& o, const Replica&) {
-    unapplied_[peer].erase(o.payload.get());
-  }
+  void run(PeerId peer, const op::ModuloEncode& o) { set(peer, o.rounded, o.range, {1, 0}); }
+  void run(PeerId peer, const op::ModuloDecodeAdd& o) { unapplied_[peer].erase(o.payload.get()); }
 
   void set(PeerId peer, Slot dst, Range r, Holding holding) {
     for (std::size_t b = first(r); b < last(r); ++b) slot(peer, dst)[b] = holding;

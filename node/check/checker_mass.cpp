@@ -8,12 +8,13 @@
 #include <tuple>
 
 #include "checkers.h"
+#include "data_plane.h"
 #include "frame.h"
 #include "hash.h"
 #include "mass.h"
 #include "parcel.h"
-#include "replica.h"
 #include "sum_numbers.h"
+#include "total_mass.h"
 
 namespace gossamer::node {
 namespace {
@@ -38,8 +39,10 @@ class MassChecker final : public Checker {
     }
   }
 
-  void on_op(PeerId peer, const Op& op, const Replica& after) override {
-    std::visit([&](const auto& o) { run(peer, o, after); }, op);
+  void on_op(PeerId peer, const Op& op, const DataView& after) override {
+    if (const auto* extended = std::get_if<op::Extended>(&op))
+      visit_command<op::Push, op::Absorb, op::Ratio>(extended->command,
+                                                     [&](const auto& o) { run(peer, o, after); });
   }
 
  private:
@@ -50,10 +53,7 @@ class MassChecker final : public Checker {
     std::size_t taken = 0;
   };
 
-  template <class Other>
-  void run(PeerId, const Other&, const Replica&) {}
-
-  void run(PeerId peer, const op::Push& o, const Replica& after) {
+  void run(PeerId peer, const op::Push& o, const DataView& after) {
     const auto u = after.slot(kGradient);
     check_kept(peer, o.range, o.parcel, after,
                [&](std::size_t k) { return k < entries_ ? units_of(u[k]) : std::uint64_t{0}; });
@@ -64,7 +64,7 @@ class MassChecker final : public Checker {
           hash_of(values(sums_[peer][number], o.range, o.parcel)));
   }
 
-  void run(PeerId peer, const op::Absorb& o, const Replica& after) {
+  void run(PeerId peer, const op::Absorb& o, const DataView& after) {
     check_kept(peer, o.range, o.parcel, after, [](std::size_t) { return std::uint64_t{0}; });
     remember(peer, after);
     const PeerId from = numbers_[peer].from()[o.sum - 1 - numbers_[peer].to().size()];
@@ -81,7 +81,7 @@ class MassChecker final : public Checker {
     edge.taken = at + 1;
   }
 
-  void run(PeerId peer, const op::Ratio& o, const Replica& after) {
+  void run(PeerId peer, const op::Ratio& o, const DataView& after) {
     const Units& held = sums_[peer][0];
     const auto weight = static_cast<double>(as_signed(held[entries_ + o.parcel]));
     for (std::size_t k = o.range.begin; k < o.range.begin + o.range.size; ++k)
@@ -99,12 +99,12 @@ class MassChecker final : public Checker {
   /// held + Σ sent − Σ taken of a peer falls by what `spent` says within the range, and nothing changes
   /// outside.
   template <class Spent>
-  void check_kept(PeerId peer, Range r, ParcelId parcel, const Replica& after, Spent&& spent) {
+  void check_kept(PeerId peer, Range r, ParcelId parcel, const DataView& after, Spent&& spent) {
     const std::size_t to = numbers_[peer].to().size();
     for (std::size_t k = 0; k < entries_ + parcels_.size(); ++k) {
       std::uint64_t gained = 0, moved = 0;
       for (std::uint32_t n = 0; n < numbers_[peer].count(); ++n) {
-        const std::uint64_t change = after.sum(n)[k] - sums_[peer][n][k];
+        const std::uint64_t change = mass_sum(after, n)[k] - sums_[peer][n][k];
         moved |= change;
         gained += n <= to ? change : ~change + 1;
       }
@@ -124,11 +124,11 @@ class MassChecker final : public Checker {
   }
 
   /// Of every entry the same share goes as of the weight, but for what rounding leaves.
-  void check_share(PeerId peer, const op::Push& o, std::uint32_t number, const Replica& after,
+  void check_share(PeerId peer, const op::Push& o, std::uint32_t number, const DataView& after,
                    std::span<const float> u) {
     constexpr double kLeft = 2, kRelative = 0x1p-34;
     const auto gained = [&](std::size_t k) {
-      return static_cast<double>(as_signed(after.sum(number)[k] - sums_[peer][number][k]));
+      return static_cast<double>(as_signed(mass_sum(after, number)[k] - sums_[peer][number][k]));
     };
     const std::size_t w = entries_ + o.parcel;
     const double share = gained(w) / static_cast<double>(as_signed(sums_[peer][0][w]));
@@ -144,9 +144,9 @@ class MassChecker final : public Checker {
     }
   }
 
-  void remember(PeerId peer, const Replica& after) {
+  void remember(PeerId peer, const DataView& after) {
     for (std::uint32_t n = 0; n < numbers_[peer].count(); ++n) {
-      const auto sum = after.sum(n);
+      const auto sum = mass_sum(after, n);
       sums_[peer][n].assign(sum.begin(), sum.end());
     }
   }

@@ -10,12 +10,12 @@
 #include <tuple>
 
 #include "checkers.h"
+#include "data_plane.h"
 #include "frame.h"
 #include "hash.h"
 #include "link.h"
 #include "outer.h"
 #include "parcel.h"
-#include "replica.h"
 
 namespace gossamer::node {
 namespace {
@@ -70,7 +70,7 @@ class OuterChecker final : public Checker {
     if (invariants_.never_applied(m.round)) return;
     states_[peer][m.parcel].came[from] = decoded(m.payload, m.parcel);
   }
-  void on_op(PeerId peer, const Op& op, const Replica& after) override {
+  void on_op(PeerId peer, const Op& op, const DataView& after) override {
     if (const auto* o = std::get_if<op::Encode>(&op)) offered(peer, o->parcel, after);
     const auto* o = std::get_if<op::Combine>(&op);
     if (!o || o->dst != kParameters) return;
@@ -111,7 +111,7 @@ class OuterChecker final : public Checker {
     return v;
   }
 
-  void offered(PeerId peer, ParcelId parcel, const Replica& after) {
+  void offered(PeerId peer, ParcelId parcel, const DataView& after) {
     State& s = states_[peer][parcel];
     const Range r = parcels_[parcel].range;
     if (s.offered)
@@ -160,7 +160,7 @@ class OuterChecker final : public Checker {
   }
 
   /// x goes back to φ, with what was learned since the outer round began: it is over.
-  void returned(PeerId peer, ParcelId parcel, const Replica& after) {
+  void returned(PeerId peer, ParcelId parcel, const DataView& after) {
     const Range r = parcels_[parcel].range;
     State& s = states_[peer][parcel];
     const auto row = weights(s).in(peer);

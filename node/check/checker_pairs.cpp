@@ -9,8 +9,8 @@
 #include <tuple>
 
 #include "checkers.h"
+#include "data_plane.h"
 #include "link.h"
-#include "replica.h"
 
 namespace gossamer::node {
 namespace {
@@ -42,7 +42,7 @@ class Pairs final : public Checker {
     encoded_ = payload;
   }
 
-  void on_op(PeerId peer, const Op& op, const Replica& after) override {
+  void on_op(PeerId peer, const Op& op, const DataView& after) override {
     std::visit([&](const auto& o) { run(peer, o, after); }, op);
   }
   void on_end(PeerId peer, const std::string&) override { ended_.insert(peer); }
@@ -67,15 +67,15 @@ class Pairs final : public Checker {
   using Request = std::tuple<PeerId, Round, ParcelId>;  ///< who asks
 
   template <class Other>
-  void run(PeerId, const Other&, const Replica&) {}
+  void run(PeerId, const Other&, const DataView&) {}
 
-  void run(PeerId peer, const op::Combine& o, const Replica& after) {
+  void run(PeerId peer, const op::Combine& o, const DataView& after) {
     if (o.dst != kShared) return;
     const auto u = after.slot(kGradient);
     expect(peer, o.range, after, "its step", [&](std::size_t k) { return x_[peer][k] - u[k]; });
   }
 
-  void run(PeerId peer, const op::Encode& o, const Replica& after) {
+  void run(PeerId peer, const op::Encode& o, const DataView& after) {
     const std::vector<float> sent = decoded(encoded_, o.range.size);
     const float* x = x_[peer].data() + o.range.begin;
     if (o.src != kDifference) {
@@ -98,7 +98,7 @@ class Pairs final : public Checker {
            [&](std::size_t k) { return x_[peer][k] + sent[k - o.range.begin]; });
   }
 
-  void run(PeerId peer, const op::DecodeAdd& o, const Replica& after) {
+  void run(PeerId peer, const op::DecodeAdd& o, const DataView& after) {
     if (o.dst != kShared) return;
     if (answers_[peer].erase(o.payload) == 0)
       return findings_.report("pairs",
@@ -125,7 +125,7 @@ class Pairs final : public Checker {
   }
 
   template <class Value>
-  void expect(PeerId peer, Range r, const Replica& after, const char* by, Value&& value) {
+  void expect(PeerId peer, Range r, const DataView& after, const char* by, Value&& value) {
     const auto now = after.slot(kShared);
     for (std::size_t k = r.begin; k < r.begin + r.size; ++k) {
       const float expected = value(k);

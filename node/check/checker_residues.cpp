@@ -7,9 +7,10 @@
 #include <tuple>
 
 #include "checkers.h"
+#include "data_plane.h"
 #include "link.h"
+#include "modulo.h"
 #include "parcel.h"
-#include "replica.h"
 
 namespace gossamer::node {
 namespace {
@@ -31,8 +32,11 @@ class Residues final : public Checker {
     came_[{peer, m.payload.get()}] = {from, m.round, m.parcel, m.payload};
   }
 
-  void on_op(PeerId peer, const Op& op, const Replica& after) override {
-    std::visit([&](const auto& o) { run(peer, o, after); }, op);
+  void on_op(PeerId peer, const Op& op, const DataView& after) override {
+    if (const auto* combine = std::get_if<op::Combine>(&op)) run(peer, *combine, after);
+    if (const auto* extended = std::get_if<op::Extended>(&op))
+      visit_command<op::ModuloEncode, op::ModuloDecodeAdd>(extended->command,
+                                                           [&](const auto& o) { run(peer, o, after); });
   }
 
   void on_mixed(PeerId peer, Round round, ParcelId parcel) override {
@@ -57,17 +61,14 @@ class Residues final : public Checker {
     std::vector<float> rounded;
   };
 
-  template <class Other>
-  void run(PeerId, const Other&, const Replica&) {}
-
   /// The sum begins anew.
-  void run(PeerId peer, const op::Combine& o, const Replica& after) {
+  void run(PeerId peer, const op::Combine& o, const DataView& after) {
     if (o.keep != 0 || !o.terms.empty()) return;
     const auto sum = after.slot(o.dst).subspan(o.range.begin, o.range.size);
     std::copy(sum.begin(), sum.end(), sums_[peer].begin() + static_cast<std::ptrdiff_t>(o.range.begin));
   }
 
-  void run(PeerId peer, const op::ModuloEncode& o, const Replica& after) {
+  void run(PeerId peer, const op::ModuloEncode& o, const DataView& after) {
     const auto rounded = after.slot(o.rounded).subspan(o.range.begin, o.range.size);
     const auto x = after.slot(o.src).subspan(o.range.begin, o.range.size);
     const double half_step = std::ldexp(bound_, static_cast<int>(o.doublings) - bits_) / 2;
@@ -81,7 +82,7 @@ class Residues final : public Checker {
     told_[{peer, o.round, o.parcel}] = {o.doublings, {rounded.begin(), rounded.end()}};
   }
 
-  void run(PeerId peer, const op::ModuloDecodeAdd& o, const Replica& after) {
+  void run(PeerId peer, const op::ModuloDecodeAdd& o, const DataView& after) {
     weighed_[peer][o.parcel] += static_cast<double>(o.weight);
     const auto origin = came_.find({peer, o.payload.get()});
     const auto told = origin == came_.end()
@@ -102,7 +103,7 @@ class Residues final : public Checker {
   }
 
   void check_read(PeerId peer, const op::ModuloDecodeAdd& o, PeerId from, const std::vector<float>& theirs,
-                  const Replica& after) {
+                  const DataView& after) {
     const auto slot = [&](Slot s) { return after.slot(s).subspan(o.range.begin, o.range.size); };
     const auto near = slot(o.near), own = slot(o.rounded), sum = slot(o.sum);
     float* before = sums_[peer].data() + o.range.begin;

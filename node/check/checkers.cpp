@@ -117,7 +117,7 @@ void Checkers::on_end(PeerId p, const std::string& message) {
 void Checkers::on_gradient(PeerId p, const Gradient& g) {
   each([&](Observer& o) { o.on_gradient(p, g); });
 }
-void Checkers::on_op(PeerId p, const Op& op, const Replica& after) {
+void Checkers::on_op(PeerId p, const Op& op, const DataView& after) {
   each([&](Observer& o) { o.on_op(p, op, after); });
 }
 void Checkers::before_encode(PeerId p, const op::Encode& e, std::span<const float> v,

@@ -134,7 +134,7 @@ class Checkers final : public Observer {
   void on_mixed(PeerId, Round, ParcelId) override;
   void on_end(PeerId, const std::string&) override;
   void on_gradient(PeerId, const Gradient&) override;
-  void on_op(PeerId, const Op&, const Replica&) override;
+  void on_op(PeerId, const Op&, const DataView&) override;
   void before_encode(PeerId, const op::Encode&, std::span<const float>,
                      const compress::FeedbackState*) override;
   void after_encode(PeerId, const op::Encode&, const compress::FeedbackState*, const Payload&) override;

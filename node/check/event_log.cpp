@@ -4,6 +4,8 @@
 
 #include "frame.h"
 #include "link.h"
+#include "mass.h"
+#include "modulo.h"
 
 namespace gossamer::node {
 namespace {
@@ -83,22 +85,27 @@ void EventLog::on_mixed(PeerId peer, Round round, ParcelId parcel) {
 void EventLog::on_end(PeerId peer, const std::string& message) {
   add(peer, message.empty() ? "has finished" : "ends: " + message);
 }
-void EventLog::on_op(PeerId peer, const Op& op, const Replica&) {
+void EventLog::on_op(PeerId peer, const Op& op, const DataView&) {
   if (const auto* e = std::get_if<op::Encode>(&op))
     add(peer, fmt::format("encodes slot {} from {} on, {} entries: round {} parcel {} tag {}", e->src,
                           e->range.begin, e->range.size, e->round, e->parcel, e->tag));
   if (const auto* d = std::get_if<op::DecodeAdd>(&op))
     add(peer, fmt::format("adds {} times a payload of {} bytes to slot {} from {} on, {} entries", d->weight,
                           d->payload->size(), d->dst, d->range.begin, d->range.size));
-  if (const auto* p = std::get_if<op::Push>(&op))
-    add(peer, fmt::format("gives away {} shares of its mass: round {} parcel {}", p->shares.size(), p->round,
-                          p->parcel));
-  if (const auto* a = std::get_if<op::Absorb>(&op))
-    add(peer,
-        fmt::format("takes mass of parcel {} up to a payload of {} bytes", a->parcel, a->payload->size()));
-  if (const auto* u = std::get_if<op::ModuloDecodeAdd>(&op))
-    add(peer,
-        fmt::format("reads residues with weight {}: round {} parcel {}", u->weight, u->round, u->parcel));
+  if (const auto* e = std::get_if<op::Extended>(&op)) {
+    visit_command<op::Push>(e->command, [&](const auto& p) {
+      add(peer, fmt::format("gives away {} shares of its mass: round {} parcel {}", p.shares.size(), p.round,
+                            p.parcel));
+    });
+    visit_command<op::Absorb>(e->command, [&](const auto& a) {
+      add(peer,
+          fmt::format("takes mass of parcel {} up to a payload of {} bytes", a.parcel, a.payload->size()));
+    });
+    visit_command<op::ModuloDecodeAdd>(e->command, [&](const auto& u) {
+      add(peer,
+          fmt::format("reads residues with weight {}: round {} parcel {}", u.weight, u.round, u.parcel));
+    });
+  }
   if (const auto* a = std::get_if<op::Aggregate>(&op))
     add(peer, fmt::format("gives {} vectors to its rule, for slot {}", a->vectors.size(), a->dst));
 }

@@ -21,7 +21,7 @@ class EventLog final : public Observer {
   void on_used(PeerId peer, PeerId from, const Message& m) override;
   void on_mixed(PeerId peer, Round round, ParcelId parcel) override;
   void on_end(PeerId peer, const std::string& message) override;
-  void on_op(PeerId peer, const Op& op, const Replica&) override;
+  void on_op(PeerId peer, const Op& op, const DataView&) override;
 
  private:
   void add(PeerId peer, const std::string& event);

@@ -179,7 +179,7 @@ class OneRun {
       c["chunks refused"] += r.traffic.refused();
       c["frames refused"] += r.dropped_frames;
       c["rounds"] += r.rounds;
-      c["residues too far off"] += r.modulo_overflows;
+      c["messages left out"] += r.left_out;
     }
     if (std::any_of(result_.peers.begin(), result_.peers.end(),
                     [](const auto& r) { return r.staleness_max > 0; }))

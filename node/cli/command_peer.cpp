@@ -22,6 +22,7 @@
 #include "run_folder.h"
 #include "summary.h"
 #include "text.h"
+#include "threaded_data_plane.h"
 #include "zmq_env.h"
 
 namespace gossamer::node {
@@ -136,9 +137,10 @@ class PeerProcess {
                     prepared_.job.peers.size() - 1));
     const WorkerResult result = env_->run(
         spec,
-        [&](const Buffers& buffers) {
-          return make_replica(prepared_, self_, make_objective(prepared_, self_), buffers, true,
-                              static_cast<std::size_t>(compute_threads(prepared_.job, self_)));
+        [&] {
+          return std::make_unique<ThreadedDataPlane>(
+              make_replica(prepared_, self_, make_objective(prepared_, self_), true,
+                           static_cast<std::size_t>(compute_threads(prepared_.job, self_))));
         },
         interrupted);
     progress_.clear();

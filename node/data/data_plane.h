@@ -2,8 +2,10 @@
 // A DataPlane runs the commands of the control code on the floats, and answers. The commands are a small
 // vector machine over named buffers ("slots") of the parameter buffer's size, or of a neighbour's model where
 // that is of another shape: an exchange method is written in these and never sees a float.
+#include <any>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -88,65 +90,28 @@ struct Aggregate {
   std::vector<float> weights;                 ///< of the vectors
   std::size_t self;                           ///< the own one among them
 };
-/// Push-sum (mass.h). held −= the step in g; then of what is held, each share goes over to the sum of that
-/// number, and the parcel's weight likewise. Where keep_least > 0 the step is first scaled by the weight over
-/// its mean of late; and where less weight would be left than that, all shares are lowered by one factor so
-/// that this much is left, or all that there is. Each share is answered by Encoded, its payload the sum, its
-/// tag the sum's number.
-struct Push {
-  Range range;
-  ParcelId parcel;
-  Round round;
-  std::vector<std::pair<std::uint32_t, float>> shares;  ///< number, share ≥ 0; at most 1 together
-  float keep_least;
-};
-/// held += payload − sum; sum = payload: what came since the last such message
-struct Absorb {
-  Range range;
-  ParcelId parcel;
-  std::uint32_t sum;
-  Payload payload;
-};
-/// x ← held / the parcel's weight
-struct Ratio {
-  Range range;
-  ParcelId parcel;
-};
-/// Moniqua (modulo.h). rounded ← src rounded to a grid of the round's; answered by Encoded with tag 0, its
-/// payload the residues.
-struct ModuloEncode {
-  Range range;
-  Slot src, rounded;
-  std::uint64_t doublings;  ///< of the job's bound
-  std::uint64_t doubles_at;
-  Round round;
-  ParcelId parcel;
-};
-/// sum += weight·(what the payload stands for, near `near`, − rounded), unless that would be wrong; answered
-/// by ModuloDecoded.
-struct ModuloDecodeAdd {
-  Range range;
-  Slot near, rounded, sum;
-  float weight;
-  std::uint64_t doublings;
-  Payload payload;
-  Round round;
-  ParcelId parcel;
+/// A command of the method's own, which only its extension knows (extension.h).
+struct Extended {
+  std::any command;
 };
 /// Answered by Measured: ‖x‖₂ as it stands.
 struct Measure {
   Round round;
 };
 }  // namespace op
-using Op = std::variant<op::Update, op::Clip, op::Combine, op::Encode, op::DecodeAdd, op::Aggregate, op::Push,
-                        op::Absorb, op::Ratio, op::ModuloEncode, op::ModuloDecodeAdd, op::Measure>;
+using Op = std::variant<op::Update, op::Clip, op::Combine, op::Encode, op::DecodeAdd, op::Aggregate,
+                        op::Extended, op::Measure>;
+
+class Extension;
+struct ExtensionInputs;
 
 /// What an exchange method keeps beside x and g.
 struct Buffers {
   std::size_t slots = 0;  ///< of floats, numbered from 2; they start as copies of x
-  std::size_t sums = 0;   ///< of 64-bit fixed point (mass.h)
   /// Peers whose models are kept: slots after those, zero at first and each of its peer's shape.
   std::vector<PeerId> models{};
+  /// Makes what the method keeps that is no floats; empty: nothing.
+  std::function<std::unique_ptr<Extension>(const ExtensionInputs&)> extension{};
 };
 
 /// A batch's labels by several models beside the data's own: the weighted mean of the class probabilities
@@ -181,10 +146,6 @@ struct GradientDone {
   double loss;  ///< mean over the batch
   std::size_t rows;
 };
-struct ModuloDecoded {
-  Round round;
-  bool right;
-};
 struct Evaluated {
   Round round;
   optim::Evaluation test;
@@ -198,8 +159,8 @@ struct Failed {
   std::string what;
   bool diverged = false;  ///< a Diverged was thrown
 };
-using DataEvent =
-    std::variant<ParcelReady, Encoded, ModuloDecoded, GradientDone, Evaluated, Measured, Failed>;
+using DataEvent = std::variant<ParcelReady, Encoded, GradientDone, Evaluated, Measured, Failed>;
+using PostEvent = std::function<void(DataEvent)>;
 
 /// Training ran away: a value is not finite, or beyond what can be coded. Says what and where; the control
 /// code adds what to do.
@@ -220,6 +181,31 @@ class DataPlane {
   virtual void submit(Op op) = 0;
   virtual void submit(Gradient gradient) = 0;
   virtual void submit_evaluation(Round round) = 0;  ///< of x on the test set, answered by Evaluated
+};
+
+/// A DataPlane of a real process: its answers wait to be fetched.
+class LiveDataPlane : public DataPlane {
+ public:
+  /// Threads that share the coding of a large parcel; before anything is submitted.
+  virtual void use_threads(std::size_t threads) = 0;
+  /// Readable while events wait.
+  virtual int event_fd() const = 0;
+  /// Moves the waiting events out.
+  virtual std::vector<DataEvent> take_events() = 0;
+  /// All ops are still run; gradients and evaluations that have not begun are not, and a gradient under way
+  /// is given up between two layers.
+  virtual void finish() = 0;
+  /// x; after finish.
+  virtual std::span<const float> parameters() const = 0;
+};
+using DataPlaneFactory = std::function<std::unique_ptr<LiveDataPlane>()>;
+
+/// What observers see of a data plane.
+class DataView {
+ public:
+  virtual ~DataView() = default;
+  virtual std::span<const float> slot(Slot s) const = 0;
+  virtual const Extension* extension() const = 0;  ///< null: the method has none
 };
 
 }  // namespace gossamer::node

@@ -11,7 +11,6 @@
 
 namespace gossamer::node {
 
-class Replica;
 struct Message;
 
 /// What the simulated network does with a frame.
@@ -48,7 +47,7 @@ class Observer {
 
   // floats
   virtual void on_gradient(PeerId, const Gradient&) {}  ///< about to be computed
-  virtual void on_op(PeerId, const Op&, const Replica& /*after*/) {}
+  virtual void on_op(PeerId, const Op&, const DataView& /*after*/) {}
   /// v is what is encoded, without the residual; feedback is null where there is none.
   virtual void before_encode(PeerId, const op::Encode&, std::span<const float> /*v*/,
                              const compress::FeedbackState*) {}

@@ -32,11 +32,10 @@ Replica::Replica(ReplicaParts parts, std::span<const float> x0, const Buffers& b
       team_(parts_.threads > 1 ? std::make_unique<compress::Threads>(parts_.threads) : nullptr),
       workspace_(team_.get()),
       rule_(parts_.aggregate),
-      attack_(parts_.attack, parts_.seed, parts_.peer),
-      mass_(x0, parts_.parcels.size(), buffers.sums, parts_.planted),
-      modulo_(parts_.seed, parts_.modulo_bits, parts_.modulo_bound, parts_.modulo_rate, parts_.planted) {
+      attack_(parts_.attack, parts_.seed, parts_.peer) {
   const std::size_t n = parts_.objective->buffer_size();
   assert(x0.size() == n);
+  if (buffers.extension) extension_ = buffers.extension({x0, parts_.rate});
   slots_.resize(2 + buffers.slots);
   for (auto& s : slots_) s.assign(x0.begin(), x0.end());
   std::fill(slots_[kGradient].begin(), slots_[kGradient].end(), 0.0f);
@@ -142,23 +141,10 @@ void Replica::run_one(const op::DecodeAdd& o, const Post&) {
   compress::decode_add(*o.payload, o.weight, at(o.dst, o.range), team_.get());
 }
 
-void Replica::run_one(const op::Push& o, const Post& post) {
-  mass_.push(o, at(kGradient, o.range));
-  for (const auto& [number, share] : o.shares)
-    post(Encoded{o.round, o.parcel, number, o.range.size, mass_.payload(number, o.range, o.parcel)});
-}
-
-void Replica::run_one(const op::Absorb& o, const Post&) { mass_.absorb(o); }
-void Replica::run_one(const op::Ratio& o, const Post&) { mass_.ratio(o, at(kParameters, o.range)); }
-
-void Replica::run_one(const op::ModuloEncode& o, const Post& post) {
-  Payload payload = modulo_.encode(o, at(o.src, o.range), at(o.rounded, o.range));
-  post(Encoded{o.round, o.parcel, 0, o.range.size, std::move(payload)});
-}
-
-void Replica::run_one(const op::ModuloDecodeAdd& o, const Post& post) {
-  post(ModuloDecoded{o.round,
-                     modulo_.decode_add(o, at(o.near, o.range), at(o.rounded, o.range), at(o.sum, o.range))});
+void Replica::run_one(const op::Extended& o, const Post& post) {
+  assert(extension_);
+  extension_->run(
+      o.command, [this](Slot s, Range r) { return at(s, r); }, post);
 }
 
 void Replica::run_one(const op::Measure& o, const Post& post) {

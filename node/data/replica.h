@@ -10,12 +10,11 @@
 #include "attack.h"
 #include "data_plane.h"
 #include "encoder.h"
+#include "extension.h"
 #include "gossamer/compress/codec.h"
 #include "gossamer/optim/data.h"
 #include "gossamer/optim/objective.h"
 #include "gossamer/optim/optimizer.h"
-#include "mass.h"
-#include "modulo.h"
 #include "observer.h"
 #include "parcel.h"
 #include "planted.h"
@@ -35,9 +34,7 @@ struct ReplicaParts {
   AttackSpec attack{};
   std::size_t classes = 0;  ///< of the data
   SharedList<Parcel> parcels;
-  int modulo_bits = 8;  ///< of op::ModuloEncode
-  double modulo_bound = 1;
-  std::function<double(Round)> modulo_rate;  ///< learning rate over its peak
+  std::function<double(Round)> rate;  ///< learning rate over its peak
   std::vector<std::shared_ptr<optim::Objective>>
       peer_objectives{};  ///< of the slots that hold others' models
   std::uint64_t seed = 0;
@@ -48,9 +45,9 @@ struct ReplicaParts {
 };
 
 /// Executes commands on the calling thread; one thread at a time.
-class Replica {
+class Replica final : public DataView {
  public:
-  using Post = std::function<void(DataEvent)>;
+  using Post = PostEvent;
   /// Starts at the parameters x0 (buffer_size floats), as do slots 2 … 2+slots−1; after them come those of
   /// parts.peer_objectives (one for each of buffers.models), zero at first.
   Replica(ReplicaParts parts, std::span<const float> x0, const Buffers& buffers);
@@ -66,8 +63,8 @@ class Replica {
   void observe(Observer* observer) { observer_ = observer; }
 
   std::span<const float> parameters() const { return slot(kParameters); }
-  std::span<const float> slot(Slot s) const { return {slots_[s].data(), slots_[s].size()}; }
-  std::span<const std::uint64_t> sum(std::uint32_t number) const { return mass_.sum(number); }
+  std::span<const float> slot(Slot s) const override { return {slots_[s].data(), slots_[s].size()}; }
+  const Extension* extension() const override { return extension_.get(); }
   /// What was encoded with feedback of this number and has not been sent yet; 0 elsewhere.
   std::vector<float> unsent(int feedback) const;
 
@@ -81,11 +78,7 @@ class Replica {
   void run_one(const op::Encode& o, const Post&);
   void run_one(const op::DecodeAdd& o, const Post&);
   void run_one(const op::Aggregate& o, const Post&);
-  void run_one(const op::Push& o, const Post&);
-  void run_one(const op::Absorb& o, const Post&);
-  void run_one(const op::Ratio& o, const Post&);
-  void run_one(const op::ModuloEncode& o, const Post&);
-  void run_one(const op::ModuloDecodeAdd& o, const Post&);
+  void run_one(const op::Extended& o, const Post&);
   void run_one(const op::Measure& o, const Post&);
 
   ReplicaParts parts_;
@@ -97,8 +90,7 @@ class Replica {
   Rule rule_;
   Attack attack_;
   AlignedFloats difference_;
-  Mass mass_;
-  Modulo modulo_;
+  std::unique_ptr<Extension> extension_;  ///< null: the method has none
   std::vector<float> soft_labels_, probabilities_;
   Observer* observer_ = nullptr;
 };

@@ -57,17 +57,15 @@ std::vector<DataEvent> ThreadedDataPlane::take_events() {
   return std::exchange(events_, {});
 }
 
-const Replica& ThreadedDataPlane::finish() {
-  if (thread_.joinable()) {
-    {
-      const std::lock_guard lock(mutex_);
-      finishing_ = true;
-      tasks_.clear();
-      work_.notify_one();
-    }
-    thread_.join();
+void ThreadedDataPlane::finish() {
+  if (!thread_.joinable()) return;
+  {
+    const std::lock_guard lock(mutex_);
+    finishing_ = true;
+    tasks_.clear();
+    work_.notify_one();
   }
-  return replica_;
+  thread_.join();
 }
 
 /// Runs what waits in ops_, in order.

@@ -11,7 +11,7 @@
 
 namespace gossamer::node {
 
-class ThreadedDataPlane final : public DataPlane {
+class ThreadedDataPlane final : public LiveDataPlane {
  public:
   explicit ThreadedDataPlane(Replica replica);
   ~ThreadedDataPlane() override;
@@ -20,15 +20,12 @@ class ThreadedDataPlane final : public DataPlane {
   void submit(Gradient gradient) override;
   void submit_evaluation(Round round) override;
 
-  /// Replica::use_threads, before anything is submitted.
-  void use_threads(std::size_t threads);
-  /// Readable while events wait.
-  int event_fd() const { return event_fd_; }
-  /// Moves the waiting events out.
-  std::vector<DataEvent> take_events();
-  /// Ends the thread: all ops are still run; gradients and evaluations that have not begun are not, and
-  /// a gradient under way is given up between two layers. After that the replica is the caller's.
-  const Replica& finish();
+  void use_threads(std::size_t threads) override;
+  int event_fd() const override { return event_fd_; }
+  std::vector<DataEvent> take_events() override;
+  void finish() override;                              ///< ends the thread, too
+  const Replica& replica() const { return replica_; }  ///< after finish
+  std::span<const float> parameters() const override { return replica_.parameters(); }
 
  private:
   struct Evaluation {

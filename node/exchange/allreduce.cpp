@@ -79,9 +79,12 @@ class RingAllreduce final : public FullReduce {
   std::vector<std::uint32_t> step_;  ///< per parcel: messages used in this round
 };
 
+constexpr std::size_t kCodedSlots = 1;
+
 class CodedAllreduce final : public FullReduce {
  public:
-  explicit CodedAllreduce(ExchangeHost& host) : FullReduce(host, 1), state_(host.plan().parcels.size()) {}
+  explicit CodedAllreduce(ExchangeHost& host)
+      : FullReduce(host, kCodedSlots), state_(host.plan().parcels.size()) {}
 
   std::vector<Op> on_ready(Round round, ParcelId parcel) override {
     std::vector<Op> ops = prepared(round, parcel);
@@ -202,9 +205,9 @@ class DenseAllreduce final : public Exchange {
     for (const Parcel& p : host.plan().parcels)
       halves_.push_back(host.plan().allreduce.use_halving_doubling(p.range.size));
   }
-  void begin_round(Round round) override {
-    ring_.begin_round(round);
-    halving_->begin_round(round);
+  void begin_round(Gradient& gradient) override {
+    ring_.begin_round(gradient);
+    halving_->begin_round(gradient);
   }
   std::vector<Op> on_ready(Round round, ParcelId parcel) override {
     return of(parcel).on_ready(round, parcel);
@@ -253,6 +256,7 @@ constinit const Method kAllreduceMethod{
               .reads = "algorithm aggregate dense_below dense_rounds",
               .why_synchronous = kOneSum},
     .make = make_allreduce,
+    .buffers = [](const Plan& plan) { return FullReduce::buffers(plan, plan.codec.exact ? 0 : kCodedSlots); },
     .pattern = Pattern{.messages = Pattern::Messages::reduce, .mixing = Pattern::Mixing::full},
     .invariants = {.all_alike = true}};
 

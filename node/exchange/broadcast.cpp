@@ -35,10 +35,13 @@ namespace {
 
 constexpr Slot kMomentum = 2;  ///< m
 
+/// m, where momentum is sent.
+std::size_t own_slots(const Plan& plan) { return kSendMomentum.of(plan.exchange) > 0 ? 1 : 0; }
+
 class Broadcast final : public FullReduce {
  public:
   Broadcast(ExchangeHost& host, bool feedback)
-      : FullReduce(host, kSendMomentum.of(host.plan().exchange) > 0 ? 1 : 0),
+      : FullReduce(host, own_slots(host.plan())),
         feedback_(feedback ? 0 : -1),
         own_(host.plan().parcels.size()),
         whole_(own_.size()) {}
@@ -124,6 +127,10 @@ class Broadcast final : public FullReduce {
   std::vector<bool> whole_;  ///< rules of model scope, per parcel: all has come, other parcels are waited for
 };
 
+Buffers broadcast_buffers(const Plan& plan) {
+  return plan.exchange.backup > 0 ? Buffers{} : FullReduce::buffers(plan, own_slots(plan));
+}
+
 std::unique_ptr<Exchange> make_broadcast(ExchangeHost& host, bool feedback) {
   if (host.plan().exchange.backup > 0) return make_partial_broadcast(host, feedback);
   return std::make_unique<Broadcast>(host, feedback);
@@ -171,6 +178,7 @@ constinit const Method kBroadcastMethod{
               .why_code = "what it leaves out of a gradient is lost for good; use 'qsgd' or 'onebit_scaled'",
               .why_synchronous = kOneSum},
     .make = make_broadcast,
+    .buffers = broadcast_buffers,
     .pattern = Pattern{.mixing = Pattern::Mixing::full},
     .invariants = {.all_alike = true},
     .refusal = broadcast_refusal,
@@ -194,6 +202,7 @@ constinit const Method kTopkAllgatherMethod{
              "method 'broadcast'",
          .why_synchronous = kOneSum},
     .make = make_topk_allgather,
+    .buffers = broadcast_buffers,
     .pattern = Pattern{.mixing = Pattern::Mixing::full},
     .invariants = {.all_alike = true}};
 

@@ -33,8 +33,6 @@ class Choco final : public Gossip {
     assert(!host.plan().schedule.time_varying());
   }
 
-  std::size_t slots() const override { return neighbours_.size() + (synchronous() ? 1 : neighbours_.size()); }
-
   std::vector<Op> on_ready(Round round, ParcelId parcel) override {
     const Range r = range(parcel);
     std::vector<Op> ops{host_.update(r, round), op::Combine{r, kParameters, 1, {{-1.0f, kGradient}}}};
@@ -126,6 +124,11 @@ class Choco final : public Gossip {
       told_;  ///< asynchronous: neighbours that this round's delta of the parcel at hand went to
 };
 
+Buffers estimates(const Plan& plan) {
+  const std::size_t neighbours = plan.schedule.at(0).in(plan.self).size();
+  return {.slots = neighbours + (plan.exchange.staleness == 0 ? 1 : neighbours)};
+}
+
 std::unique_ptr<Exchange> make_choco(ExchangeHost& host) { return std::make_unique<Choco>(host); }
 
 }  // namespace
@@ -148,6 +151,7 @@ constinit const Method kChocoMethod{
               .why_code = "its estimates would run away from what they estimate; use 'qsgd:bits=4,norm=max', "
                           "'onebit_scaled' or 'topk'"},
     .make = make_choco,
+    .buffers = estimates,
     .pattern = Pattern{.mixing = Pattern::Mixing::estimates},
     .invariants = {.waits_for = MethodInvariants::WaitsFor::parcels, .leaves_out = true}};
 

@@ -22,8 +22,6 @@ class ExactDiffusion final : public Gossip {
  public:
   explicit ExactDiffusion(ExchangeHost& host) : Gossip(host) {}
 
-  std::size_t slots() const override { return 4; }
-
   std::vector<Op> on_ready(Round round, ParcelId parcel) override {
     const Range r = range(parcel);
     return {op::Combine{r, kY, round == 0 ? 0.0f : 1.0f, {}}, host_.update(r, round),
@@ -65,6 +63,7 @@ constinit const Method kExactDiffusionMethod{
          .why_code = kWholeState,
          .why_synchronous = kLockstep},
     .make = make_exact_diffusion,
+    .buffers = [](const Plan&) { return Buffers{.slots = 4}; },
     .pattern = Pattern{.corrected = true},
     .invariants = {.waits_for = MethodInvariants::WaitsFor::parcels}};
 

@@ -41,8 +41,6 @@ class Diloco : public Outer {
   using Outer::Outer;
 
  protected:
-  std::size_t own_slots() const final { return 1; }
-
   /// The outer step by Δ, which stands in g.
   std::vector<Op> outer_step(const OuterRound& m) const {
     const Range r = range(m.parcel);
@@ -129,6 +127,7 @@ constinit const Method kDilocoMethod{
                   "'onebit_scaled'",
               .why_synchronous = kOuterDelay},
     .make = make_diloco,
+    .buffers = Outer::buffers,
     .pattern = Pattern{.mixing = Pattern::Mixing::outer},
     .invariants = {.own = MethodInvariants::Own::outer_steps},
     .outer_defaults = outer_defaults};

@@ -37,11 +37,11 @@ class Dpsgd final : public Gossip {
     for (auto& per_parcel : newest_) per_parcel.resize(host.plan().parcels.size());
   }
 
-  void begin_round(Round round) override {
-    Gossip::begin_round(round);
-    if (!overlap() || !sends(round)) return;
+  void begin_round(Gradient& gradient) override {
+    Gossip::begin_round(gradient);
+    if (!overlap() || !sends(gradient.round)) return;
     const auto parcels = static_cast<ParcelId>(host_.plan().parcels.size());
-    for (ParcelId p = 0; p < parcels; ++p) host_.submit(encode(round, p));
+    for (ParcelId p = 0; p < parcels; ++p) host_.submit(encode(gradient.round, p));
   }
 
   std::vector<Op> on_ready(Round round, ParcelId parcel) override {

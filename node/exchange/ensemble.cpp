@@ -38,27 +38,25 @@ constexpr OwnValue<double> kDistillWeight{"distill_weight", 0.5};
 
 constexpr Slot kOwn = 2;
 
+/// Who sends to this peer in some round, ascending.
+std::vector<PeerId> heard_by(const Plan& plan) {
+  std::vector<PeerId> heard;
+  for (std::size_t t = 0; t < plan.schedule.period(); ++t)
+    for (const auto& e : plan.schedule.at(t).in(plan.self)) heard.push_back(e.peer);
+  std::sort(heard.begin(), heard.end());
+  heard.erase(std::unique(heard.begin(), heard.end()), heard.end());
+  return heard;
+}
+
 class Ensemble final : public Exchange {
  public:
-  explicit Ensemble(ExchangeHost& host) : host_(host) {
-    const auto& schedule = host.plan().schedule;
-    for (std::size_t t = 0; t < schedule.period(); ++t)
-      for (const auto& e : schedule.at(t).in(host.plan().self)) heard_.push_back(e.peer);
-    std::sort(heard_.begin(), heard_.end());
-    heard_.erase(std::unique(heard_.begin(), heard_.end()), heard_.end());
-  }
+  explicit Ensemble(ExchangeHost& host) : host_(host), heard_(heard_by(host.plan())) {}
 
-  std::size_t slots() const override { return 1; }
-  std::vector<PeerId> models() const override { return heard_; }
-
-  void begin_round(Round round) override {
-    round_ = round;
+  void begin_round(Gradient& gradient) override {
+    round_ = gradient.round;
     ready_ = 0;
-  }
-
-  SoftLabels soft_labels(Round round) const override {
-    if (teachers_.empty() || round > exchanged_ + kDistillSteps.of(host_.plan().exchange)) return {};
-    return {static_cast<float>(kDistillWeight.of(host_.plan().exchange)), teachers_};
+    if (!teachers_.empty() && round_ <= exchanged_ + kDistillSteps.of(host_.plan().exchange))
+      gradient.soft = {static_cast<float>(kDistillWeight.of(host_.plan().exchange)), teachers_};
   }
 
   std::vector<Op> on_ready(Round round, ParcelId parcel) override {
@@ -161,7 +159,7 @@ class Ensemble final : public Exchange {
   }
 
   ExchangeHost& host_;
-  std::vector<PeerId> heard_;  ///< who sends to this peer in some round, ascending
+  const std::vector<PeerId> heard_;
   Round round_ = 0, exchanged_ = 0;
   std::size_t ready_ = 0;  ///< parcels of round_ whose own step is done
   std::vector<std::pair<float, Slot>> teachers_;
@@ -214,6 +212,7 @@ constinit const Method kEnsembleMethod{
          .why_synchronous =
              "an exchange's models belong to one round; use staleness = 0 and a larger exchange.local_steps"},
     .make = make_ensemble,
+    .buffers = [](const Plan& plan) { return Buffers{.slots = 1, .models = heard_by(plan)}; },
     .invariants = {.waits_for = MethodInvariants::WaitsFor::models},
     .idle_rounds = true,
     .refusal = refusal,

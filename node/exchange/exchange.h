@@ -67,11 +67,14 @@ class ExchangeHost {
   virtual void consumed(PeerId from, const Message& message) = 0;
   /// Fewer than a few of the parcel's messages to this neighbour wait to be used there.
   virtual bool can_send(PeerId to, ParcelId parcel) const = 0;
-  /// The parcel's parameters are final for this round.
-  virtual void mixed(ParcelId parcel) = 0;
+  /// The parcel's parameters are final for this round, or up to the later one given: the run goes on with
+  /// the round after the least that the parcels are final for.
+  virtual void mixed(ParcelId parcel, std::optional<Round> through = {}) = 0;
   virtual void saw_staleness(Round rounds) = 0;
-  /// A message could not be told from the parameters that this peer has itself.
-  virtual void count_modulo_overflow() {}
+  /// A message was not used, because it could not be.
+  virtual void count_left_out() {}
+  /// The neighbour had done its rounds and has ended: nothing more comes from it.
+  virtual bool gone(PeerId) const { return false; }
 };
 
 /// A message that a round waits for.
@@ -86,40 +89,29 @@ struct Awaited {
 class Exchange {
  public:
   virtual ~Exchange() = default;
-  virtual std::size_t slots() const { return 0; }  ///< buffers beside x and g; they start as copies of x
-  virtual std::size_t sums() const { return 0; }   ///< buffers in 64-bit fixed point (mass.h)
-  virtual std::vector<PeerId> models() const { return {}; }  ///< peers whose models are kept
-  virtual void begin_round(Round) {}
-  /// Asked when a round has ended; rounds that were missed may be left out.
-  virtual Round next_round(Round round) const { return round + 1; }
-  virtual SoftLabels soft_labels(Round) const { return {}; }  ///< that the round's batch gets
+  /// gradient: the round's, which gets its on_ready ops afterwards; soft labels may be put in.
+  virtual void begin_round(Gradient&) {}
   virtual std::vector<Op> on_ready(Round round, ParcelId parcel) = 0;
   virtual void on_parcel_ready(Round round, ParcelId parcel) = 0;
   virtual void on_encoded(const Encoded& encoded) = 0;
-  virtual void on_modulo_decoded(const ModuloDecoded&) {}
   /// What a message of this round, parcel and tag in the neighbour's name is as things stand; asked when its
   /// first bytes come and again when it is to be delivered. The parcel is one of that neighbour's.
   virtual Verdict judge(PeerId from, Round round, ParcelId parcel, std::uint32_t tag) const = 0;
-  /// What a payload is written by.
-  enum class Payloads { codec, own };
-  virtual Payloads payloads() const { return Payloads::codec; }
-  /// Where payloads are the method's own: whether this is one.
-  virtual bool decodes(const Message&) const { return true; }
+  /// Whether a message is one of the method's own code; none: it is written by the job's codec.
+  virtual std::optional<bool> decodes(const Message&) const { return std::nullopt; }
   /// One that was judged to be due now, and decodes.
   virtual void on_message(PeerId from, Message message) = 0;
   /// The messages without which the round, or after the last one the method, does not end; of parcels whose
   /// own gradient is there.
   virtual std::vector<Awaited> awaits() const { return {}; }
-  /// After the last round: goes on taking messages while others still train.
-  virtual bool serves_after_end() const { return false; }
-  /// After the last round: nothing that this peer asked for is under way. It does not count as done before.
-  virtual bool quiescent() const { return true; }
-  /// The neighbour had done its rounds and has ended: nothing more comes from it.
-  virtual void on_gone(PeerId) {}
 };
 
 std::span<const optim::NamedHelp> method_table();
 std::unique_ptr<Exchange> make_exchange(ExchangeHost& host);
+/// What the plan's method keeps in the data plane.
+Buffers buffers_of(const Plan& plan);
+/// After its last round a peer goes on taking messages while others still train.
+bool serves_after_end(const Plan& plan);
 
 /// Whether a method goes by the order in which messages were sent: it waits for no particular round, or not
 /// for all of one.

@@ -33,11 +33,14 @@ class FullReduce : public Exchange {
         velocity_(2 + static_cast<Slot>(slots)),
         ready_(host.plan().parcels.size(), false) {}
 
-  std::size_t slots() const final { return velocity_ - 2 + (codes_velocity() ? 1 : 0); }
+  /// slots: as given to the constructor.
+  static Buffers buffers(const Plan& plan, std::size_t slots) {
+    return {.slots = slots + (plan.velocity > 0 ? 1 : 0)};
+  }
 
-  void begin_round(Round round) final {
-    round_ = round;
-    while (!came_.empty() && came_.begin()->first.round < round) came_.erase(came_.begin());
+  void begin_round(Gradient& gradient) final {
+    round_ = gradient.round;
+    while (!came_.empty() && came_.begin()->first.round < round_) came_.erase(came_.begin());
     std::fill(ready_.begin(), ready_.end(), false);
   }
 

@@ -22,7 +22,7 @@ class Gossip : public Exchange {
  public:
   /// vectors: that a neighbour sends of each parcel in a round, told apart by their tags 0 … vectors − 1.
   explicit Gossip(ExchangeHost& host, std::uint32_t vectors = 1);
-  void begin_round(Round round) override { round_ = round; }
+  void begin_round(Gradient& gradient) override { round_ = gradient.round; }
   void on_parcel_ready(Round round, ParcelId parcel) final;
   /// Sends what was encoded to every neighbour that the round sends to.
   void on_encoded(const Encoded& e) override;

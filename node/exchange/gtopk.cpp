@@ -136,6 +136,7 @@ constinit const Method kGtopkMethod{
                           "'allreduce' for other codecs",
               .why_synchronous = kOneSum},
     .make = make_gtopk,
+    .buffers = [](const Plan& plan) { return FullReduce::buffers(plan, 0); },
     .pattern = Pattern{.messages = Pattern::Messages::tree, .mixing = Pattern::Mixing::full},
     .invariants = {.all_alike = true}};
 

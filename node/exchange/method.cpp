@@ -76,6 +76,13 @@ std::unique_ptr<Exchange> make_exchange(ExchangeHost& host) {
   return find_method(host.plan().exchange.method).make(host);
 }
 
+Buffers buffers_of(const Plan& plan) {
+  const Method& method = find_method(plan.exchange.method);
+  return method.buffers ? method.buffers(plan) : Buffers{};
+}
+
+bool serves_after_end(const Plan& plan) { return find_method(plan.exchange.method).serves_after_end; }
+
 std::string method_text(const Method& method) {
   constexpr std::array kGraphs{
       "any",

@@ -94,6 +94,10 @@ struct Method {
   optim::NamedHelp row;
   Needs needs;
   std::unique_ptr<Exchange> (*make)(ExchangeHost&);
+  /// What it keeps beside x and g; null: nothing.
+  Buffers (*buffers)(const Plan&) = nullptr;
+  /// After its last round a peer goes on taking messages while others still train.
+  bool serves_after_end = false;
   std::optional<Pattern> pattern{};  ///< empty: what its rounds cost is not known
   MethodInvariants invariants{};
   OuterDefaults (*outer_defaults)(const compress::Traits&) = nullptr;  ///< null: the papers'

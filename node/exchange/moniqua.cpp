@@ -38,18 +38,15 @@ class Moniqua final : public Gossip {
   explicit Moniqua(ExchangeHost& host)
       : Gossip(host), delay_(2 + host.plan().schedule.peers() * host.plan().schedule.period()) {}
 
-  std::size_t slots() const override { return 2; }
-
-  Payloads payloads() const override { return Payloads::own; }
-  bool decodes(const Message& m) const override {
+  std::optional<bool> decodes(const Message& m) const override {
     return m.payload->size() ==
                modulo_payload_bytes(m.entries, static_cast<int>(kModuloBits.of(host_.plan().exchange))) &&
            read_modulo_header(m.payload).doubles_at <= m.round + delay_;
   }
 
-  void begin_round(Round round) override {
-    Gossip::begin_round(round);
-    if (doubles_at_ == 0 || round < doubles_at_) return;
+  void begin_round(Gradient& gradient) override {
+    Gossip::begin_round(gradient);
+    if (doubles_at_ == 0 || gradient.round < doubles_at_) return;
     ++doublings_;
     doubled_at_ = doubles_at_;
     doubles_at_ = 0;
@@ -59,12 +56,12 @@ class Moniqua final : public Gossip {
     const Range r = range(parcel);
     return {host_.update(r, round), op::Combine{r, kParameters, 1, {{-1.0f, kGradient}}},
             op::Combine{r, kSum, 0, {}},
-            op::ModuloEncode{r, kParameters, kRounded, doublings_, doubles_at_, round, parcel}};
+            op::Extended{op::ModuloEncode{r, kParameters, kRounded, doublings_, doubles_at_, round, parcel}}};
   }
 
-  void on_modulo_decoded(const ModuloDecoded& e) override {
-    if (e.right) return;
-    host_.count_modulo_overflow();
+  void on_encoded(const Encoded& e) override {
+    if (e.tag != kModuloOverflow) return Gossip::on_encoded(e);
+    host_.count_left_out();
     if (e.round >= doubled_at_) double_at(e.round + delay_);
   }
 
@@ -76,8 +73,8 @@ class Moniqua final : public Gossip {
     for (const auto& e : weights(round).in(host_.plan().self)) {
       const Payload payload = take(e.peer, inbox(e.peer, parcel)).payload;
       if (const Round named = read_modulo_header(payload).doubles_at; named > doubled_at_) double_at(named);
-      host_.submit(
-          op::ModuloDecodeAdd{r, kParameters, kRounded, kSum, e.weight, doublings_, payload, round, parcel});
+      host_.submit(op::Extended{
+          op::ModuloDecodeAdd{r, kParameters, kRounded, kSum, e.weight, doublings_, payload, round, parcel}});
     }
     host_.submit(op::Combine{r, kParameters, 1, {{static_cast<float>(host_.plan().gamma), kSum}}});
   }
@@ -95,6 +92,13 @@ double gamma_of_bits(const ExchangeSettings& exchange, double) {
 
 double residue_bytes(const ExchangeSettings& exchange, std::size_t entries) {
   return static_cast<double>(modulo_payload_bytes(entries, static_cast<int>(kModuloBits.of(exchange))));
+}
+
+Buffers moniqua_buffers(const Plan& plan) {
+  return {.slots = 2, .models = {}, .extension = [=](const ExtensionInputs& inputs) {
+            return std::make_unique<Modulo>(plan.seed, static_cast<int>(kModuloBits.of(plan.exchange)),
+                                            kModuloBound.of(plan.exchange), inputs.rate, plan.planted);
+          }};
 }
 
 std::unique_ptr<Exchange> make_moniqua(ExchangeHost& host) { return std::make_unique<Moniqua>(host); }
@@ -130,6 +134,7 @@ constinit const Method kMoniquaMethod{
                   "exchange.modulo_bound; use codec 'dense', or method 'choco' or 'deep_squeeze' for others",
               .why_synchronous = kLockstep},
     .make = make_moniqua,
+    .buffers = moniqua_buffers,
     .pattern = Pattern{.mixing = Pattern::Mixing::estimates, .bytes = residue_bytes},
     .invariants = {.waits_for = MethodInvariants::WaitsFor::parcels, .own = MethodInvariants::Own::residues},
     .own_gamma = gamma_of_bits,

@@ -36,8 +36,6 @@ class Noloco final : public Outer {
  private:
   static constexpr Slot kMomentum = kOwn;
 
-  std::size_t own_slots() const override { return 1; }
-
   std::vector<Op> offer(const OuterRound& m) override {
     const Plan& plan = host_.plan();
     const Range r = range(m.parcel);
@@ -78,6 +76,7 @@ constinit const Method kNolocoMethod{
               .why_code = kWholeState,
               .why_synchronous = kOuterDelay},
     .make = make_noloco,
+    .buffers = Outer::buffers,
     .pattern = Pattern{.mixing = Pattern::Mixing::pull},
     .invariants = {.own = MethodInvariants::Own::outer_pulls},
     .outer_defaults =

@@ -97,8 +97,8 @@ void Outer::on_encoded(const Encoded& e) {
     host_.send(to, {e.round, e.parcel, e.tag, e.entries, e.payload});
 }
 
-void Outer::begin_round(Round round) {
-  round_ = round;
+void Outer::begin_round(Gradient& gradient) {
+  round_ = gradient.round;
   while (!waiting_.empty() && std::get<Round>(waiting_.begin()->first) + delay_ < round_) {
     host_.consumed(std::get<2>(waiting_.begin()->first), waiting_.begin()->second);  // came a second time
     waiting_.erase(waiting_.begin());

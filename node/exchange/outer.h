@@ -35,10 +35,15 @@ bool one_mean(const topology::Schedule& schedule);
 std::vector<double> outer_shares(const topology::Schedule& schedule);
 
 class Outer : public Exchange {
+  static constexpr std::size_t kOwnSlots = 1;
+
  public:
   explicit Outer(ExchangeHost& host);
-  std::size_t slots() const final { return 1 + own_slots() + (delay_ > 0 ? 1 : 0); }
-  void begin_round(Round round) final;
+  /// φ, the method's own, x when the outer round began.
+  static Buffers buffers(const Plan& plan) {
+    return {.slots = 1 + kOwnSlots + (plan.exchange.outer_delay > 0 ? 1u : 0u)};
+  }
+  void begin_round(Gradient& gradient) final;
   std::vector<Op> on_ready(Round round, ParcelId parcel) final;
   void on_parcel_ready(Round round, ParcelId parcel) final;
   void on_encoded(const Encoded& e) final;
@@ -48,7 +53,7 @@ class Outer : public Exchange {
 
  protected:
   static constexpr Slot kOuter = 2;  ///< φ
-  static constexpr Slot kOwn = 3;    ///< the first of own_slots(); they start as copies of x
+  static constexpr Slot kOwn = 3;    ///< the method's own; starts as a copy of x
 
   /// One exchange of one parcel.
   struct OuterRound {
@@ -56,7 +61,6 @@ class Outer : public Exchange {
     Round round;   ///< after whose step it began
     ParcelId parcel;
   };
-  virtual std::size_t own_slots() const = 0;
   /// After the peer's own step: what is sent to all that the outer round's matrix names. g may be
   /// overwritten.
   virtual std::vector<Op> offer(const OuterRound& m) = 0;
@@ -88,7 +92,7 @@ class Outer : public Exchange {
   bool complete(const OuterRound& m) const;
   void advance(ParcelId parcel);
   /// x when the outer round began.
-  Slot at_outer_round() const { return static_cast<Slot>(kOwn + own_slots()); }
+  Slot at_outer_round() const { return static_cast<Slot>(kOwn + kOwnSlots); }
 
   Round delay_, round_ = 0;
   Fragments fragments_;

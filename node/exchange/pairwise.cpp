@@ -38,13 +38,10 @@ class Pairwise final : public Exchange {
       : host_(host),
         self_(host.plan().self),
         read_(host.plan().parcels.size(), false),
-        asked_(host.plan().parcels.size()),
-        gone_(host.plan().schedule.peers(), false) {}
+        asked_(host.plan().parcels.size()) {}
 
-  std::size_t slots() const override { return 2; }
-
-  void begin_round(Round round) override {
-    round_ = round;
+  void begin_round(Gradient& gradient) override {
+    round_ = gradient.round;
     read_.assign(read_.size(), true);
   }
 
@@ -56,7 +53,7 @@ class Pairwise final : public Exchange {
     read_[parcel] = false;
     host_.submit(op::Combine{range(parcel), kShared, 1, {{-1.0f, kGradient}}});
     show(parcel);
-    if (!asked_[parcel]) ask(round, parcel);
+    if (!under_way(parcel)) ask(round, parcel);
     host_.mixed(parcel);
   }
 
@@ -93,17 +90,8 @@ class Pairwise final : public Exchange {
   std::vector<Awaited> awaits() const override {
     std::vector<Awaited> answers;
     for (ParcelId p = 0; p < asked_.size(); ++p)
-      if (asked_[p]) answers.push_back({asked_[p]->peer, asked_[p]->round, p});
+      if (under_way(p)) answers.push_back({asked_[p]->peer, asked_[p]->round, p});
     return answers;
-  }
-  bool serves_after_end() const override { return true; }
-  bool quiescent() const override {
-    return std::none_of(asked_.begin(), asked_.end(), [](const auto& a) { return a.has_value(); });
-  }
-  void on_gone(PeerId peer) override {
-    gone_[peer] = true;
-    for (auto& asked : asked_)
-      if (asked && asked->peer == peer) asked.reset();
   }
 
  private:
@@ -116,7 +104,11 @@ class Pairwise final : public Exchange {
   static std::uint32_t tag_for(PeerId asker) { return 1 + asker; }
   static PeerId asker_of(std::uint32_t tag) { return tag - 1; }
 
+  /// Who has gone answers no more.
+  bool under_way(ParcelId parcel) const { return asked_[parcel] && !host_.gone(asked_[parcel]->peer); }
+
   void ask(Round round, ParcelId parcel) {
+    asked_[parcel].reset();
     const auto peer = draw(round);
     if (!peer) return;
     asked_[parcel] = Asked{*peer, round};
@@ -130,7 +122,7 @@ class Pairwise final : public Exchange {
     std::vector<PeerId> there(out.begin(), out.end());
     for (const auto& e : edges.in(self_))
       if (std::find(out.begin(), out.end(), e.peer) == out.end()) there.push_back(e.peer);
-    std::erase_if(there, [&](PeerId p) { return gone_[p]; });
+    std::erase_if(there, [&](PeerId p) { return host_.gone(p); });
     if (there.empty()) return std::nullopt;
     const std::array<std::uint64_t, 2> counter{self_, round};
     return there[hash_bytes(std::as_bytes(std::span(counter)), host_.plan().seed) % there.size()];
@@ -172,7 +164,6 @@ class Pairwise final : public Exchange {
   Round round_ = 0;
   std::vector<bool> read_;                   ///< per parcel: a gradient is being computed at the snapshot
   std::vector<std::optional<Asked>> asked_;  ///< per parcel: the request that is under way
-  std::vector<bool> gone_;                   ///< per peer: had done its rounds, and has ended
 };
 
 std::unique_ptr<Exchange> make_pairwise(ExchangeHost& host) { return std::make_unique<Pairwise>(host); }
@@ -187,6 +178,8 @@ constinit const Method kPairwiseMethod{
               .why_unbounded = "it waits for nobody, so that no bound can be kept; use staleness = "
                                "\"unbounded\", or method 'dpsgd'"},
     .make = make_pairwise,
+    .buffers = [](const Plan&) { return Buffers{.slots = 2}; },
+    .serves_after_end = true,
     .pattern = Pattern{.messages = Pattern::Messages::pairs, .mixing = Pattern::Mixing::pairs},
     .invariants = {.own = MethodInvariants::Own::pairs}};
 

@@ -41,11 +41,9 @@ class Partial : public Exchange {
       : host_(host),
         row_(host.plan().schedule.at(0).in(host.plan().self)),
         boxes_(host.plan().parcels.size(), std::vector<Box>(row_.size())),
-        stepped_(boxes_.size(), false),
-        taken_(boxes_.size(), 0) {}
+        stepped_(boxes_.size(), false) {}
 
-  void begin_round(Round round) override { round_ = round; }
-  Round next_round(Round) const final { return *std::min_element(taken_.begin(), taken_.end()) + 1; }
+  void begin_round(Gradient& gradient) override { round_ = gradient.round; }
 
   void on_parcel_ready(Round, ParcelId parcel) final {
     stepped_[parcel] = true;
@@ -131,25 +129,24 @@ class Partial : public Exchange {
     if (!stepped_[parcel] || !within_bound(parcel)) return;
     const Round after = after_front(parcel);
     if (after <= round_) return;
-    taken_[parcel] = after > round_ + 2 ? after - 2 : round_;  // what is before the front
+    const Round last = after > round_ + 2 ? after - 2 : round_;  // what is before the front
     stepped_[parcel] = false;
-    close(parcel, taken_[parcel]);
-    host_.mixed(parcel);
+    close(parcel, last);
+    host_.mixed(parcel, last);
   }
 
   std::vector<std::vector<Box>> boxes_;  ///< [parcel][number in row_]
   std::vector<bool> stepped_;            ///< per parcel: own step of round_ is done, the round still open
-  std::vector<Round> taken_;             ///< per parcel: the round up to which messages were used
 };
 
 class PartialDpsgd final : public Partial {
  public:
   using Partial::Partial;
 
-  void begin_round(Round round) override {
-    Partial::begin_round(round);
+  void begin_round(Gradient& gradient) override {
+    Partial::begin_round(gradient);
     const auto parcels = static_cast<ParcelId>(host_.plan().parcels.size());
-    for (ParcelId p = 0; overlap() && p < parcels; ++p) host_.submit(encode(round, p));
+    for (ParcelId p = 0; overlap() && p < parcels; ++p) host_.submit(encode(gradient.round, p));
   }
 
   std::vector<Op> on_ready(Round round, ParcelId parcel) override {

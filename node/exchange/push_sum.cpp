@@ -40,10 +40,9 @@ class PushSum final : public Gossip {
  public:
   explicit PushSum(ExchangeHost& host) : Gossip(host), numbers_(host.plan().schedule, host.plan().self) {}
 
-  std::size_t sums() const override { return numbers_.count(); }
-
-  Payloads payloads() const override { return Payloads::own; }
-  bool decodes(const Message& m) const override { return m.payload->size() == mass_payload_bytes(m.entries); }
+  std::optional<bool> decodes(const Message& m) const override {
+    return m.payload->size() == mass_payload_bytes(m.entries);
+  }
 
   std::vector<Op> on_ready(Round round, ParcelId parcel) override {
     return {host_.update(range(parcel), round)};
@@ -65,7 +64,7 @@ class PushSum final : public Gossip {
       if (!may_skip || host_.can_send(to, parcel))
         push.shares.emplace_back(numbers_.sent(to),
                                  by_matrix ? weight(round, to) : 1.0f / static_cast<float>(1 + out.size()));
-    host_.submit(std::move(push));
+    host_.submit(op::Extended{std::move(push)});
   }
 
   /// W_{to,self}
@@ -88,9 +87,9 @@ class PushSum final : public Gossip {
       Payload newest;
       while (!box.waiting.empty() && (!synchronous() || box.waiting.front().round <= round))
         newest = take(from, box).payload;
-      if (newest) host_.submit(op::Absorb{range(parcel), parcel, numbers_.taken(from), newest});
+      if (newest) host_.submit(op::Extended{op::Absorb{range(parcel), parcel, numbers_.taken(from), newest}});
     }
-    host_.submit(op::Ratio{range(parcel), parcel});
+    host_.submit(op::Extended{op::Ratio{range(parcel), parcel}});
   }
 
   const SumNumbers numbers_;
@@ -98,6 +97,13 @@ class PushSum final : public Gossip {
 
 double mass_bytes(const ExchangeSettings&, std::size_t entries) {
   return static_cast<double>(mass_payload_bytes(entries));
+}
+
+Buffers push_sum_buffers(const Plan& plan) {
+  const std::size_t sums = SumNumbers(plan.schedule, plan.self).count();
+  return {.slots = 0, .models = {}, .extension = [=](const ExtensionInputs& inputs) {
+            return std::make_unique<Mass>(inputs.x0, plan.parcels.size(), sums, plan.planted);
+          }};
 }
 
 std::unique_ptr<Exchange> make_push_sum(ExchangeHost& host) { return std::make_unique<PushSum>(host); }
@@ -109,6 +115,7 @@ constinit const Method kPushSumMethod{
             "sums of mass and weight, for directed and time-varying graphs and lossy networks (SGP)"},
     .needs = {.code = Needs::Code::exact, .may_lose = true, .why_code = kWholeState},
     .make = make_push_sum,
+    .buffers = push_sum_buffers,
     .pattern = Pattern{.bytes = mass_bytes},
     .invariants = {.waits_for = MethodInvariants::WaitsFor::parcels,
                    .overtakes = true,

@@ -24,10 +24,8 @@ class RelaySum final : public Gossip {
         before_(counts_of_none()),
         now_(before_) {}
 
-  std::size_t slots() const override { return neighbours_.size() + 1; }
-
-  void begin_round(Round round) override {
-    Gossip::begin_round(round);
+  void begin_round(Gradient& gradient) override {
+    Gossip::begin_round(gradient);
     before_ = now_;
     for (PeerId i = 0; i < tree_.peers(); ++i)
       for (std::size_t to = 0; to < tree_.in(i).size(); ++to) now_[i][to] = 1 + heard(i, to);
@@ -119,6 +117,8 @@ constinit const Method kRelaySumMethod{
               .why_code = kWholeState,
               .why_synchronous = kLockstep},
     .make = make_relay_sum,
+    .buffers =
+        [](const Plan& plan) { return Buffers{.slots = plan.schedule.at(0).in(plan.self).size() + 1}; },
     .pattern = Pattern{.mixing = Pattern::Mixing::relay, .corrected = true},
     .invariants = {.waits_for = MethodInvariants::WaitsFor::parcels}};
 

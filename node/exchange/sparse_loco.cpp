@@ -26,8 +26,6 @@ class SparseLoco final : public Outer {
  private:
   static constexpr Slot kResidual = kOwn;
 
-  std::size_t own_slots() const override { return 1; }
-
   std::vector<Op> offer(const OuterRound& m) override {
     const auto decay = static_cast<float>(kFeedbackDecay.of(host_.plan().exchange));
     return {
@@ -75,6 +73,7 @@ constinit const Method kSparseLocoMethod{
                           "'topk:density=0.02,values=two_bit'",
               .why_synchronous = kOuterDelay},
     .make = make_sparse_loco,
+    .buffers = Outer::buffers,
     .pattern = Pattern{.mixing = Pattern::Mixing::full},
     .invariants = {.own = MethodInvariants::Own::outer_sparse},
     .outer_defaults =

@@ -20,8 +20,6 @@ class DeepSqueeze final : public Gossip {
  public:
   explicit DeepSqueeze(ExchangeHost& host) : Gossip(host) {}
 
-  std::size_t slots() const override { return 1; }
-
   std::vector<Op> on_ready(Round round, ParcelId parcel) override {
     const Range r = range(parcel);
     return {host_.update(r, round), op::Combine{r, kParameters, 1, {{-1.0f, kGradient}}},
@@ -68,6 +66,7 @@ constinit const Method kDeepSqueezeMethod{
                           "'onebit_scaled' or 'topk'",
               .why_synchronous = kLockstep},
     .make = make_deep_squeeze,
+    .buffers = [](const Plan&) { return Buffers{.slots = 1}; },
     .pattern = Pattern{.mixing = Pattern::Mixing::estimates},
     .invariants = {.waits_for = MethodInvariants::WaitsFor::parcels}};
 

@@ -30,8 +30,6 @@ class GradientTracking final : public Gossip {
  public:
   explicit GradientTracking(ExchangeHost& host) : Gossip(host, 2) {}
 
-  std::size_t slots() const override { return 5; }
-
   std::vector<Op> on_ready(Round round, ParcelId parcel) override {
     const Range r = range(parcel);
     const float keep = round == 0 ? 0.0f : 1.0f;  // these slots are empty at first
@@ -83,6 +81,7 @@ constinit const Method kGradientTrackingMethod{
               .why_code = kWholeState,
               .why_synchronous = kLockstep},
     .make = make_gradient_tracking,
+    .buffers = [](const Plan&) { return Buffers{.slots = 5}; },
     .pattern = Pattern{.vectors = 2, .corrected = true},
     .invariants = {.waits_for = MethodInvariants::WaitsFor::parcels, .vectors = 2}};
 

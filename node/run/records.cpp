@@ -57,7 +57,7 @@ WorkerResult read_result(const json& j) {
   r.seconds = j.at("seconds");
   r.staleness_mean = j.at("staleness_mean");
   r.staleness_max = j.at("staleness_max");
-  r.modulo_overflows = j.at("modulo_overflows");
+  r.left_out = j.at("left_out");
   r.traffic.bytes_out = j.at("bytes_out");
   r.traffic.bytes_in = j.at("bytes_in");
   r.traffic.data_bytes_out = j.at("data_bytes_out");
@@ -101,7 +101,7 @@ std::string to_json(const std::string& peer, const WorkerResult& r, std::uint64_
                       {"seconds", r.seconds},
                       {"staleness_mean", r.staleness_mean},
                       {"staleness_max", r.staleness_max},
-                      {"modulo_overflows", r.modulo_overflows},
+                      {"left_out", r.left_out},
                       {"bytes_out", r.traffic.bytes_out},
                       {"bytes_in", r.traffic.bytes_in},
                       {"data_bytes_out", r.traffic.data_bytes_out},

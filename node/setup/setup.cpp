@@ -251,12 +251,18 @@ std::unique_ptr<optim::Objective> make_objective(const Prepared& prepared, PeerI
   return optim::make_objective(prepared.homogeneous() ? prepared.job.model : prepared.shapes[peer]->model);
 }
 
+Plan plan_of(const Prepared& prepared, PeerId self) {
+  Plan plan = *prepared.plan;
+  plan.self = self;
+  plan.parcels = prepared.plan->parcels_of(self);
+  plan.planted = prepared.planted;
+  return plan;
+}
+
 WorkerSpec worker_spec(const Prepared& prepared, PeerId self, std::uint64_t epoch, std::uint64_t session) {
   const Job& job = prepared.job;
-  WorkerSpec spec{*prepared.plan, {}};
-  spec.plan.self = self;
-  spec.plan.parcels = prepared.plan->parcels_of(self);
-  spec.plan.planted = spec.membership.planted = prepared.planted;
+  WorkerSpec spec{plan_of(prepared, self), {}};
+  spec.membership.planted = prepared.planted;
   spec.membership.self = self;
   spec.membership.names = prepared.names;
   spec.membership.links = spec.plan.schedule.links(self);
@@ -282,11 +288,12 @@ WorkerSpec worker_spec(const Prepared& prepared, PeerId self, std::uint64_t epoc
 }
 
 Replica make_replica(const Prepared& prepared, PeerId self, std::shared_ptr<optim::Objective> objective,
-                     const Buffers& buffers, bool prefetch, std::size_t threads, AttackSpec attack) {
+                     bool prefetch, std::size_t threads, AttackSpec attack, std::optional<Buffers> buffers) {
   const Job& job = prepared.job;
+  if (!buffers) buffers = buffers_of(plan_of(prepared, self));
   ReplicaParts parts;
   parts.parcels = prepared.plan->parcels_of(self);
-  for (const PeerId p : buffers.models)
+  for (const PeerId p : buffers->models)
     parts.peer_objectives.push_back(prepared.homogeneous() || prepared.shapes[p] == prepared.shapes[self]
                                         ? objective
                                         : std::shared_ptr(make_objective(prepared, p)));
@@ -304,13 +311,11 @@ Replica make_replica(const Prepared& prepared, PeerId self, std::shared_ptr<opti
   parts.seed = job.run.seed;
   parts.peer = self;
   parts.threads = threads;
-  parts.modulo_bits = static_cast<int>(kModuloBits.of(job.exchange));
-  parts.modulo_bound = kModuloBound.of(job.exchange);
-  parts.modulo_rate = [spec = job.optimizer](Round t) {
+  parts.rate = [spec = job.optimizer](Round t) {
     return optim::learning_rate(spec, static_cast<double>(t)) / spec.learning_rate;
   };
   parts.planted = prepared.planted;
-  return Replica(std::move(parts), prepared.initial_of(self), buffers);
+  return Replica(std::move(parts), prepared.initial_of(self), *buffers);
 }
 
 }  // namespace gossamer::node

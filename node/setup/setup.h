@@ -63,10 +63,14 @@ void make_plan(Prepared& prepared);
 std::unique_ptr<optim::Objective> make_objective(const Prepared& prepared);
 std::unique_ptr<optim::Objective> make_objective(const Prepared& prepared, PeerId peer);
 
+/// One peer's.
+Plan plan_of(const Prepared& prepared, PeerId self);
 /// epoch: drawn by the caller, not 0. session: keeps runs of the same job on the same ports apart.
 WorkerSpec worker_spec(const Prepared& prepared, PeerId self, std::uint64_t epoch, std::uint64_t session);
 /// threads: that share the coding of a large parcel. attack: what the peer does wrong, in a simulation.
+/// buffers: in place of those that the job's method keeps.
 Replica make_replica(const Prepared& prepared, PeerId self, std::shared_ptr<optim::Objective> objective,
-                     const Buffers& buffers, bool prefetch, std::size_t threads = 1, AttackSpec attack = {});
+                     bool prefetch, std::size_t threads = 1, AttackSpec attack = {},
+                     std::optional<Buffers> buffers = {});
 
 }  // namespace gossamer::node

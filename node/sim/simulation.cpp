@@ -32,7 +32,7 @@ class Simulation::Node final : public Env, public DataPlane {
       : sim_(sim),
         self_(self),
         worker_(spec(sim, self), *this),
-        replica_(make_replica(sim.prepared_, self, std::move(objective), worker_.buffers(), false, 1,
+        replica_(make_replica(sim.prepared_, self, std::move(objective), false, 1,
                               attack_of(sim.prepared_.job, self))) {
     replica_.observe(sim.observer_);
     const Job& job = sim.prepared_.job;
@@ -408,9 +408,7 @@ std::span<const float> Simulation::parameters(PeerId peer) const {
 std::span<const float> Simulation::slot(PeerId peer, Slot slot) const {
   return nodes_[peer]->replica().slot(slot);
 }
-std::span<const std::uint64_t> Simulation::sum(PeerId peer, std::uint32_t number) const {
-  return nodes_[peer]->replica().sum(number);
-}
+const Extension* Simulation::extension(PeerId peer) const { return nodes_[peer]->replica().extension(); }
 std::vector<float> Simulation::unsent(PeerId peer, int feedback) const {
   return nodes_[peer]->replica().unsent(feedback);
 }

@@ -57,7 +57,8 @@ class Simulation {
   SimProgress progress() const;
   std::span<const float> parameters(PeerId peer) const;
   std::span<const float> slot(PeerId peer, Slot slot) const;
-  std::span<const std::uint64_t> sum(PeerId peer, std::uint32_t number) const;
+  /// What the peer's method keeps beside floats; null: nothing.
+  const Extension* extension(PeerId peer) const;
   /// Replica::unsent of a peer.
   std::vector<float> unsent(PeerId peer, int feedback) const;
 

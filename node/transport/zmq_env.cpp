@@ -247,7 +247,7 @@ void ZmqEnv::flush_queues(Worker& worker) {
   while (waiting() && now_ < until) poll(worker, std::min(until, now_ + 0.02));
 }
 
-WorkerResult ZmqEnv::run(WorkerSpec spec, const std::function<Replica(const Buffers&)>& make_replica,
+WorkerResult ZmqEnv::run(WorkerSpec spec, const DataPlaneFactory& make_data_plane,
                          const std::function<bool()>& stop) {
   std::vector<std::string> neighbours;
   for (const PeerId p : spec.membership.links) {
@@ -257,7 +257,7 @@ WorkerResult ZmqEnv::run(WorkerSpec spec, const std::function<Replica(const Buff
   resolver_ = std::make_unique<Resolver>(neighbours);
   tick();
   Worker worker(std::move(spec), *this);
-  data_ = std::make_unique<ThreadedDataPlane>(make_replica(worker.buffers()));
+  data_ = make_data_plane();
   tick();
   loop(worker, stop);
   data_->finish();
@@ -267,6 +267,6 @@ WorkerResult ZmqEnv::run(WorkerSpec spec, const std::function<Replica(const Buff
   return result;
 }
 
-std::span<const float> ZmqEnv::parameters() const { return data_->finish().parameters(); }
+std::span<const float> ZmqEnv::parameters() const { return data_->parameters(); }
 
 }  // namespace gossamer::node

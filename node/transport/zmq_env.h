@@ -12,8 +12,8 @@
 #include <string>
 #include <vector>
 
+#include "data_plane.h"
 #include "resolver.h"
-#include "threaded_data_plane.h"
 #include "worker.h"
 
 namespace gossamer::node {
@@ -35,10 +35,9 @@ class ZmqEnv final : public Env {
   std::function<std::size_t(const CoreSharing&)> on_sharing;
 
   /// Once: makes the worker and runs it until it has ended and its last frames are out; closes all
-  /// connections, which may have taken all the files that this process can open. make_replica is given what
-  /// the method keeps. `stop` is asked a few times a second and after every signal; true interrupts the
-  /// worker.
-  WorkerResult run(WorkerSpec spec, const std::function<Replica(const Buffers&)>& make_replica,
+  /// connections, which may have taken all the files that this process can open. `stop` is asked a few times
+  /// a second and after every signal; true interrupts the worker.
+  WorkerResult run(WorkerSpec spec, const DataPlaneFactory& make_data_plane,
                    const std::function<bool()>& stop);
   /// Where this peer listens, by address.
   const std::string& endpoint() const { return endpoint_; }
@@ -76,7 +75,7 @@ class ZmqEnv final : public Env {
   ZmqSpec spec_;
   std::string endpoint_;
   std::unique_ptr<Sockets> sockets_;
-  std::unique_ptr<ThreadedDataPlane> data_;
+  std::unique_ptr<LiveDataPlane> data_;
   std::chrono::steady_clock::time_point begin_;
   double now_ = 0, wake_at_ = 0;
   std::unique_ptr<Resolver> resolver_;               ///< until all have joined

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cassert>
 #include <cmath>
+#include <limits>
 
 namespace gossamer::node {
 namespace {
@@ -28,6 +29,7 @@ Worker::Worker(WorkerSpec spec, Env& env)
       members_(spec_.membership, env.now()),
       places_(spec_.membership.names.size(), spec_.membership.self, spec_.place),
       links_(spec_.membership.links),
+      gone_(spec_.membership.names.size(), false),
       watch_(spec_.classes),
       stall_(spec_.stall_timeout_s),
       next_evaluation_(static_cast<double>(spec_.evaluate_every)) {
@@ -192,7 +194,7 @@ void Worker::handle(const FrameHeader& header, const ParcelBody& body) {
 
 void Worker::deliver(PeerId from, Message message) {
   if (spec_.observer) spec_.observer->on_message(spec_.membership.self, from, message);
-  if (phase_ == Phase::over || (phase_ == Phase::draining && !exchange_->serves_after_end()))
+  if (phase_ == Phase::over || (phase_ == Phase::draining && !serves_after_end(spec_.plan)))
     consumed(from, message);
   else
     exchange_->on_message(from, std::move(message));
@@ -278,7 +280,7 @@ void Worker::on_timer() {
   if (phase_ == Phase::training) {
     bool gone = false;
     for (const PeerId p : members_.links())
-      if (members_.gone_after_done(p, now)) exchange_->on_gone(p), gone = true;
+      if (members_.gone_after_done(p, now)) gone_[p] = gone = true;
     // what a peer that is gone has not sent never comes
     if (gone && gradient_done_)
       for (const Awaited& a : exchange_->awaits())
@@ -315,7 +317,7 @@ void Worker::schedule_wake() {
 
 void Worker::settle() {
   while (phase_ == Phase::training && !last_round_ended_ && gradient_done_ && unmixed_ == 0) end_round();
-  if (phase_ == Phase::training && last_round_ended_ && exchange_->quiescent()) drain();
+  if (phase_ == Phase::training && last_round_ended_ && exchange_->awaits().empty()) drain();
   schedule_wake();
 }
 
@@ -331,15 +333,16 @@ void Worker::begin_round() {
     measure_at_ = round_ + kMeasuredEvery;
     submit(op::Measure{round_});
   }
-  exchange_->begin_round(round_);
-  Gradient gradient{round_, {}, exchange_->soft_labels(round_)};
+  through_ = std::numeric_limits<Round>::max();
+  Gradient gradient{round_, {}};
+  exchange_->begin_round(gradient);
   for (ParcelId p = 0; p < spec_.plan.parcels.size(); ++p)
     gradient.on_ready.push_back(exchange_->on_ready(round_, p));
   env_.data().submit(std::move(gradient));
 }
 
 void Worker::end_round() {
-  round_ = exchange_->next_round(round_);
+  round_ = through_ + 1;
   if (!samples_) round_ = std::min(round_, spec_.rounds);
   result_.rounds = round_;
   round_took_ = env_.now() - round_began_;
@@ -366,8 +369,9 @@ void Worker::drain() {
   check_members();
 }
 
-void Worker::mixed(ParcelId parcel) {
+void Worker::mixed(ParcelId parcel, std::optional<Round> through) {
   if (spec_.observer) spec_.observer->on_mixed(spec_.membership.self, round_, parcel);
+  through_ = std::min(through_, through.value_or(round_));
   assert(unmixed_ > 0);
   --unmixed_;
 }
@@ -389,7 +393,6 @@ void Worker::on_data(const DataEvent& event) {
 
 void Worker::handle(const ParcelReady& e) { exchange_->on_parcel_ready(e.round, e.parcel); }
 void Worker::handle(const Encoded& e) { exchange_->on_encoded(e); }
-void Worker::handle(const ModuloDecoded& e) { exchange_->on_modulo_decoded(e); }
 void Worker::handle(const Evaluated& e) { report(e.test); }
 void Worker::handle(const Failed& e) { e.diverged ? diverge(e.what) : end(Outcome::failed, e.what); }
 

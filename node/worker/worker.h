@@ -50,8 +50,8 @@ struct WorkerResult {
   double seconds = 0;      ///< from the first round's start to the last round's end
   double staleness_mean = 0;
   std::uint64_t staleness_max = 0;
-  std::uint64_t modulo_overflows = 0;  ///< messages that the peer's own parameters were too far off to tell
-  LinkCounters traffic;                ///< over all links
+  std::uint64_t left_out = 0;  ///< messages that could not be used (ExchangeHost::count_left_out)
+  LinkCounters traffic;        ///< over all links
   std::vector<std::pair<PeerId, RefusalCounts>> refused;  ///< by neighbour, where there were any
   std::uint64_t dense_data_bytes = 0;  ///< of traffic.data_bytes_out, in exchange.dense_rounds
   std::uint64_t dropped_frames = 0;    ///< of strangers, other jobs, old epochs; malformed ones
@@ -80,7 +80,6 @@ class Worker final : public ExchangeHost {
   /// Of the run that is over, as far as this peer knows; at most 1.
   double share_done() const;
   WorkerResult result() const;
-  Buffers buffers() const { return {exchange_->slots(), exchange_->sums(), exchange_->models()}; }
 
   // ExchangeHost
   const Plan& plan() const override { return spec_.plan; }
@@ -89,9 +88,10 @@ class Worker final : public ExchangeHost {
   void send(PeerId to, Message message) override;
   void consumed(PeerId from, const Message& message) override;
   bool can_send(PeerId to, ParcelId parcel) const override;
-  void mixed(ParcelId parcel) override;
+  void mixed(ParcelId parcel, std::optional<Round> through) override;
   void saw_staleness(Round rounds) override;
-  void count_modulo_overflow() override { ++result_.modulo_overflows; }
+  void count_left_out() override { ++result_.left_out; }
+  bool gone(PeerId peer) const override { return gone_[peer]; }
 
  private:
   enum class Phase { joining, training, draining, over };
@@ -102,7 +102,6 @@ class Worker final : public ExchangeHost {
   void handle(const FrameHeader& header, const ParcelBody& body);
   void handle(const ParcelReady& e);
   void handle(const Encoded& e);
-  void handle(const ModuloDecoded& e);
   void handle(const GradientDone& e);
   void handle(const Evaluated& e);
   void handle(const Measured& e);
@@ -156,7 +155,9 @@ class Worker final : public ExchangeHost {
   Phase phase_ = Phase::joining;
 
   Round round_ = 0;
+  Round through_ = 0;  ///< the least round that the parcels that are mixed are final for
   std::size_t unmixed_ = 0;
+  std::vector<bool> gone_;  ///< by peer: had done its rounds, and has ended
   bool gradient_done_ = false;
   DivergenceWatch watch_;
   StallWatch stall_;

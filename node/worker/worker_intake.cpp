@@ -34,7 +34,7 @@ Verdict Worker::judge(PeerId from, const ParcelBody& body) const {
 bool Worker::decodes(const Message& message) {
   if (spec_.plan.planted.is(Bug::payload_unchecked)) return true;
   if (message.entries == 0 && message.payload->empty()) return true;
-  if (exchange_->payloads() == Exchange::Payloads::own) return exchange_->decodes(message);
+  if (const auto own = exchange_->decodes(message)) return *own;
   return spec_.plan.rule != RuleScope::none ||
          payload_check_(*message.payload, message.entries, spec_.plan.exchange.codec);
 }

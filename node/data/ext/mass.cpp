@@ -47,6 +47,22 @@ Mass::Mass(std::span<const float> x0, std::size_t parcels, std::size_t sums, Pla
   usual_weight_.assign(parcels, 1);
 }
 
+void Mass::run(const std::any& command, const SlotAt& at, const PostEvent& post) {
+  const auto run_one = [&]<class Command>(const Command& o) {
+    if constexpr (std::is_same_v<Command, op::Push>) {
+      push(o, at(kGradient, o.range));
+      for (const auto& [number, share] : o.shares)
+        post(Encoded{o.round, o.parcel, number, o.range.size, payload(number, o.range, o.parcel)});
+    } else if constexpr (std::is_same_v<Command, op::Absorb>) {
+      absorb(o);
+    } else {
+      ratio(o, at(kParameters, o.range));
+    }
+  };
+  [[maybe_unused]] const bool known = visit_command<op::Push, op::Absorb, op::Ratio>(command, run_one);
+  assert(known);
+}
+
 void Mass::overflow(ParcelId parcel) const {
   throw std::runtime_error(fmt::format(
       "push-sum holds a parameter times this peer's weight (here {:.4g}) up to 2^23 = 8388608, and one "

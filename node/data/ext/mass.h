@@ -4,12 +4,41 @@
 // unit is lost; in floats, sums that grow lose the small amounts that are added to them.
 #include <cstdint>
 #include <span>
+#include <utility>
 #include <vector>
 
-#include "data_plane.h"
+#include "extension.h"
+#include "parcel.h"
 #include "planted.h"
 
 namespace gossamer::node {
+
+namespace op {
+/// held −= the step in g; then of what is held, each share goes over to the sum of that number, and the
+/// parcel's weight likewise. Where keep_least > 0 the step is first scaled by the weight over its mean of
+/// late; and where less weight would be left than that, all shares are lowered by one factor so that this
+/// much is left, or all that there is. Each share is answered by Encoded, its payload the sum, its tag the
+/// sum's number.
+struct Push {
+  Range range;
+  ParcelId parcel;
+  Round round;
+  std::vector<std::pair<std::uint32_t, float>> shares;  ///< number, share ≥ 0; at most 1 together
+  float keep_least;
+};
+/// held += payload − sum; sum = payload: what came since the last such message
+struct Absorb {
+  Range range;
+  ParcelId parcel;
+  std::uint32_t sum;
+  Payload payload;
+};
+/// x ← held / the parcel's weight
+struct Ratio {
+  Range range;
+  ParcelId parcel;
+};
+}  // namespace op
 
 /// One unit is 2⁻⁴⁰ of a parameter, and of a weight; what is held may be up to 2²³ either way, and more is an
 /// error, not another number.
@@ -22,9 +51,11 @@ constexpr std::size_t mass_payload_bytes(std::size_t entries) {
 
 /// Buffers ("sums") of one entry for each parameter and, behind those, one for the weight w of each parcel.
 /// Number 0 is what is held: x·w at the start, with w = 1; the others start at 0.
-class Mass {
+class Mass final : public Extension {
  public:
   Mass(std::span<const float> x0, std::size_t parcels, std::size_t sums, Planted planted = {});
+
+  void run(const std::any& command, const SlotAt& at, const PostEvent& post) override;
 
   /// held −= u; then each share's part of what is held goes over to its sum. u is first scaled in its place
   /// where the operation says so. Throws std::runtime_error where u is not finite, or what is held beyond

@@ -79,6 +79,18 @@ ModuloHeader read_modulo_header(const Payload& payload) {
   return header;
 }
 
+void Modulo::run(const std::any& command, const SlotAt& at, const PostEvent& post) {
+  const auto run_one = [&]<class Command>(const Command& o) {
+    if constexpr (std::is_same_v<Command, op::ModuloEncode>)
+      post(
+          Encoded{o.round, o.parcel, 0, o.range.size, encode(o, at(o.src, o.range), at(o.rounded, o.range))});
+    else if (!decode_add(o, at(o.near, o.range), at(o.rounded, o.range), at(o.sum, o.range)))
+      post(Encoded{o.round, o.parcel, kModuloOverflow, 0, nullptr});
+  };
+  [[maybe_unused]] const bool known = visit_command<op::ModuloEncode, op::ModuloDecodeAdd>(command, run_one);
+  assert(known);
+}
+
 void Modulo::follow(Round round) {
   for (; next_ <= round; ++next_)
     scale_ = std::clamp(rate_(next_), std::max(scale_ * kFollow, kLeastScale), 1.0);

@@ -6,10 +6,34 @@
 #include <span>
 #include <vector>
 
-#include "data_plane.h"
+#include "extension.h"
 #include "planted.h"
 
 namespace gossamer::node {
+
+namespace op {
+/// rounded ← src rounded to a grid of the round's; answered by Encoded with tag 0, its payload the residues.
+struct ModuloEncode {
+  Range range;
+  Slot src, rounded;
+  std::uint64_t doublings;  ///< of the job's bound
+  std::uint64_t doubles_at;
+  Round round;
+  ParcelId parcel;
+};
+/// sum += weight·(what the payload stands for, near `near`, − rounded), unless that would be wrong; then it
+/// is answered by Encoded with tag kModuloOverflow and no payload.
+struct ModuloDecodeAdd {
+  Range range;
+  Slot near, rounded, sum;
+  float weight;
+  std::uint64_t doublings;
+  Payload payload;
+  Round round;
+  ParcelId parcel;
+};
+}  // namespace op
+constexpr std::uint32_t kModuloOverflow = 1;
 
 /// In front of every payload.
 struct ModuloHeader {
@@ -26,12 +50,14 @@ ModuloHeader read_modulo_header(const Payload& payload);
 /// draw alike: N_k = ⌊x_k/s + r_k⌋ stands for (N_k + ½ − r_k)·s, which is off by s/2 at most and by 0 in the
 /// mean over r. N_k mod 2^bits is sent. A receiver takes the N of that residue that is nearest to its own
 /// x_k: the right one where they differ by less than B·(½ − δ), δ = 2^−bits/2.
-class Modulo {
+class Modulo final : public Extension {
  public:
   /// rate: the learning rate of a round over its peak. B follows it down, as what neighbours differ by does,
   /// by no more than 1/256 a round and to no less than 2⁻¹⁰ of the bound.
   Modulo(std::uint64_t seed, int bits, double bound, std::function<double(Round)> rate, Planted planted = {})
       : seed_(seed), bits_(bits), bound_(bound), rate_(std::move(rate)), planted_(planted) {}
+
+  void run(const std::any& command, const SlotAt& at, const PostEvent& post) override;
 
   /// The payload of x; rounded ← what it stands for. Throws std::runtime_error where x is not finite or
   /// beyond 2⁵⁰ steps.

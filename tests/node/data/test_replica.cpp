@@ -18,7 +18,7 @@ constexpr Slot kA = 2, kB = 3;
 struct Fixture {
   explicit Fixture(const Settings& settings = {})
       : prepared(prepare(small_job(settings))),
-        replica(make_replica(prepared, 0, make_objective(prepared), {2, 0}, false)),
+        replica(make_replica(prepared, 0, make_objective(prepared), false, 1, {}, Buffers{.slots = 2})),
         whole{0, prepared.initial.size()} {}
 
   void run(const Op& op) {

@@ -1,8 +1,8 @@
 #pragma once
 // Runs that take a step or a few and stand still then, so that what is left is the exchange alone.
+#include "data_plane.h"
 #include "mass.h"
 #include "observer.h"
-#include "replica.h"
 #include "sim_job.h"
 
 namespace gossamer::node::test {
@@ -39,9 +39,10 @@ inline std::vector<double> sum_of(const Simulation& simulation, std::size_t peer
 /// taken: ask when the replicas have been looked at.
 class StepsTaken final : public Observer {
  public:
-  void on_op(PeerId, const Op& op, const Replica& after) override {
-    if (const auto* push = std::get_if<op::Push>(&op))
-      add(push->range, after);  // by then at the size that counts
+  void on_op(PeerId, const Op& op, const DataView& after) override {
+    if (const auto* extended = std::get_if<op::Extended>(&op))
+      visit_command<op::Push>(extended->command,
+                              [&](const auto& push) { add(push.range, after); });  // at the size that counts
     else if (const auto* combine = std::get_if<op::Combine>(&op);
              combine && combine->keep == 1 && combine->terms == kMinusStep)
       add(combine->range, after);
@@ -50,7 +51,7 @@ class StepsTaken final : public Observer {
   std::uint64_t units_of(std::size_t entry) const { return entry < units_.size() ? units_[entry] : 0; }
 
  private:
-  void add(Range r, const Replica& after) {
+  void add(Range r, const DataView& after) {
     const auto u = after.slot(kGradient);
     sum_.resize(u.size());
     units_.resize(u.size());

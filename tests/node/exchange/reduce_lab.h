@@ -106,13 +106,13 @@ class ReduceLab {
         : lab_(lab),
           plan_(worker_spec(lab.prepared_, self, 1, 0).plan),
           exchange_(make_exchange(*this)),
-          replica_(make_replica(lab.prepared_, self, std::make_shared<GivenGradient>(lab.n_, self, at),
-                                {exchange_->slots(), exchange_->sums()}, false)) {}
+          replica_(
+              make_replica(lab.prepared_, self, std::make_shared<GivenGradient>(lab.n_, self, at), false)) {}
 
     void begin(Round round) {
       unmixed_ = plan_.parcels.size();
-      exchange_->begin_round(round);
       Gradient gradient{round, {}};
+      exchange_->begin_round(gradient);
       for (ParcelId p = 0; p < plan_.parcels.size(); ++p)
         gradient.on_ready.push_back(exchange_->on_ready(round, p));
       replica_.run(
@@ -134,7 +134,7 @@ class ReduceLab {
     }
     void consumed(PeerId, const Message&) override {}
     bool can_send(PeerId, ParcelId) const override { return true; }
-    void mixed(ParcelId) override { --unmixed_; }
+    void mixed(ParcelId, std::optional<Round>) override { --unmixed_; }
     void saw_staleness(Round) override {}
 
    private:

@@ -57,9 +57,9 @@ Settings problem(const std::string& method, const std::string& graph, const Sett
          more;
 }
 
-std::uint64_t modulo_overflows(const Run& run) {
+std::uint64_t left_out(const Run& run) {
   std::uint64_t sum = 0;
-  for (const auto& p : run.result.peers) sum += p.modulo_overflows;
+  for (const auto& p : run.result.peers) sum += p.left_out;
   return sum;
 }
 
@@ -121,7 +121,7 @@ TEST_CASE("moniqua keeps the sum of the parameters and brings peers together") {
       Run run(small_job(frozen(8, "moniqua", graph, 2000,
                                {std::string("exchange.modulo_bits=") + bits, "exchange.modulo_bound=4"})));
       finish(run);
-      CHECK(modulo_overflows(run) == 0);
+      CHECK(left_out(run) == 0);
       CHECK(distance(sum_of(run.simulation, 8), first_sum(run.prepared)) < 1e-3);
       Run alone(small_job(frozen(8, "none", graph, 2000)));
       CHECK(consensus_distance(run.simulation, 8) < 1e-3 * consensus_distance(finish(alone).simulation, 8));
@@ -141,7 +141,7 @@ TEST_CASE("moniqua reaches the optimum, and a bound that is too small is doubled
             "moniqua", graph,
             {std::string("exchange.modulo_bits=") + bits, std::string("exchange.modulo_bound=") + bound})));
         finish(run);
-        CHECK((std::string(bound) != "0.001" || modulo_overflows(run) > 0));
+        CHECK((std::string(bound) != "0.001" || left_out(run) > 0));
         double worst = 0;
         for (PeerId p = 0; p < 8; ++p)
           worst = std::max(worst, largest_difference(run.parameters(p), optimum));

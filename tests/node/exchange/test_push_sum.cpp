@@ -72,7 +72,7 @@ TEST_CASE("push-sum under loss conserves mass to the last bit and reaches the me
     StepsTaken steps;
     Run run(prepare(small_job(frozen(peers, "push_sum", graph, 2000, kLossy + more))), {}, &steps);
     const auto schedule = topology::make_schedule(run.prepared.job.graph);
-    const std::size_t parcels = run.simulation.sum(0, 0).size() - run.prepared.initial.size();
+    const std::size_t parcels = mass_sum(run.simulation, 0, 0).size() - run.prepared.initial.size();
     const auto all_kept = [&, n = peers] {
       const auto total = total_mass(run.simulation, schedule);  // all ops have run by then
       return total == kept_mass(run.prepared, n, parcels, steps);
@@ -152,7 +152,7 @@ TEST_CASE("a peer of push-sum that does not wait keeps a quarter of a weight") {
   std::uint64_t least = UINT64_MAX;
   run.result = run.simulation.run([&] {
     for (PeerId p = 0; p < 6; ++p)
-      for (const std::uint64_t w : run.simulation.sum(p, 0).subspan(n)) least = std::min(least, w);
+      for (const std::uint64_t w : mass_sum(run.simulation, p, 0).subspan(n)) least = std::min(least, w);
     return false;
   });
   CHECK(run.all(Outcome::finished));

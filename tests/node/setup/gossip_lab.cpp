@@ -24,8 +24,7 @@ class Peer final : public ExchangeHost {
       : plan_(worker_spec(prepared, self, 1, 1).plan),
         sent_(sent),
         exchange_(make_exchange(*this)),
-        replica_(make_replica(prepared, self, std::move(objective),
-                              {exchange_->slots(), exchange_->sums(), exchange_->models()}, false)) {}
+        replica_(make_replica(prepared, self, std::move(objective), false)) {}
 
   const Plan& plan() const override { return plan_; }
   void submit(Op op) override {
@@ -36,12 +35,13 @@ class Peer final : public ExchangeHost {
   void send(PeerId to, Message message) override { sent_.push_back({plan_.self, to, std::move(message)}); }
   void consumed(PeerId, const Message&) override {}
   bool can_send(PeerId, ParcelId) const override { return true; }
-  void mixed(ParcelId) override { ++mixed_; }
+  void mixed(ParcelId, std::optional<Round>) override { ++mixed_; }
   void saw_staleness(Round) override {}
 
   /// The round's step u is what `g` adds to; none: 0.
   void step(Round round, const Payload& u) {
-    exchange_->begin_round(round);
+    Gradient gradient{round, {}};
+    exchange_->begin_round(gradient);
     mixed_ = 0;
     for (ParcelId p = 0; p < plan_.parcels.size(); ++p) {
       for (Op& o : exchange_->on_ready(round, p)) {
