@@ -147,8 +147,9 @@ MomentumState restore_momentum(std::span<const std::byte> saved) {
   MomentumState state;
   const auto [velocities, unsent, zero] = read_frame(saved, kMomentum, state.selection);
   const std::size_t rest = saved.size() - kFront - kEnd;
-  require_state(zero == 0 && velocities == unsent && velocities <= rest / (2 * sizeof(float)) &&
-                    rest == velocities * 2 * sizeof(float),
+  // a layer that goes dense has a velocity and nothing unsent
+  require_state(zero == 0 && (velocities == unsent || unsent == 0) && velocities <= rest / sizeof(float) &&
+                    rest == (velocities + unsent) * sizeof(float),
                 "its size is not what it claims");
   const std::byte* from = saved.data() + kFront;
   take(from, velocities, state.velocity);

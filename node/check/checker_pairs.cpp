@@ -30,7 +30,7 @@ class Pairs final : public Checker {
   void on_used(PeerId peer, PeerId from, const Message& m) override {
     if (ended_.contains(peer)) return;
     if (m.tag == kRequest) requests_[peer][{from, m.round, m.parcel}] = m.payload;
-    if (m.tag == kAnswer) answers_[peer].insert(m.payload);
+    if (m.tag == kAnswer) answers_[peer].emplace(m.payload.get(), m.payload);
   }
 
   void on_send(PeerId peer, PeerId to, const Message& m) override {
@@ -100,7 +100,7 @@ class Pairs final : public Checker {
 
   void run(PeerId peer, const op::DecodeAdd& o, const DataView& after) {
     if (o.dst != kShared) return;
-    if (answers_[peer].erase(o.payload) == 0)
+    if (answers_[peer].erase(o.payload.get()) == 0)
       return findings_.report("pairs",
                               fmt::format("peer {} moves by an answer of {} bytes a second time, or by "
                                           "one that it was not given",
@@ -149,7 +149,8 @@ class Pairs final : public Checker {
   Findings& findings_;
   std::vector<std::vector<float>> x_;                 ///< by peer: slot kShared
   std::vector<std::map<Request, Payload>> requests_;  ///< by peer: that it was asked and has not answered
-  std::vector<std::set<Payload>> answers_;            ///< by peer: that it was given and has not moved by
+  /// By peer: that it was given and has not moved by; by what tells payloads apart.
+  std::vector<std::map<const void*, Payload>> answers_;
   std::set<PeerId> ended_;
   Payload encoded_;  ///< the last one
 };

@@ -15,6 +15,7 @@
 #include <variant>
 #include <vector>
 
+#include "archive.h"
 #include "gossamer/optim/objective.h"
 #include "ids.h"
 
@@ -154,12 +155,17 @@ struct Measured {
   Round round;
   double norm;
 };
+/// What the data plane keeps between rounds; names begin with "data/".
+struct Saved {
+  Round round;
+  State state;
+};
 /// The data plane cannot go on (a value that is not finite, a payload that does not decode).
 struct Failed {
   std::string what;
   bool diverged = false;  ///< a Diverged was thrown
 };
-using DataEvent = std::variant<ParcelReady, Encoded, GradientDone, Evaluated, Measured, Failed>;
+using DataEvent = std::variant<ParcelReady, Encoded, GradientDone, Evaluated, Measured, Saved, Failed>;
 using PostEvent = std::function<void(DataEvent)>;
 
 /// Training ran away: a value is not finite, or beyond what can be coded. Says what and where; the control
@@ -181,6 +187,10 @@ class DataPlane {
   virtual void submit(Op op) = 0;
   virtual void submit(Gradient gradient) = 0;
   virtual void submit_evaluation(Round round) = 0;  ///< of x on the test set, answered by Evaluated
+  /// Answered by Saved; while nothing else is under way.
+  virtual void submit_snapshot(Round round) = 0;
+  /// Before anything is submitted: what a data plane of the same job and peer had saved. Throws StateError.
+  virtual void restore(const State& state) = 0;
 };
 
 /// A DataPlane of a real process: its answers wait to be fetched.

@@ -33,7 +33,7 @@ std::size_t Encoder::write(const op::Encode& o, const compress::Codec& codec, st
                                 o.round * 2 + (o.feedback > 0 ? 1u : 0u)};
   // An empty range begins where another may begin as well, and has nothing to keep.
   if (o.feedback < 0 || v.empty()) return codec.encode(v, key, workspace, encoded_);
-  State& state = states_[{o.feedback, o.range.begin}];
+  Kept& state = states_[{o.feedback, o.range.begin}];
   if (o.momentum > 0) return write_with_momentum(o.momentum, codec, v, state.momentum, key, workspace);
   const bool forgets = planted_.is(Bug::residual_not_updated);
   const compress::FeedbackState before = forgets ? state.feedback : compress::FeedbackState{};
@@ -64,7 +64,7 @@ void Encoder::add_error(const op::Encode& o, std::span<const float> v, const Pay
   // v − decoded first: where v was sent exactly that is 0, which (e + v) − v need not leave of e.
   left_.assign(v.begin(), v.end());
   compress::decode_add(*payload, -1.0f, left_);
-  State& state = states_[{o.add_error_to, o.range.begin}];
+  Kept& state = states_[{o.add_error_to, o.range.begin}];
   state.feedback.materialise();
   auto& e = state.momentum.velocity.empty() ? state.feedback.residual : state.momentum.unsent;
   e.resize(v.size());
@@ -79,6 +79,30 @@ void Encoder::add_unsent(int feedback, std::span<float> total) const {
     for (const std::span<const float> e :
          {std::span<const float>(whole.residual), std::span<const float>(state.momentum.unsent)})
       for (std::size_t i = 0; i < e.size(); ++i) total[key.second + i] += e[i];
+  }
+}
+
+void Encoder::archive(Archive archive) {
+  std::vector<std::uint64_t> numbers, begins;
+  for (const auto& [key, state] : states_) {
+    numbers.push_back(static_cast<std::uint64_t>(key.first));
+    begins.push_back(key.second);
+  }
+  archive.numbers("numbers", numbers);
+  archive.numbers("begins", begins, numbers.size());
+  if (archive.restores()) states_.clear();
+  for (std::size_t n = 0; n < numbers.size(); ++n) {
+    Kept& state = states_[{static_cast<int>(numbers[n]), begins[n]}];
+    Archive part = archive.part("state", n);
+    std::vector<std::byte> feedback = save(state.feedback), momentum = save(state.momentum);
+    part.bytes("feedback", feedback);
+    part.bytes("momentum", momentum);
+    if (!archive.restores()) continue;
+    try {
+      state = {compress::restore_feedback(feedback), compress::restore_momentum(momentum)};
+    } catch (const compress::StateError& error) {
+      part.refuse("feedback", error.what());
+    }
   }
 }
 

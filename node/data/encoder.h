@@ -26,9 +26,10 @@ class Encoder {
   const compress::FeedbackState* unsent(const op::Encode& o) const;
   /// total (a buffer of the parameters' size) += what the feedback states of this number hold.
   void add_unsent(int feedback, std::span<float> total) const;
+  void archive(Archive archive);
 
  private:
-  struct State {
+  struct Kept {
     compress::FeedbackState feedback;
     compress::MomentumState momentum;  ///< in its place where the command says so
   };
@@ -44,7 +45,7 @@ class Encoder {
   std::uint64_t seed_;
   std::uint32_t peer_;
   [[no_unique_address]] Planted planted_;
-  std::map<std::pair<int, std::size_t>, State> states_;  ///< by number and range begin
+  std::map<std::pair<int, std::size_t>, Kept> states_;  ///< by number and range begin
   std::vector<std::byte> encoded_;
   std::vector<float> left_;
 };

@@ -24,6 +24,7 @@ class Extension {
   virtual ~Extension() = default;
   /// One that the method submitted as op::Extended. Throws as the data plane's own ops do.
   virtual void run(const std::any& command, const SlotAt& at, const PostEvent& post) = 0;
+  virtual void archive(Archive archive) = 0;
 };
 
 /// Calls what with the command where it is one of these; false where it is none.

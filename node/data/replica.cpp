@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cassert>
 #include <cmath>
+#include <map>
 
 #include "gossamer/compress/feedback.h"
 #include "gossamer/compress/kernels.h"
@@ -24,6 +25,40 @@ void scale(float factor, float* dst, std::size_t n) {
   for (std::size_t i = 0; i < n; ++i) dst[i] *= factor;
 }
 
+/// Writes an optimiser's state, or reads it.
+class OptimizerState final : public optim::StateVisitor {
+ public:
+  explicit OptimizerState(Archive archive) : archive_(std::move(archive)) {}
+  void floats(const char* name, std::span<float> values) override { archive_.floats(name, values); }
+  void by_offset(const char* name, std::map<std::size_t, std::uint64_t>& values) override {
+    std::vector<std::uint64_t> numbers = values_of<std::uint64_t>(values);
+    archive_.numbers(name, numbers);
+    keys(name, values, numbers);
+  }
+  void by_offset(const char* name, std::map<std::size_t, double>& values) override {
+    std::vector<double> numbers = values_of<double>(values);
+    archive_.doubles(name, numbers);
+    keys(name, values, numbers);
+  }
+
+ private:
+  template <class T>
+  static std::vector<T> values_of(const std::map<std::size_t, T>& values) {
+    std::vector<T> all;
+    for (const auto& [offset, value] : values) all.push_back(value);
+    return all;
+  }
+  template <class T>
+  void keys(const char* name, std::map<std::size_t, T>& values, const std::vector<T>& numbers) {
+    std::vector<std::uint64_t> offsets;
+    for (const auto& [offset, value] : values) offsets.push_back(offset);
+    archive_.numbers(std::string(name) + ".offsets", offsets, numbers.size());
+    values.clear();
+    for (std::size_t n = 0; n < offsets.size(); ++n) values[offsets[n]] = numbers[n];
+  }
+  Archive archive_;
+};
+
 }  // namespace
 
 Replica::Replica(ReplicaParts parts, std::span<const float> x0, const Buffers& buffers)
@@ -35,6 +70,7 @@ Replica::Replica(ReplicaParts parts, std::span<const float> x0, const Buffers& b
       attack_(parts_.attack, parts_.seed, parts_.peer) {
   const std::size_t n = parts_.objective->buffer_size();
   assert(x0.size() == n);
+  batches_ = parts_.batches(0);
   if (buffers.extension) extension_ = buffers.extension({x0, parts_.rate});
   slots_.resize(2 + buffers.slots);
   for (auto& s : slots_) s.assign(x0.begin(), x0.end());
@@ -43,6 +79,28 @@ Replica::Replica(ReplicaParts parts, std::span<const float> x0, const Buffers& b
   parcels_of_layer_.resize(parts_.objective->layers().size());
   for (ParcelId p = 0; p < parts_.parcels.size(); ++p)
     parcels_of_layer_[parts_.parcels[p].layer].push_back(p);
+}
+
+void Replica::archive(Archive archive) {
+  for (std::size_t s = 0; s < slots_.size(); ++s)
+    archive.floats("slot" + std::to_string(s), std::span<float>(slots_[s]));
+  OptimizerState optimizer(archive.part("optimizer"));
+  parts_.optimizer->show(optimizer);
+  encoder_.archive(archive.part("encoder"));
+  attack_.archive(archive.part("attack"));
+  if (extension_) extension_->archive(archive.part("extension"));
+  archive.value("steps", steps_);
+}
+
+State Replica::save() {
+  State state;
+  archive(Archive::saving(state).part("data"));
+  return state;
+}
+
+void Replica::restore(const State& state) {
+  archive(Archive::restoring(state).part("data"));
+  batches_ = parts_.batches(steps_);
 }
 
 void Replica::use_threads(std::size_t threads) {
@@ -63,7 +121,8 @@ void Replica::run(const Op& op, const Post& post) {
 
 void Replica::run(const Gradient& gradient, const Post& post, const std::function<void()>& between_layers) {
   if (observer_) observer_->on_gradient(parts_.peer, gradient);
-  const optim::Batch batch = labelled(attack_.corrupt(parts_.batches->next(), parts_.classes), gradient.soft);
+  const optim::Batch batch = labelled(attack_.corrupt(batches_->next(), parts_.classes), gradient.soft);
+  ++steps_;
   const auto on_layer = [&](std::size_t layer) {
     const auto& parcels = parcels_of_layer_[layer];
     for (auto p = parcels.rbegin(); p != parcels.rend(); ++p) {

@@ -27,7 +27,8 @@ namespace gossamer::node {
 struct ReplicaParts {
   std::shared_ptr<optim::Objective> objective;
   std::unique_ptr<optim::Optimizer> optimizer;
-  std::unique_ptr<optim::BatchStream> batches;
+  /// Those from a step on.
+  std::function<std::unique_ptr<optim::BatchStream>(std::uint64_t first_step)> batches;
   std::shared_ptr<const optim::Dataset> test;
   std::shared_ptr<const CodecSchedule> codecs;
   std::string aggregate = "weighted";  ///< of op::Aggregate; canonical
@@ -57,6 +58,11 @@ class Replica final : public DataView {
   void run(const Gradient& gradient, const Post& post, const std::function<void()>& between_layers);
   void evaluate(Round round, const Post& post);
 
+  /// All that it keeps between rounds.
+  State save();
+  /// Throws StateError where the state is another job's or peer's.
+  void restore(const State& state);
+
   /// Threads that share the encoding and decoding of a large parcel from now on, in place of parts.threads.
   void use_threads(std::size_t threads);
   /// Tells the observer of every gradient, op and encoding from now on; null: nobody.
@@ -69,6 +75,7 @@ class Replica final : public DataView {
   std::vector<float> unsent(int feedback) const;
 
  private:
+  void archive(Archive archive);
   std::span<float> at(Slot s, Range r) { return {slots_[s].data() + r.begin, r.size}; }
   /// The batch with the soft labels that the models in the slots give it; they lie in soft_labels_.
   optim::Batch labelled(optim::Batch batch, const SoftLabels& soft);
@@ -82,6 +89,8 @@ class Replica final : public DataView {
   void run_one(const op::Measure& o, const Post&);
 
   ReplicaParts parts_;
+  std::unique_ptr<optim::BatchStream> batches_;
+  std::uint64_t steps_ = 0;  ///< batches taken
   std::vector<AlignedFloats> slots_;
   std::vector<std::vector<ParcelId>> parcels_of_layer_;
   Encoder encoder_;

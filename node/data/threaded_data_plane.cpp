@@ -37,6 +37,17 @@ void ThreadedDataPlane::submit_evaluation(Round round) {
   work_.notify_one();
 }
 
+void ThreadedDataPlane::submit_snapshot(Round round) {
+  const std::lock_guard lock(mutex_);
+  tasks_.emplace_back(Snapshot{round});
+  work_.notify_one();
+}
+
+void ThreadedDataPlane::restore(const State& state) {
+  const std::lock_guard lock(mutex_);
+  replica_.restore(state);
+}
+
 void ThreadedDataPlane::use_threads(std::size_t threads) {
   const std::lock_guard lock(mutex_);
   replica_.use_threads(threads);
@@ -91,6 +102,8 @@ void ThreadedDataPlane::run_task(const Task& task) {
   try {
     if (const auto* gradient = std::get_if<Gradient>(&task))
       replica_.run(*gradient, poster, between_layers);
+    else if (const auto* snapshot = std::get_if<Snapshot>(&task))
+      post(Saved{snapshot->round, replica_.save()});
     else
       replica_.evaluate(std::get<Evaluation>(task).round, poster);
   } catch (const GivenUp&) {

@@ -19,6 +19,8 @@ class ThreadedDataPlane final : public LiveDataPlane {
   void submit(Op op) override;
   void submit(Gradient gradient) override;
   void submit_evaluation(Round round) override;
+  void submit_snapshot(Round round) override;
+  void restore(const State& state) override;
 
   void use_threads(std::size_t threads) override;
   int event_fd() const override { return event_fd_; }
@@ -31,7 +33,10 @@ class ThreadedDataPlane final : public LiveDataPlane {
   struct Evaluation {
     Round round;
   };
-  using Task = std::variant<Gradient, Evaluation>;
+  struct Snapshot {
+    Round round;
+  };
+  using Task = std::variant<Gradient, Evaluation, Snapshot>;
   void loop();
   void run_ops();
   void run_task(const Task& task);

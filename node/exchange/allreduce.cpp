@@ -224,6 +224,10 @@ class DenseAllreduce final : public Exchange {
     awaited.insert(awaited.end(), others.begin(), others.end());
     return awaited;
   }
+  void archive(Archive archive) override {
+    ring_.archive(archive.part("ring"));
+    halving_->archive(archive.part("halving"));
+  }
   void on_message(PeerId from, Message message) override {
     Exchange& way = of(message.parcel);
     way.on_message(from, std::move(message));

@@ -50,6 +50,20 @@ class Choco final : public Gossip {
     for (const auto& n : neighbours_) host_.send(n.peer, message);
   }
 
+  void archive(Archive archive) override {
+    Gossip::archive(archive);
+    std::vector<std::uint64_t> counts;
+    for (const auto& of_parcel : deltas_)
+      for (const Deltas& d : of_parcel) counts.insert(counts.end(), {d.sent, d.came});
+    archive.numbers("deltas", counts, counts.size());
+    auto next = counts.begin();
+    for (auto& of_parcel : deltas_)
+      for (Deltas& d : of_parcel) {
+        d.sent = *next++;
+        d.came = *next++;
+      }
+  }
+
  private:
   Slot estimate(std::size_t neighbour) const { return static_cast<Slot>(2 + neighbour); }
   /// What neighbour number n knows of this peer.

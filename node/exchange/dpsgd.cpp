@@ -22,6 +22,7 @@
 
 #include "aggregation.h"
 #include "gossip.h"
+#include "message_state.h"
 #include "method.h"
 #include "reasons.h"
 
@@ -58,6 +59,11 @@ class Dpsgd final : public Gossip {
     for (const PeerId to : weights(e.round).out(host_.plan().self))
       if (host_.plan().exchange.staleness || host_.can_send(to, e.parcel))
         host_.send(to, {e.round, e.parcel, e.tag, e.entries, e.payload});
+  }
+
+  void archive(Archive archive) override {
+    Gossip::archive(archive);
+    for (const PeerId p : newest_.peers()) archive_payloads(archive.part("newest", p), newest_[p]);
   }
 
  private:

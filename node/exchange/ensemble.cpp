@@ -28,6 +28,7 @@
 #include <deque>
 #include <map>
 
+#include "message_state.h"
 #include "method.h"
 
 namespace gossamer::node {
@@ -108,7 +109,40 @@ class Ensemble final : public Exchange {
     return awaited;
   }
 
+  void archive(Archive archive) override {
+    archive.value("round", round_);
+    archive.value("exchanged", exchanged_);
+    bool exchanged = !teachers_.empty();
+    archive.value("has_teachers", exchanged);
+    std::vector<std::pair<PeerId, Message>> waiting;
+    for (const auto& [from, box] : inbox_)
+      for (const Message& m : box) waiting.emplace_back(from, m);
+    archive_messages(
+        archive.part("inbox"),
+        [&](PeerId p) {
+          const bool known = std::binary_search(heard_.begin(), heard_.end(), p);
+          return known ? host_.plan().parcels_of(p).size() : 0;
+        },
+        waiting);
+    if (!archive.restores()) return;
+    teachers_ = exchanged ? teachers_of(exchanged_) : Teachers{};
+    inbox_.clear();
+    for (auto& [from, message] : waiting) inbox_[from].push_back(std::move(message));
+  }
+
  private:
+  using Teachers = std::vector<std::pair<float, Slot>>;
+  /// The models of a round's exchange, this peer's first, and their weights.
+  Teachers teachers_of(Round round) const {
+    const auto& w = host_.plan().schedule.at(round);
+    Teachers teachers{{w.self_weight(host_.plan().self), kOwn}};
+    for (const auto& e : w.in(host_.plan().self)) teachers.emplace_back(e.weight, slot_of(e.peer));
+    return teachers;
+  }
+  Slot slot_of(PeerId heard) const {
+    const auto k = std::lower_bound(heard_.begin(), heard_.end(), heard) - heard_.begin();
+    return kOwn + 1 + static_cast<Slot>(k);
+  }
   const topology::MixingMatrix& weights() const { return host_.plan().schedule.at(round_); }
   std::span<const topology::Edge> senders() const { return weights().in(host_.plan().self); }
 
@@ -131,13 +165,8 @@ class Ensemble final : public Exchange {
     const auto row = senders();
     if (row.empty() || ready_ < host_.plan().parcels.size()) return;
     if (!std::all_of(row.begin(), row.end(), [&](const auto& e) { return came(e.peer); })) return;
-    teachers_ = {{weights().self_weight(host_.plan().self), kOwn}};
-    for (const auto& e : row) {
-      const auto k = std::lower_bound(heard_.begin(), heard_.end(), e.peer) - heard_.begin();
-      const Slot slot = kOwn + 1 + static_cast<Slot>(k);
-      absorb(e.peer, slot);
-      teachers_.emplace_back(e.weight, slot);
-    }
+    for (const auto& e : row) absorb(e.peer, slot_of(e.peer));
+    teachers_ = teachers_of(round_);
     exchanged_ = round_;
     ready_ = 0;
     host_.saw_staleness(0);
@@ -162,7 +191,7 @@ class Ensemble final : public Exchange {
   const std::vector<PeerId> heard_;
   Round round_ = 0, exchanged_ = 0;
   std::size_t ready_ = 0;  ///< parcels of round_ whose own step is done
-  std::vector<std::pair<float, Slot>> teachers_;
+  Teachers teachers_;
   std::map<PeerId, std::deque<Message>> inbox_;
 };
 

@@ -104,6 +104,9 @@ class Exchange {
   /// The messages without which the round, or after the last one the method, does not end; of parcels whose
   /// own gradient is there.
   virtual std::vector<Awaited> awaits() const { return {}; }
+  /// All that it keeps between rounds, messages that came early included; while nothing is awaited, and of
+  /// an exchange that has begun no round where it restores.
+  virtual void archive(Archive archive) = 0;
 };
 
 std::span<const optim::NamedHelp> method_table();

@@ -20,6 +20,7 @@
 #include <optional>
 
 #include "exchange.h"
+#include "message_state.h"
 
 namespace gossamer::node {
 
@@ -72,6 +73,22 @@ class FullReduce : public Exchange {
       for (PeerId from = 0; ready_[p] && from < peers_; ++from)
         if (from != self_ && misses(from, p)) awaited.push_back({from, round_, p});
     return awaited;
+  }
+
+  void archive(Archive archive) final {
+    archive.value("round", round_);
+    std::vector<std::pair<PeerId, Message>> early;
+    for (const auto& [key, message] : came_)
+      if (message && key.round > round_) early.emplace_back(key.from, *message);
+    archive_messages(
+        archive.part("inbox"),
+        [&](PeerId p) { return p < peers_ && p != self_ ? host_.plan().parcels.size() : 0; }, early);
+    if (!archive.restores()) return;
+    came_.clear();
+    for (auto& [from, message] : early) {
+      const Key key{message.round, message.parcel, message.tag, from};
+      came_.emplace(key, std::move(message));
+    }
   }
 
  protected:

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "message_state.h"
+
 namespace gossamer::node {
 
 namespace {
@@ -96,6 +98,32 @@ std::vector<Awaited> Gossip::awaits() const {
       if (const auto round = stepped_[p] ? missing(e.peer, p) : std::nullopt)
         awaited.push_back({e.peer, *round, p});
   return awaited;
+}
+
+void Gossip::archive(Archive archive) {
+  archive.value("round", round_);
+  std::vector<std::pair<PeerId, Message>> waiting;
+  std::vector<std::uint64_t> seen;  // 0: nothing yet; else the round, and 1
+  for (const PeerId p : inboxes_.peers())
+    for (Inbox& box : inboxes_[p]) {
+      for (const Message& m : box.waiting) waiting.emplace_back(p, m);
+      seen.push_back(box.seen ? *box.seen + 1 : 0);
+    }
+  archive.numbers("seen", seen, seen.size());
+  const std::size_t parcels = host_.plan().parcels.size();
+  archive_messages(
+      archive.part("inbox"), [&](PeerId p) { return inboxes_.contains(p) ? parcels : 0; }, waiting);
+  if (!archive.restores()) return;
+  auto next = seen.begin();
+  for (auto& boxes : inboxes_)
+    for (Inbox& box : boxes) {
+      box = {{}, *next > 0 ? std::optional(*next - 1) : std::nullopt};
+      ++next;
+    }
+  for (auto& [from, message] : waiting) {
+    if (message.tag >= vectors_) archive.refuse("inbox", "holds a vector that the method has not");
+    inbox(from, message.parcel, message.tag).waiting.push_back(std::move(message));
+  }
 }
 
 void Gossip::try_mix(ParcelId parcel) {

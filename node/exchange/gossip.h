@@ -29,6 +29,7 @@ class Gossip : public Exchange {
   Verdict judge(PeerId from, Round round, ParcelId parcel, std::uint32_t tag) const final;
   void on_message(PeerId from, Message message) final;
   std::vector<Awaited> awaits() const final;
+  void archive(Archive archive) override;
 
  protected:
   /// A neighbour's messages on one vector of one parcel.

@@ -65,6 +65,13 @@ class Moniqua final : public Gossip {
     if (e.round >= doubled_at_) double_at(e.round + delay_);
   }
 
+  void archive(Archive archive) override {
+    Gossip::archive(archive);
+    archive.value("doublings", doublings_);
+    archive.value("doubles_at", doubles_at_);
+    archive.value("doubled_at", doubled_at_);
+  }
+
  private:
   void double_at(Round round) { doubles_at_ = doubles_at_ == 0 ? round : std::min(doubles_at_, round); }
 

@@ -17,6 +17,7 @@ class None final : public Exchange {
     return Verdict::never(Refusal::tag);
   }
   void on_message(PeerId from, Message message) override { host_.consumed(from, message); }
+  void archive(Archive) override {}
 
  private:
   ExchangeHost& host_;

@@ -15,6 +15,8 @@
 #include <cassert>
 #include <cmath>
 
+#include "message_state.h"
+
 namespace gossamer::node {
 
 Fragments::Fragments(std::size_t steps, std::size_t count, const SharedList<Parcel>& parcels)
@@ -99,7 +101,7 @@ void Outer::on_encoded(const Encoded& e) {
 
 void Outer::begin_round(Gradient& gradient) {
   round_ = gradient.round;
-  while (!waiting_.empty() && std::get<Round>(waiting_.begin()->first) + delay_ < round_) {
+  while (!waiting_.empty() && std::get<0>(waiting_.begin()->first) + delay_ < round_) {
     host_.consumed(std::get<2>(waiting_.begin()->first), waiting_.begin()->second);  // came a second time
     waiting_.erase(waiting_.begin());
   }
@@ -143,6 +145,22 @@ std::vector<Awaited> Outer::awaits() const {
       if (!waiting_.contains(Key{m->round, p, e.peer})) awaited.push_back({e.peer, m->round, p});
   }
   return awaited;
+}
+
+void Outer::archive(Archive archive) {
+  archive.value("round", round_);
+  archive_payloads(archive.part("own"), own_);
+  std::vector<std::pair<PeerId, Message>> waiting;
+  for (const auto& [key, message] : waiting_) waiting.emplace_back(std::get<2>(key), message);
+  archive_messages(
+      archive.part("inbox"),
+      [&](PeerId p) { return p < host_.plan().schedule.peers() ? host_.plan().parcels.size() : 0; }, waiting);
+  if (!archive.restores()) return;
+  waiting_.clear();
+  for (auto& [from, message] : waiting) {
+    const Key key{message.round, message.parcel, from};
+    waiting_.emplace(key, std::move(message));
+  }
 }
 
 void Outer::advance(ParcelId parcel) {

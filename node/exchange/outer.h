@@ -50,6 +50,7 @@ class Outer : public Exchange {
   Verdict judge(PeerId from, Round round, ParcelId parcel, std::uint32_t tag) const final;
   void on_message(PeerId from, Message message) final;
   std::vector<Awaited> awaits() const final;
+  void archive(Archive archive) final;
 
  protected:
   static constexpr Slot kOuter = 2;  ///< φ

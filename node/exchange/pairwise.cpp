@@ -94,6 +94,9 @@ class Pairwise final : public Exchange {
     return answers;
   }
 
+  /// What was asked for is awaited, so that nothing of it is under way.
+  void archive(Archive archive) override { archive.value("round", round_); }
+
  private:
   struct Asked {
     PeerId peer;

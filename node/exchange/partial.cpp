@@ -30,6 +30,7 @@
 #include <deque>
 
 #include "exchange.h"
+#include "message_state.h"
 #include "own_key.h"
 
 namespace gossamer::node {
@@ -75,6 +76,26 @@ class Partial : public Exchange {
       for (std::size_t n = 0; stepped_[p] && n < row_.size(); ++n)
         if (const Round next = boxes_[p][n].next; next <= round_) awaited.push_back({row_[n].peer, next, p});
     return awaited;
+  }
+
+  void archive(Archive archive) final {
+    archive.value("round", round_);
+    std::vector<std::pair<PeerId, Message>> waiting;
+    std::vector<std::uint64_t> next;
+    for (const auto& boxes : boxes_)
+      for (std::size_t n = 0; n < boxes.size(); ++n) {
+        for (const Message& m : boxes[n].waiting) waiting.emplace_back(row_[n].peer, m);
+        next.push_back(boxes[n].next);
+      }
+    archive.numbers("next", next, next.size());
+    archive_messages(
+        archive.part("inbox"), [&](PeerId p) { return number_of(p) ? boxes_.size() : 0; }, waiting);
+    if (!archive.restores()) return;
+    auto at = next.begin();
+    for (auto& boxes : boxes_)
+      for (Box& box : boxes) box = {{}, *at++};
+    for (auto& [from, message] : waiting)
+      boxes_[message.parcel][*number_of(from)].waiting.push_back(std::move(message));
   }
 
  protected:

@@ -48,6 +48,12 @@ class RelaySum final : public Gossip {
     host_.send(neighbours_[e.tag].peer, {e.round, e.parcel, 0, e.entries, e.payload});
   }
 
+  void archive(Archive archive) override {
+    Gossip::archive(archive);
+    for (PeerId i = 0; i < tree_.peers(); ++i)
+      archive.numbers("heard" + std::to_string(i), std::span<std::uint64_t>(now_[i]));
+  }
+
  private:
   using Counts = std::vector<std::vector<std::uint64_t>>;  ///< [peer][its neighbour]: c_{peer→neighbour}
 

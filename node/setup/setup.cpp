@@ -300,8 +300,10 @@ Replica make_replica(const Prepared& prepared, PeerId self, std::shared_ptr<opti
   optim::OptimizerSpec optimizer = job.optimizer;
   if (codes_velocity(job, prepared.plan->codec)) optimizer.second_moment_steps = job.exchange.dense_rounds;
   parts.optimizer = optim::make_optimizer(optimizer, objective->buffer_size());
-  parts.batches = std::make_unique<optim::BatchStream>(prepared.data.train, prepared.split->sampler(self),
-                                                       job.peers[self].batch, 0, prefetch);
+  parts.batches = [train = prepared.data.train, split = prepared.split, self, batch = job.peers[self].batch,
+                   prefetch](std::uint64_t first_step) {
+    return std::make_unique<optim::BatchStream>(train, split->sampler(self), batch, first_step, prefetch);
+  };
   parts.objective = std::move(objective);
   parts.test = prepared.data.test;
   parts.codecs = prepared.codecs_of(self);

@@ -7,190 +7,13 @@
 #include <cmath>
 #include <limits>
 
-#include "attackers.h"
 #include "forge.h"
 #include "gossamer/compress/feedback.h"
 #include "hash.h"
 #include "method.h"
+#include "sim_node.h"
 
 namespace gossamer::node {
-namespace {
-
-/// The forward pass takes about a third of a gradient's time; parcels become ready over the rest, last layer
-/// first.
-constexpr double kForwardShare = 1.0 / 3;
-constexpr double kLeastResend_s = 0.2;
-/// A peer that has ended is still there for so long, so that its last words get through a lossy network.
-constexpr double kLinger_s = 5;
-
-}  // namespace
-
-/// One peer: its worker, its replica, and the world as they see it.
-class Simulation::Node final : public Env, public DataPlane {
- public:
-  Node(Simulation& sim, PeerId self, std::shared_ptr<optim::Objective> objective)
-      : sim_(sim),
-        self_(self),
-        worker_(spec(sim, self), *this),
-        replica_(make_replica(sim.prepared_, self, std::move(objective), false, 1,
-                              attack_of(sim.prepared_.job, self))) {
-    replica_.observe(sim.observer_);
-    const Job& job = sim.prepared_.job;
-    step_time_ = job.sim.step_time * sim.profile_.slowness(self) *
-                 static_cast<double>(job.peers[self].batch) / static_cast<double>(job.batch);
-  }
-
-  // Env
-  double now() const override { return sim_.now_; }
-  void wake_at(double time) override {
-    if (!std::isfinite(time)) return;
-    time = std::max(time, sim_.now_);
-    if (time >= wake_at_ && wake_at_ >= sim_.now_) return;
-    wake_at_ = time;
-    sim_.at(time, self_, [this, time] {
-      if (wake_at_ != time) return;
-      wake_at_ = -1;
-      if (sim_.now_ > time)
-        return wake_at(sim_.now_);  // was paused: reads what waits before it judges silence
-      on([](Worker& w) { w.on_timer(); });
-    });
-  }
-  void send(PeerId to, FrameBytes frame, std::uint32_t priority) override {
-    sim_.deliver(self_, to, std::move(frame), priority);
-  }
-  std::size_t backlog(PeerId to) const override { return sim_.wire(self_, to).parcels; }
-  DataPlane& data() override { return *this; }
-  void report(const Report& r) override {
-    if (sim_.on_report) sim_.on_report(self_, sim_.now_, r);
-    if (self_ == 0 && !r.test) sim_.check_consensus();
-  }
-  void log(const std::string& line) override {
-    if (sim_.on_log) sim_.on_log(self_, sim_.now_, line);
-  }
-
-  // DataPlane: answers come after the time that the floats would take
-  void submit(Op op) override {
-    if (!answers(op))
-      return sim_.threads_.add(queue_, [this, o = std::move(op)] {
-        guarded([&] { replica_.run(o, [](const DataEvent&) { assert(false); }); });
-      });
-    compute(sim_.now_, [this, o = std::move(op), now = sim_.now_](Answers& out) {
-      replica_.run(o, [&](DataEvent e) { out.emplace_back(now, std::move(e)); });
-    });
-  }
-  void submit(Gradient gradient) override {
-    const double labelling = step_time_ * kForwardShare * static_cast<double>(gradient.soft.models.size());
-    const double duration = step_time_ * (1 + sim_.prepared_.job.sim.step_jitter * (2 * sim_.uniform() - 1));
-    const double begin = sim_.now_ + labelling + duration * kForwardShare,
-                 rest = duration * (1 - kForwardShare);
-    const auto layers = static_cast<double>(sim_.prepared_.layers_of(self_).size());
-    // done: layers whose gradient stands, the one whose events are posted included
-    const auto time = [=](double done) { return begin + rest * std::min(done, layers) / layers; };
-    compute(time(1), [this, time, g = std::move(gradient)](Answers& out) {
-      double done = 1;
-      replica_.run(
-          g, [&](DataEvent e) { out.emplace_back(time(done), std::move(e)); }, [&] { ++done; });
-    });
-  }
-  void submit_evaluation(Round round) override {
-    compute(sim_.now_, [this, round, now = sim_.now_](Answers& out) {
-      replica_.evaluate(round, [&](DataEvent e) { out.emplace_back(now, std::move(e)); });
-    });
-  }
-
-  /// Runs an event on the worker, and counts it out when it ends.
-  template <class Action>
-  void on(Action&& action) {
-    if (gone()) return;
-    const bool ran = !worker_.finished();
-    action(worker_);
-    if (ran && worker_.finished()) {
-      --sim_.running_;
-      ended_at_ = sim_.now_;
-    }
-  }
-  void crash() {
-    if (!worker_.finished()) --sim_.running_;
-    crashed_ = true;
-    ended_at_ = sim_.now_;
-    if (sim_.observer_) sim_.observer_->on_crash(self_);
-  }
-
-  const Worker& worker() const { return worker_; }
-  /// With all that was submitted done.
-  const Replica& replica() {
-    sim_.threads_.finish(queue_);
-    return replica_;
-  }
-  /// Of the run that has ended: a command that failed after the last answer was used counts as well.
-  WorkerResult result() {
-    replica();
-    WorkerResult r = worker_.result();
-    if (failure_ && r.outcome == Outcome::finished) {
-      r.outcome = Outcome::failed;
-      r.message = failure_->what;
-    }
-    if (crashed_) r.message = "crashed";
-    return r;
-  }
-  bool crashed() const { return crashed_; }
-  /// Crashed, or ended and its process has ended too.
-  bool gone() const { return crashed_ || (worker_.finished() && sim_.now_ > ended_at_ + kLinger_s); }
-  double ended_at() const { return ended_at_; }
-
- private:
-  static WorkerSpec spec(const Simulation& sim, PeerId self) {
-    WorkerSpec s = worker_spec(sim.prepared_, self, self + 1, 0);
-    s.may_diverge = !honest(sim.prepared_.job, self);
-    s.least_resend_s = kLeastResend_s;
-    s.observer = sim.observer_;
-    return s;
-  }
-
-  using Answers = std::vector<std::pair<double, DataEvent>>;  ///< and when each is due
-
-  /// Commands without an answer need not be waited for.
-  static bool answers(const Op& op) {
-    return !std::holds_alternative<op::Update>(op) && !std::holds_alternative<op::Combine>(op) &&
-           !std::holds_alternative<op::DecodeAdd>(op) && !std::holds_alternative<op::Aggregate>(op);
-  }
-  /// The first failure is kept until the next answer is due.
-  template <class Action>
-  void guarded(Action&& action) {
-    try {
-      action();
-    } catch (const std::exception& e) {
-      if (!failure_) failure_ = failure(e);
-    }
-  }
-  /// Has the threads compute what is answered from `due` on. The answers take their places among the events
-  /// as if they had been posted now, however late they are known.
-  void compute(double due, std::function<void(Answers&)> work) {
-    auto out = std::make_shared<Answers>();
-    sim_.threads_.add(queue_, [this, out, work = std::move(work)] { guarded([&] { work(*out); }); });
-    sim_.at(due, kNetwork, [this, due, out, sequence = sim_.next_sequence_] {
-      sim_.threads_.finish(queue_);
-      std::uint32_t place = 0;
-      const auto post = [&](double time, DataEvent event) {
-        sim_.push({time, sequence, ++place, self_,
-                   [this, e = std::move(event)] { on([&](Worker& w) { w.on_data(e); }); }});
-      };
-      for (auto& [time, event] : *out) post(time, std::move(event));
-      if (failure_ && !failure_told_) post(due, *failure_);
-      failure_told_ = failure_.has_value();
-    });
-  }
-
-  Simulation& sim_;
-  PeerId self_;
-  Worker worker_;
-  Replica replica_;
-  SimThreads::Queue queue_;
-  std::optional<Failed> failure_;  // written by the threads, read when the queue is finished
-  bool failure_told_ = false;
-  double step_time_ = 0, wake_at_ = -1, ended_at_ = 0;
-  bool crashed_ = false;
-};
 
 Simulation::Simulation(const Prepared& prepared, SimFaults faults, Observer* observer, std::size_t threads)
     : prepared_(prepared),
@@ -372,25 +195,67 @@ SimProgress Simulation::progress() const {
   return p;
 }
 
-SimResult Simulation::run(const std::function<bool()>& stop) {
+void Simulation::begin() {
+  if (std::exchange(begun_, true)) return;
   for (const auto& [peer, time] : faults_.crashes)
     at(time, kNetwork, [this, p = peer] { nodes_[p]->crash(); });
   for (PeerId p = 0; p < nodes_.size(); ++p)
     at(0, p, [n = nodes_[p].get()] { n->on([](Worker& w) { w.start(); }); });
+}
+
+void Simulation::step() {
+  if (events_.empty())
+    throw std::runtime_error(fmt::format("the simulation stalled after {} s of virtual time", now_));
+  Event event = pop();
+  now_ = event.time;
+  if (event.peer != kNetwork)
+    if (const double awake = awake_at(event.peer, now_); awake > now_)
+      return at(awake, event.peer, std::move(event.action));
+  if (observer_) observer_->on_time(now_);
+  event.action();
+}
+
+std::vector<State> Simulation::save_after(Round rounds) {
+  begin();
+  go_on();
+  for (auto& node : nodes_) node->worker().hold_after(rounds);
+  const auto quiet = [&] {
+    return std::all_of(nodes_.begin(), nodes_.end(),
+                       [](const auto& node) { return node->idle() && node->worker().holds(); });
+  };
+  while (!quiet()) {
+    step();
+    if (running_ < nodes_.size())
+      throw std::runtime_error(fmt::format("a peer ended before all had done {} rounds", rounds));
+  }
+  for (auto& node : nodes_) node->on([](Worker& w) { w.save(); });
+  std::vector<State> states;
+  for (auto& node : nodes_) {
+    std::optional<State> state;
+    while (!(state = node->take_saved())) step();
+    states.push_back(std::move(*state));
+  }
+  return states;
+}
+
+void Simulation::restore(const std::vector<State>& states) {
+  if (states.size() != nodes_.size())
+    throw StateError(
+        fmt::format("found the states of {} peers; this job has {}", states.size(), nodes_.size()));
+  for (PeerId p = 0; p < nodes_.size(); ++p) nodes_[p]->worker().restore(states[p]);
+}
+
+void Simulation::go_on() {
+  for (auto& node : nodes_) node->on([](Worker& w) { w.resume(); });
+}
+
+SimResult Simulation::run(const std::function<bool()>& stop) {
+  begin();
+  go_on();
   for (std::uint64_t count = 0; running_ > 0; ++count) {
-    if (events_.empty())
-      throw std::runtime_error(fmt::format("the simulation stalled after {} s of virtual time", now_));
     if (stop && count % 64 == 0 && stop())
       for (auto& node : nodes_) node->on([](Worker& w) { w.interrupt(); });
-    Event event = pop();
-    now_ = event.time;
-    if (event.peer != kNetwork)
-      if (const double awake = awake_at(event.peer, now_); awake > now_) {
-        at(awake, event.peer, std::move(event.action));
-        continue;
-      }
-    if (observer_) observer_->on_time(now_);
-    event.action();
+    step();
   }
   SimResult result;
   for (PeerId p = 0; p < nodes_.size(); ++p) {

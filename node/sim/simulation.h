@@ -53,6 +53,12 @@ class Simulation {
   /// Until every worker that has not crashed has ended. `stop` is asked now and then; true ends the run at
   /// once. Throws std::runtime_error where nothing is left to happen and a worker still runs.
   SimResult run(const std::function<bool()>& stop = {});
+  /// Runs until every peer has ended so many rounds and holds, and nothing is under way; returns what each
+  /// keeps, by peer. They hold until run, or the next save, goes on from there. Throws std::runtime_error
+  /// where a peer ends before.
+  std::vector<State> save_after(Round rounds);
+  /// Before run: goes on where a simulation of the same job had saved. Throws StateError.
+  void restore(const std::vector<State>& states);
   /// How far the run is; may be asked while it runs, in the thread that runs it.
   SimProgress progress() const;
   std::span<const float> parameters(PeerId peer) const;
@@ -75,6 +81,9 @@ class Simulation {
     }
   };
   static constexpr PeerId kNetwork = 0xffffffff;
+  void begin();
+  void go_on();  ///< of peers that hold
+  void step();   ///< the next event
   void at(double time, PeerId peer, std::function<void()> action);
   void push(Event event);
   Event pop();
@@ -117,6 +126,7 @@ class Simulation {
   std::vector<std::unique_ptr<Node>> nodes_;
   mutable SimThreads threads_;  // after nodes_: its threads end first
   std::size_t running_ = 0;
+  bool begun_ = false;
   std::size_t scheduled_frames_ = 0;  ///< that have left their wire and not arrived
 };
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <numeric>
 
 namespace gossamer::node {
 namespace {
@@ -103,6 +104,12 @@ std::vector<PeerSamples> Samples::all() const {
   for (PeerId p = 0; p < counts_.size(); ++p)
     if (counts_[p] > 0) told.push_back({p, counts_[p]});
   return told;
+}
+
+void Samples::archive(Archive archive) {
+  archive.numbers("counts", counts_, counts_.size());
+  archive.value("told", told_);
+  sum_ = std::accumulate(counts_.begin(), counts_.end(), std::uint64_t{0});
 }
 
 }  // namespace gossamer::node

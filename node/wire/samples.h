@@ -8,6 +8,7 @@
 #include <span>
 #include <vector>
 
+#include "archive.h"
 #include "ids.h"
 #include "planted.h"
 
@@ -44,6 +45,7 @@ class Samples {
 
   /// Of the run, by what is known; above 1 where peers have gone on before they heard of each other.
   double share() const { return static_cast<double>(sum_) / total_; }
+  void archive(Archive archive);
   bool complete() const { return static_cast<double>(sum_) >= total_; }
 
  private:

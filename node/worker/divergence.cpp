@@ -32,6 +32,12 @@ std::string DivergenceWatch::on_norm(double norm) {
   return fmt::format("the parameters' norm became {:.4g} (it began at {:.4g})", norm, first_norm_);
 }
 
+void DivergenceWatch::archive(Archive archive) {
+  archive.value("first_loss", first_loss_);
+  archive.value("first_norm", first_norm_);
+  archive.value("above", above_);
+}
+
 Spread spread_of(std::span<const std::span<const float>> models) {
   const auto count = static_cast<double>(models.size());
   std::vector<double> squares(models.size());

@@ -32,6 +32,7 @@ class DivergenceWatch {
   std::string on_report(double mean_loss);
   /// ‖x‖₂; the first is that of x⁰.
   std::string on_norm(double norm);
+  void archive(Archive archive);
 
  private:
   double least_first_;                        ///< ln(classes); of two where there are fewer

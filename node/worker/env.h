@@ -31,6 +31,8 @@ class Env {
   virtual DataPlane& data() = 0;
   /// Before the first round, where the worker's place was given: how many peers share this machine's cores.
   virtual void share_cores(const CoreSharing&) {}
+  /// What the worker and its data plane keep, as it was asked to save.
+  virtual void saved(State /*state*/) {}
   virtual void report(const Report& report) = 0;
   virtual void log(const std::string& line) = 0;
 };

@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <cassert>
 #include <cmath>
-#include <limits>
 
 namespace gossamer::node {
 namespace {
@@ -92,7 +91,7 @@ void Worker::broadcast_alive() {
   const AliveBody body = signs_of_life();
   for (const PeerId p : members_.links()) {
     transmit(p, {{}, body}, kControlPriority);
-    if (round_ == 0) send_places(p);  // some may still be joining
+    if (round_ == first_round_) send_places(p);  // some may still be joining
   }
   next_alive_ = env_.now() + kAliveEvery_s;
   news_ = false;
@@ -311,101 +310,6 @@ void Worker::schedule_wake() {
     }
   }
   env_.wake_at(next);
-}
-
-// --- rounds
-
-void Worker::settle() {
-  while (phase_ == Phase::training && !last_round_ended_ && gradient_done_ && unmixed_ == 0) end_round();
-  if (phase_ == Phase::training && last_round_ended_ && exchange_->awaits().empty()) drain();
-  schedule_wake();
-}
-
-void Worker::begin_round() {
-  last_round_ended_ = trained();
-  if (last_round_ended_) return;  // settle goes on
-  round_began_ = env_.now();
-  if (spec_.observer) spec_.observer->on_round(spec_.membership.self, round_);
-  if (round_ <= spec_.plan.exchange.dense_rounds) result_.dense_data_bytes = result().traffic.data_bytes_out;
-  gradient_done_ = false;
-  unmixed_ = spec_.plan.parcels.size();
-  if (round_ >= measure_at_) {
-    measure_at_ = round_ + kMeasuredEvery;
-    submit(op::Measure{round_});
-  }
-  through_ = std::numeric_limits<Round>::max();
-  Gradient gradient{round_, {}};
-  exchange_->begin_round(gradient);
-  for (ParcelId p = 0; p < spec_.plan.parcels.size(); ++p)
-    gradient.on_ready.push_back(exchange_->on_ready(round_, p));
-  env_.data().submit(std::move(gradient));
-}
-
-void Worker::end_round() {
-  round_ = through_ + 1;
-  if (!samples_) round_ = std::min(round_, spec_.rounds);
-  result_.rounds = round_;
-  round_took_ = env_.now() - round_began_;
-  stall_.on_round(round_took_);
-  if (samples_ && samples_->count(result_.rows)) spread_news(samples_after());
-  const bool last = trained();
-  const double every = static_cast<double>(spec_.evaluate_every);
-  if (every > 0 && !last && place(round_) >= next_evaluation_) {
-    env_.data().submit_evaluation(round_);
-    next_evaluation_ = (std::floor(place(round_) / every) + 1) * every;
-  }
-  if (env_.now() >= since_.time + spec_.report_every_s || last) report(std::nullopt);
-  if (phase_ == Phase::training) begin_round();
-}
-
-void Worker::drain() {
-  result_.seconds = env_.now() - started_;
-  phase_ = Phase::draining;
-  drain_until_ = env_.now() + spec_.drain_timeout_s;
-  members_.set(spec_.membership.self, PeerStatus::done);
-  submit(op::Measure{round_});
-  next_counts_ = 0;
-  broadcast_alive();
-  check_members();
-}
-
-void Worker::mixed(ParcelId parcel, std::optional<Round> through) {
-  if (spec_.observer) spec_.observer->on_mixed(spec_.membership.self, round_, parcel);
-  through_ = std::min(through_, through.value_or(round_));
-  assert(unmixed_ > 0);
-  --unmixed_;
-}
-
-void Worker::saw_staleness(Round rounds) {
-  staleness_sum_ += static_cast<double>(rounds);
-  ++staleness_count_;
-  since_.staleness = std::max(since_.staleness, rounds);
-  result_.staleness_max = std::max(result_.staleness_max, rounds);
-}
-
-// --- the data plane's answers
-
-void Worker::on_data(const DataEvent& event) {
-  if (phase_ == Phase::over) return;
-  std::visit([&](const auto& e) { handle(e); }, event);
-  settle();
-}
-
-void Worker::handle(const ParcelReady& e) { exchange_->on_parcel_ready(e.round, e.parcel); }
-void Worker::handle(const Encoded& e) { exchange_->on_encoded(e); }
-void Worker::handle(const Evaluated& e) { report(e.test); }
-void Worker::handle(const Failed& e) { e.diverged ? diverge(e.what) : end(Outcome::failed, e.what); }
-
-void Worker::handle(const GradientDone& e) {
-  gradient_done_ = true;
-  result_.rows += e.rows;
-  since_.rows += e.rows;
-  since_.loss += e.loss;
-  watch_.on_loss(e.loss);
-  ++since_.steps;
-  recent_losses_.push_back(e.loss);
-  if (static_cast<double>(recent_losses_.size()) > std::max(1.0, spec_.rounds_per_epoch))
-    recent_losses_.pop_front();
 }
 
 }  // namespace gossamer::node

@@ -72,6 +72,18 @@ class Worker final : public ExchangeHost {
   /// Ends because training ran away; the others learn it. what: as of divergence.h.
   void diverge(const std::string& what);
 
+  /// Begins no further round once so many have ended, until it is told to go on. A peer that holds still
+  /// takes what comes and answers.
+  void hold_after(Round rounds) { hold_at_ = rounds; }
+  /// It does, awaits nothing, and all that it sent has been received: where that is so of all peers and their
+  /// data planes have answered, the run is in what each of them keeps, and nothing is under way.
+  bool holds() const;
+  void resume();
+  /// While it holds: Env::saved is called with what it keeps.
+  void save() { env_.data().submit_snapshot(round_); }
+  /// Before start: goes on where this peer of the same job had saved. Throws StateError.
+  void restore(const State& state);
+
   /// The neighbour is not known to have gone.
   bool reachable(PeerId peer) const { return members_.reachable(peer); }
   bool finished() const { return result_.outcome != Outcome::running; }
@@ -105,11 +117,13 @@ class Worker final : public ExchangeHost {
   void handle(const GradientDone& e);
   void handle(const Evaluated& e);
   void handle(const Measured& e);
+  void handle(const Saved& e);
   void handle(const Failed& e);
 
   /// Acts on what changed: starts, ends rounds, finishes; called at the end of every event.
   void settle();
   void begin_round();
+  void archive(Archive archive);
   void end_round();
   void drain();
   void check_members();
@@ -154,7 +168,9 @@ class Worker final : public ExchangeHost {
   WorkerResult result_;
   Phase phase_ = Phase::joining;
 
-  Round round_ = 0;
+  Round round_ = 0, first_round_ = 0;  ///< first: of this start
+  std::optional<Round> hold_at_;
+  bool held_ = false;
   Round through_ = 0;  ///< the least round that the parcels that are mixed are final for
   std::size_t unmixed_ = 0;
   std::vector<bool> gone_;  ///< by peer: had done its rounds, and has ended

@@ -37,7 +37,7 @@ std::string Worker::awaited() const {
 }
 
 void Worker::check_stalled() {
-  stall_.on_time(env_.now(), phase_ == Phase::training && gradient_done_);
+  stall_.on_time(env_.now(), phase_ == Phase::training && gradient_done_ && !held_);
   if (!stall_.stalled()) return;
   end(Outcome::stalled, fmt::format("stalled {}: no end of a round for {:.4g} s with all peers alive "
                                     "(run.stall_timeout){}",

@@ -55,6 +55,12 @@ class Adam final : public Optimizer {
     });
   }
 
+  void show(StateVisitor& visitor) override {
+    visitor.floats("mean", mean_);
+    visitor.floats("square", square_);
+    visitor.by_offset("steps", steps_);
+  }
+
  private:
   static void raise_least(std::span<float> square) {
     double sum = 0;

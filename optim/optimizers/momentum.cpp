@@ -32,6 +32,8 @@ class Momentum final : public Optimizer {
     });
   }
 
+  void show(StateVisitor& visitor) override { visitor.floats("velocity", velocity_); }
+
  private:
   OptimizerSpec spec_;
   std::vector<float> velocity_;  ///< v

@@ -35,6 +35,12 @@ class QuasiGlobal final : public Optimizer {
     for_blocks(u, [=](std::size_t i) { return rate * (m * q[i] + (g[i] + decay * x[i])); });
   }
 
+  void show(StateVisitor& visitor) override {
+    visitor.floats("direction", direction_);
+    visitor.floats("before", before_);
+    visitor.by_offset("last_rate", last_rate_);
+  }
+
  private:
   OptimizerSpec spec_;
   std::vector<float> direction_;             ///< q

@@ -16,6 +16,8 @@ class Sgd final : public Optimizer {
     for_blocks(u, [=](std::size_t i) { return rate * (g[i] + decay * x[i]); });
   }
 
+  void show(StateVisitor&) override {}
+
  private:
   OptimizerSpec spec_;
 };

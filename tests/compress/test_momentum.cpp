@@ -112,6 +112,11 @@ TEST_CASE("a saved momentum state goes on where it stopped") {
   std::fill(strange.begin() + 4, strange.begin() + 12, std::byte{0xff});
   REQUIRE_THROWS_AS(restore_momentum(strange), StateError);
   REQUIRE(restore_momentum(save(MomentumState{})).unsent.empty());
+  MomentumState dense;
+  dense.velocity.assign(5, 0.25f);
+  const MomentumState back = restore_momentum(save(dense));  // nothing of it waits to be sent
+  REQUIRE(back.velocity == dense.velocity);
+  REQUIRE(back.unsent.empty());
 }
 
 TEST_CASE("a refused vector leaves the momentum state as it was") {

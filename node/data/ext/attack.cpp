@@ -122,4 +122,20 @@ optim::Batch Attack::corrupt(const optim::Batch& batch, std::size_t classes) {
   return wrong;
 }
 
+void Attack::archive(Archive archive) {
+  std::vector<std::uint64_t> tags, begins;
+  for (const auto& [key, moments] : moments_) {
+    tags.push_back(key.first);
+    begins.push_back(key.second);
+  }
+  archive.numbers("tags", tags);
+  archive.numbers("begins", begins, tags.size());
+  for (std::size_t n = 0; n < tags.size(); ++n) {
+    Moments& moments = moments_[{static_cast<std::uint32_t>(tags[n]), begins[n]}];
+    const Archive part = archive.part("moments", n);
+    Archive(part).floats("mean", moments.mean);
+    Archive(part).floats("variance", moments.variance);
+  }
+}
+
 }  // namespace gossamer::node

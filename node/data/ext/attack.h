@@ -43,6 +43,8 @@ class Attack {
   /// the next call.
   optim::Batch corrupt(const optim::Batch& batch, std::size_t classes);
 
+  void archive(Archive archive);
+
  private:
   struct Moments {
     std::vector<float> mean, variance;

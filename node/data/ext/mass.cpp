@@ -63,6 +63,12 @@ void Mass::run(const std::any& command, const SlotAt& at, const PostEvent& post)
   assert(known);
 }
 
+void Mass::archive(Archive archive) {
+  for (std::size_t n = 0; n < sums_.size(); ++n)
+    archive.numbers("sum" + std::to_string(n), std::span<std::uint64_t>(sums_[n]));
+  archive.doubles("usual_weight", usual_weight_, usual_weight_.size());
+}
+
 void Mass::overflow(ParcelId parcel) const {
   throw std::runtime_error(fmt::format(
       "push-sum holds a parameter times this peer's weight (here {:.4g}) up to 2^23 = 8388608, and one "

@@ -57,6 +57,8 @@ class Mass final : public Extension {
 
   void run(const std::any& command, const SlotAt& at, const PostEvent& post) override;
 
+  void archive(Archive archive) override;
+
   /// held −= u; then each share's part of what is held goes over to its sum. u is first scaled in its place
   /// where the operation says so. Throws std::runtime_error where u is not finite, or what is held beyond
   /// what fits.

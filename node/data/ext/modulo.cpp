@@ -91,6 +91,11 @@ void Modulo::run(const std::any& command, const SlotAt& at, const PostEvent& pos
   assert(known);
 }
 
+void Modulo::archive(Archive archive) {
+  archive.value("next", next_);
+  archive.value("scale", scale_);
+}
+
 void Modulo::follow(Round round) {
   for (; next_ <= round; ++next_)
     scale_ = std::clamp(rate_(next_), std::max(scale_ * kFollow, kLeastScale), 1.0);

@@ -59,6 +59,8 @@ class Modulo final : public Extension {
 
   void run(const std::any& command, const SlotAt& at, const PostEvent& post) override;
 
+  void archive(Archive archive) override;
+
   /// The payload of x; rounded ← what it stands for. Throws std::runtime_error where x is not finite or
   /// beyond 2⁵⁰ steps.
   /// Rounds ascend.

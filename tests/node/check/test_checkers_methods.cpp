@@ -48,7 +48,8 @@ struct Told {
   /// A message goes from one peer to the other and is used. Returns its payload as it comes.
   Payload pass(PeerId from, PeerId to, const Payload& sent, Round round = 0, std::uint32_t tag = 0) {
     const Message m{round, 0, tag, 4, sent, 0},
-        came{round, 0, tag, 4, std::make_shared<const std::vector<std::byte>>(*sent), ++sequence};
+        came{round,     0, tag, 4, std::make_shared<const std::vector<std::byte>>(sent->begin(), sent->end()),
+             ++sequence};
     checkers.on_send(from, to, m);
     checkers.on_message(to, from, came);
     checkers.on_used(to, from, came);

@@ -157,7 +157,7 @@ TEST_CASE("a thread answers with the same events and the same bits") {
     for (std::size_t k = 0; k < events.size(); ++k) {
       REQUIRE(events[k].index() == expected[k].index());
       if (const auto* e = std::get_if<Encoded>(&events[k]))
-        CHECK(*e->payload == *std::get<Encoded>(expected[k]).payload);
+        CHECK((e->payload == std::get<Encoded>(expected[k]).payload));
       if (const auto* e = std::get_if<GradientDone>(&events[k]))
         CHECK(e->loss == std::get<GradientDone>(expected[k]).loss);
     }
@@ -175,6 +175,27 @@ TEST_CASE("evaluations are answered in turn") {
   CHECK(std::holds_alternative<ParcelReady>(events[0]));
   CHECK(std::holds_alternative<GradientDone>(events[1]));
   CHECK(std::get<Evaluated>(events[2]).round == 7);
+}
+
+TEST_CASE("a snapshot is what was computed so far, and goes on in another data plane") {
+  const Prepared prepared = prepare(small_job({"optimizer.kind=adam"}));
+  const Gradient gradient{
+      0,
+      {{op::Update{{0, prepared.initial.size()}, 0, 0},
+        op::Combine{{0, prepared.initial.size()}, kParameters, 1, {{-1.0f, kGradient}}}}}};
+  ThreadedDataPlane first(replica_of(prepared)), second(replica_of(prepared));
+  first.submit(gradient);
+  first.submit_snapshot(3);
+  const auto saved = std::get<Saved>(wait_for(first, 3).back());
+  CHECK(saved.round == 3);
+  second.restore(saved.state);
+  for (ThreadedDataPlane* plane : {&first, &second}) {
+    plane->submit(gradient);
+    wait_for(*plane, 2);
+    plane->finish();
+  }
+  CHECK(Run::same_bits(first.parameters(), second.parameters()));
+  CHECK_FALSE(Run::same_bits(first.parameters(), prepared.initial));
 }
 
 TEST_CASE("what goes wrong on the thread arrives as an event") {

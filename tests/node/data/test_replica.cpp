@@ -126,12 +126,12 @@ TEST_CASE("feedback keeps what was not sent for each number and range apart") {
                      .feedback = number,
                      .round = 0,
                      .parcel = 0});
-    return *std::get<Encoded>(f.posted.back()).payload;
+    return std::get<Encoded>(f.posted.back()).payload;
   };
   const Range first{0, 16}, second{16, 16}, empty{16, 0};
   const auto once = encode(0, first);
-  CHECK(encode(1, first) == once);
-  CHECK(encode(0, first) != once);
+  CHECK((encode(1, first) == once));
+  CHECK((encode(0, first) != once));
   encode(0, empty);  // begins where another range begins
   encode(0, second);
   encode(0, empty);
@@ -226,9 +226,9 @@ TEST_CASE("aggregate takes what does not decode, or is not finite, as a wrong ve
              "graph.kind=full"});
   const Range r{0, 4};
   const Payload right = f.dense(r, kA);
-  auto truncated = std::make_shared<std::vector<std::byte>>(*right);
+  auto truncated = std::make_shared<std::vector<std::byte>>(right->begin(), right->end());
   truncated->pop_back();
-  auto infinite = std::make_shared<std::vector<std::byte>>(*right);
+  auto infinite = std::make_shared<std::vector<std::byte>>(right->begin(), right->end());
   const float bad = INFINITY;
   std::memcpy(infinite->data() + infinite->size() - sizeof bad, &bad, sizeof bad);
   for (const Payload& wrong : {Payload(truncated), Payload(infinite)}) {

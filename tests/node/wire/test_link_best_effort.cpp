@@ -28,7 +28,8 @@ struct Wire {
     to.receive(f->header, std::get<ParcelBody>(f->body));
     while (const auto m = to.next()) {
       rounds.push_back(m->round);
-      CHECK(*m->payload == std::vector<std::byte>(m->entries, std::byte(m->round)));
+      CHECK(std::ranges::all_of(*m->payload, [&](std::byte b) { return b == std::byte(m->round); }));
+      CHECK(m->payload->size() == m->entries);
       to.consume(m->sequence);
     }
     return rounds;

@@ -2,6 +2,7 @@
 // An Optimizer turns a gradient into the step u that is subtracted from the parameters.
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <optional>
 #include <span>
@@ -37,6 +38,16 @@ std::optional<double> velocity_decay(const OptimizerSpec& spec);
 /// number.
 double learning_rate(const OptimizerSpec& spec, double place);
 
+/// Is shown each piece of an object's state by its name; it may read it, or put something else there.
+class StateVisitor {
+ public:
+  virtual ~StateVisitor() = default;
+  virtual void floats(const char* name, std::span<float> values) = 0;
+  /// By a range's offset in the parameter buffer; there may be more of them or fewer than before.
+  virtual void by_offset(const char* name, std::map<std::size_t, std::uint64_t>& values) = 0;
+  virtual void by_offset(const char* name, std::map<std::size_t, double>& values) = 0;
+};
+
 /// State per parameter lives here, addressed by offset in the parameter buffer; ranges may be stepped in any
 /// order, but are always the same ones. How many steps a range has really taken is counted here, apart from
 /// the place in the schedule, of which steps may be skipped. One thread at a time.
@@ -47,6 +58,8 @@ class Optimizer {
   /// given gradient g; the caller applies x ← x − u. u may be g.
   virtual void step(double place, std::size_t offset, std::span<const float> x, std::span<const float> g,
                     std::span<float> u) = 0;
+  /// All that it keeps from one step to the next.
+  virtual void show(StateVisitor& visitor) = 0;
 };
 /// Throws OptimError for unknown names and values out of range.
 std::unique_ptr<Optimizer> make_optimizer(const OptimizerSpec& spec, std::size_t buffer_size);

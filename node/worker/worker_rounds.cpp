@@ -1,0 +1,152 @@
+// A peer's rounds: how they begin and end, what the data plane answers, and how a run is held and saved.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cassert>
+#include <cmath>
+#include <limits>
+#include <utility>
+
+#include "worker.h"
+
+namespace gossamer::node {
+
+void Worker::settle() {
+  while (phase_ == Phase::training && !last_round_ended_ && !held_ && gradient_done_ && unmixed_ == 0)
+    end_round();
+  if (phase_ == Phase::training && last_round_ended_ && exchange_->awaits().empty()) drain();
+  schedule_wake();
+}
+
+void Worker::begin_round() {
+  last_round_ended_ = trained();
+  if (last_round_ended_) return;  // settle goes on
+  round_began_ = env_.now();
+  if (spec_.observer) spec_.observer->on_round(spec_.membership.self, round_);
+  if (round_ <= spec_.plan.exchange.dense_rounds) result_.dense_data_bytes = result().traffic.data_bytes_out;
+  gradient_done_ = false;
+  unmixed_ = spec_.plan.parcels.size();
+  if (round_ >= measure_at_) {
+    measure_at_ = round_ + kMeasuredEvery;
+    submit(op::Measure{round_});
+  }
+  through_ = std::numeric_limits<Round>::max();
+  Gradient gradient{round_, {}};
+  exchange_->begin_round(gradient);
+  for (ParcelId p = 0; p < spec_.plan.parcels.size(); ++p)
+    gradient.on_ready.push_back(exchange_->on_ready(round_, p));
+  env_.data().submit(std::move(gradient));
+}
+
+void Worker::end_round() {
+  round_ = through_ + 1;
+  if (!samples_) round_ = std::min(round_, spec_.rounds);
+  result_.rounds = round_;
+  round_took_ = env_.now() - round_began_;
+  stall_.on_round(round_took_);
+  if (samples_ && samples_->count(result_.rows)) spread_news(samples_after());
+  const bool last = trained();
+  const double every = static_cast<double>(spec_.evaluate_every);
+  if (every > 0 && !last && place(round_) >= next_evaluation_) {
+    env_.data().submit_evaluation(round_);
+    next_evaluation_ = (std::floor(place(round_) / every) + 1) * every;
+  }
+  if (env_.now() >= since_.time + spec_.report_every_s || last) report(std::nullopt);
+  held_ = hold_at_ && round_ >= *hold_at_;
+  if (phase_ == Phase::training && !held_) begin_round();
+}
+
+bool Worker::holds() const {
+  const bool received =
+      std::all_of(links_.begin(), links_.end(), [](const auto& l) { return l->all_received(); });
+  return phase_ == Phase::training && held_ && received && exchange_->awaits().empty();
+}
+
+void Worker::resume() {
+  hold_at_.reset();
+  if (!std::exchange(held_, false) || phase_ != Phase::training) return;
+  begin_round();
+  settle();
+}
+
+void Worker::restore(const State& state) {
+  archive(Archive::restoring(state).part("control"));
+  if (!samples_ && round_ > spec_.rounds)
+    throw StateError(fmt::format("the saved state is of round {}; this run has {}", round_, spec_.rounds));
+  first_round_ = result_.rounds = round_;
+  env_.data().restore(state);
+}
+
+void Worker::archive(Archive archive) {
+  archive.value("round", round_);
+  archive.value("rows", result_.rows);
+  archive.value("staleness_max", result_.staleness_max);
+  archive.value("staleness_sum", staleness_sum_);
+  archive.value("staleness_count", staleness_count_);
+  archive.value("left_out", result_.left_out);
+  archive.value("measure_at", measure_at_);
+  archive.value("next_evaluation", next_evaluation_);
+  std::vector<double> losses(recent_losses_.begin(), recent_losses_.end());
+  archive.doubles("recent_losses", losses);
+  recent_losses_.assign(losses.begin(), losses.end());
+  watch_.archive(archive.part("watch"));
+  if (samples_) samples_->archive(archive.part("samples"));
+  exchange_->archive(archive.part("exchange"));
+}
+
+void Worker::drain() {
+  result_.seconds = env_.now() - started_;
+  phase_ = Phase::draining;
+  drain_until_ = env_.now() + spec_.drain_timeout_s;
+  members_.set(spec_.membership.self, PeerStatus::done);
+  submit(op::Measure{round_});
+  next_counts_ = 0;
+  broadcast_alive();
+  check_members();
+}
+
+void Worker::mixed(ParcelId parcel, std::optional<Round> through) {
+  if (spec_.observer) spec_.observer->on_mixed(spec_.membership.self, round_, parcel);
+  through_ = std::min(through_, through.value_or(round_));
+  assert(unmixed_ > 0);
+  --unmixed_;
+}
+
+void Worker::saw_staleness(Round rounds) {
+  staleness_sum_ += static_cast<double>(rounds);
+  ++staleness_count_;
+  since_.staleness = std::max(since_.staleness, rounds);
+  result_.staleness_max = std::max(result_.staleness_max, rounds);
+}
+
+// --- the data plane's answers
+
+void Worker::on_data(const DataEvent& event) {
+  if (phase_ == Phase::over) return;
+  std::visit([&](const auto& e) { handle(e); }, event);
+  settle();
+}
+
+void Worker::handle(const ParcelReady& e) { exchange_->on_parcel_ready(e.round, e.parcel); }
+void Worker::handle(const Encoded& e) { exchange_->on_encoded(e); }
+void Worker::handle(const Saved& e) {
+  State state = e.state;
+  archive(Archive::saving(state).part("control"));
+  env_.saved(std::move(state));
+}
+void Worker::handle(const Evaluated& e) { report(e.test); }
+void Worker::handle(const Failed& e) { e.diverged ? diverge(e.what) : end(Outcome::failed, e.what); }
+
+void Worker::handle(const GradientDone& e) {
+  gradient_done_ = true;
+  result_.rows += e.rows;
+  since_.rows += e.rows;
+  since_.loss += e.loss;
+  watch_.on_loss(e.loss);
+  ++since_.steps;
+  recent_losses_.push_back(e.loss);
+  if (static_cast<double>(recent_losses_.size()) > std::max(1.0, spec_.rounds_per_epoch))
+    recent_losses_.pop_front();
+}
+
+}  // namespace gossamer::node
