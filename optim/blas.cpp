@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "gossamer/optim/objective.h"
+#include "gossamer/optim/model.h"
 
 namespace gossamer::optim {
 

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "gossamer/node/job.h"
-#include "gossamer/optim/objective.h"
+#include "gossamer/optim/model.h"
 #include "gossamer/topology/cost.h"
 #include "gossamer/topology/placement.h"
 

@@ -6,7 +6,7 @@
 
 #include "gossamer/compress/codec.h"
 #include "gossamer/node/job.h"
-#include "gossamer/optim/objective.h"
+#include "gossamer/optim/model.h"
 #include "gossamer/topology/cost.h"
 
 namespace gossamer::node {

@@ -24,8 +24,8 @@ struct EvaluateOptions {
 };
 
 /// What a model is computed by, and its parameters.
-struct Model {
-  std::unique_ptr<optim::Objective> objective;
+struct SavedModel {
+  std::unique_ptr<optim::Model> model;
   AlignedFloats x;
 };
 
@@ -41,30 +41,30 @@ std::vector<std::vector<std::size_t>> all_hidden(const Job& job) {
 }
 
 /// A model of those hidden sizes of the job that the file holds.
-Model read_model(const std::string& path, const Job& job, optim::ObjectiveSpec spec) {
+SavedModel read_model(const std::string& path, const Job& job, optim::ModelSpec spec) {
   const auto choices = all_hidden(job);
   for (std::size_t i = 0;; ++i) try {
       spec.hidden = choices[i];
-      Model model{optim::make_objective(spec), {}};
-      model.x.resize(model.objective->buffer_size());
-      read_safetensors(path, model.objective->layers(), model.x);
+      SavedModel model{optim::make_model(spec), {}};
+      model.x.resize(model.model->buffer_size());
+      read_safetensors(path, model.model->layers(), model.x);
       return model;
     } catch (const ConfigError&) {
       if (i + 1 == choices.size()) throw;
     }
 }
 
-bool same_shape(const optim::Objective& a, const optim::Objective& b) {
+bool same_shape(const optim::Model& a, const optim::Model& b) {
   return std::equal(a.layers().begin(), a.layers().end(), b.layers().begin(), b.layers().end(),
                     [](const auto& x, const auto& y) { return x.offset == y.offset && x.size == y.size; });
 }
 
 /// The mean of the models, in double precision so that their number does not matter.
-AlignedFloats mean_model(const std::vector<Model>& models, const EvaluateOptions& options) {
+AlignedFloats mean_model(const std::vector<SavedModel>& models, const EvaluateOptions& options) {
   AlignedFloats x(models.front().x.size());
   std::vector<double> sum(x.size());
   for (std::size_t m = 0; m < models.size(); ++m) {
-    if (!same_shape(*models[m].objective, *models.front().objective))
+    if (!same_shape(*models[m].model, *models.front().model))
       throw ConfigError(
           fmt::format("{} and {} have different hidden sizes, so that they have no mean; use --ensemble",
                       options.models.front(), options.models[m]));
@@ -90,13 +90,13 @@ void print(const EvaluateOptions& options, const optim::Evaluation& result) {
 }
 
 /// Of each model by itself and of all together.
-void print_ensemble(const EvaluateOptions& options, const std::vector<Model>& models,
+void print_ensemble(const EvaluateOptions& options, const std::vector<SavedModel>& models,
                     const optim::Dataset& test) {
   std::vector<optim::Member> members;
   std::vector<double> own;
-  for (const Model& m : models) {
-    members.push_back({m.objective.get(), m.x});
-    own.push_back(optim::evaluate(*m.objective, m.x, test).accuracy());
+  for (const SavedModel& m : models) {
+    members.push_back({m.model.get(), m.x});
+    own.push_back(optim::evaluate(*m.model, m.x, test).accuracy());
   }
   const optim::EnsembleEvaluation all = optim::evaluate_ensemble(members, test);
   if (options.json) {
@@ -122,13 +122,13 @@ void evaluate_models(const EvaluateOptions& options) {
   const int cores = static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
   optim::set_blas_threads(job.run.threads > 0 ? job.run.threads : cores);
   const optim::Data data = optim::load_data(job.data);
-  optim::ObjectiveSpec spec = job.model;
+  optim::ModelSpec spec = job.model;
   spec.features = data.train->features();
   spec.classes = data.train->classes();
-  std::vector<Model> models;
+  std::vector<SavedModel> models;
   for (const std::string& path : options.models) models.push_back(read_model(path, job, spec));
   if (options.ensemble) return print_ensemble(options, models, *data.test);
-  print(options, optim::evaluate(*models.front().objective, mean_model(models, options), *data.test));
+  print(options, optim::evaluate(*models.front().model, mean_model(models, options), *data.test));
 }
 
 }  // namespace

@@ -88,8 +88,7 @@ std::string report_line(const Report& r) {
       "{:.0f}",
       r.round, 100 * r.share_done, r.epoch, r.loss, r.rows_per_second, r.bytes_out_per_second / 1e6,
       r.bytes_in_per_second / 1e6, r.staleness);
-  if (r.test && r.test->has_accuracy)
-    line += fmt::format("  test accuracy {:.2f} %", 100 * r.test->accuracy());
+  if (r.test) line += "  " + figures_text(*r.test);
   return line;
 }
 
@@ -139,7 +138,7 @@ class PeerProcess {
         spec,
         [&] {
           return std::make_unique<ThreadedDataPlane>(
-              make_replica(prepared_, self_, make_objective(prepared_, self_), true,
+              make_replica(prepared_, self_, make_objective(prepared_, self_, nullptr, true),
                            static_cast<std::size_t>(compute_threads(prepared_.job, self_))));
         },
         interrupted);

@@ -125,10 +125,8 @@ int simulate(const SimFlags& flags) {
   simulation.on_report = [&](PeerId peer, double time, const Report& r) {
     metrics.write(to_json(prepared.job.peers[peer].name, time, r));
     if (peer == 0)
-      last_report = fmt::format(
-          "  {} at round {}: loss {:.4f}{}", prepared.job.peers[0].name, r.round, r.loss,
-          r.test && r.test->has_accuracy ? fmt::format(", test accuracy {:.2f} %", 100 * r.test->accuracy())
-                                         : "");
+      last_report = fmt::format("  {} at round {}: loss {:.4f}{}", prepared.job.peers[0].name, r.round,
+                                r.loss, r.test ? ", " + figures_text(*r.test) : "");
   };
   const auto stop = [&] {
     if (progress.due()) progress.line(progress_text(simulation.progress(), prepared) + last_report);

@@ -9,7 +9,7 @@
 #include "commands.h"
 #include "gossamer/compress/codec.h"
 #include "gossamer/node/job.h"
-#include "gossamer/optim/objective.h"
+#include "gossamer/optim/model.h"
 #include "gossamer/topology/schedule.h"
 #include "hints.h"
 #include "text.h"

@@ -4,11 +4,13 @@
 
 #include <algorithm>
 
+#include "records.h"
+
 namespace gossamer::node {
 
 void RunView::update(std::size_t peer, const Report& report) {
   if (report.test) {
-    if (report.test->has_accuracy) accuracy_ = report.test->accuracy();
+    test_ = *report.test;
     return;
   }
   latest_[peer] = report;
@@ -30,7 +32,7 @@ std::string RunView::text(double elapsed) const {
   const std::string eta = done > 0 ? fmt::format("{:.0f} s", elapsed * (1 - done) / done) : "–";
   text +=
       fmt::format("{:.0f} % done  epoch {:.1f}  {:.0f} samples/s  ETA {}", 100 * done, epoch, samples, eta);
-  if (accuracy_) text += fmt::format("  test accuracy {:.2f} %", 100 * *accuracy_);
+  if (!test_.empty()) text += "  " + figures_text(test_);
   return text;
 }
 

@@ -18,7 +18,7 @@ class RunView {
  private:
   std::vector<std::string> names_;
   std::vector<std::optional<Report>> latest_;
-  std::optional<double> accuracy_;
+  optim::Figures test_;  ///< of the last evaluation
 };
 
 }  // namespace gossamer::node

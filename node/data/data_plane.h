@@ -149,7 +149,7 @@ struct GradientDone {
 };
 struct Evaluated {
   Round round;
-  optim::Evaluation test;
+  optim::Figures test;
 };
 struct Measured {
   Round round;

@@ -3,7 +3,7 @@
 #include <vector>
 
 #include "data_plane.h"
-#include "gossamer/optim/objective.h"
+#include "gossamer/optim/model.h"
 
 namespace gossamer::node {
 

@@ -70,12 +70,11 @@ Replica::Replica(ReplicaParts parts, std::span<const float> x0, const Buffers& b
       attack_(parts_.attack, parts_.seed, parts_.peer) {
   const std::size_t n = parts_.objective->buffer_size();
   assert(x0.size() == n);
-  batches_ = parts_.batches(0);
   if (buffers.extension) extension_ = buffers.extension({x0, parts_.rate});
   slots_.resize(2 + buffers.slots);
   for (auto& s : slots_) s.assign(x0.begin(), x0.end());
   std::fill(slots_[kGradient].begin(), slots_[kGradient].end(), 0.0f);
-  for (const auto& objective : parts_.peer_objectives) slots_.emplace_back(objective->buffer_size());
+  for (const std::size_t size : parts_.peer_sizes) slots_.emplace_back(size);
   parcels_of_layer_.resize(parts_.objective->layers().size());
   for (ParcelId p = 0; p < parts_.parcels.size(); ++p)
     parcels_of_layer_[parts_.parcels[p].layer].push_back(p);
@@ -98,10 +97,7 @@ State Replica::save() {
   return state;
 }
 
-void Replica::restore(const State& state) {
-  archive(Archive::restoring(state).part("data"));
-  batches_ = parts_.batches(steps_);
-}
+void Replica::restore(const State& state) { archive(Archive::restoring(state).part("data")); }
 
 void Replica::use_threads(std::size_t threads) {
   team_ = threads > 1 ? std::make_unique<compress::Threads>(threads) : nullptr;
@@ -121,8 +117,8 @@ void Replica::run(const Op& op, const Post& post) {
 
 void Replica::run(const Gradient& gradient, const Post& post, const std::function<void()>& between_layers) {
   if (observer_) observer_->on_gradient(parts_.peer, gradient);
-  const optim::Batch batch = labelled(attack_.corrupt(batches_->next(), parts_.classes), gradient.soft);
-  ++steps_;
+  const auto models = teachers(gradient.soft);
+  const optim::BatchKey key{steps_++, attack_.flips_labels(), gradient.soft.weight, models};
   const auto on_layer = [&](std::size_t layer) {
     const auto& parcels = parcels_of_layer_[layer];
     for (auto p = parcels.rbegin(); p != parcels.rend(); ++p) {
@@ -131,30 +127,22 @@ void Replica::run(const Gradient& gradient, const Post& post, const std::functio
     }
     between_layers();
   };
-  const double loss = parts_.objective->gradient(slots_[kParameters], batch, slots_[kGradient], on_layer);
+  const auto [loss, rows] = parts_.objective->gradient(slots_[kParameters], key, slots_[kGradient], on_layer);
   if (!std::isfinite(loss))
     throw Diverged(fmt::format("the training loss became {} in round {}", loss, gradient.round));
-  post(GradientDone{gradient.round, loss, batch.size});
+  post(GradientDone{gradient.round, loss, rows});
 }
 
-optim::Batch Replica::labelled(optim::Batch batch, const SoftLabels& soft) {
-  if (soft.models.empty()) return batch;
-  const std::size_t first_of_peers = slots_.size() - parts_.peer_objectives.size();
-  soft_labels_.assign(batch.size * parts_.objective->classes(), 0.0f);
-  probabilities_.resize(soft_labels_.size());
-  for (const auto& [weight, slot] : soft.models) {
-    optim::Objective& model =
-        slot < first_of_peers ? *parts_.objective : *parts_.peer_objectives[slot - first_of_peers];
-    model.predict(slots_[slot], batch, probabilities_);
-    compress::axpy(weight, probabilities_, soft_labels_);
-  }
-  batch.soft_labels = soft_labels_;
-  batch.soft_weight = soft.weight;
-  return batch;
+std::vector<optim::Teacher> Replica::teachers(const SoftLabels& soft) const {
+  const std::size_t first_of_peers = slots_.size() - parts_.peer_sizes.size();
+  std::vector<optim::Teacher> models;
+  for (const auto& [weight, s] : soft.models)
+    models.push_back({weight, slot(s), s < first_of_peers ? 0 : 1 + s - first_of_peers});
+  return models;
 }
 
 void Replica::evaluate(Round round, const Post& post) {
-  post(Evaluated{round, optim::evaluate(*parts_.objective, parameters(), *parts_.test)});
+  post(Evaluated{round, parts_.objective->evaluate(parameters())});
 }
 
 void Replica::run_one(const op::Update& o, const Post&) {

@@ -12,7 +12,6 @@
 #include "encoder.h"
 #include "extension.h"
 #include "gossamer/compress/codec.h"
-#include "gossamer/optim/data.h"
 #include "gossamer/optim/objective.h"
 #include "gossamer/optim/optimizer.h"
 #include "observer.h"
@@ -23,21 +22,16 @@
 
 namespace gossamer::node {
 
-/// What a replica is made of. The objective may be shared with other replicas of the same thread.
+/// What a replica is made of.
 struct ReplicaParts {
-  std::shared_ptr<optim::Objective> objective;
+  std::unique_ptr<optim::Objective> objective;
   std::unique_ptr<optim::Optimizer> optimizer;
-  /// Those from a step on.
-  std::function<std::unique_ptr<optim::BatchStream>(std::uint64_t first_step)> batches;
-  std::shared_ptr<const optim::Dataset> test;
   std::shared_ptr<const CodecSchedule> codecs;
   std::string aggregate = "weighted";  ///< of op::Aggregate; canonical
   AttackSpec attack{};
-  std::size_t classes = 0;  ///< of the data
   SharedList<Parcel> parcels;
-  std::function<double(Round)> rate;  ///< learning rate over its peak
-  std::vector<std::shared_ptr<optim::Objective>>
-      peer_objectives{};  ///< of the slots that hold others' models
+  std::function<double(Round)> rate;      ///< learning rate over its peak
+  std::vector<std::size_t> peer_sizes{};  ///< floats of the slots that hold others' models
   std::uint64_t seed = 0;
   std::uint32_t peer = 0;
   std::size_t threads =
@@ -50,7 +44,7 @@ class Replica final : public DataView {
  public:
   using Post = PostEvent;
   /// Starts at the parameters x0 (buffer_size floats), as do slots 2 … 2+slots−1; after them come those of
-  /// parts.peer_objectives (one for each of buffers.models), zero at first.
+  /// parts.peer_sizes (one for each of buffers.models), zero at first.
   Replica(ReplicaParts parts, std::span<const float> x0, const Buffers& buffers);
 
   void run(const Op& op, const Post& post);
@@ -62,6 +56,9 @@ class Replica final : public DataView {
   State save();
   /// Throws StateError where the state is another job's or peer's.
   void restore(const State& state);
+
+  /// A gradient under way is to end soon, whatever it waits for; from another thread.
+  void cancel() { parts_.objective->cancel(); }
 
   /// Threads that share the encoding and decoding of a large parcel from now on, in place of parts.threads.
   void use_threads(std::size_t threads);
@@ -77,8 +74,7 @@ class Replica final : public DataView {
  private:
   void archive(Archive archive);
   std::span<float> at(Slot s, Range r) { return {slots_[s].data() + r.begin, r.size}; }
-  /// The batch with the soft labels that the models in the slots give it; they lie in soft_labels_.
-  optim::Batch labelled(optim::Batch batch, const SoftLabels& soft);
+  std::vector<optim::Teacher> teachers(const SoftLabels& soft) const;
   void run_one(const op::Update& o, const Post&);
   void run_one(const op::Clip& o, const Post&);
   void run_one(const op::Combine& o, const Post&);
@@ -89,7 +85,6 @@ class Replica final : public DataView {
   void run_one(const op::Measure& o, const Post&);
 
   ReplicaParts parts_;
-  std::unique_ptr<optim::BatchStream> batches_;
   std::uint64_t steps_ = 0;  ///< batches taken
   std::vector<AlignedFloats> slots_;
   std::vector<std::vector<ParcelId>> parcels_of_layer_;
@@ -100,7 +95,6 @@ class Replica final : public DataView {
   Attack attack_;
   AlignedFloats difference_;
   std::unique_ptr<Extension> extension_;  ///< null: the method has none
-  std::vector<float> soft_labels_, probabilities_;
   Observer* observer_ = nullptr;
 };
 

@@ -76,6 +76,7 @@ void ThreadedDataPlane::finish() {
     tasks_.clear();
     work_.notify_one();
   }
+  replica_.cancel();
   thread_.join();
 }
 

@@ -10,7 +10,7 @@
 #include "data_plane.h"
 #include "gossamer/compress/codec.h"
 #include "gossamer/node/exchange_settings.h"
-#include "gossamer/optim/objective.h"
+#include "gossamer/optim/model.h"
 #include "gossamer/topology/schedule.h"
 #include "message.h"
 #include "parcel.h"

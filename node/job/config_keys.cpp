@@ -19,7 +19,7 @@ using Words = std::vector<std::string>;
 
 // --- Choices ---
 
-Words model_names() { return names_of(optim::objective_table()); }
+Words model_names() { return names_of(optim::model_table()); }
 Words format_names() { return names_of(optim::data_format_table()); }
 Words split_names() { return names_of(optim::split_table()); }
 Words optimizer_names() { return names_of(optim::optimizer_table()); }
@@ -68,10 +68,10 @@ constexpr Key<Draft> kJobKeys[] = {
      draft<&Draft::topology>,
      {.scope = Scope::kInput, .path = Path::kJoined}},
 
-    {"model.kind", "what is trained", model<&optim::ObjectiveSpec::kind>, {.names = model_names}},
+    {"model.kind", "what is trained", model<&optim::ModelSpec::kind>, {.names = model_names}},
     {"model.hidden",
      "mlp: sizes of the hidden layers",
-     model<&optim::ObjectiveSpec::hidden>,
+     model<&optim::ModelSpec::hidden>,
      {.unit = "units", .range = kAtLeastOne}},
     {"model.initial", "safetensors file to start from; empty: drawn from run.seed", job<&Job::initial>,
      kLocalPath},

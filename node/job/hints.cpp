@@ -1,7 +1,7 @@
 #include "hints.h"
 
 #include "gossamer/compress/codec.h"
-#include "gossamer/optim/objective.h"
+#include "gossamer/optim/model.h"
 #include "gossamer/topology/schedule.h"
 #include "text.h"
 

@@ -17,6 +17,8 @@ constexpr std::array kOutcomes{"running",   "finished", "lost_peer",  "stalled",
                                "bad_input", "failed",   "interrupted"};
 static_assert(kOutcomes.size() == static_cast<std::size_t>(Outcome::interrupted) + 1);
 
+constexpr const char* kTestFront = "test_";  ///< of an evaluation's figures
+
 double number(const json& j, const char* key) {
   const auto at = j.find(key);
   return at == j.end() || at->is_null() ? std::nan("") : at->get<double>();
@@ -32,16 +34,11 @@ Report read_report(const json& j) {
   r.bytes_out_per_second = j.at("bytes_out_per_second");
   r.bytes_in_per_second = j.at("bytes_in_per_second");
   r.staleness = j.at("staleness");
-  if (j.contains("test_loss")) {
-    constexpr std::size_t scale = 1'000'000;  // rows are not told, only their shares
-    optim::Evaluation e;
-    e.rows = scale;
-    e.loss_sum = number(j, "test_loss") * scale;
-    e.has_accuracy = j.contains("test_accuracy");
-    if (e.has_accuracy)
-      e.correct = static_cast<std::size_t>(std::llround(number(j, "test_accuracy") * scale));
-    r.test = e;
-  }
+  for (const auto& [key, value] : j.items())
+    if (key.starts_with(kTestFront)) {
+      if (!r.test) r.test.emplace();
+      r.test->push_back({key.substr(std::string_view(kTestFront).size()), number(j, key.c_str())});
+    }
   return r;
 }
 
@@ -70,6 +67,15 @@ WorkerResult read_result(const json& j) {
 
 }  // namespace
 
+std::string figures_text(const optim::Figures& figures) {
+  std::string text;
+  for (const auto& [name, value] : figures)
+    text +=
+        (text.empty() ? "test " : ", ") + (name == "accuracy" ? fmt::format("{} {:.2f} %", name, 100 * value)
+                                                              : fmt::format("{} {:.4f}", name, value));
+  return text;
+}
+
 std::string to_json(const std::string& peer, double time, const Report& r) {
   ordered_json j{{"event", "report"},
                  {"peer", peer},
@@ -82,10 +88,8 @@ std::string to_json(const std::string& peer, double time, const Report& r) {
                  {"bytes_out_per_second", r.bytes_out_per_second},
                  {"bytes_in_per_second", r.bytes_in_per_second},
                  {"staleness", r.staleness}};
-  if (r.test) {
-    if (r.test->has_accuracy) j["test_accuracy"] = r.test->accuracy();
-    j["test_loss"] = r.test->loss();
-  }
+  if (r.test)
+    for (const optim::Figure& f : *r.test) j[kTestFront + f.name] = f.value;
   return j.dump();
 }
 

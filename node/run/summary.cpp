@@ -39,28 +39,28 @@ std::string least_and_most(const std::vector<std::uint64_t>& counts) {
 
 nlohmann::json number(double x) { return std::isfinite(x) ? nlohmann::json(x) : nlohmann::json(nullptr); }
 
-/// The models as members of an ensemble, one objective for each shape.
+/// The models as members of an ensemble, one optim::Model for each shape.
 class Members {
  public:
   Members(const Prepared& prepared, std::span<const std::span<const float>> models,
           std::span<const PeerId> whose) {
     for (std::size_t i = 0; i < models.size(); ++i) {
-      auto& objective = objectives_[prepared.homogeneous() ? nullptr : prepared.shapes[whose[i]].get()];
-      if (!objective) objective = make_objective(prepared, whose[i]);
-      members_.push_back({objective.get(), models[i]});
+      auto& model = models_[prepared.homogeneous() ? nullptr : prepared.shapes[whose[i]].get()];
+      if (!model) model = make_model(prepared, whose[i]);
+      members_.push_back({model.get(), models[i]});
     }
   }
   std::span<const optim::Member> all() const { return members_; }
 
  private:
-  std::map<const Shape*, std::unique_ptr<optim::Objective>> objectives_;
+  std::map<const Shape*, std::unique_ptr<optim::Model>> models_;
   std::vector<optim::Member> members_;
 };
 
 void evaluate_members(std::span<const optim::Member> members, const optim::Dataset& test, Summary& s) {
   double mean = 0, least = 1;
   for (const auto& m : members) {
-    const double a = optim::evaluate(*m.objective, m.x, test).accuracy();
+    const double a = optim::evaluate(*m.model, m.x, test).accuracy();
     mean += a / static_cast<double>(members.size());
     least = std::min(least, a);
   }
@@ -76,7 +76,7 @@ void evaluate_average(std::span<const std::span<const float>> models, std::span<
                       const optim::Member& first, const optim::Dataset& test, Summary& s) {
   const AlignedFloats mean = average(models, weights);
   s.consensus_distance = consensus(models, weights, mean);
-  const auto of_mean = optim::evaluate(*first.objective, mean, test);
+  const auto of_mean = optim::evaluate(*first.model, mean, test);
   s.test_accuracy = of_mean.accuracy();
   s.test_loss = of_mean.loss();
 }
@@ -85,7 +85,7 @@ void evaluate_models(const Prepared& prepared, std::span<const std::span<const f
                      std::span<const PeerId> whose, bool own_models, Summary& s) {
   const Members members(prepared, models, whose);
   const optim::Dataset& test = *prepared.data.test;
-  s.has_accuracy = members.all().front().objective->classes() > 0;
+  s.has_accuracy = members.all().front().model->classes() > 0;
   s.has_average = have_average(prepared, whose);
   if (s.has_average)
     evaluate_average(models, model_weights(prepared, whose), members.all().front(), test, s);

@@ -53,7 +53,7 @@ void check_memory(const Job& job, const std::string& key, double floats, const s
 }
 
 /// A peer's parameters and gradient, and a batch with what the layers make of it.
-void check_model(const Job& job, const optim::Objective& objective) {
+void check_model(const Job& job, const optim::Model& objective) {
   check_memory(job, "model.hidden", 2 * static_cast<double>(objective.buffer_size()),
                fmt::format("{} parameters and their gradient", objective.parameters()));
   const PeerEntry* most = nullptr;
@@ -108,6 +108,13 @@ std::string layer_text(const Prepared& prepared) {
   return text;
 }
 
+bool same_layers(const std::vector<optim::Layer>& a, const std::vector<optim::Layer>& b) {
+  std::string text_a, text_b;
+  add_layer_text(a, text_a);
+  add_layer_text(b, text_b);
+  return text_a == text_b;
+}
+
 std::uint64_t parameters_hash(const Prepared& prepared) {
   if (prepared.homogeneous()) return hash_floats(prepared.initial);
   std::uint64_t hash = 0;
@@ -127,7 +134,7 @@ std::vector<std::shared_ptr<const Shape>> shapes_of(const Prepared& p) {
     if (!shape) {
       Shape s{job.model, {}, {}, {}};
       s.model.hidden = job.hidden_of(peer);
-      const auto objective = optim::make_objective(s.model);
+      const auto objective = optim::make_model(s.model);
       s.layers = objective->layers();
       s.codecs = std::make_shared<const CodecSchedule>(job.exchange, s.layers, p.rounds_per_epoch);
       s.initial.resize(objective->buffer_size());
@@ -190,38 +197,70 @@ HelloBody hello_of(const Prepared& p, const Plan& plan) {
   hello.layers = layer_text(p);
   hello.allreduce = allreduce_text(plan);
   hello.parameters_hash = parameters_hash(p);
-  hello.data_hash = p.data.train->hash() ^ (p.data.test->hash() * 3);
+  hello.data_hash = p.hello.data_hash;
   return hello;
+}
+
+/// Model and data as the job says.
+std::unique_ptr<optim::Objective> load_objective(Prepared& p) {
+  p.data = load(p.job);
+  check_data(p.job, p.data);
+  p.job.model.features = p.data.train->features();
+  p.job.model.classes = p.data.train->classes();
+  check_model(p.job, *make_model(p));
+  p.split = std::make_shared<const optim::Split>(split_of(p.job), p.data.train);
+  return make_objective(p, 0);
+}
+
+/// The learner's.
+std::unique_ptr<optim::Objective> ask_for_objective(Prepared& p, PeerId self) {
+  if (p.job.heterogeneous())
+    throw ConfigError(
+        fmt::format("{}: peers have hidden sizes of their own, and the program brings its own "
+                    "model; expected no peer.hidden",
+                    p.job.path));
+  auto objective = p.learner.objective(self);
+  if (!objective || objective->layers().empty())
+    throw ConfigError(
+        fmt::format("{}: the program's model has no layers; expected at least one", p.job.path));
+  if (find_method(p.job.exchange.method).needs.classifier && objective->classes() == 0)
+    throw ConfigError(
+        fmt::format("{}: method '{}' joins class probabilities, and the program's model gives "
+                    "none; use another method",
+                    p.job.path, p.job.exchange.method));
+  p.job.model.classes = objective->classes();
+  return objective;
+}
+
+std::uint64_t rounds_of(const Job& job, std::uint64_t rounds_per_epoch) {
+  if (job.run.rounds > 0) return job.run.rounds;
+  if (job.run.epochs * static_cast<double>(rounds_per_epoch) > kMostRounds)
+    throw ConfigError(fmt::format(
+        "{}: run.epochs = {} are more rounds than can be counted; expected at most {:.0f} epochs "
+        "of {} rounds",
+        job.path, job.run.epochs, kMostRounds / static_cast<double>(rounds_per_epoch), rounds_per_epoch));
+  return static_cast<std::uint64_t>(
+      std::max(1.0, std::round(job.run.epochs * static_cast<double>(rounds_per_epoch))));
 }
 
 }  // namespace
 
-Prepared prepare(Job job) {
+Prepared prepare(Job job, Learner learner, PeerId self) {
   Prepared p;
-  p.data = load(job);
-  check_data(job, p.data);
-  job.model.features = p.data.train->features();
-  job.model.classes = p.data.train->classes();
   p.job = std::move(job);
+  p.learner = std::move(learner);
   const Job& j = p.job;
-  const auto objective = make_objective(p);
-  check_model(j, *objective);
-  p.split = std::make_shared<const optim::Split>(split_of(j), p.data.train);
-  p.rounds_per_epoch = std::max<std::uint64_t>(1, p.split->sampler(0)->steps_per_epoch());
-  if (j.run.rounds == 0 && j.run.epochs * static_cast<double>(p.rounds_per_epoch) > kMostRounds)
-    throw ConfigError(fmt::format(
-        "{}: run.epochs = {} are more rounds than can be counted; expected at most {:.0f} epochs "
-        "of {} rounds",
-        j.path, j.run.epochs, kMostRounds / static_cast<double>(p.rounds_per_epoch), p.rounds_per_epoch));
-  p.rounds = j.run.rounds > 0 ? j.run.rounds
-                              : static_cast<std::uint64_t>(std::max(
-                                    1.0, std::round(j.run.epochs * static_cast<double>(p.rounds_per_epoch))));
+  auto objective = p.learner.objective ? ask_for_objective(p, self) : load_objective(p);
+  p.rounds_per_epoch = std::max<std::uint64_t>(1, objective->steps_per_epoch());
+  p.rounds = rounds_of(j, p.rounds_per_epoch);
   p.job.optimizer.total_steps = p.rounds;
   if (nobody_waits(j.exchange))
     for (const PeerEntry& peer : j.peers)
       p.total_samples += static_cast<double>(p.rounds) * static_cast<double>(peer.batch);
   p.layers = objective->layers();
   p.parameters = objective->parameters();
+  p.classes = objective->classes();
+  p.hello.data_hash = objective->data_hash();
   check_layer_names(j, p.layers);
   p.initial.resize(objective->buffer_size());
   if (j.initial.empty())
@@ -231,6 +270,10 @@ Prepared prepare(Job job) {
   p.shapes = shapes_of(p);
   p.names = j.peer_names();
   make_plan(p);
+  if (p.learner.objective) {
+    p.first_objective = std::make_shared<std::unique_ptr<optim::Objective>>(std::move(objective));
+    p.first_peer = self;
+  }
   return p;
 }
 
@@ -243,12 +286,12 @@ void make_plan(Prepared& p) {
   p.plan = std::make_shared<const Plan>(std::move(plan));
 }
 
-std::unique_ptr<optim::Objective> make_objective(const Prepared& prepared) {
-  return optim::make_objective(prepared.job.model);
+std::unique_ptr<optim::Model> make_model(const Prepared& prepared) {
+  return optim::make_model(prepared.job.model);
 }
 
-std::unique_ptr<optim::Objective> make_objective(const Prepared& prepared, PeerId peer) {
-  return optim::make_objective(prepared.homogeneous() ? prepared.job.model : prepared.shapes[peer]->model);
+std::unique_ptr<optim::Model> make_model(const Prepared& prepared, PeerId peer) {
+  return optim::make_model(prepared.homogeneous() ? prepared.job.model : prepared.shapes[peer]->model);
 }
 
 Plan plan_of(const Prepared& prepared, PeerId self) {
@@ -257,6 +300,35 @@ Plan plan_of(const Prepared& prepared, PeerId self) {
   plan.parcels = prepared.plan->parcels_of(self);
   plan.planted = prepared.planted;
   return plan;
+}
+
+std::unique_ptr<optim::Objective> make_objective(const Prepared& prepared, PeerId peer,
+                                                 std::shared_ptr<optim::Model> model, bool prefetch) {
+  if (prepared.learner.objective) {
+    if (peer == prepared.first_peer && *prepared.first_objective) return std::move(*prepared.first_objective);
+    auto objective = prepared.learner.objective(peer);
+    if (!objective || !same_layers(objective->layers(), prepared.layers))
+      throw ConfigError(
+          fmt::format("{}: the program's model of peer '{}' has other layers than that of '{}'; "
+                      "expected the same of all peers",
+                      prepared.job.path, prepared.names[peer], prepared.names[prepared.first_peer]));
+    return objective;
+  }
+  optim::RowObjectiveParts parts{
+      .model = model ? std::move(model) : std::shared_ptr(make_model(prepared, peer)),
+      .teachers = {},
+      .train = prepared.data.train,
+      .test = prepared.data.test,
+      .split = prepared.split.get(),
+      .peer = peer,
+      .batch = prepared.job.peers[peer].batch,
+      .prefetch = prefetch};
+  if (prepared.plan)
+    for (const PeerId p : buffers_of(plan_of(prepared, peer)).models)
+      parts.teachers.push_back(prepared.homogeneous() || prepared.shapes[p] == prepared.shapes[peer]
+                                   ? parts.model
+                                   : std::shared_ptr(make_model(prepared, p)));
+  return optim::make_row_objective(std::move(parts));
 }
 
 WorkerSpec worker_spec(const Prepared& prepared, PeerId self, std::uint64_t epoch, std::uint64_t session) {
@@ -277,7 +349,7 @@ WorkerSpec worker_spec(const Prepared& prepared, PeerId self, std::uint64_t epoc
   spec.total_samples = prepared.total_samples;
   spec.rounds_per_epoch = static_cast<double>(prepared.rounds_per_epoch);
   spec.learning_rate = job.optimizer.learning_rate;
-  spec.classes = prepared.data.train->classes();
+  spec.classes = prepared.classes;
   if (self == 0 && job.run.evaluate_every > 0)
     spec.evaluate_every = std::max<std::uint64_t>(
         1, static_cast<std::uint64_t>(std::llround(job.run.evaluate_every * spec.rounds_per_epoch)));
@@ -287,29 +359,21 @@ WorkerSpec worker_spec(const Prepared& prepared, PeerId self, std::uint64_t epoc
   return spec;
 }
 
-Replica make_replica(const Prepared& prepared, PeerId self, std::shared_ptr<optim::Objective> objective,
-                     bool prefetch, std::size_t threads, AttackSpec attack, std::optional<Buffers> buffers) {
+Replica make_replica(const Prepared& prepared, PeerId self, std::unique_ptr<optim::Objective> objective,
+                     std::size_t threads, AttackSpec attack, std::optional<Buffers> buffers) {
   const Job& job = prepared.job;
   if (!buffers) buffers = buffers_of(plan_of(prepared, self));
   ReplicaParts parts;
   parts.parcels = prepared.plan->parcels_of(self);
-  for (const PeerId p : buffers->models)
-    parts.peer_objectives.push_back(prepared.homogeneous() || prepared.shapes[p] == prepared.shapes[self]
-                                        ? objective
-                                        : std::shared_ptr(make_objective(prepared, p)));
+  for (const PeerId p : buffers->models) parts.peer_sizes.push_back(prepared.initial_of(p).size());
   optim::OptimizerSpec optimizer = job.optimizer;
   if (codes_velocity(job, prepared.plan->codec)) optimizer.second_moment_steps = job.exchange.dense_rounds;
-  parts.optimizer = optim::make_optimizer(optimizer, objective->buffer_size());
-  parts.batches = [train = prepared.data.train, split = prepared.split, self, batch = job.peers[self].batch,
-                   prefetch](std::uint64_t first_step) {
-    return std::make_unique<optim::BatchStream>(train, split->sampler(self), batch, first_step, prefetch);
-  };
+  parts.optimizer = prepared.learner.optimizer ? prepared.learner.optimizer(self)
+                                               : optim::make_optimizer(optimizer, objective->buffer_size());
   parts.objective = std::move(objective);
-  parts.test = prepared.data.test;
   parts.codecs = prepared.codecs_of(self);
   parts.aggregate = job.exchange.aggregate;
   parts.attack = attack;
-  parts.classes = prepared.data.train->classes();
   parts.seed = job.run.seed;
   parts.peer = self;
   parts.threads = threads;

@@ -6,6 +6,7 @@
 #include "aligned.h"
 #include "exchange.h"
 #include "gossamer/node/job.h"
+#include "gossamer/node/learner.h"
 #include "gossamer/optim/data.h"
 #include "replica.h"
 #include "worker.h"
@@ -14,7 +15,7 @@ namespace gossamer::node {
 
 /// A model's layers, how they are coded, and where it starts.
 struct Shape {
-  optim::ObjectiveSpec model;
+  optim::ModelSpec model;
   std::vector<optim::Layer> layers;
   AlignedFloats initial;  ///< x⁰
   std::shared_ptr<const CodecSchedule> codecs;
@@ -22,8 +23,8 @@ struct Shape {
 
 /// What is common to all peers of a run; made once per process. Copies share what is large.
 struct Prepared {
-  Job job;  ///< model sizes and the optimiser's length are filled in
-  optim::Data data;
+  Job job;           ///< model sizes and the optimiser's length are filled in
+  optim::Data data;  ///< empty where there is a learner
   std::vector<optim::Layer> layers;
   AlignedFloats initial;  ///< x⁰
   std::uint64_t rounds = 0;
@@ -32,12 +33,17 @@ struct Prepared {
   /// run, whoever takes them. Else 0: every peer goes through all rounds.
   double total_samples = 0;
   std::size_t parameters = 0;
+  std::size_t classes = 0;           ///< that samples are told apart into; 0: none
   SharedList<std::string> names;     ///< of all peers
   HelloBody hello;                   ///< what all peers must agree on; the name is each peer's own
   std::shared_ptr<const Plan> plan;  ///< of peer 0; the others' differ in self alone
   std::shared_ptr<const optim::Split> split;
   std::shared_ptr<const CodecSchedule> codecs;
   [[no_unique_address]] Planted planted{};
+  Learner learner{};
+  /// The learner's, of the peer that prepare asked for: what make_objective gives first.
+  std::shared_ptr<std::unique_ptr<optim::Objective>> first_objective{};
+  PeerId first_peer = 0;
   std::vector<std::shared_ptr<const Shape>> shapes;  ///< by peer; empty where all have the job's shape
 
   bool homogeneous() const { return shapes.empty(); }
@@ -52,16 +58,22 @@ struct Prepared {
   }
 };
 
-/// Loads the data, draws or reads the initial parameters. Throws ConfigError (also for an unsound
-/// combination), OptimError.
-Prepared prepare(Job job);
+/// Loads the data, draws or reads the initial parameters. learner: asked for the objective of peer `self` at
+/// once. Throws ConfigError (also for an unsound combination), OptimError.
+Prepared prepare(Job job, Learner learner = {}, PeerId self = 0);
 
 /// Plan, codecs and hello anew, where layers or initial parameters were replaced after prepare.
 void make_plan(Prepared& prepared);
 
-/// Of the shape that all peers have, or of one peer's.
-std::unique_ptr<optim::Objective> make_objective(const Prepared& prepared);
-std::unique_ptr<optim::Objective> make_objective(const Prepared& prepared, PeerId peer);
+/// Of the shape that all peers have, or of one peer's; of jobs that say what is learned.
+std::unique_ptr<optim::Model> make_model(const Prepared& prepared);
+std::unique_ptr<optim::Model> make_model(const Prepared& prepared, PeerId peer);
+
+/// One peer's. model: its model, where others share its scratch memory; null: one of its own. prefetch: a
+/// thread reads ahead.
+std::unique_ptr<optim::Objective> make_objective(const Prepared& prepared, PeerId peer,
+                                                 std::shared_ptr<optim::Model> model = {},
+                                                 bool prefetch = false);
 
 /// One peer's.
 Plan plan_of(const Prepared& prepared, PeerId self);
@@ -69,8 +81,7 @@ Plan plan_of(const Prepared& prepared, PeerId self);
 WorkerSpec worker_spec(const Prepared& prepared, PeerId self, std::uint64_t epoch, std::uint64_t session);
 /// threads: that share the coding of a large parcel. attack: what the peer does wrong, in a simulation.
 /// buffers: in place of those that the job's method keeps.
-Replica make_replica(const Prepared& prepared, PeerId self, std::shared_ptr<optim::Objective> objective,
-                     bool prefetch, std::size_t threads = 1, AttackSpec attack = {},
-                     std::optional<Buffers> buffers = {});
+Replica make_replica(const Prepared& prepared, PeerId self, std::unique_ptr<optim::Objective> objective,
+                     std::size_t threads = 1, AttackSpec attack = {}, std::optional<Buffers> buffers = {});
 
 }  // namespace gossamer::node

@@ -13,12 +13,12 @@ namespace gossamer::node {
 
 class Simulation::Node final : public Env, public DataPlane {
  public:
-  Node(Simulation& sim, PeerId self, std::shared_ptr<optim::Objective> objective)
+  Node(Simulation& sim, PeerId self, std::unique_ptr<optim::Objective> objective)
       : sim_(sim),
         self_(self),
         worker_(spec(sim, self), *this),
-        replica_(make_replica(sim.prepared_, self, std::move(objective), false, 1,
-                              attack_of(sim.prepared_.job, self))) {
+        replica_(
+            make_replica(sim.prepared_, self, std::move(objective), 1, attack_of(sim.prepared_.job, self))) {
     replica_.observe(sim.observer_);
     const Job& job = sim.prepared_.job;
     step_time_ = job.sim.step_time * sim.profile_.slowness(self) *

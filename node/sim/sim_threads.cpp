@@ -5,58 +5,57 @@
 namespace gossamer::node {
 namespace {
 
-class SharedObjective final : public optim::Objective {
+class SharedModel final : public optim::Model {
  public:
-  explicit SharedObjective(std::function<std::unique_ptr<optim::Objective>()> make) : make_(std::move(make)) {
+  explicit SharedModel(std::function<std::unique_ptr<optim::Model>()> make) : make_(std::move(make)) {
     free_.push_back(make_());
-    layers_ = free_.back()->layers();
-    buffer_size_ = free_.back()->buffer_size();
+    adopt_layers(*free_.back());
     classes_ = free_.back()->classes();
   }
   void initialise(std::uint64_t seed, std::span<float> x) const override { make_()->initialise(seed, x); }
   double gradient(std::span<float> x, const optim::Batch& batch, std::span<float> g,
                   const optim::OnLayer& on_layer) override {
     const Lease lease(*this);
-    return lease.objective->gradient(x, batch, g, on_layer);
+    return lease.model->gradient(x, batch, g, on_layer);
   }
   optim::Evaluation evaluate(std::span<const float> x, const optim::Batch& batch) override {
     const Lease lease(*this);
-    return lease.objective->evaluate(x, batch);
+    return lease.model->evaluate(x, batch);
   }
   std::size_t classes() const override { return classes_; }
   void predict(std::span<const float> x, const optim::Batch& batch, std::span<float> probabilities) override {
     const Lease lease(*this);
-    lease.objective->predict(x, batch, probabilities);
+    lease.model->predict(x, batch, probabilities);
   }
 
  private:
-  /// Takes an objective that nobody uses, or a new one, and gives it back.
+  /// Takes a model that nobody uses, or a new one, and gives it back.
   struct Lease {
-    explicit Lease(SharedObjective& from) : owner(from) {
+    explicit Lease(SharedModel& from) : owner(from) {
       {
         const std::lock_guard lock(owner.mutex_);
         if (!owner.free_.empty()) {
-          objective = std::move(owner.free_.back());
+          model = std::move(owner.free_.back());
           owner.free_.pop_back();
         }
       }
-      if (!objective) objective = owner.make_();
+      if (!model) model = owner.make_();
     }
     ~Lease() {
       const std::lock_guard lock(owner.mutex_);
-      owner.free_.push_back(std::move(objective));
+      owner.free_.push_back(std::move(model));
     }
     Lease(const Lease&) = delete;
     Lease& operator=(const Lease&) = delete;
 
-    SharedObjective& owner;
-    std::unique_ptr<optim::Objective> objective;
+    SharedModel& owner;
+    std::unique_ptr<optim::Model> model;
   };
 
-  const std::function<std::unique_ptr<optim::Objective>()> make_;
+  const std::function<std::unique_ptr<optim::Model>()> make_;
   std::size_t classes_ = 0;
   std::mutex mutex_;
-  std::vector<std::unique_ptr<optim::Objective>> free_;
+  std::vector<std::unique_ptr<optim::Model>> free_;
 };
 
 }  // namespace
@@ -120,9 +119,8 @@ void SimThreads::help() {
   }
 }
 
-std::shared_ptr<optim::Objective> make_shared_objective(
-    std::function<std::unique_ptr<optim::Objective>()> make) {
-  return std::make_shared<SharedObjective>(std::move(make));
+std::shared_ptr<optim::Model> make_shared_model(std::function<std::unique_ptr<optim::Model>()> make) {
+  return std::make_shared<SharedModel>(std::move(make));
 }
 
 }  // namespace gossamer::node

@@ -13,7 +13,7 @@
 #include <thread>
 #include <vector>
 
-#include "gossamer/optim/objective.h"
+#include "gossamer/optim/model.h"
 
 namespace gossamer::node {
 
@@ -48,8 +48,7 @@ class SimThreads {
   std::vector<std::thread> threads_;
 };
 
-/// One objective for many replicas: each call is made on one of as many as there are calls at a time.
-std::shared_ptr<optim::Objective> make_shared_objective(
-    std::function<std::unique_ptr<optim::Objective>()> make);
+/// One model for many replicas: each call is made on one of as many as there are calls at a time.
+std::shared_ptr<optim::Model> make_shared_model(std::function<std::unique_ptr<optim::Model>()> make);
 
 }  // namespace gossamer::node

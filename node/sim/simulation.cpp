@@ -22,7 +22,7 @@ Simulation::Simulation(const Prepared& prepared, SimFaults faults, Observer* obs
       profile_(prepared.job, faults_.seed),
       observer_(observer),
       random_(faults_.seed),
-      threads_(observer ? 1 : threads) {
+      threads_(observer || prepared.learner.objective ? 1 : threads) {
   const Job& job = prepared.job;
   const std::size_t peers = job.peers.size();
   initial_square_ = std::pow(compress::l2_norm(prepared.initial), 2);
@@ -33,10 +33,10 @@ Simulation::Simulation(const Prepared& prepared, SimFaults faults, Observer* obs
       const LinkQuality link = profile_.link(p, to);
       wires_[p].push_back({to, link.bandwidth, link.latency, false, {}, 0});
     }
-  const auto alike = make_shared_objective([&prepared] { return make_objective(prepared); });
+  const bool shared = prepared.homogeneous() && !prepared.learner.objective;
+  const auto alike = shared ? make_shared_model([&prepared] { return make_model(prepared); }) : nullptr;
   for (PeerId p = 0; p < peers; ++p)
-    nodes_.push_back(std::make_unique<Node>(
-        *this, p, prepared.homogeneous() ? alike : std::shared_ptr(make_objective(prepared, p))));
+    nodes_.push_back(std::make_unique<Node>(*this, p, make_objective(prepared, p, alike)));
   running_ = peers;
 }
 

@@ -15,7 +15,7 @@ struct Report {
   double rows_per_second = 0;
   double bytes_out_per_second = 0, bytes_in_per_second = 0;
   double staleness = 0;  ///< largest age in rounds of a neighbour's message used since the last report
-  std::optional<optim::Evaluation> test;
+  std::optional<optim::Figures> test;
 };
 
 class Env {

@@ -150,7 +150,7 @@ class Worker final : public ExchangeHost {
   bool decodes(const Message& message);
   void name_refusals(PeerId from, const RefusalCounts& before, const ParcelBody& body);
   std::size_t transmit(PeerId to, Frame frame, std::uint32_t priority);
-  void report(const std::optional<optim::Evaluation>& test);
+  void report(const std::optional<optim::Figures>& test);
   void schedule_wake();
   Link& link(PeerId peer) { return *links_[peer]; }
   bool best_effort() const { return spec_.plan.exchange.delivery == "best_effort"; }

@@ -89,7 +89,7 @@ WorkerResult Worker::result() const {
   return r;
 }
 
-void Worker::report(const std::optional<optim::Evaluation>& test) {
+void Worker::report(const std::optional<optim::Figures>& test) {
   const double now = env_.now(), seconds = std::max(now - since_.time, 1e-9);
   const LinkCounters sums = result().traffic;
   Report r;

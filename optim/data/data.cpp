@@ -52,9 +52,9 @@ void for_each_block(const Dataset& data, const std::function<void(const Batch&)>
   }
 }
 
-Evaluation evaluate(Objective& objective, std::span<const float> x, const Dataset& data) {
+Evaluation evaluate(Model& model, std::span<const float> x, const Dataset& data) {
   Evaluation total;
-  for_each_block(data, [&](const Batch& batch) { total += objective.evaluate(x, batch); });
+  for_each_block(data, [&](const Batch& batch) { total += model.evaluate(x, batch); });
   return total;
 }
 

@@ -5,7 +5,7 @@
 #include <span>
 #include <string>
 
-#include "gossamer/optim/objective.h"
+#include "gossamer/optim/model.h"
 
 namespace gossamer::optim {
 

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "gossamer/optim/data.h"
-#include "gossamer/optim/objective.h"
+#include "gossamer/optim/model.h"
 #include "gossamer/optim/optimizer.h"
 
 namespace {
@@ -73,7 +73,7 @@ void bench(std::size_t rows, int threads) {
   spec.features = kWidths[0];
   spec.classes = kWidths[kLayers];
   static const Data data = load_data(spec);
-  const auto objective = make_objective({"mlp", {kWidths[1], kWidths[2]}, kWidths[0], kWidths[kLayers]});
+  const auto objective = make_model({"mlp", {kWidths[1], kWidths[2]}, kWidths[0], kWidths[kLayers]});
   const std::size_t n = objective->buffer_size();
   float *x = aligned(n), *g = aligned(n), *a[kLayers + 1];
   for (std::size_t l = 0; l <= kLayers; ++l) a[l] = aligned(rows * kWidths[l]);
@@ -109,7 +109,7 @@ void bench_softmax() {
   spec.features = 784;
   spec.classes = 10;
   const Data data = load_data(spec);
-  const auto objective = make_objective({"softmax", {}, 784, 10});
+  const auto objective = make_model({"softmax", {}, 784, 10});
   std::vector<float> x(objective->buffer_size()), g(x.size());
   BatchStream stream(data.train, make_sampler({"local_shuffle", 1, {64}}, data.train, 0), 64, 0, false);
   const Batch& batch = stream.next();

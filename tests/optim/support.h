@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "gossamer/optim/data.h"
-#include "gossamer/optim/objective.h"
+#include "gossamer/optim/model.h"
 #include "gossamer/optim/optimizer.h"
 #include "gossamer_test/catch.h"
 #include "scratch.h"
@@ -36,7 +36,7 @@ bool offers(Action&& action, const std::string& found, const std::string& name) 
 /// A zeroed parameter or gradient buffer of an objective.
 class Buffer {
  public:
-  explicit Buffer(const Objective& objective) : Buffer(objective.buffer_size()) {}
+  explicit Buffer(const Model& objective) : Buffer(objective.buffer_size()) {}
   explicit Buffer(std::size_t n) : span_(memory_.need(n)) { std::fill(span_.begin(), span_.end(), 0.0f); }
   std::span<float> span() { return span_; }
   float& operator[](std::size_t i) { return span_[i]; }
@@ -71,9 +71,9 @@ inline Data blobs(std::size_t rows, std::size_t features, std::size_t classes, s
   return load_data(spec);
 }
 
-inline std::unique_ptr<Objective> objective_for(const std::string& kind, const Dataset& data,
-                                                std::vector<std::size_t> hidden = {7, 5}) {
-  return make_objective({kind, std::move(hidden), data.features(), data.classes()});
+inline std::unique_ptr<Model> objective_for(const std::string& kind, const Dataset& data,
+                                            std::vector<std::size_t> hidden = {7, 5}) {
+  return make_model({kind, std::move(hidden), data.features(), data.classes()});
 }
 
 /// FNV-1a over the bits of the values: equal only for equal bits.
@@ -88,7 +88,7 @@ inline std::uint64_t bit_hash(std::span<const float> values) {
 }
 
 /// x after `steps` steps of one peer.
-inline void train(Objective& objective, std::span<float> x, const OptimizerSpec& spec,
+inline void train(Model& objective, std::span<float> x, const OptimizerSpec& spec,
                   const std::shared_ptr<const Dataset>& data, std::size_t batch, std::uint64_t steps) {
   const auto optimizer = make_optimizer(spec, objective.buffer_size());
   BatchStream stream(data, make_sampler({"local_shuffle", 1, {batch}}, data, 0), batch, 0, false);

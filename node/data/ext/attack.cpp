@@ -113,15 +113,6 @@ void Attack::shift_mean(std::span<const float> v, Moments& moments) {
   }
 }
 
-optim::Batch Attack::corrupt(const optim::Batch& batch, std::size_t classes) {
-  if (spec_.kind != Kind::label_flip) return batch;
-  labels_.assign(batch.labels.begin(), batch.labels.end());
-  for (auto& label : labels_) label = static_cast<std::int32_t>(classes) - 1 - label;
-  optim::Batch wrong = batch;
-  wrong.labels = labels_;
-  return wrong;
-}
-
 void Attack::archive(Archive archive) {
   std::vector<std::uint64_t> tags, begins;
   for (const auto& [key, moments] : moments_) {

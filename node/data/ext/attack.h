@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "data_plane.h"
-#include "gossamer/optim/objective.h"
+#include "gossamer/optim/model.h"
 
 namespace gossamer::node {
 
@@ -39,9 +39,8 @@ class Attack {
   Attack(AttackSpec spec, std::uint64_t seed, std::uint32_t peer) : spec_(spec), seed_(seed), peer_(peer) {}
   /// What is encoded in place of v; valid until the next call.
   std::span<const float> corrupt(std::span<const float> v, const op::Encode& o);
-  /// What is learned from in place of the batch: label_flip takes class c for classes − 1 − c. Valid until
-  /// the next call.
-  optim::Batch corrupt(const optim::Batch& batch, std::size_t classes);
+  /// What is learned: label_flip takes class c for classes − 1 − c.
+  bool flips_labels() const { return spec_.kind == AttackSpec::Kind::label_flip; }
 
   void archive(Archive archive);
 
@@ -56,7 +55,6 @@ class Attack {
   std::uint64_t seed_;
   std::uint32_t peer_;
   std::vector<float> wrong_;
-  std::vector<std::int32_t> labels_;
   std::map<std::pair<std::uint32_t, std::size_t>, Moments> moments_;  ///< alie: by tag and range begin
 };
 

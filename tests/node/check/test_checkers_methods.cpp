@@ -20,8 +20,7 @@ constexpr bool kBehind = false;  ///< of run: the checkers are not told
 /// The checkers of a job, and replicas of its first two peers.
 struct Told {
   explicit Told(const Settings& settings) : prepared(prepare(small_job(settings))), checkers(prepared) {
-    for (PeerId p = 0; p < 2; ++p)
-      replicas.push_back(make_replica(prepared, p, make_objective(prepared), false));
+    for (PeerId p = 0; p < 2; ++p) replicas.push_back(make_replica(prepared, p, make_objective(prepared, p)));
     for (PeerId p = 0; p < prepared.job.peers.size(); ++p) checkers.on_round(p, 0);
   }
 

@@ -18,7 +18,7 @@ namespace {
 constexpr Slot kA = 2, kB = 3;
 
 Replica replica_of(const Prepared& prepared, std::size_t slots = 2) {
-  return make_replica(prepared, 0, make_objective(prepared), false, 1, {}, Buffers{.slots = slots});
+  return make_replica(prepared, 0, make_objective(prepared, 0), 1, {}, Buffers{.slots = slots});
 }
 
 /// The events up to the count-th.
@@ -69,7 +69,7 @@ class Room {
     Peer(Room& r, const Prepared& prepared, PeerId self)
         : room(r),
           worker(worker_spec(prepared, self, self + 1, 0), *this),
-          plane(make_replica(prepared, self, make_objective(prepared), true)) {}
+          plane(make_replica(prepared, self, make_objective(prepared, self))) {}
 
     double now() const override { return room.now(); }
     void wake_at(double time) override { wake = time; }

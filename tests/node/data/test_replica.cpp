@@ -18,7 +18,7 @@ constexpr Slot kA = 2, kB = 3;
 struct Fixture {
   explicit Fixture(const Settings& settings = {})
       : prepared(prepare(small_job(settings))),
-        replica(make_replica(prepared, 0, make_objective(prepared), false, 1, {}, Buffers{.slots = 2})),
+        replica(make_replica(prepared, 0, make_objective(prepared, 0), 1, {}, Buffers{.slots = 2})),
         whole{0, prepared.initial.size()} {}
 
   void run(const Op& op) {
@@ -171,7 +171,10 @@ TEST_CASE("evaluation covers the test set") {
   f.replica.evaluate(3, [&](DataEvent e) { f.posted.push_back(std::move(e)); });
   const auto& e = std::get<Evaluated>(f.posted.back());
   CHECK(e.round == 3);
-  CHECK(e.test.rows == 32);
+  const auto plain = optim::evaluate(*make_model(f.prepared), f.prepared.initial, *f.prepared.data.test);
+  CHECK(plain.rows == 32);
+  CHECK(optim::find_figure(e.test, "loss") == plain.loss());
+  CHECK(optim::find_figure(e.test, "accuracy") == plain.accuracy());
 }
 
 TEST_CASE("a diverged run says where") {

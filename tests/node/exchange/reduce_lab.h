@@ -38,15 +38,15 @@ class GivenGradient final : public optim::Objective {
     add_layer("x", {{"x", {n}, 0}});
   }
   void initialise(std::uint64_t, std::span<float> x) const override { std::fill(x.begin(), x.end(), 0.0f); }
-  double gradient(std::span<float>, const optim::Batch&, std::span<float> g,
-                  const optim::OnLayer& on_layer) override {
+  optim::StepResult gradient(std::span<float>, const optim::BatchKey&, std::span<float> g,
+                             const optim::OnLayer& on_layer) override {
     std::fill(g.begin(), g.end(), 0.0f);
     for (std::size_t i = 0; i < n_; ++i) g[i] = at_(peer_, round_, i);
     ++round_;
     on_layer(0);
-    return 0;
+    return {};
   }
-  optim::Evaluation evaluate(std::span<const float>, const optim::Batch&) override { return {}; }
+  optim::Figures evaluate(std::span<const float>) override { return {}; }
 
  private:
   std::size_t n_;
@@ -106,8 +106,7 @@ class ReduceLab {
         : lab_(lab),
           plan_(worker_spec(lab.prepared_, self, 1, 0).plan),
           exchange_(make_exchange(*this)),
-          replica_(
-              make_replica(lab.prepared_, self, std::make_shared<GivenGradient>(lab.n_, self, at), false)) {}
+          replica_(make_replica(lab.prepared_, self, std::make_unique<GivenGradient>(lab.n_, self, at))) {}
 
     void begin(Round round) {
       unmixed_ = plan_.parcels.size();

@@ -37,7 +37,7 @@ class PlainEnsemble {
     optim::SplitSpec split{job.split, job.run.seed, {}};
     for (const auto& p : job.peers) split.batches.push_back(p.batch);
     for (PeerId i = 0; i < job.peers.size(); ++i) {
-      objectives_.push_back(make_objective(prepared, i));
+      objectives_.push_back(make_model(prepared, i));
       x.push_back(prepared.initial_of(i));
       optimizers_.push_back(optim::make_optimizer(job.optimizer, x.back().size()));
       batches_.push_back(std::make_unique<optim::BatchStream>(
@@ -86,7 +86,7 @@ class PlainEnsemble {
 
   const Prepared& prepared_;
   topology::Schedule schedule_;
-  std::vector<std::unique_ptr<optim::Objective>> objectives_;
+  std::vector<std::unique_ptr<optim::Model>> objectives_;
   std::vector<std::unique_ptr<optim::Optimizer>> optimizers_;
   std::vector<std::unique_ptr<optim::BatchStream>> batches_;
 };

@@ -185,7 +185,7 @@ TEST_CASE("models are as good with a straggler that nobody waits for") {
     REQUIRE(run.go().all(Outcome::finished));
     double worst = 0;
     for (PeerId p = 0; p < 6; ++p)
-      worst = std::max(worst, optim::evaluate(*make_objective(run.prepared), run.simulation.parameters(p),
+      worst = std::max(worst, optim::evaluate(*make_model(run.prepared), run.simulation.parameters(p),
                                               *run.prepared.data.test)
                                   .loss());
     return worst;

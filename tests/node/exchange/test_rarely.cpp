@@ -112,7 +112,7 @@ double trained(const Settings& settings) {
   AlignedFloats mean(run.prepared.initial.size(), 0);
   for (PeerId p = 0; p < 4; ++p)
     for (std::size_t k = 0; k < mean.size(); ++k) mean[k] += run.simulation.parameters(p)[k] / 4;
-  return optim::evaluate(*make_objective(run.prepared), mean, *run.prepared.data.test).loss();
+  return optim::evaluate(*make_model(run.prepared), mean, *run.prepared.data.test).loss();
 }
 
 const char* const kSparse = "topk:density=0.2,values=two_bit";

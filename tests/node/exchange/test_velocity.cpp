@@ -59,7 +59,7 @@ double accuracy(const Settings& settings) {
                     settings));
   run.go();
   if (!run.all(Outcome::finished)) return 0;
-  const auto objective = make_objective(run.prepared);
+  const auto objective = make_model(run.prepared);
   return optim::evaluate(*objective, run.simulation.parameters(0), *run.prepared.data.test).accuracy();
 }
 

@@ -19,12 +19,12 @@ class Peer final : public ExchangeHost {
     PeerId from, to;
     Message message;
   };
-  Peer(const Prepared& prepared, PeerId self, std::shared_ptr<optim::Objective> objective,
+  Peer(const Prepared& prepared, PeerId self, const std::shared_ptr<optim::Model>& model,
        std::vector<Sent>& sent)
       : plan_(worker_spec(prepared, self, 1, 1).plan),
         sent_(sent),
         exchange_(make_exchange(*this)),
-        replica_(make_replica(prepared, self, std::move(objective), false)) {}
+        replica_(make_replica(prepared, self, make_objective(prepared, self, model))) {}
 
   const Plan& plan() const override { return plan_; }
   void submit(Op op) override {
@@ -169,8 +169,8 @@ GossipCourse gossip(const GossipCase& c, std::size_t rounds, std::uint64_t seed,
   make_plan(prepared);
   std::vector<Peer::Sent> sent;
   std::vector<std::unique_ptr<Peer>> peers;
-  const auto objective = std::shared_ptr(make_objective(prepared));
-  for (PeerId p = 0; p < c.peers; ++p) peers.push_back(std::make_unique<Peer>(prepared, p, objective, sent));
+  const auto model = std::shared_ptr(make_model(prepared));
+  for (PeerId p = 0; p < c.peers; ++p) peers.push_back(std::make_unique<Peer>(prepared, p, model, sent));
   std::mt19937_64 random(seed);
   GossipCourse course{.gamma = prepared.plan->gamma};
   double first = 0;

@@ -17,7 +17,7 @@ inline std::uint64_t model_digest(const Job& job, const std::string& folder) {
   auto spec = job.model;
   spec.features = data.train->features();
   spec.classes = data.train->classes();
-  const auto objective = optim::make_objective(spec);
+  const auto objective = optim::make_model(spec);
   std::uint64_t hash = 0;
   for (const auto& name : job.peer_names()) {
     AlignedFloats x(objective->buffer_size());

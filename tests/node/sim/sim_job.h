@@ -166,7 +166,7 @@ inline double relative_difference(std::span<const float> a, std::span<const floa
 /// All peers' x and optimisers, without workers, replicas or messages.
 class PlainPeers {
  public:
-  explicit PlainPeers(const Prepared& prepared) : prepared_(prepared), objective_(make_objective(prepared)) {
+  explicit PlainPeers(const Prepared& prepared) : prepared_(prepared), objective_(make_model(prepared)) {
     const Job& job = prepared.job;
     optim::SplitSpec split{job.split, job.run.seed, {}};
     for (const auto& p : job.peers) split.batches.push_back(p.batch);
@@ -212,7 +212,7 @@ class PlainPeers {
 
  private:
   const Prepared& prepared_;
-  std::unique_ptr<optim::Objective> objective_;
+  std::unique_ptr<optim::Model> objective_;
   std::vector<std::unique_ptr<optim::Sampler>> samplers_;
   std::vector<std::unique_ptr<optim::Optimizer>> optimizers_;
 };

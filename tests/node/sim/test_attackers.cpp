@@ -26,7 +26,7 @@ Outcomes train(const std::string& method, const std::string& rule, const std::st
   run.go();
   if (!run.all(node::Outcome::finished)) return {0, false};
   Outcomes out;
-  const auto objective = make_objective(run.prepared);
+  const auto objective = make_model(run.prepared);
   std::optional<PeerId> first;
   for (PeerId p = 0; p < 8; ++p) {
     if (!honest(run.prepared.job, p)) continue;

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "gossamer/optim/objective.h"
+#include "gossamer/optim/model.h"
 
 namespace gossamer::node {
 

@@ -6,7 +6,7 @@
 #include <string>
 #include <string_view>
 
-#include "gossamer/optim/objective.h"
+#include "gossamer/optim/model.h"
 
 namespace gossamer::optim {
 

@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-#include "gossamer/optim/objective.h"
+#include "gossamer/optim/model.h"
 
 namespace gossamer::optim {
 
@@ -108,6 +108,6 @@ class BatchStream {
 };
 
 /// Whole-set evaluation in blocks of at most 1024 rows.
-Evaluation evaluate(Objective& objective, std::span<const float> x, const Dataset& data);
+Evaluation evaluate(Model& model, std::span<const float> x, const Dataset& data);
 
 }  // namespace gossamer::optim

@@ -8,15 +8,15 @@
 #include <vector>
 
 #include "gossamer/optim/data.h"
-#include "gossamer/optim/objective.h"
+#include "gossamer/optim/model.h"
 
 namespace gossamer::optim {
 
 /// A model: what computes it, and its parameters. Members may have different hidden sizes, but the same
 /// classes.
 struct Member {
-  Objective* objective;
-  std::span<const float> x;  ///< objective->buffer_size() floats
+  Model* model;
+  std::span<const float> x;  ///< model->buffer_size() floats
 };
 
 struct EnsembleEvaluation {

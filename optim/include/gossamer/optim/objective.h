@@ -1,114 +1,81 @@
 #pragma once
-// An Objective is what is learned: a model's layers, its loss and its gradient on a batch.
+// An Objective is what is learned: a model with its data. What a batch is (rows of floats, tokens, a user's
+// own) is its affair alone, and what an evaluation tells.
 #include <cstddef>
 #include <cstdint>
-#include <functional>
 #include <memory>
+#include <optional>
 #include <span>
-#include <stdexcept>
 #include <string>
 #include <string_view>
-#include <utility>
 #include <vector>
+
+#include "gossamer/optim/data.h"
+#include "gossamer/optim/model.h"
 
 namespace gossamer::optim {
 
-/// A named array inside a layer; offset in floats from the start of the parameter buffer; row-major.
-struct Tensor {
-  std::string name;
-  std::vector<std::size_t> shape;
-  std::size_t offset;
+/// A model whose predictions label a batch beside the data's own labels.
+struct Teacher {
+  float weight;              ///< of its class probabilities in their mean
+  std::span<const float> x;  ///< its parameters
+  std::size_t shape;         ///< 0: this objective's; 1 + k: that of the k-th other model it was made with
 };
 
-/// The unit whose gradient becomes ready at once (a dense layer: weight [in,out], then bias [out]).
-/// Offsets are multiples of 16 floats (64 bytes); a layer's floats are contiguous; padding stands between
-/// layers.
-struct Layer {
-  std::string name;
-  std::size_t offset, size;
-  std::vector<Tensor> tensors;
+/// Which batch, and what is asked of it.
+struct BatchKey {
+  std::uint64_t step = 0;    ///< of this peer, from 0
+  bool flip_labels = false;  ///< learn class c as classes − 1 − c, as an experiment's attacker does
+  float soft_weight = 0;     ///< of the loss against the teachers' labels, in [0, 1]; classifiers alone
+  std::span<const Teacher> teachers{};
 };
 
-/// size rows of `features` floats, row-major, and their classes (empty where the task has none). Where
-/// soft_labels is not empty (size × classes probabilities, row-major), a row's training loss is
-/// (1 − soft_weight)·CE(class) + soft_weight·CE(soft label), CE(q) = −Σ_j q_j ln p_j: distillation (Hinton,
-/// Vinyals, Dean 2015: Distilling the knowledge in a neural network, at temperature 1). Evaluation reads the
-/// classes alone.
-struct Batch {
-  std::size_t size = 0;
-  std::size_t features = 0;
-  std::span<const float> x;
-  std::span<const std::int32_t> labels;
-  std::span<const float> soft_labels{};
-  float soft_weight = 0;  ///< in [0, 1]
+struct StepResult {
+  double loss = 0;       ///< mean over the batch
+  std::size_t rows = 0;  ///< samples, of whatever kind
 };
 
-struct Evaluation {
-  double loss_sum = 0;      ///< Σ over rows of the loss
-  std::size_t correct = 0;  ///< rows whose class was predicted
-  std::size_t rows = 0;
-  bool has_accuracy = true;
-  Evaluation& operator+=(const Evaluation& o);
-  double loss() const { return rows ? loss_sum / static_cast<double>(rows) : 0; }
-  double accuracy() const { return rows ? static_cast<double>(correct) / static_cast<double>(rows) : 0; }
+/// One result of an evaluation.
+struct Figure {
+  std::string name;  ///< "loss", "auc"; "accuracy" is a share, in [0, 1]
+  double value = 0;
 };
+using Figures = std::vector<Figure>;
+Figures figures_of(const Evaluation& evaluation);
+std::optional<double> find_figure(const Figures& figures, std::string_view name);
 
-/// Called with a layer's index, last layer first, once its gradient stands in g and its parameters will not
-/// be read again by this call (so that the callee may change x there).
-using OnLayer = std::function<void(std::size_t layer)>;
-
-/// Holds scratch memory only; parameters and gradients are the caller's buffers of buffer_size() floats,
-/// 64-byte aligned. One thread at a time.
-class Objective {
+/// One peer's. Parameters and gradients are the caller's buffers of buffer_size() floats, 64-byte aligned.
+/// Layers are added when it is made, and stand then. One thread at a time, but for cancel.
+class Objective : public Layered {
  public:
-  virtual ~Objective() = default;
-  const std::vector<Layer>& layers() const { return layers_; }
-  std::size_t buffer_size() const { return buffer_size_; }  ///< floats, padding included
-  std::size_t parameters() const;                           ///< floats, padding not included
-  /// Fills x with the initial parameters drawn from seed (padding = 0). Same on every host.
+  /// Fills x with the initial parameters drawn from seed (padding = 0). Same on every host and peer.
   virtual void initialise(std::uint64_t seed, std::span<float> x) const = 0;
-  /// Mean loss over the batch; g ← its gradient at x (overwritten, padding = 0). batch.size ≥ 1; labels are
-  /// below the number of classes; on_layer may be empty.
-  virtual double gradient(std::span<float> x, const Batch& batch, std::span<float> g,
-                          const OnLayer& on_layer) = 0;
-  virtual Evaluation evaluate(std::span<const float> x, const Batch& batch) = 0;
-  virtual std::size_t classes() const { return 0; }  ///< that rows are told apart into; 0: no classifier
-  /// probabilities [batch.size, classes()] ← each class's, of every row; labels are not read. Throws
-  /// OptimError where classes() is 0.
-  virtual void predict(std::span<const float> x, const Batch& batch, std::span<float> probabilities);
-
- protected:
-  void add_layer(std::string name, std::vector<Tensor> tensors);  ///< tensor offsets are filled in here
-  std::vector<Layer> layers_;
-  std::size_t buffer_size_ = 0;
+  /// g ← the gradient at x of the mean loss over the batch (overwritten, padding = 0). on_layer is to be
+  /// called for every layer, last first; where it is first called with the last one, all come in order, each
+  /// once. Steps ascend by one; after a restore they go on from the one that was saved. Whatever is thrown
+  /// ends the run with that message.
+  virtual StepResult gradient(std::span<float> x, const BatchKey& key, std::span<float> g,
+                              const OnLayer& on_layer) = 0;
+  /// Of the model x on held-out data, at least "loss"; none where there are no such data.
+  virtual Figures evaluate(std::span<const float> x) = 0;
+  virtual std::size_t classes() const { return 0; }  ///< that samples are told apart into; 0: no classifier
+  /// Steps in which the peers together go through all data once.
+  virtual std::uint64_t steps_per_epoch() const { return 1; }
+  /// Of all peers' data together: what all must agree on. 0: nothing is compared.
+  virtual std::uint64_t data_hash() const { return 0; }
+  /// A gradient that waits for something is to return or throw soon; from another thread.
+  virtual void cancel() {}
 };
 
-struct ObjectiveSpec {
-  std::string kind = "mlp";                   ///< a name of objective_table()
-  std::vector<std::size_t> hidden{256, 128};  ///< mlp: sizes of the hidden layers
-  std::size_t features = 0, classes = 0;      ///< from the data set
+/// A Model on rows of a Dataset.
+struct RowObjectiveParts {
+  std::shared_ptr<Model> model;                    ///< may be shared with others of the same thread
+  std::vector<std::shared_ptr<Model>> teachers{};  ///< shapes of teachers, from 1 on
+  std::shared_ptr<const Dataset> train, test;
+  const Split* split;  ///< outlives it
+  std::size_t peer = 0, batch = 1;
+  bool prefetch = false;  ///< a thread of its own reads ahead
 };
-
-/// A specification or a data file that cannot be used: what was found, what was expected, what to do.
-class OptimError : public std::runtime_error {
- public:
-  using std::runtime_error::runtime_error;
-  /// found is none of the names; whoever shows the message can add the one that was meant.
-  OptimError(const std::string& message, std::string_view word, std::vector<std::string> known)
-      : runtime_error(message), found(word), names(std::move(known)) {}
-  std::string found;
-  std::vector<std::string> names;
-};
-
-struct NamedHelp {
-  const char* name;
-  const char* help;
-};
-std::span<const NamedHelp> objective_table();  ///< softmax, mlp, quadratic
-std::unique_ptr<Objective> make_objective(const ObjectiveSpec& spec);
-
-/// Threads that the dense algebra of this process uses (OpenBLAS). 1 makes results independent of the
-/// machine's cores.
-void set_blas_threads(int threads);
+std::unique_ptr<Objective> make_row_objective(RowObjectiveParts parts);
 
 }  // namespace gossamer::optim

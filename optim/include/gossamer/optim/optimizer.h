@@ -2,13 +2,14 @@
 // An Optimizer turns a gradient into the step u that is subtracted from the parameters.
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
 #include <span>
 #include <string>
 
-#include "gossamer/optim/objective.h"
+#include "gossamer/optim/model.h"
 
 namespace gossamer::optim {
 
@@ -61,6 +62,13 @@ class Optimizer {
   /// All that it keeps from one step to the next.
   virtual void show(StateVisitor& visitor) = 0;
 };
+/// A step that is taken elsewhere: after ← what becomes of x under the gradient g, for the range of the
+/// parameter buffer that begins at offset. Its state is its own.
+using ExternalStep = std::function<void(double place, std::size_t offset, std::span<const float> x,
+                                        std::span<const float> g, std::span<float> after)>;
+/// u = x − after. Methods that average gradients before the step hand the averaged one to it, others the
+/// peer's own.
+std::unique_ptr<Optimizer> make_external_optimizer(ExternalStep step);
 /// Throws OptimError for unknown names and values out of range.
 std::unique_ptr<Optimizer> make_optimizer(const OptimizerSpec& spec, std::size_t buffer_size);
 

@@ -10,7 +10,7 @@
 #include "gossamer/node/errors.h"
 #include "gossamer/node/exchange_settings.h"
 #include "gossamer/optim/data.h"
-#include "gossamer/optim/objective.h"
+#include "gossamer/optim/model.h"
 #include "gossamer/optim/optimizer.h"
 #include "gossamer/topology/schedule.h"
 
@@ -77,10 +77,10 @@ struct SimSection {
 };
 
 struct Job {
-  std::string path;            ///< as given
-  std::string name;            ///< file name without folder and extension
-  optim::ObjectiveSpec model;  ///< features and classes are filled in from the data later
-  std::string initial;         ///< safetensors to start from; empty = drawn from run.seed
+  std::string path;        ///< as given
+  std::string name;        ///< file name without folder and extension
+  optim::ModelSpec model;  ///< features and classes are filled in from the data later
+  std::string initial;     ///< safetensors to start from; empty = drawn from run.seed
   optim::DataSpec data;
   std::string split = "local_shuffle";
   optim::OptimizerSpec optimizer;  ///< total_steps is filled in later

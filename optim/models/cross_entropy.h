@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <span>
 
-#include "gossamer/optim/objective.h"
+#include "gossamer/optim/model.h"
 
 namespace gossamer::optim {
 

@@ -4,13 +4,13 @@
 #include <algorithm>
 #include <cassert>
 
-#include "objectives.h"
+#include "models.h"
 #include "scratch.h"
 
 namespace gossamer::optim {
 namespace {
 
-class Quadratic final : public Objective {
+class Quadratic final : public Model {
  public:
   explicit Quadratic(std::size_t features) : curvature_(features) {
     add_layer("x", {{"x", {features}, 0}});
@@ -68,7 +68,7 @@ class Quadratic final : public Objective {
 
 }  // namespace
 
-std::unique_ptr<Objective> make_quadratic(const ObjectiveSpec& spec) {
+std::unique_ptr<Model> make_quadratic(const ModelSpec& spec) {
   if (spec.features == 0)
     throw OptimError("model quadratic: found data without features, expected at least 1");
   return std::make_unique<Quadratic>(spec.features);

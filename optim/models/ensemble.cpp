@@ -18,11 +18,11 @@ std::size_t largest(std::span<const float> p) {
 
 std::size_t common_classes(std::span<const Member> members) {
   assert(!members.empty());
-  const std::size_t classes = members.front().objective->classes();
+  const std::size_t classes = members.front().model->classes();
   for (const Member& m : members)
-    if (m.objective->classes() == 0 || m.objective->classes() != classes)
+    if (m.model->classes() == 0 || m.model->classes() != classes)
       throw OptimError("ensemble: found models of " + std::to_string(classes) + " and " +
-                       std::to_string(m.objective->classes()) +
+                       std::to_string(m.model->classes()) +
                        " classes, expected classifiers of the same classes");
   return classes;
 }
@@ -57,7 +57,7 @@ class Block {
     const float share = 1.0f / static_cast<float>(members_.size());
     for (std::size_t m = 0; m < members_.size(); ++m) {
       outputs_[m].resize(mean_.size());
-      members_[m].objective->predict(members_[m].x, batch, outputs_[m]);
+      members_[m].model->predict(members_[m].x, batch, outputs_[m]);
       for (std::size_t i = 0; i < mean_.size(); ++i) mean_[i] += share * outputs_[m][i];
     }
   }

@@ -6,7 +6,7 @@
 namespace gossamer::optim::test {
 namespace {
 
-double loss_at(Objective& objective, std::span<float> x, const Batch& batch) {
+double loss_at(Model& objective, std::span<float> x, const Batch& batch) {
   return objective.evaluate(x, batch).loss();
 }
 
@@ -15,7 +15,7 @@ double loss_at(Objective& objective, std::span<float> x, const Batch& batch) {
 TEST_CASE("gradients agree with central differences") {
   const Data data = blobs(64, 6, 3, 5);
   const OwnedBatch owned(*data.train, 9);
-  for (const NamedHelp& row : objective_table()) {
+  for (const NamedHelp& row : model_table()) {
     INFO(row.name);
     const auto objective = objective_for(row.name, *data.train);
     Buffer x(*objective), g(*objective);
@@ -68,7 +68,7 @@ TEST_CASE("layers lie one after the other at multiples of 64 bytes") {
   CHECK(last.offset == 80);
   CHECK(mlp->buffer_size() == 96);
   CHECK(mlp->parameters() == 35 + 24 + 15);
-  for (const NamedHelp& row : objective_table()) {
+  for (const NamedHelp& row : model_table()) {
     const auto objective = objective_for(row.name, *data.train);
     for (const Layer& layer : objective->layers()) CHECK(layer.offset % 16 == 0);
   }
@@ -77,7 +77,7 @@ TEST_CASE("layers lie one after the other at multiples of 64 bytes") {
 TEST_CASE("layers are reported last first and their parameters are then free") {
   const Data data = blobs(64, 6, 3);
   const OwnedBatch owned(*data.train, 8);
-  for (const NamedHelp& row : objective_table()) {
+  for (const NamedHelp& row : model_table()) {
     INFO(row.name);
     const auto objective = objective_for(row.name, *data.train);
     Buffer x(*objective), expected(*objective), g(*objective);
@@ -101,7 +101,7 @@ TEST_CASE("layers are reported last first and their parameters are then free") {
 
 TEST_CASE("initial parameters depend on the seed alone and padding is zero") {
   const Data data = blobs(64, 6, 3);
-  for (const NamedHelp& row : objective_table()) {
+  for (const NamedHelp& row : model_table()) {
     INFO(row.name);
     const auto objective = objective_for(row.name, *data.train);
     Buffer a(*objective), b(*objective), c(*objective);
@@ -117,7 +117,7 @@ TEST_CASE("initial parameters depend on the seed alone and padding is zero") {
 }
 
 TEST_CASE("initial weights of the mlp have the He and Glorot deviations") {
-  const auto mlp = make_objective({"mlp", {200}, 300, 100});
+  const auto mlp = make_model({"mlp", {200}, 300, 100});
   Buffer x(*mlp);
   mlp->initialise(1, x.span());
   const auto deviation = [&](const Layer& layer) {
@@ -153,7 +153,7 @@ TEST_CASE("bits of the models with own loops are the same from every compiler") 
 
 TEST_CASE("whole-set evaluation is the sum over its rows") {
   const Data data = blobs(2500, 6, 3);
-  for (const NamedHelp& row : objective_table()) {
+  for (const NamedHelp& row : model_table()) {
     const auto objective = objective_for(row.name, *data.train);
     Buffer x(*objective);
     objective->initialise(1, x.span());
@@ -170,7 +170,7 @@ TEST_CASE("whole-set evaluation is the sum over its rows") {
 TEST_CASE("a diverged model has a loss that is not finite") {
   const Data data = blobs(64, 6, 3);
   const OwnedBatch owned(*data.train, 8);
-  for (const NamedHelp& row : objective_table()) {
+  for (const NamedHelp& row : model_table()) {
     const auto objective = objective_for(row.name, *data.train);
     Buffer x(*objective), g(*objective);
     objective->initialise(3, x.span());
@@ -180,13 +180,13 @@ TEST_CASE("a diverged model has a loss that is not finite") {
 }
 
 TEST_CASE("wrong model specifications are refused with advice") {
-  const auto mpl = [] { make_objective({"mpl", {}, 4, 2}); };
+  const auto mpl = [] { make_model({"mpl", {}, 4, 2}); };
   CHECK(message_of(mpl).find("expected one of softmax, ") != std::string::npos);
   CHECK(offers(mpl, "mpl", "mlp"));
-  CHECK_THROWS_AS(make_objective({"mlp", {3, 0}, 4, 2}), OptimError);
-  CHECK_THROWS_AS(make_objective({"mlp", {3}, 4, 0}), OptimError);
-  CHECK_THROWS_AS(make_objective({"softmax", {}, 0, 2}), OptimError);
-  CHECK_THROWS_AS(make_objective({"quadratic", {}, 0, 0}), OptimError);
+  CHECK_THROWS_AS(make_model({"mlp", {3, 0}, 4, 2}), OptimError);
+  CHECK_THROWS_AS(make_model({"mlp", {3}, 4, 0}), OptimError);
+  CHECK_THROWS_AS(make_model({"softmax", {}, 0, 2}), OptimError);
+  CHECK_THROWS_AS(make_model({"quadratic", {}, 0, 0}), OptimError);
 }
 
 }  // namespace gossamer::optim::test

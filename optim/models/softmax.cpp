@@ -8,7 +8,7 @@
 #include <cstring>
 
 #include "cross_entropy.h"
-#include "objectives.h"
+#include "models.h"
 #include "scratch.h"
 
 namespace gossamer::optim {
@@ -52,7 +52,7 @@ void panel_backward(const float* row, std::size_t features, const float* delta, 
   }
 }
 
-class Softmax final : public Objective {
+class Softmax final : public Model {
  public:
   Softmax(std::size_t features, std::size_t classes)
       : features_(features), classes_(classes), panels_((classes + kLanes - 1) / kLanes) {
@@ -128,7 +128,7 @@ class Softmax final : public Objective {
 
 }  // namespace
 
-std::unique_ptr<Objective> make_softmax(const ObjectiveSpec& spec) {
+std::unique_ptr<Model> make_softmax(const ModelSpec& spec) {
   require_classes(spec);
   return std::make_unique<Softmax>(spec.features, spec.classes);
 }

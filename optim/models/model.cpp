@@ -1,12 +1,12 @@
-#include "gossamer/optim/objective.h"
+#include "gossamer/optim/model.h"
 
 #include <array>
 #include <cassert>
 #include <numeric>
 #include <utility>
 
+#include "models.h"
 #include "names.h"
-#include "objectives.h"
 #include "random.h"
 
 namespace gossamer::optim {
@@ -14,15 +14,15 @@ namespace {
 
 constexpr std::size_t kAlignFloats = 16;  // 64 bytes
 
-using Factory = std::unique_ptr<Objective> (*)(const ObjectiveSpec&);
-constexpr std::array<Row<Factory>, 3> kObjectives{{
+using Factory = std::unique_ptr<Model> (*)(const ModelSpec&);
+constexpr std::array<Row<Factory>, 3> kModels{{
     {{"softmax", "linear classifier with cross-entropy; own loops, equal bits from every compiler"},
      make_softmax},
     {{"mlp", "dense layers with ReLU and cross-entropy (hidden = sizes of the hidden layers)"}, make_mlp},
     {{"quadratic", "weighted squared distance to the rows; the optimum is the mean of the data"},
      make_quadratic},
 }};
-constexpr auto kHelp = help_of(kObjectives);
+constexpr auto kHelp = help_of(kModels);
 
 }  // namespace
 
@@ -34,17 +34,17 @@ Evaluation& Evaluation::operator+=(const Evaluation& o) {
   return *this;
 }
 
-void Objective::predict(std::span<const float>, const Batch&, std::span<float>) {
+void Model::predict(std::span<const float>, const Batch&, std::span<float>) {
   throw OptimError("this model predicts no classes; expected a classifier such as mlp or softmax");
 }
 
-std::size_t Objective::parameters() const {
+std::size_t Layered::parameters() const {
   std::size_t total = 0;
   for (const Layer& layer : layers_) total += layer.size;
   return total;
 }
 
-void Objective::add_layer(std::string name, std::vector<Tensor> tensors) {
+void Layered::add_layer(std::string name, std::vector<Tensor> tensors) {
   Layer layer{std::move(name), buffer_size_, 0, std::move(tensors)};
   for (Tensor& tensor : layer.tensors) {
     tensor.offset = layer.offset + layer.size;
@@ -56,7 +56,12 @@ void Objective::add_layer(std::string name, std::vector<Tensor> tensors) {
   layers_.push_back(std::move(layer));
 }
 
-void require_classes(const ObjectiveSpec& spec) {
+void Layered::adopt_layers(const Layered& other) {
+  layers_ = other.layers_;
+  buffer_size_ = other.buffer_size_;
+}
+
+void require_classes(const ModelSpec& spec) {
   if (spec.features == 0)
     throw OptimError("model " + spec.kind + ": found data without features, expected at least 1");
   if (spec.classes < 2)
@@ -69,10 +74,10 @@ void fill_normal(std::uint64_t seed, std::size_t layer, double deviation, std::s
   for (std::size_t i = 0; i < out.size(); ++i) out[i] = static_cast<float>(deviation * normal(key, i));
 }
 
-std::span<const NamedHelp> objective_table() { return kHelp; }
+std::span<const NamedHelp> model_table() { return kHelp; }
 
-std::unique_ptr<Objective> make_objective(const ObjectiveSpec& spec) {
-  return find_row(kObjectives, "model kind", spec.kind).make(spec);
+std::unique_ptr<Model> make_model(const ModelSpec& spec) {
+  return find_row(kModels, "model kind", spec.kind).make(spec);
 }
 
 }  // namespace gossamer::optim

@@ -17,7 +17,7 @@
 #include <utility>
 
 #include "cross_entropy.h"
-#include "objectives.h"
+#include "models.h"
 #include "scratch.h"
 
 namespace gossamer::optim {
@@ -61,7 +61,7 @@ void column_sums(const float* delta, std::size_t rows, std::size_t n, float* sum
     for (std::size_t j = 0; j < n; ++j) sums[j] += delta[j];
 }
 
-class Mlp final : public Objective {
+class Mlp final : public Model {
  public:
   explicit Mlp(std::vector<std::size_t> widths) : widths_(std::move(widths)), activations_(widths_.size()) {
     for (std::size_t l = 0; l + 1 < widths_.size(); ++l) {
@@ -74,11 +74,11 @@ class Mlp final : public Objective {
   void initialise(std::uint64_t seed, std::span<float> x) const override {
     assert(x.size() == buffer_size());
     std::fill(x.begin(), x.end(), 0.0f);
-    for (std::size_t l = 0; l < layers_.size(); ++l) {
+    for (std::size_t l = 0; l < layers().size(); ++l) {
       const auto in = static_cast<double>(widths_[l]), out = static_cast<double>(widths_[l + 1]);
-      const bool last = l + 1 == layers_.size();
+      const bool last = l + 1 == layers().size();
       fill_normal(seed, l, std::sqrt(2 / (last ? in + out : in)),
-                  x.subspan(layers_[l].offset, weight_size(l)));
+                  x.subspan(layers()[l].offset, weight_size(l)));
     }
   }
 
@@ -88,7 +88,7 @@ class Mlp final : public Objective {
     const Logits logits = forward(x, batch);
     const double loss = cross_entropy_gradient(logits, batch) / static_cast<double>(batch.size);
     float* delta = logits.data;
-    for (std::size_t l = layers_.size(); l-- > 0;) {
+    for (std::size_t l = layers().size(); l-- > 0;) {
       layer_gradient(l, batch, delta, g);
       if (l > 0) delta = previous_delta(l, batch.size, delta, x);
       if (on_layer) on_layer(l);
@@ -115,12 +115,12 @@ class Mlp final : public Objective {
     assert(batch.size >= 1 && batch.features == widths_.front() &&
            batch.x.size() >= batch.size * batch.features);
     const float* input = batch.x.data();
-    for (std::size_t l = 0; l < layers_.size(); ++l) {
+    for (std::size_t l = 0; l < layers().size(); ++l) {
       const std::size_t in = widths_[l], out = widths_[l + 1];
-      const float* weight = x.data() + layers_[l].offset;
+      const float* weight = x.data() + layers()[l].offset;
       float* z = activations_[l + 1].need(batch.size * out).data();
       multiply(CblasNoTrans, CblasNoTrans, batch.size, out, in, input, weight, z);
-      const bool last = l + 1 == layers_.size();
+      const bool last = l + 1 == layers().size();
       (last ? add_bias : add_bias_relu)(z, weight + weight_size(l), batch.size, out);
       input = z;
     }
@@ -130,12 +130,12 @@ class Mlp final : public Objective {
   /// g of layer l, padding included, from delta of layer l.
   void layer_gradient(std::size_t l, const Batch& batch, const float* delta, std::span<float> g) {
     const std::size_t in = widths_[l], out = widths_[l + 1];
-    const Layer& layer = layers_[l];
+    const Layer& layer = layers()[l];
     const float* input = l == 0 ? batch.x.data() : activations_[l].data();
     float* weight = g.data() + layer.offset;
     multiply(CblasTrans, CblasNoTrans, in, out, batch.size, input, delta, weight);
     column_sums(delta, batch.size, out, weight + weight_size(l));
-    const std::size_t end = l + 1 < layers_.size() ? layers_[l + 1].offset : buffer_size();
+    const std::size_t end = l + 1 < layers().size() ? layers()[l + 1].offset : buffer_size();
     std::fill(weight + layer.size, g.data() + end, 0.0f);
   }
 
@@ -144,7 +144,7 @@ class Mlp final : public Objective {
     const std::size_t in = widths_[l], out = widths_[l + 1];
     float* previous =
         deltas_[l % 2].need(rows * in).data();  // two buffers in turn: delta is read, previous written
-    multiply(CblasNoTrans, CblasTrans, rows, in, out, delta, x.data() + layers_[l].offset, previous);
+    multiply(CblasNoTrans, CblasTrans, rows, in, out, delta, x.data() + layers()[l].offset, previous);
     relu_backward(previous, activations_[l].data(), rows * in);
     return previous;
   }
@@ -156,7 +156,7 @@ class Mlp final : public Objective {
 
 }  // namespace
 
-std::unique_ptr<Objective> make_mlp(const ObjectiveSpec& spec) {
+std::unique_ptr<Model> make_mlp(const ModelSpec& spec) {
   require_classes(spec);
   std::vector<std::size_t> widths{spec.features};
   widths.insert(widths.end(), spec.hidden.begin(), spec.hidden.end());

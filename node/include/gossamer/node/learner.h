@@ -1,0 +1,20 @@
+#pragma once
+// A Learner is what peers learn where a program brings it along, in place of the job's [model] and [data].
+#include <cstddef>
+#include <functional>
+#include <memory>
+
+#include "gossamer/optim/objective.h"
+#include "gossamer/optim/optimizer.h"
+
+namespace gossamer::node {
+
+struct Learner {
+  /// The objective of the peer of that number, in the job's order; all have the same layers. Empty: the
+  /// job's. In a simulation objectives of all peers live side by side, and take their gradients in turn.
+  std::function<std::unique_ptr<optim::Objective>(std::size_t peer)> objective{};
+  /// Its optimiser; empty: the job's. An optimiser of one's own may be optim::make_external_optimizer.
+  std::function<std::unique_ptr<optim::Optimizer>(std::size_t peer)> optimizer{};
+};
+
+}  // namespace gossamer::node
