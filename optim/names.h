@@ -1,5 +1,6 @@
 #pragma once
-// Tables of named parts: one row holds the name, a line of help and the factory.
+// Tables of named parts. A part of some size has a descriptor at the end of its own file, and its table lists
+// these; small ones are rows of their table: name, a line of help and the factory.
 #include <array>
 #include <cstddef>
 #include <span>
@@ -23,6 +24,14 @@ constexpr std::array<NamedHelp, N> help_of(const std::array<Row<Factory>, N>& ro
   return help;
 }
 
+/// The public view of a table of descriptors, whose first member is a NamedHelp called `row`.
+template <class Kind, std::size_t N>
+std::array<NamedHelp, N> help_of(const std::array<const Kind*, N>& kinds) {
+  std::array<NamedHelp, N> help{};
+  for (std::size_t i = 0; i < N; ++i) help[i] = kinds[i]->row;
+  return help;
+}
+
 /// Throws OptimError: what was found, and which names there are.
 [[noreturn]] void throw_unknown(std::string_view what, std::string_view name,
                                 std::span<const NamedHelp> known);
@@ -34,6 +43,12 @@ const Row<Factory>& find_row(const std::array<Row<Factory>, N>& rows, std::strin
   for (const auto& row : rows)
     if (name == row.entry.name) return row;
   throw_unknown(what, name, help_of(rows));
+}
+template <class Kind, std::size_t N>
+const Kind& find_kind(const std::array<const Kind*, N>& kinds, std::string_view what, std::string_view name) {
+  for (const Kind* kind : kinds)
+    if (name == kind->row.name) return *kind;
+  throw_unknown(what, name, help_of(kinds));
 }
 
 }  // namespace gossamer::optim

@@ -164,8 +164,6 @@ class BaseGraph {
   std::size_t peers_, k_;
 };
 
-}  // namespace
-
 std::vector<Graph> base(const GraphSpec& spec) {
   if (spec.peers == 1) return {Graph(1)};
   if (spec.degree == 0)
@@ -174,5 +172,17 @@ std::vector<Graph> base(const GraphSpec& spec) {
   std::iota(all.begin(), all.end(), PeerId{0});
   return BaseGraph(spec.peers, spec.degree).average(all);
 }
+
+}  // namespace
+
+constinit const GraphRow kBase{
+    .listed =
+        {"base",
+         "exact consensus in finitely many rounds for any P, at most degree neighbours a round (degree)",
+         "degree",
+         {.time_varying = true}},
+    .make = base,
+    .weights = GraphRow::Weights::of_its_own,
+    .candidates = of_degrees<1, 2, 3>};
 
 }  // namespace gossamer::topology

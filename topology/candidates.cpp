@@ -6,6 +6,7 @@
 #include <numeric>
 
 #include "gossamer/topology/placement.h"
+#include "graph.h"
 
 namespace gossamer::topology {
 namespace {
@@ -65,16 +66,14 @@ bool same_edges(const GraphSpec& a, const GraphSpec& b) {
                     [](const auto& x, const auto& y) { return x.from == y.from && x.to == y.to; });
 }
 
-GraphSpec spec_of(const char* kind, std::size_t peers, std::size_t degree = 1) {
-  GraphSpec spec;
-  spec.kind = kind;
-  spec.peers = peers;
-  spec.degree = degree;
-  spec.period = 16;  // of the random kinds: long enough to average well, short enough to be reckoned
-  return spec;
-}
-
 }  // namespace
+
+void as_it_is(const GraphSpec& spec, std::vector<GraphSpec>& out) { out.push_back(spec); }
+
+void in_sixteen_rounds(const GraphSpec& spec, std::vector<GraphSpec>& out) {
+  out.push_back(spec);
+  out.back().period = 16;
+}
 
 Order by_nearness(const LinkTable& links, double bytes) {
   const std::size_t peers = links.peers();
@@ -95,23 +94,16 @@ Order by_nearness(const LinkTable& links, double bytes) {
 
 std::vector<GraphSpec> candidate_graphs(std::size_t peers) {
   std::vector<GraphSpec> specs;
-  for (const char* kind : {"ring", "full", "star", "torus", "hypercube", "exponential",
-                           "one_peer_exponential", "matching", "equi_dyn"})
-    specs.push_back(spec_of(kind, peers));
-  specs.push_back(spec_of("exponential", peers));
-  specs.back().directed = false;
-  for (const std::size_t degree : {2, 3, 4}) specs.push_back(spec_of("tree", peers, degree));
-  for (const std::size_t degree : {1, 2, 3}) specs.push_back(spec_of("base", peers, degree));
-  for (const std::size_t degree : {3, 4, 6}) specs.push_back(spec_of("random_regular", peers, degree));
-  for (const std::size_t degree : {2, 4}) specs.push_back(spec_of("epidemic", peers, degree));
-  for (std::size_t groups = 2; groups * groups <= 4 * peers && groups < peers; groups *= 2) {
-    specs.push_back(spec_of("hierarchical", peers));
-    specs.back().groups = groups;
+  if (peers < 2) return specs;
+  for (const GraphRow* row : graph_rows()) {
+    GraphSpec spec;
+    spec.kind = row->listed.name;
+    spec.peers = peers;
+    if (row->candidates) row->candidates(spec, specs);
   }
   std::erase_if(specs, [](const GraphSpec& spec) {
     try {
-      return spec.degree >= spec.peers || (spec.kind == "torus" && spec.peers < 6) ||
-             make_schedule(spec).peers() == 0;
+      return make_schedule(spec).peers() == 0;
     } catch (const GraphError&) {
       return true;  // this kind has no graph of that size
     }

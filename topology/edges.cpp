@@ -24,8 +24,6 @@ void check_edge(const EdgeSpec& e, std::size_t peers, bool explicit_weights) {
                      "otherwise use \"metropolis\" or \"uniform\"");
 }
 
-}  // namespace
-
 std::vector<Graph> listed_edges(const GraphSpec& spec) {
   const bool explicit_weights = spec.weights == "explicit";
   Graph graph(spec.peers);
@@ -46,5 +44,22 @@ std::vector<Graph> listed_edges(const GraphSpec& spec) {
   }
   return {graph};
 }
+
+}  // namespace
+
+constinit const GraphRow kEdges{.listed = {"edges",
+                                           "the listed edges (edges, directed)",
+                                           "weights directed edges",
+                                           {.edges_are_written = true}},
+                                .make = listed_edges,
+                                .weights = GraphRow::Weights::by_rule_or_explicit};
+
+constinit const GraphRow kFile{
+    .listed = {"file",
+               "the edges of a file, one per line, as networkx writes them (directed)",
+               "weights directed file",
+               {.edges_are_written = true, .edges_are_in_a_file = true, .written_as = "edges"}},
+    .make = listed_edges,
+    .weights = GraphRow::Weights::by_rule_or_explicit};
 
 }  // namespace gossamer::topology

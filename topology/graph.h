@@ -1,5 +1,5 @@
 #pragma once
-// Graphs before weights are put on them, and the factories of the kinds that graph_table() lists.
+// Graphs before weights are put on them, and the descriptors of the kinds that graph_table() lists.
 #include <string_view>
 #include <vector>
 
@@ -29,24 +29,34 @@ class Graph {
   std::vector<std::vector<Edge>> in_;
 };
 
-/// One graph per round of the period. Each throws GraphError where the spec asks for what cannot be.
-std::vector<Graph> ring(const GraphSpec& spec);
-std::vector<Graph> torus(const GraphSpec& spec);
-std::vector<Graph> full(const GraphSpec& spec);
-std::vector<Graph> star(const GraphSpec& spec);
-std::vector<Graph> exponential(const GraphSpec& spec);
-std::vector<Graph> one_peer_exponential(const GraphSpec& spec);
-std::vector<Graph> random_regular(const GraphSpec& spec);
-std::vector<Graph> tree(const GraphSpec& spec);
-std::vector<Graph> hypercube(const GraphSpec& spec);
-std::vector<Graph> hierarchical(const GraphSpec& spec);
-std::vector<Graph> base(const GraphSpec& spec);
-std::vector<Graph> erdos_renyi(const GraphSpec& spec);
-std::vector<Graph> watts_strogatz(const GraphSpec& spec);
-std::vector<Graph> matching(const GraphSpec& spec);
-std::vector<Graph> equi_dyn(const GraphSpec& spec);
-std::vector<Graph> epidemic(const GraphSpec& spec);
-std::vector<Graph> listed_edges(const GraphSpec& spec);
+/// A kind of graph; each stands at the end of the file that draws it.
+struct GraphRow {
+  GraphKind listed;
+  /// One graph per round of the period. Throws GraphError where the spec asks for what cannot be.
+  std::vector<Graph> (*make)(const GraphSpec& spec);
+  enum class Weights { by_rule, by_rule_or_explicit, by_in_degree, of_its_own } weights = Weights::by_rule;
+  /// Adds what is worth a try for so many peers; spec is of this kind, all else as it is by default. Null:
+  /// nothing is.
+  void (*candidates)(const GraphSpec& spec, std::vector<GraphSpec>& out) = nullptr;
+};
+extern const GraphRow kRing, kTorus, kFull, kStar, kExponential, kOnePeerExponential, kRandomRegular, kEdges,
+    kFile, kTree, kHypercube, kErdosRenyi, kWattsStrogatz, kMatching, kBase, kEquiDyn, kEpidemic,
+    kHierarchical;
+std::span<const GraphRow* const> graph_rows();
+
+// Candidates that several kinds share.
+void as_it_is(const GraphSpec& spec, std::vector<GraphSpec>& out);
+/// Of random rounds: so many that they average well, so few that they can be reckoned.
+void in_sixteen_rounds(const GraphSpec& spec, std::vector<GraphSpec>& out);
+/// Those of the degrees that are below the number of peers.
+template <std::size_t... degrees>
+void of_degrees(const GraphSpec& spec, std::vector<GraphSpec>& out) {
+  for (const std::size_t degree : {degrees...}) {
+    if (degree >= spec.peers) continue;
+    out.push_back(spec);
+    out.back().degree = degree;
+  }
+}
 
 /// Puts weights, of a rule of weights_table(), on a graph. Throws GraphError for an unknown name, and
 /// where the weights asked for do not exist on this graph.

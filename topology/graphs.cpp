@@ -47,6 +47,8 @@ bool Graph::has(PeerId from, PeerId to) const {
   return at != row.end() && at->peer == from;
 }
 
+namespace {
+
 std::vector<Graph> ring(const GraphSpec& spec) {
   Graph graph(spec.peers);
   for (std::size_t i = 0; i < spec.peers; ++i) graph.edge(peer(i), peer((i + 1) % spec.peers));
@@ -67,6 +69,11 @@ std::vector<Graph> torus(const GraphSpec& spec) {
       graph.edge(peer(r * columns + c), peer((r + 1) % rows * columns + c));
     }
   return {graph};
+}
+
+/// On fewer than six a grid is a ring, or has one row.
+void large_torus(const GraphSpec& spec, std::vector<GraphSpec>& out) {
+  if (spec.peers >= 6) as_it_is(spec, out);
 }
 
 std::vector<Graph> full(const GraphSpec& spec) {
@@ -93,6 +100,12 @@ std::vector<Graph> exponential(const GraphSpec& spec) {
   return {graph};
 }
 
+void both_ways_too(const GraphSpec& spec, std::vector<GraphSpec>& out) {
+  as_it_is(spec, out);
+  as_it_is(spec, out);
+  out.back().directed = false;
+}
+
 std::vector<Graph> one_peer_exponential(const GraphSpec& spec) {
   std::vector<Graph> cycle(std::max<std::size_t>(1, ceil_log2(spec.peers)), Graph(spec.peers));
   for (std::size_t t = 0; t < cycle.size(); ++t)
@@ -100,5 +113,37 @@ std::vector<Graph> one_peer_exponential(const GraphSpec& spec) {
       cycle[t].arc(peer(i), peer((i + (std::size_t{1} << t)) % spec.peers));
   return cycle;
 }
+
+}  // namespace
+
+constinit const GraphRow kRing{.listed = {"ring", "each peer with the next and the previous", "weights"},
+                               .make = ring,
+                               .candidates = as_it_is};
+
+constinit const GraphRow kTorus{
+    .listed = {"torus", "a grid of rows x columns that wraps around (rows; 0 = most square)", "weights rows"},
+    .make = torus,
+    .candidates = large_torus};
+
+constinit const GraphRow kFull{
+    .listed = {"full", "every peer with every other", "weights", {.places_are_alike = true}},
+    .make = full,
+    .candidates = as_it_is};
+
+constinit const GraphRow kStar{
+    .listed = {"star", "peer 0 with every other", "weights"}, .make = star, .candidates = as_it_is};
+
+constinit const GraphRow kExponential{
+    .listed = {"exponential", "i to i + 1, 2, 4, 8 ... mod P (directed)", "weights directed"},
+    .make = exponential,
+    .candidates = both_ways_too};
+
+constinit const GraphRow kOnePeerExponential{
+    .listed = {"one_peer_exponential",
+               "i to i + 2^(round mod log2 P) mod P: one message per round",
+               "weights",
+               {.time_varying = true}},
+    .make = one_peer_exponential,
+    .candidates = as_it_is};
 
 }  // namespace gossamer::topology

@@ -9,67 +9,24 @@
 namespace gossamer::topology {
 namespace {
 
-struct Kind {
-  GraphKind listed;
-  std::vector<Graph> (*make)(const GraphSpec&);
-  enum class Weights { by_rule, by_rule_or_explicit, by_in_degree, of_its_own } weights = Weights::by_rule;
-};
+// One row a kind of graph; each stands at the end of the file that draws it.
+constexpr std::array kRows{
+    &kRing,          &kTorus,    &kFull, &kStar,    &kExponential, &kOnePeerExponential,
+    &kRandomRegular, &kEdges,    &kFile, &kTree,    &kHypercube,   &kErdosRenyi,
+    &kWattsStrogatz, &kMatching, &kBase, &kEquiDyn, &kEpidemic,    &kHierarchical};
 
-constexpr std::array kKinds{
-    Kind{{"ring", "each peer with the next and the previous", false}, ring},
-    Kind{{"torus", "a grid of rows x columns that wraps around (rows; 0 = most square)", false}, torus},
-    Kind{{"full", "every peer with every other", false}, full},
-    Kind{{"star", "peer 0 with every other", false}, star},
-    Kind{{"exponential", "i to i + 1, 2, 4, 8 ... mod P (directed)", false}, exponential},
-    Kind{{"one_peer_exponential", "i to i + 2^(round mod log2 P) mod P: one message per round", true},
-         one_peer_exponential},
-    Kind{{"random_regular", "a random connected graph, every peer with degree neighbours (degree, seed)",
-          false},
-         random_regular},
-    Kind{{"edges", "the listed edges (edges, directed)", false},
-         listed_edges,
-         Kind::Weights::by_rule_or_explicit},
-    Kind{{"file", "the edges of a file, one per line, as networkx writes them (directed)", false},
-         listed_edges,
-         Kind::Weights::by_rule_or_explicit},
-    Kind{{"tree", "peer i with its children degree * i + 1 ... (degree)", false}, tree},
-    Kind{{"hypercube", "i with every number that differs in one bit; P a power of two", false}, hypercube},
-    Kind{{"erdos_renyi", "every pair with the same probability, connected (probability, seed)", false},
-         erdos_renyi},
-    Kind{{"watts_strogatz",
-          "a ring of degree nearest neighbours with some ends moved (degree, probability, seed)", false},
-         watts_strogatz},
-    Kind{{"matching", "random pairs each round (period, seed)", true}, matching},
-    Kind{{"base",
-          "exact consensus in finitely many rounds for any P, at most degree neighbours a round (degree)",
-          true},
-         base,
-         Kind::Weights::of_its_own},
-    Kind{{"equi_dyn", "each round from the peer at one random distance (period, seed)", true},
-         equi_dyn,
-         Kind::Weights::of_its_own},
-    Kind{{"epidemic", "each round to degree random others; rows sum to 1 only (degree, period, seed)", true},
-         epidemic,
-         Kind::Weights::by_in_degree},
-    Kind{{"hierarchical", "groups average inside, then their first peers mix in a ring (groups)", true},
-         hierarchical,
-         Kind::Weights::of_its_own},
-};
-
-constexpr auto kListed = [] {
-  std::array<GraphKind, kKinds.size()> listed{};
-  for (std::size_t i = 0; i < kKinds.size(); ++i) listed[i] = kKinds[i].listed;
-  return listed;
-}();
-
-const Kind& kind_named(std::string_view name) {
-  std::array<std::string_view, kKinds.size()> names;
-  for (std::size_t i = 0; i < kKinds.size(); ++i) {
-    names[i] = kKinds[i].listed.name;
-    if (names[i] == name) return kKinds[i];
+const GraphRow& row_named(std::string_view name) {
+  std::array<std::string_view, kRows.size()> names;
+  for (std::size_t i = 0; i < kRows.size(); ++i) {
+    names[i] = kRows[i]->listed.name;
+    if (names[i] == name) return *kRows[i];
   }
   throw GraphError("graph kind '" + std::string(name) + "' is unknown: expected one of " + joined(names),
                    name, strings(names));
+}
+
+bool names_key(const GraphKind& kind, std::string_view key) {
+  return (" " + std::string(kind.reads) + " ").find(" " + std::string(key) + " ") != std::string::npos;
 }
 
 std::string listing(const std::vector<PeerId>& peers) {
@@ -97,22 +54,39 @@ void check_connected(const Schedule& schedule) {
 
 }  // namespace
 
-std::span<const GraphKind> graph_table() { return kListed; }
+std::span<const GraphRow* const> graph_rows() { return kRows; }
+
+std::span<const GraphKind> graph_table() {
+  static const auto kListed = [] {
+    std::array<GraphKind, kRows.size()> listed{};
+    for (std::size_t i = 0; i < kRows.size(); ++i) listed[i] = kRows[i]->listed;
+    return listed;
+  }();
+  return kListed;
+}
+
+const GraphKind& graph_kind(std::string_view name) { return row_named(name).listed; }
+
+bool reads(const GraphKind& kind, std::string_view key) {
+  return names_key(kind, key) || std::none_of(kRows.begin(), kRows.end(), [&](const GraphRow* row) {
+           return names_key(row->listed, key);
+         });
+}
 
 Schedule make_schedule(const GraphSpec& spec) {
-  const Kind& kind = kind_named(spec.kind);
+  const GraphRow& kind = row_named(spec.kind);
+  using Weights = GraphRow::Weights;
   if (spec.peers == 0) throw GraphError("graph '" + spec.kind + "' has no peers; expected at least 1");
   if (spec.peers > std::numeric_limits<PeerId>::max())
     throw GraphError("graph '" + spec.kind + "' has " + std::to_string(spec.peers) +
                      " peers; expected below 2^32");
-  if (spec.weights == "explicit" && kind.weights != Kind::Weights::by_rule_or_explicit)
+  if (spec.weights == "explicit" && kind.weights != Weights::by_rule_or_explicit)
     throw GraphError("weights 'explicit' are for the kinds edges and file, not for '" + spec.kind +
                      "'; use \"metropolis\", \"lazy\" or \"uniform\"");
   std::vector<MixingMatrix> cycle;
-  const std::string_view rule = kind.weights == Kind::Weights::of_its_own ? "explicit"
-                                : kind.weights == Kind::Weights::by_in_degree
-                                    ? "uniform"
-                                    : std::string_view(spec.weights);
+  const std::string_view rule = kind.weights == Weights::of_its_own     ? "explicit"
+                                : kind.weights == Weights::by_in_degree ? "uniform"
+                                                                        : std::string_view(spec.weights);
   for (const Graph& graph : kind.make(spec)) cycle.push_back(weigh(graph, rule));
   Schedule schedule(std::move(cycle));
   check_connected(schedule);

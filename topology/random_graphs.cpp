@@ -52,8 +52,6 @@ std::size_t rounds_of(const GraphSpec& spec) {
   return spec.peers == 1 ? 1 : spec.period;
 }
 
-}  // namespace
-
 /// Erdős & Rényi (1959): every pair is joined with the same probability. Above ln P / P such graphs are
 /// mostly connected; the default is twice that.
 std::vector<Graph> erdos_renyi(const GraphSpec& spec) {
@@ -69,8 +67,6 @@ std::vector<Graph> erdos_renyi(const GraphSpec& spec) {
     return graph;
   });
 }
-
-namespace {
 
 /// Edges of the ring in which every peer has `degree` neighbours (Harary 1962, "The maximum connectivity of a
 /// graph"): the degree/2 nearest on each side, and for an odd degree the peer across the ring too. Where
@@ -105,8 +101,6 @@ Graph rewired(std::vector<std::pair<PeerId, PeerId>> edges, std::size_t peers, d
   for (const auto& [a, b] : edges) graph.edge(a, b);
   return graph;
 }
-
-}  // namespace
 
 /// Watts & Strogatz (1998, "Collective dynamics of small-world networks"): a ring in which every peer has
 /// `degree` neighbours, whose edges' far ends are moved to random peers with some probability (default 0.1).
@@ -176,5 +170,48 @@ std::vector<Graph> epidemic(const GraphSpec& spec) {
     }
   return cycle;
 }
+
+void of_degrees_in_sixteen_rounds(const GraphSpec& spec, std::vector<GraphSpec>& out) {
+  std::vector<GraphSpec> rounds;
+  in_sixteen_rounds(spec, rounds);
+  of_degrees<2, 4>(rounds.front(), out);
+}
+
+}  // namespace
+
+constinit const GraphRow kErdosRenyi{
+    .listed = {"erdos_renyi", "every pair with the same probability, connected (probability, seed)",
+               "weights probability seed"},
+    .make = erdos_renyi};
+
+constinit const GraphRow kWattsStrogatz{
+    .listed = {"watts_strogatz",
+               "a ring of degree nearest neighbours with some ends moved (degree, probability, seed)",
+               "weights degree probability seed"},
+    .make = watts_strogatz};
+
+constinit const GraphRow kMatching{.listed = {"matching",
+                                              "random pairs each round (period, seed)",
+                                              "weights period seed",
+                                              {.time_varying = true}},
+                                   .make = matching,
+                                   .candidates = in_sixteen_rounds};
+
+constinit const GraphRow kEquiDyn{.listed = {"equi_dyn",
+                                             "each round from the peer at one random distance (period, seed)",
+                                             "period seed",
+                                             {.time_varying = true}},
+                                  .make = equi_dyn,
+                                  .weights = GraphRow::Weights::of_its_own,
+                                  .candidates = in_sixteen_rounds};
+
+constinit const GraphRow kEpidemic{
+    .listed = {"epidemic",
+               "each round to degree random others; rows sum to 1 only (degree, period, seed)",
+               "degree period seed",
+               {.time_varying = true}},
+    .make = epidemic,
+    .weights = GraphRow::Weights::by_in_degree,
+    .candidates = of_degrees_in_sixteen_rounds};
 
 }  // namespace gossamer::topology

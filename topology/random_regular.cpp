@@ -115,8 +115,6 @@ bool connected(const Graph& graph) {
   return strong_components(joined).size() == 1;
 }
 
-}  // namespace
-
 std::vector<Graph> random_regular(const GraphSpec& spec) {
   if (spec.peers == 1) return {Graph(1)};
   check_degree(spec.peers, spec.degree);
@@ -134,5 +132,13 @@ std::vector<Graph> random_regular(const GraphSpec& spec) {
                    std::to_string(spec.peers) + " peers was found from seed " + std::to_string(spec.seed) +
                    "; use another seed");
 }
+
+}  // namespace
+
+constinit const GraphRow kRandomRegular{
+    .listed = {"random_regular", "a random connected graph, every peer with degree neighbours (degree, seed)",
+               "weights degree seed"},
+    .make = random_regular,
+    .candidates = of_degrees<3, 4, 6>};
 
 }  // namespace gossamer::topology

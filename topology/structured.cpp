@@ -30,8 +30,6 @@ class Groups {
   std::size_t peers_, count_;
 };
 
-}  // namespace
-
 std::vector<Graph> tree(const GraphSpec& spec) {
   if (spec.peers == 1) return {Graph(1)};
   if (spec.degree == 0)
@@ -69,5 +67,33 @@ std::vector<Graph> hierarchical(const GraphSpec& spec) {
   if (groups.count() == spec.peers) return {between};
   return {inside, between};
 }
+
+void in_a_few_groups(const GraphSpec& spec, std::vector<GraphSpec>& out) {
+  for (std::size_t groups = 2; groups * groups <= 4 * spec.peers && groups < spec.peers; groups *= 2) {
+    out.push_back(spec);
+    out.back().groups = groups;
+  }
+}
+
+}  // namespace
+
+constinit const GraphRow kTree{
+    .listed = {"tree", "peer i with its children degree * i + 1 ... (degree)", "weights degree"},
+    .make = tree,
+    .candidates = of_degrees<2, 3, 4>};
+
+constinit const GraphRow kHypercube{
+    .listed = {"hypercube", "i with every number that differs in one bit; P a power of two", "weights"},
+    .make = hypercube,
+    .candidates = as_it_is};
+
+constinit const GraphRow kHierarchical{
+    .listed = {"hierarchical",
+               "groups average inside, then their first peers mix in a ring (groups)",
+               "groups",
+               {.time_varying = true}},
+    .make = hierarchical,
+    .weights = GraphRow::Weights::of_its_own,
+    .candidates = in_a_few_groups};
 
 }  // namespace gossamer::topology

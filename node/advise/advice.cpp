@@ -12,10 +12,10 @@
 #include <numeric>
 #include <tuple>
 
-#include "config_changes.h"
 #include "method.h"
 #include "model_parts.h"
 #include "patterns.h"
+#include "unread.h"
 
 namespace gossamer::node {
 namespace {
@@ -57,8 +57,11 @@ std::vector<T> picked(const std::vector<T>& values, const Order& order) {
   return result;
 }
 
-/// Edges are named by peers, so that such a graph stands as it is.
-bool has_no_places(const topology::GraphSpec& spec) { return spec.kind == "edges" || spec.kind == "full"; }
+/// No order of the peers makes another graph of it.
+bool has_no_places(const topology::GraphSpec& spec) {
+  const topology::GraphTraits& traits = topology::graph_kind(spec.kind).traits;
+  return traits.edges_are_written || traits.places_are_alike;
+}
 
 class Adviser {
  public:
@@ -257,7 +260,8 @@ topology::LinkTable link_table(const Job& job) {
 }
 
 std::string graph_label(const topology::GraphSpec& spec) {
-  if (spec.kind == "edges") {
+  const topology::GraphKind& kind = topology::graph_kind(spec.kind);
+  if (kind.traits.edges_are_written) {
     std::vector<std::size_t> degrees(spec.peers, 0);
     for (const auto& e : spec.edges) {
       ++degrees[e.from];
@@ -266,11 +270,9 @@ std::string graph_label(const topology::GraphSpec& spec) {
     return fmt::format("{} cheap links (degree {})", spec.edges.size(),
                        *std::max_element(degrees.begin(), degrees.end()));
   }
-  if (spec.kind == "hierarchical") return fmt::format("hierarchical ({} groups)", spec.groups);
-  if (spec.kind == "exponential" && !spec.directed) return "exponential (undirected)";
-  constexpr std::array<std::string_view, 4> kWithDegree{"tree", "base", "random_regular", "epidemic"};
-  if (std::find(kWithDegree.begin(), kWithDegree.end(), spec.kind) != kWithDegree.end())
-    return fmt::format("{} (degree {})", spec.kind, spec.degree);
+  if (reads(kind, "groups")) return fmt::format("{} ({} groups)", spec.kind, spec.groups);
+  if (reads(kind, "directed") && !spec.directed) return fmt::format("{} (undirected)", spec.kind);
+  if (reads(kind, "degree")) return fmt::format("{} (degree {})", spec.kind, spec.degree);
   return spec.kind;
 }
 
@@ -289,9 +291,10 @@ Job follow(const Job& job, const Advice& advice) {
 
 std::vector<std::string> settings(const Job& job, const Advice& advice) {
   std::vector<std::string> set{"exchange.method=" + advice.method, "exchange.codec=" + advice.codec};
-  const Method& method = find_method(advice.method);
-  for (const config::ChangedKey& key : config::changed_exchange_keys(job.exchange))
-    if (!reads(method, key.name)) set.push_back(key.name + "=" + key.fallback);
+  ExchangeSettings exchange = job.exchange;
+  exchange.method = advice.method;
+  for (const config::UnreadKey& key : config::unread_keys(exchange))
+    set.push_back(key.name + "=" + key.fallback);
   if (!advice.algorithm.empty()) set.push_back("exchange.algorithm=" + advice.algorithm);
   if (!advice.waits) set.emplace_back("exchange.staleness=unbounded");
   return set;

@@ -24,7 +24,7 @@ class Residues final : public Checker {
         findings_(findings),
         bound_(kModuloBound.of(prepared.job.exchange)),
         bits_(static_cast<int>(kModuloBits.of(prepared.job.exchange))),
-        constant_(prepared.job.optimizer.schedule == "constant"),
+        constant_(optim::is_constant_rate(prepared.job.optimizer.schedule)),
         sums_(invariants.peers, std::vector<float>(prepared.initial.size(), 0.0f)),
         weighed_(invariants.peers, std::vector<double>(invariants.parcels, 0)) {}
 

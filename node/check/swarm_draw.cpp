@@ -14,6 +14,7 @@
 #include "plan.h"
 #include "soundness.h"
 #include "swarm.h"
+#include "unread.h"
 
 namespace gossamer::node {
 namespace {
@@ -33,6 +34,10 @@ class Draw {
   template <class T, std::size_t N>
   T one(const std::array<T, N>& list) {
     return list[below(N)];
+  }
+  /// Nothing is drawn where there is one only.
+  std::string one(const std::vector<std::string>& list) {
+    return list.size() == 1 ? list[0] : list[below(list.size())];
   }
   /// In whole milliseconds, which read back as they are printed.
   double seconds(double low, double high) { return std::round(uniform(low, high) * 1000) / 1000; }
@@ -67,7 +72,7 @@ void draw_graph(Draw& d, Job& job) {
   const auto kinds = topology::graph_table();
   do {
     g.kind = kinds[d.below(kinds.size())].name;
-  } while (g.kind == "edges" || g.kind == "file");
+  } while (topology::graph_kind(g.kind).traits.edges_are_written);
   g.weights = d.chance(0.7) ? "metropolis" : "uniform";
   g.degree = d.from(2, 4);
   g.period = d.from(2, 6);
@@ -75,9 +80,32 @@ void draw_graph(Draw& d, Job& job) {
   g.directed = d.chance(0.5);
 }
 
+/// Names of the table's rows of which it is true.
+template <class True>
+std::vector<std::string> names_where(std::span<const optim::NamedHelp> table, const True& is_true) {
+  std::vector<std::string> names;
+  for (const optim::NamedHelp& row : table)
+    if (is_true(row.name)) names.emplace_back(row.name);
+  return names;
+}
+
+std::string plain_optimizer(Draw& d) {
+  return d.one(names_where(optim::optimizer_table(),
+                           [](const char* kind) { return !optim::optimizer_traits(kind).keeps_state; }));
+}
+std::string stateful_optimizer(Draw& d) {
+  return d.one(names_where(optim::optimizer_table(),
+                           [](const char* kind) { return optim::optimizer_traits(kind).keeps_state; }));
+}
+
+std::string model_kind(Draw& d, bool large) {
+  return d.one(names_where(optim::model_table(),
+                           [&](const char* kind) { return !large || optim::model_traits(kind).hidden; }));
+}
+
 void draw_model(Draw& d, Job& job) {
   const bool large = d.chance(0.05);  // parcels of several chunks
-  job.model.kind = large ? "mlp" : d.one(std::array{"softmax", "quadratic", "mlp"});
+  job.model.kind = model_kind(d, large);
   job.model.hidden = {large ? 700 : d.from(2, 12)};
   job.data.format = "synthetic";
   job.data.features = large ? 64 : d.from(3, 40);
@@ -90,8 +118,7 @@ void draw_model(Draw& d, Job& job) {
 }
 
 void draw_training(Draw& d, Job& job) {
-  job.optimizer.kind =
-      d.chance(0.6) ? "sgd" : d.one(std::array{"momentum", "nesterov", "adam", "quasi_global"});
+  job.optimizer.kind = d.chance(0.6) ? plain_optimizer(d) : stateful_optimizer(d);
   job.optimizer.learning_rate = 0.02;
   job.batch = d.from(1, 6);
   const bool uneven = d.chance(0.3);
@@ -149,11 +176,11 @@ void draw_own_keys(Draw& d, Job& job) {
   if (needs.outer && d.chance(0.5)) e.outer_rate = d.decades(0.1, 1);
   if (needs.outer && d.chance(0.5)) e.outer_momentum = d.one(std::array{0.0, 0.5, 0.9});
   job.run.rounds = d.from(2, find_method(e.method).swarm_rounds);
-  if (needs.heterogeneous && job.model.kind == "mlp" && d.chance(0.5))
+  if (needs.heterogeneous && optim::model_traits(job.model.kind).hidden && d.chance(0.5))
     for (PeerEntry& p : job.peers) p.hidden = {d.from(2, 12)};
   const bool sparse = needs.sparse_feedback && density_of(e.codec);
   e.momentum_correction = sparse && e.backup == 0 && d.chance(0.3) ? 0.5 : 0;
-  if (e.momentum_correction > 0) job.optimizer.kind = "sgd";
+  if (e.momentum_correction > 0) job.optimizer.kind = plain_optimizer(d);
   e.clip = sparse && d.chance(0.3) ? d.decades(0.1, 10) : 0;
 }
 
@@ -182,6 +209,7 @@ Job draw_job(Draw& d) {
     job.exchange.aggregate = aggregate;
     try {
       make_plan(job, 0);
+      config::drop_unread(job, config::Chosen::kOthers);
       return job;
     } catch (const ConfigError&) {
     } catch (const topology::GraphError&) {

@@ -53,7 +53,7 @@ RuleScope rule_scope(const std::string& aggregate) {
 }
 
 bool is_vote(const std::string& aggregate) {
-  return rule_scope(aggregate) != RuleScope::none && optim::describe_aggregator(aggregate).name == "vote";
+  return rule_scope(aggregate) != RuleScope::none && optim::describe_aggregator(aggregate).of_signs;
 }
 
 }  // namespace gossamer::node

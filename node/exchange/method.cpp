@@ -32,17 +32,20 @@ std::string keys_of(const Method& method) {
   return keys;
 }
 
-bool names_key(const Method& method, std::string_view key) {
-  return fmt::format(" {} ", keys_of(method)).find(fmt::format(" {} ", key)) != std::string::npos;
-}
-
 }  // namespace
 
 std::span<const Method* const> methods() { return kMethods; }
 std::span<const optim::NamedHelp> method_table() {
+  static const auto keys = [] {
+    std::array<std::string, kMethods.size()> all;
+    std::transform(kMethods.begin(), kMethods.end(), all.begin(),
+                   [](const Method* m) { return keys_of(*m); });
+    return all;
+  }();
   static const auto rows = [] {
     std::array<optim::NamedHelp, kMethods.size()> all{};
-    std::transform(kMethods.begin(), kMethods.end(), all.begin(), [](const Method* m) { return m->row; });
+    for (std::size_t i = 0; i < all.size(); ++i)
+      all[i] = {kMethods[i]->row.name, kMethods[i]->row.help, keys[i].c_str()};
     return all;
   }();
   return rows;
@@ -54,8 +57,7 @@ bool goes_by_order(const ExchangeSettings& e) {
 
 bool reads(const Method& method, std::string_view key) {
   if (key.starts_with("exchange.")) key.remove_prefix(std::string_view("exchange.").size());
-  return names_key(method, key) ||
-         std::none_of(kMethods.begin(), kMethods.end(), [&](const Method* m) { return names_key(*m, key); });
+  return optim::reads(method_table(), method.row.name, key);
 }
 
 bool has_algorithms(const Method& method, const Plan& plan) {

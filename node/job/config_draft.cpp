@@ -29,7 +29,7 @@ Draft draft_of(const Job& job, bool shared_only) {
   Draft draft;
   draft.job = job;
   // Edges read from a file are written out, so that the text stands alone.
-  if (job.graph.kind == "file") draft.job.graph.kind = "edges";
+  if (const char* kind = topology::graph_kind(job.graph.kind).traits.written_as) draft.job.graph.kind = kind;
   const auto end = [](topology::PeerId peer) { return EdgeEnd{"", peer}; };
   for (const auto& edge : job.graph.edges)
     draft.edges.push_back({"", end(edge.from), end(edge.to), edge.weight});

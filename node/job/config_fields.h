@@ -1,6 +1,7 @@
 #pragma once
 // These functions read and print drafts by the table of keys.
 #include <string>
+#include <string_view>
 
 #include "config_document.h"
 #include "config_keys.h"
@@ -27,6 +28,11 @@ std::string print_keys(const Draft& draft, bool shared_only);
 
 /// Peers, graph and links alone; see to_topology_toml.
 std::string print_topology_keys(const Draft& draft);
+
+/// A key's value in the draft, as TOML; the draft stays as it is.
+std::string value_text(const Key<Draft>& key, Draft& draft);
+/// Gives the key of that name its default.
+void reset_key(std::string_view name, Draft& draft);
 
 std::vector<KeyHelp> help_of_job();
 std::vector<KeyHelp> help_of_topology();

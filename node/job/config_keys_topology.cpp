@@ -101,8 +101,8 @@ constexpr Key<Draft> kTopologyKeys[] = {
      graph<&topology::GraphSpec::weights>,
      {.names = weight_names}},
     {"graph.degree",
-     "random_regular, watts_strogatz: neighbours of each peer; tree: children; base: most neighbours in a "
-     "round",
+     "random_regular, watts_strogatz: neighbours of each peer; tree: children; base, epidemic: most "
+     "neighbours in a round",
      graph<&topology::GraphSpec::degree>,
      {.unit = "peers", .range = kAtLeastOne}},
     {"graph.rows",
@@ -118,7 +118,7 @@ constexpr Key<Draft> kTopologyKeys[] = {
      graph<&topology::GraphSpec::probability>,
      {.range = kShare}},
     {"graph.period",
-     "matching, equi_dyn: random rounds before they repeat",
+     "matching, equi_dyn, epidemic: random rounds before they repeat",
      graph<&topology::GraphSpec::period>,
      {.unit = "rounds", .range = {1, 65536}}},
     {"graph.seed", "of the random kinds", graph<&topology::GraphSpec::seed>},

@@ -2,7 +2,6 @@
 #include <concepts>
 #include <type_traits>
 
-#include "config_changes.h"
 #include "config_fields.h"
 #include "text.h"
 
@@ -160,26 +159,14 @@ std::string print_topology_keys(const Draft& draft) {
   return out.substr(out.find_first_not_of('\n'));
 }
 
-std::vector<ChangedKey> changed_exchange_keys(const ExchangeSettings& exchange) {
-  Draft draft, defaults;
-  draft.job.exchange = exchange;
-  std::vector<ChangedKey> changed;
-  for (const Key<Draft>& key : job_key_table()) {
-    if (!std::string_view(key.name).starts_with("exchange.")) continue;
-    const std::string value = print_key(key, draft).value_or(""),
-                      fallback = print_key(key, defaults).value_or("");
-    if (value != fallback) changed.push_back({key.name, value, fallback});
-  }
-  return changed;
-}
+std::string value_text(const Key<Draft>& key, Draft& draft) { return print_key(key, draft).value_or(""); }
 
-void reset_exchange_key(ExchangeSettings& exchange, std::string_view name) {
-  Draft draft, defaults;
-  draft.job.exchange = std::move(exchange);
-  for (const Key<Draft>& key : job_key_table())
-    if (name == key.name)
-      std::visit([&](auto access) { access(draft) = access(defaults); }, key.field.access);
-  exchange = std::move(draft.job.exchange);
+void reset_key(std::string_view name, Draft& draft) {
+  Draft defaults;
+  for (const auto& table : {job_key_table(), topology_key_table()})
+    for (const Key<Draft>& key : table)
+      if (name == key.name)
+        std::visit([&](auto access) { access(draft) = access(defaults); }, key.field.access);
 }
 
 std::vector<KeyHelp> help_of_job() {

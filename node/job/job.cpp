@@ -14,6 +14,7 @@
 #include "hints.h"
 #include "link_file.h"
 #include "text.h"
+#include "unread.h"
 
 namespace gossamer::node {
 namespace {
@@ -194,10 +195,11 @@ void fill_links(Draft& draft, const PeerIndex& index) {
 
 void fill_edges(Draft& draft, const PeerIndex& index) {
   topology::GraphSpec& graph = draft.job.graph;
-  const std::string where = draft.where("graph.kind");
-  if (graph.kind == "file") {
+  const topology::GraphTraits& traits = topology::graph_kind(graph.kind).traits;
+  const std::string where = draft.where("graph.kind") + ": graph.kind is " + in_quotes(graph.kind);
+  if (traits.edges_are_in_a_file) {
     if (draft.job.graph_file.empty())
-      throw ConfigError(where + ": graph.kind is \"file\" without graph.file; expected file = \"edges.txt\"");
+      throw ConfigError(where + " without graph.file; expected file = \"edges.txt\"");
     std::error_code error;
     if (!fs::is_regular_file(draft.job.graph_file, error))
       throw ConfigError(draft.where("graph.file") + ": graph.file: no such file '" + draft.job.graph_file +
@@ -205,10 +207,10 @@ void fill_edges(Draft& draft, const PeerIndex& index) {
     graph.edges = topology::read_graph(draft.job.graph_file, index.names());
     return;
   }
-  if (graph.kind != "edges") return;
+  if (!traits.edges_are_written) return;
   if (draft.edges.empty() && draft.job.peers.size() > 1)
-    throw ConfigError(where + ": graph.kind is \"edges\" without graph.edges; expected edges = [[\"" +
-                      index.names()[0] + "\", \"" + index.names()[1] + "\"], …]");
+    throw ConfigError(where + " without graph.edges; expected edges = [[\"" + index.names()[0] + "\", \"" +
+                      index.names()[1] + "\"], …]");
   for (const EdgeDraft& edge : draft.edges)
     graph.edges.push_back(
         {index.find(edge.from, edge.origin), index.find(edge.to, edge.origin), edge.weight});
@@ -237,7 +239,7 @@ Job finish_topology(Draft& draft) {
 void check_training(Draft& draft) {
   Job& job = draft.job;
   job.exchange.codec = compress::make_codec(job.exchange.codec)->spec();  // the default is no canonical one
-  if ((job.data.format == "idx" || job.data.format == "csv") && job.data.path.empty())
+  if (optim::data_format_traits(job.data.format).needs_path && job.data.path.empty())
     throw ConfigError(draft.where("data.format") + ": data.format is " + in_quotes(job.data.format) +
                       " without data.path; expected path = \"…\" under [data]");
   try {
@@ -254,7 +256,7 @@ void settle_hidden(Draft& draft) {
   const auto own =
       std::find_if(job.peers.begin(), job.peers.end(), [](const PeerEntry& p) { return !p.hidden.empty(); });
   const std::string where = draft.where("peers") + ": peer '" + own->name + "' has hidden sizes of its own";
-  if (job.model.kind != "mlp")
+  if (!optim::model_traits(job.model.kind).hidden)
     throw ConfigError(where + ", and model.kind is " + in_quotes(job.model.kind) +
                       "; expected \"mlp\", or no peer.hidden");
   const auto& first = job.hidden_of(job.peers.front());
@@ -350,8 +352,10 @@ Job load_job(const std::string& path, std::span<const std::string> overrides,
     draft.origin = topology;
     read_keys(read_document(topology), {.folder = folder_of(topology), .job_keys = false}, draft);
   }
+  const FileWords file = words_of_file(draft);
   read_overrides(values, {}, draft);
   replace_peers(peers, draft);
+  settle_unread(file, draft);
   finish_topology(draft);
   draft.origin = path;
   check_training(draft);
@@ -368,8 +372,10 @@ Job load_topology(const std::string& path, std::span<const std::string> override
   Draft draft = begin(path);
   const std::vector<Value> values = parse_overrides(overrides);
   read_keys(read_document(path), {.folder = folder_of(path), .job_keys = false}, draft);
+  const FileWords file = words_of_file(draft);
   read_overrides(values, {.job_keys = false}, draft);
   replace_peers(peers, draft);
+  settle_unread(file, draft);
   return finish_topology(draft);
 }
 

@@ -46,7 +46,7 @@ void check_neighbourhoods(const Job& job, const topology::Schedule& schedule) {
 void check_rule(const Method& method, const Job& job, const Plan& plan, const topology::Schedule& schedule) {
   const std::string& spec = job.exchange.aggregate;
   if (plan.rule == RuleScope::none) return;
-  const std::string name = optim::describe_aggregator(spec).name;
+  const optim::AggregatorInfo rule = optim::describe_aggregator(spec);
   const auto refuse = [&](const std::string& why) {
     throw ConfigError(fmt::format("{}: method '{}' with exchange.aggregate = '{}': {}", job.path,
                                   method.row.name, spec, why));
@@ -58,13 +58,13 @@ void check_rule(const Method& method, const Job& job, const Plan& plan, const to
           "'broadcast' (gradients, graph 'full') or 'dpsgd' (parameters), or aggregate = 'weighted'");
       break;
     case Needs::Rules::gradients:
-      if (name == "self_clip")
+      if (rule.around_own)
         refuse(
             "clipping around the own gradient gives every peer another step, and their parameters drift "
             "apart; use 'centered_clip', or method 'dpsgd'");
       break;
     case Needs::Rules::parameters:
-      if (name == "vote")
+      if (rule.of_signs)
         refuse("signs of parameters are no parameters; use method 'broadcast', or aggregate = 'median'");
       break;
   }
@@ -72,12 +72,12 @@ void check_rule(const Method& method, const Job& job, const Plan& plan, const to
     refuse(
         "a neighbour that has not been heard makes the neighbourhood smaller than what the rule counts on; "
         "use staleness = 0, or aggregate = 'weighted'");
-  if (plan.rule == RuleScope::parcel && name != "vote" && !plan.codec.exact)
+  if (plan.rule == RuleScope::parcel && !rule.of_signs && !plan.codec.exact)
     refuse(
         fmt::format("the middle of values that codec '{}' rounds at random, mostly to 0, is 0; use codec "
                     "'dense', or a rule that chooses whole vectors such as 'krum'",
                     job.exchange.codec));
-  if (name == "vote" && !plan.codec.exact && !plan.codec.votes)
+  if (rule.of_signs && !plan.codec.exact && !plan.codec.votes)
     refuse(fmt::format("counts signs, and codec '{}' may change them; use codec 'sign_vote' or 'dense'",
                        job.exchange.codec));
   check_neighbourhoods(job, schedule);

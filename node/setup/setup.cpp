@@ -36,7 +36,7 @@ optim::Data load(const Job& job) {
   try {
     return optim::load_data(spec);
   } catch (const optim::OptimError& error) {
-    if (spec.format != "synthetic") throw;
+    if (!optim::data_format_traits(spec.format).synthetic) throw;
     const std::pair<std::size_t, const char*> largest =
         std::max({std::pair{spec.rows, "data.rows"}, std::pair{spec.test_rows, "data.test_rows"},
                   std::pair{spec.features, "data.features"}, std::pair{spec.classes, "data.classes"}});
@@ -60,7 +60,7 @@ void check_model(const Job& job, const optim::Model& objective) {
   double most_floats = 0;
   for (const auto& peer : job.peers) {
     auto floats = static_cast<double>(job.model.features + job.model.classes);
-    if (job.model.kind == "mlp")
+    if (optim::model_traits(job.model.kind).hidden)
       for (const std::size_t units : job.hidden_of(peer)) floats += static_cast<double>(units);
     floats *= static_cast<double>(peer.batch);
     if (floats > most_floats) most = &peer, most_floats = floats;
@@ -75,7 +75,7 @@ void check_data(const Job& job, const optim::Data& data) {
     throw ConfigError(
         fmt::format("{}: training rows have {} features and test rows {}; they must be the same", job.path,
                     data.train->features(), data.test->features()));
-  if (data.train->classes() < 2 && job.model.kind != "quadratic")
+  if (data.train->classes() < 2 && optim::model_traits(job.model.kind).classifier)
     throw ConfigError(fmt::format("{}: model '{}' needs labels of at least 2 classes; the data has {}",
                                   job.path, job.model.kind, data.train->classes()));
 }

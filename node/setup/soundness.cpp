@@ -8,8 +8,8 @@
 
 #include "aggregation.h"
 #include "coding_error.h"
-#include "config_changes.h"
 #include "outer.h"
+#include "unread.h"
 
 namespace gossamer::node {
 namespace {
@@ -81,7 +81,7 @@ class Check {
     gradients();
     outer();
     if (job_.exchange.backup > 0) backup();
-    if (needs_.plain_sgd && job_.optimizer.kind != "sgd")
+    if (needs_.plain_sgd && optim::optimizer_traits(job_.optimizer.kind).keeps_state)
       refuse(
           "needs optimizer.kind 'sgd', found '{}': its correction holds for steps that depend on the present "
           "gradient alone; use 'sgd', or method 'gradient_tracking'",
@@ -98,16 +98,8 @@ class Check {
 
   /// What makes no difference here was meant for another method.
   void keys() const {
-    for (const config::ChangedKey& key : config::changed_exchange_keys(job_.exchange)) {
-      if (reads(method_, key.name)) continue;
-      std::vector<std::string_view> readers;
-      for (const Method* m : methods())
-        if (reads(*m, key.name)) readers.emplace_back(m->row.name);
-      throw ConfigError(fmt::format(
-          "{}: {} = {} makes no difference to method '{}' (but to {}); leave the key out, or give it its "
-          "default, {}",
-          job_.where(key.name), key.name, key.value, name_, fmt::join(readers, ", "), key.fallback));
-    }
+    for (const config::UnreadKey& key : config::unread_keys(job_.exchange))
+      throw ConfigError(fmt::format("{}: {}", job_.where(key.name), config::refusal(key)));
     if (job_.exchange.algorithm != "auto" && !plan_.codec.exact)
       throw ConfigError(fmt::format(
           "{}: method '{}' takes exchange.algorithm = '{}' with dense messages only, and slices under codec "
@@ -233,12 +225,12 @@ class Check {
           "all peers have decoded alike, and late messages make them differ; use backup = 0, or "
           "optimizer.kind 'sgd'",
           e.codec, o.kind);
-    if (o.kind == "adam" && e.dense_rounds == 0)
+    if (optim::optimizer_traits(o.kind).adapts_by_second_moment && e.dense_rounds == 0)
       refuse(
-          "with codec '{}' and optimizer 'adam' needs exchange.dense_rounds > 0, found 0: coarse codes say "
+          "with codec '{}' and optimizer '{}' needs exchange.dense_rounds > 0, found 0: coarse codes say "
           "nothing of a gradient's square, which must be learned from dense rounds before them (1-bit Adam); "
           "set exchange.dense_rounds to about 5 % of the rounds, or use optimizer.kind 'momentum'",
-          e.codec);
+          e.codec, o.kind);
   }
 
   void outer() const {
@@ -284,7 +276,7 @@ class Check {
             "backup, or exchange.staleness = \"unbounded\" where nobody is to be waited for",
             job_.exchange.backup, job_.peers[i].name, n);
     const std::string& kind = job_.optimizer.kind;
-    if (needs_.partial == Partial::gradients && kind != "sgd" && kind != "momentum" && kind != "nesterov")
+    if (needs_.partial == Partial::gradients && !optim::optimizer_traits(kind).adds_up)
       refuse(
           "with exchange.backup needs optimizer.kind 'sgd', 'momentum' or 'nesterov', found '{}': peers take "
           "in "
@@ -293,8 +285,9 @@ class Check {
   }
 
   void shapes() const {
-    if (needs_.classifier && job_.model.kind == "quadratic")
-      refuse("needs a model that predicts classes, found model.kind 'quadratic'; use 'mlp' or 'softmax'");
+    if (needs_.classifier && !optim::model_traits(job_.model.kind).classifier)
+      refuse("needs a model that predicts classes, found model.kind '{}'; use 'mlp' or 'softmax'",
+             job_.model.kind);
     if (needs_.heterogeneous || !job_.heterogeneous()) return;
     const auto other = std::find_if(job_.peers.begin(), job_.peers.end(), [&](const PeerEntry& p) {
       return job_.hidden_of(p) != job_.hidden_of(job_.peers.front());
@@ -318,9 +311,10 @@ class Check {
 }  // namespace
 
 void drop_unread(ExchangeSettings& exchange) {
-  const Method& method = find_method(exchange.method);
-  for (const config::ChangedKey& key : config::changed_exchange_keys(exchange))
-    if (!reads(method, key.name)) config::reset_exchange_key(exchange, key.name);
+  Job job;
+  job.exchange = std::move(exchange);
+  config::drop_unread(job, config::Chosen::kMethod);
+  exchange = std::move(job.exchange);
   if (!compress::make_codec(exchange.codec)->traits().exact)
     exchange.algorithm = ExchangeSettings{}.algorithm;
 }

@@ -52,7 +52,7 @@ class Check {
 
   void momentum() const {
     on_sparse_gradients("exchange.momentum_correction");
-    if (job_.optimizer.kind != "sgd")
+    if (optim::optimizer_traits(job_.optimizer.kind).keeps_state)
       refuse(
           fmt::format("exchange.momentum_correction needs optimizer.kind 'sgd', found '{}': the momentum is "
                       "taken before the selection, and an optimiser with a state would act on it again; use "

@@ -14,6 +14,7 @@ struct AggregatorRow {
   AggregatorFactory make;
   bool by_entry;
   std::string_view parameters;  ///< names, in the canonical order
+  bool of_signs = false, around_own = false;
 };
 
 constexpr std::array kRules{
@@ -52,9 +53,14 @@ constexpr std::array kRules{
                    "f=0, radius=0 (from the distances)"},
                   make_self_clip,
                   false,
-                  "f,radius"},
-    AggregatorRow{
-        {"vote", "sign of the sum of signs (Bernstein et al. 2018); 2f < n; f=0"}, make_vote, true, "f"},
+                  "f,radius",
+                  false,
+                  true},
+    AggregatorRow{{"vote", "sign of the sum of signs (Bernstein et al. 2018); 2f < n; f=0"},
+                  make_vote,
+                  true,
+                  "f",
+                  true},
 };
 constexpr auto kHelp = [] {
   std::array<NamedHelp, kRules.size()> help{};
@@ -169,8 +175,9 @@ std::span<const NamedHelp> aggregator_table() { return kHelp; }
 
 AggregatorInfo describe_aggregator(std::string_view spec) {
   const Parsed parsed = parse(spec);
-  return {parsed.rule->entry.name, canonical(parsed), parsed.parameters.f,
-          parsed.rule->by_entry && !parsed.nearest_mixing};
+  return {parsed.rule->entry.name, canonical(parsed),
+          parsed.parameters.f,     parsed.rule->by_entry && !parsed.nearest_mixing,
+          parsed.rule->of_signs,   parsed.rule->around_own};
 }
 
 std::unique_ptr<Aggregator> make_aggregator(std::string_view spec, std::size_t n) {

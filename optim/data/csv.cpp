@@ -251,10 +251,7 @@ Table test_table(const DataSpec& spec, Table& train, Labels& labels) {
   return test;
 }
 
-}  // namespace
-
 Data load_csv(const DataSpec& spec) {
-  if (spec.path.empty()) throw OptimError("data csv: found no path, expected the training file");
   Labels labels;
   Table train = Parser(spec, spec.path, labels).parse();
   Table test = test_table(spec, train, labels);
@@ -266,5 +263,12 @@ Data load_csv(const DataSpec& spec) {
   };
   return {make(train), make(test)};
 }
+
+}  // namespace
+
+constinit const DataFormat kCsv{
+    .row = {"csv", "one row per line, one column is the label; comma, semicolon or tab; plain or .gz",
+            "path test_path label mean scale"},
+    .load = load_csv};
 
 }  // namespace gossamer::optim

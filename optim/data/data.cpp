@@ -14,24 +14,28 @@ namespace {
 
 constexpr std::size_t kEvaluationRows = 1024;
 
-using Loader = Data (*)(const DataSpec&);
-constexpr std::array<Row<Loader>, 3> kFormats{{
-    {{"idx", "MNIST's image and label files in the directory `path`, plain or .gz"}, load_idx},
-    {{"csv", "one row per line, one column is the label; comma, semicolon or tab; plain or .gz"}, load_csv},
-    {{"synthetic", "Gaussian blobs made from a seed, one per class"}, load_synthetic},
-}};
-constexpr auto kHelp = help_of(kFormats);
+// One row a format; each stands at the end of its own file.
+constexpr std::array kFormats{&kIdx, &kCsv, &kSynthetic};
+
+const DataFormat& format_named(std::string_view format) { return find_kind(kFormats, "data format", format); }
 
 }  // namespace
 
-std::span<const NamedHelp> data_format_table() { return kHelp; }
+std::span<const NamedHelp> data_format_table() {
+  static const auto kHelp = help_of(kFormats);
+  return kHelp;
+}
+
+const DataFormatTraits& data_format_traits(std::string_view format) { return format_named(format).traits; }
 
 Data load_data(const DataSpec& spec) {
-  const auto& format = find_row(kFormats, "data format", spec.format);
+  const DataFormat& format = format_named(spec.format);
+  if (format.traits.needs_path && spec.path.empty())
+    throw OptimError("data " + spec.format + ": found no path, expected where the training rows are");
   if (!std::isfinite(spec.mean) || !std::isfinite(spec.scale) || spec.scale == 0)
     throw OptimError("data: found mean " + std::to_string(spec.mean) + " and scale " +
                      std::to_string(spec.scale) + ", expected finite numbers and a scale that is not 0");
-  return format.make(spec);
+  return format.load(spec);
 }
 
 void for_each_block(const Dataset& data, const std::function<void(const Batch&)>& use) {

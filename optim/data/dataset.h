@@ -1,5 +1,5 @@
 #pragma once
-// What the data formats share, and their loaders.
+// What the data formats share; each is one file, with its descriptor at the end.
 #include <cstdint>
 #include <functional>
 #include <mutex>
@@ -32,9 +32,13 @@ class LabelledRows : public Dataset {
 std::shared_ptr<const Dataset> make_float_rows(std::vector<float> values, std::size_t features,
                                                std::size_t classes, std::vector<std::int32_t> labels);
 
-Data load_idx(const DataSpec& spec);
-Data load_csv(const DataSpec& spec);
-Data load_synthetic(const DataSpec& spec);
+struct DataFormat {
+  NamedHelp row;
+  /// Its path is not empty where the format needs one; mean and scale are finite, and scale is not 0.
+  Data (*load)(const DataSpec& spec);
+  DataFormatTraits traits{};
+};
+extern const DataFormat kIdx, kCsv, kSynthetic;
 
 /// The whole set in order, in batches of at most 1024 rows that hold during the call.
 void for_each_block(const Dataset& data, const std::function<void(const Batch&)>& use);

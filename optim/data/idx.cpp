@@ -153,8 +153,6 @@ void keep(Part& part, const std::vector<std::uint32_t>& chosen) {
   part.labels.resize(chosen.size());
 }
 
-}  // namespace
-
 Data load_idx(const DataSpec& spec) {
   Part train = load_part(spec, "train"), test = load_part(spec, "t10k");
   if (train.images.features != test.images.features)
@@ -171,5 +169,11 @@ Data load_idx(const DataSpec& spec) {
   };
   return {make(train), make(test)};
 }
+
+}  // namespace
+
+constinit const DataFormat kIdx{
+    .row = {"idx", "MNIST's image and label files in the directory `path`, plain or .gz", "path mean scale"},
+    .load = load_idx};
 
 }  // namespace gossamer::optim

@@ -29,8 +29,6 @@ std::shared_ptr<const Dataset> make_blobs(const DataSpec& spec, const std::vecto
   return make_float_rows(std::move(values), spec.features, spec.classes, std::move(labels));
 }
 
-}  // namespace
-
 Data load_synthetic(const DataSpec& spec) {
   constexpr std::size_t kMost = std::size_t{1} << 31;
   if (spec.rows == 0 || spec.test_rows == 0 || spec.features == 0 || spec.classes == 0 ||
@@ -55,5 +53,12 @@ Data load_synthetic(const DataSpec& spec) {
   const DataSpec all{.seed = spec.seed};  // without its limit
   return {make_blobs(spec, limited(spec.rows, spec), 0), make_blobs(spec, limited(spec.test_rows, all), 1)};
 }
+
+}  // namespace
+
+constinit const DataFormat kSynthetic{.row = {"synthetic", "Gaussian blobs made from a seed, one per class",
+                                              "rows test_rows features classes separation"},
+                                      .load = load_synthetic,
+                                      .traits = {.needs_path = false, .synthetic = true}};
 
 }  // namespace gossamer::optim

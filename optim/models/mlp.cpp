@@ -154,8 +154,6 @@ class Mlp final : public Model {
   Scratch<float> deltas_[2];
 };
 
-}  // namespace
-
 std::unique_ptr<Model> make_mlp(const ModelSpec& spec) {
   require_classes(spec);
   std::vector<std::size_t> widths{spec.features};
@@ -167,5 +165,13 @@ std::unique_ptr<Model> make_mlp(const ModelSpec& spec) {
                        std::to_string(kMostUnits));
   return std::make_unique<Mlp>(std::move(widths));
 }
+
+}  // namespace
+
+constinit const ObjectiveKind kMlp{
+    .row = {"mlp", "dense layers with ReLU and cross-entropy (hidden = sizes of the hidden layers)",
+            "hidden"},
+    .make = make_mlp,
+    .traits = {.hidden = true}};
 
 }  // namespace gossamer::optim

@@ -14,15 +14,12 @@ namespace {
 
 constexpr std::size_t kAlignFloats = 16;  // 64 bytes
 
-using Factory = std::unique_ptr<Model> (*)(const ModelSpec&);
-constexpr std::array<Row<Factory>, 3> kModels{{
-    {{"softmax", "linear classifier with cross-entropy; own loops, equal bits from every compiler"},
-     make_softmax},
-    {{"mlp", "dense layers with ReLU and cross-entropy (hidden = sizes of the hidden layers)"}, make_mlp},
-    {{"quadratic", "weighted squared distance to the rows; the optimum is the mean of the data"},
-     make_quadratic},
-}};
-constexpr auto kHelp = help_of(kModels);
+// One row an objective; each stands at the end of its own file.
+constexpr std::array kModels{&kSoftmax, &kQuadratic, &kMlp};
+
+const ObjectiveKind& objective_named(std::string_view kind) {
+  return find_kind(kModels, "model kind", kind);
+}
 
 }  // namespace
 
@@ -74,10 +71,15 @@ void fill_normal(std::uint64_t seed, std::size_t layer, double deviation, std::s
   for (std::size_t i = 0; i < out.size(); ++i) out[i] = static_cast<float>(deviation * normal(key, i));
 }
 
-std::span<const NamedHelp> model_table() { return kHelp; }
+std::span<const NamedHelp> model_table() {
+  static const auto kHelp = help_of(kModels);
+  return kHelp;
+}
+
+const ModelTraits& model_traits(std::string_view kind) { return objective_named(kind).traits; }
 
 std::unique_ptr<Model> make_model(const ModelSpec& spec) {
-  return find_row(kModels, "model kind", spec.kind).make(spec);
+  return objective_named(spec.kind).make(spec);
 }
 
 }  // namespace gossamer::optim

@@ -1,14 +1,17 @@
 #pragma once
-// Factories of the models; each is one file.
+// The models: each is one file, with its descriptor at the end.
 #include <memory>
 
 #include "gossamer/optim/model.h"
 
 namespace gossamer::optim {
 
-std::unique_ptr<Model> make_mlp(const ModelSpec& spec);
-std::unique_ptr<Model> make_softmax(const ModelSpec& spec);
-std::unique_ptr<Model> make_quadratic(const ModelSpec& spec);
+struct ObjectiveKind {
+  NamedHelp row;
+  std::unique_ptr<Model> (*make)(const ModelSpec& spec);
+  ModelTraits traits{};
+};
+extern const ObjectiveKind kSoftmax, kQuadratic, kMlp;
 
 /// Throws OptimError unless the data has at least one feature and at least two classes.
 void require_classes(const ModelSpec& spec);

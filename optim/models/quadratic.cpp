@@ -66,12 +66,17 @@ class Quadratic final : public Model {
   Scratch<double> sum_, square_;
 };
 
-}  // namespace
-
 std::unique_ptr<Model> make_quadratic(const ModelSpec& spec) {
   if (spec.features == 0)
     throw OptimError("model quadratic: found data without features, expected at least 1");
   return std::make_unique<Quadratic>(spec.features);
 }
+
+}  // namespace
+
+constinit const ObjectiveKind kQuadratic{
+    .row = {"quadratic", "weighted squared distance to the rows; the optimum is the mean of the data"},
+    .make = make_quadratic,
+    .traits = {.classifier = false}};
 
 }  // namespace gossamer::optim

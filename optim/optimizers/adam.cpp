@@ -74,10 +74,16 @@ class Adam final : public Optimizer {
   std::map<std::size_t, std::uint64_t> steps_;  ///< taken, by the range's offset
 };
 
-}  // namespace
-
 std::unique_ptr<Optimizer> make_adam(const OptimizerSpec& spec, std::size_t buffer_size) {
   return std::make_unique<Adam>(spec, buffer_size);
 }
+
+}  // namespace
+
+constinit const OptimizerKind kAdam{
+    .row = {"adam", "adaptive moments with decoupled weight decay (AdamW)", "beta1 beta2 epsilon"},
+    .make = make_adam,
+    .traits = {.adapts_by_second_moment = true, .adds_up = false},
+    .velocity = &OptimizerSpec::beta1};
 
 }  // namespace gossamer::optim

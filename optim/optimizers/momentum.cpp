@@ -39,8 +39,6 @@ class Momentum final : public Optimizer {
   std::vector<float> velocity_;  ///< v
 };
 
-}  // namespace
-
 std::unique_ptr<Optimizer> make_momentum(const OptimizerSpec& spec, std::size_t buffer_size) {
   return std::make_unique<Momentum<false>>(spec, buffer_size);
 }
@@ -48,5 +46,16 @@ std::unique_ptr<Optimizer> make_momentum(const OptimizerSpec& spec, std::size_t 
 std::unique_ptr<Optimizer> make_nesterov(const OptimizerSpec& spec, std::size_t buffer_size) {
   return std::make_unique<Momentum<true>>(spec, buffer_size);
 }
+
+}  // namespace
+
+constinit const OptimizerKind kMomentum{
+    .row = {"momentum", "heavy ball: v = m·v + g, u = rate·v", "momentum"},
+    .make = make_momentum,
+    .velocity = &OptimizerSpec::momentum};
+
+constinit const OptimizerKind kNesterov{.row = {"nesterov", "v = m·v + g, u = rate·(g + m·v)", "momentum"},
+                                        .make = make_nesterov,
+                                        .velocity = &OptimizerSpec::momentum};
 
 }  // namespace gossamer::optim

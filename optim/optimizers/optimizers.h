@@ -1,5 +1,5 @@
 #pragma once
-// Factories of the optimisers, and what they share.
+// The optimisers, each with its descriptor at the end of its own file, and what they share.
 #include <algorithm>
 #include <array>
 #include <cassert>
@@ -11,11 +11,13 @@
 
 namespace gossamer::optim {
 
-std::unique_ptr<Optimizer> make_sgd(const OptimizerSpec& spec, std::size_t buffer_size);
-std::unique_ptr<Optimizer> make_momentum(const OptimizerSpec& spec, std::size_t buffer_size);
-std::unique_ptr<Optimizer> make_nesterov(const OptimizerSpec& spec, std::size_t buffer_size);
-std::unique_ptr<Optimizer> make_quasi_global(const OptimizerSpec& spec, std::size_t buffer_size);
-std::unique_ptr<Optimizer> make_adam(const OptimizerSpec& spec, std::size_t buffer_size);
+struct OptimizerKind {
+  NamedHelp row;
+  std::unique_ptr<Optimizer> (*make)(const OptimizerSpec& spec, std::size_t buffer_size);
+  OptimizerTraits traits{};
+  double OptimizerSpec::*velocity = nullptr;  ///< decay of what it makes of gradients alone; null: nothing
+};
+extern const OptimizerKind kSgd, kMomentum, kNesterov, kAdam, kQuasiGlobal;
 
 /// u[i] ← f(i) for all i. u may be an array that f reads at i only: results go through a block of their own,
 /// so that the compiler sees that f's loop has no dependence and makes it a vector loop.

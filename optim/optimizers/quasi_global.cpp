@@ -48,10 +48,16 @@ class QuasiGlobal final : public Optimizer {
   std::map<std::size_t, double> last_rate_;  ///< by the range's offset; 0 before the first step
 };
 
-}  // namespace
-
 std::unique_ptr<Optimizer> make_quasi_global(const OptimizerSpec& spec, std::size_t buffer_size) {
   return std::make_unique<QuasiGlobal>(spec, buffer_size);
 }
+
+}  // namespace
+
+constinit const OptimizerKind kQuasiGlobal{
+    .row = {"quasi_global", "momentum of the direction really taken, mixing included, for heterogeneous data",
+            "momentum"},
+    .make = make_quasi_global,
+    .traits = {.of_gradients_alone = false, .adds_up = false}};
 
 }  // namespace gossamer::optim

@@ -33,14 +33,18 @@ double cosine_factor(const OptimizerSpec& spec, double t, double warm) {
 using Factor = double (*)(const OptimizerSpec&, double t, double warm);
 constexpr std::array<Row<Factor>, 3> kSchedules{{
     {{"constant", "the same rate throughout"}, constant_factor},
-    {{"step", "times step_factor after every step_every of the run"}, step_factor},
+    {{"step", "times step_factor after every step_every of the run", "step_every step_factor"}, step_factor},
     {{"cosine", "falls to 0 along half a cosine"}, cosine_factor},
 }};
-constexpr auto kHelp = help_of(kSchedules);
+constexpr auto kScheduleHelp = help_of(kSchedules);
 
 }  // namespace
 
-std::span<const NamedHelp> rate_schedule_table() { return kHelp; }
+std::span<const NamedHelp> rate_schedule_table() { return kScheduleHelp; }
+
+bool is_constant_rate(std::string_view schedule) {
+  return find_row(kSchedules, "learning rate schedule", schedule).make == constant_factor;
+}
 
 double learning_rate(const OptimizerSpec& spec, double place) {
   const auto& schedule = find_row(kSchedules, "learning rate schedule", spec.schedule);

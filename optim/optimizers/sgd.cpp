@@ -22,10 +22,13 @@ class Sgd final : public Optimizer {
   OptimizerSpec spec_;
 };
 
-}  // namespace
-
 std::unique_ptr<Optimizer> make_sgd(const OptimizerSpec& spec, std::size_t) {
   return std::make_unique<Sgd>(spec);
 }
+
+}  // namespace
+
+constinit const OptimizerKind kSgd{
+    .row = {"sgd", "u = rate·g"}, .make = make_sgd, .traits = {.keeps_state = false}};
 
 }  // namespace gossamer::optim

@@ -37,6 +37,14 @@ void check_matrix(const MixingMatrix& w) {
   }
 }
 
+/// W of each round.
+std::vector<std::vector<double>> matrices(const GraphSpec& spec) {
+  const Schedule schedule = make_schedule(spec);
+  std::vector<std::vector<double>> all;
+  for (Round t = 0; t < schedule.period(); ++t) all.push_back(schedule.at(t).dense());
+  return all;
+}
+
 void check_in_matches_out(const MixingMatrix& w) {
   std::set<std::pair<PeerId, PeerId>> received, sent;
   for (PeerId i = 0; i < w.peers(); ++i) {
@@ -89,8 +97,8 @@ TEST_CASE("every graph is the same when made again") {
 TEST_CASE("every graph varies in time only where the table says so") {
   for_every_graph([](const GraphKind& kind, const GraphSpec& spec) {
     const Schedule schedule = make_schedule(spec);
-    if (!kind.time_varying) REQUIRE(schedule.period() == 1);
-    if (kind.time_varying && spec.peers > spec.degree + 1) REQUIRE(schedule.time_varying());
+    if (!kind.traits.time_varying) REQUIRE(schedule.period() == 1);
+    if (kind.traits.time_varying && spec.peers > spec.degree + 1) REQUIRE(schedule.time_varying());
     REQUIRE(schedule.at(schedule.period()).dense() == schedule.at(0).dense());
   });
 }
@@ -120,6 +128,62 @@ TEST_CASE("every graph kind has a name of its own and one line of help") {
                                          "one_peer_exponential", "random_regular", "edges", "file", "tree",
                                          "hypercube", "erdos_renyi", "watts_strogatz", "matching", "base",
                                          "equi_dyn", "hierarchical", "epidemic"});
+}
+
+TEST_CASE("every graph is altered by the keys that it reads, and by no others") {
+  using Change = std::pair<const char*, void (*)(GraphSpec&)>;
+  constexpr Change kChanges[] = {{"weights", [](GraphSpec& s) { s.weights = "lazy"; }},
+                                 {"degree", [](GraphSpec& s) { s.degree = s.degree == 2 ? 4 : 2; }},
+                                 {"rows", [](GraphSpec& s) { s.rows = 2; }},
+                                 {"groups", [](GraphSpec& s) { s.groups = 2; }},
+                                 {"probability", [](GraphSpec& s) { s.probability = 0.7; }},
+                                 {"period", [](GraphSpec& s) { s.period = 5; }},
+                                 {"seed", [](GraphSpec& s) { s.seed = 2; }},
+                                 {"directed", [](GraphSpec& s) { s.directed = !s.directed; }}};
+  for (const GraphKind& kind : graph_table()) {
+    const GraphSpec spec = spec_of(kind.name, 16);
+    for (const auto& [key, change] : kChanges) {
+      CAPTURE(kind.name, key);
+      GraphSpec changed = spec;
+      change(changed);
+      REQUIRE((matrices(changed) != matrices(spec)) == reads(kind, key));
+    }
+    CAPTURE(kind.name);
+    REQUIRE(reads(kind, "file") == kind.traits.edges_are_in_a_file);
+    REQUIRE(reads(kind, "edges") == (kind.traits.edges_are_written && !kind.traits.edges_are_in_a_file));
+    GraphSpec without = spec;
+    without.edges.clear();
+    if (kind.traits.edges_are_written)
+      REQUIRE_THROWS_AS(make_schedule(without), GraphError);
+    else
+      REQUIRE(matrices(without) == matrices(spec));
+  }
+}
+
+TEST_CASE("a graph stays the same when two peers change places where it says so") {
+  for (const GraphKind& kind : graph_table()) {
+    CAPTURE(kind.name);
+    const GraphSpec spec = spec_of(kind.name, 16);
+    bool alike = true;
+    for (const std::vector<double>& w : matrices(spec))
+      for (const auto& [a, b] : {std::pair{0U, 1U}, std::pair{1U, 6U}, std::pair{4U, 15U}}) {
+        const auto other = [a = a, b = b](std::size_t i) { return i == a ? b : i == b ? a : i; };
+        for (std::size_t i = 0; i < 16; ++i)
+          for (std::size_t j = 0; j < 16; ++j) alike = alike && w[i * 16 + j] == w[other(i) * 16 + other(j)];
+      }
+    REQUIRE(alike == kind.traits.places_are_alike);
+  }
+}
+
+TEST_CASE("a graph of a file can be written out as edges") {
+  for (const GraphKind& kind : graph_table()) {
+    CAPTURE(kind.name);
+    REQUIRE((kind.traits.written_as != nullptr) == kind.traits.edges_are_in_a_file);
+    if (!kind.traits.written_as) continue;
+    const GraphTraits& written = graph_kind(kind.traits.written_as).traits;
+    REQUIRE(written.edges_are_written);
+    REQUIRE_FALSE(written.edges_are_in_a_file);
+  }
 }
 
 TEST_CASE("every graph can be drawn") {

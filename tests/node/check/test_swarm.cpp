@@ -73,6 +73,15 @@ TEST_CASE("a seed is the same run always") {
   CHECK(to_toml(draw_case(3).job) != to_toml(draw_case(4).job));
 }
 
+TEST_CASE("what a seed stands for can be printed and read") {
+  const gossamer::test::Folder folder;
+  for (std::uint64_t seed = 1; seed <= 40; ++seed) {
+    INFO(seed);
+    const std::string text = to_toml(draw_case(seed).job);
+    CHECK(to_toml(load_job(folder.write("job.toml", text))) == text);
+  }
+}
+
 TEST_CASE("who joined late may name those whom a peer that stood still found gone") {
   SwarmCase c;
   c.seed = 1;

@@ -55,11 +55,12 @@ std::vector<Forgery> all_kinds(const Job& job) {
 }
 
 /// A whole run, with the words of settings after --set; `copies` forged frames before each, all kinds or one.
-Course forged_run(const Settings& settings, std::size_t copies, std::optional<Forgery> kind = {}) {
+Course forged_run(const Settings& more, std::size_t copies, std::optional<Forgery> kind = {}) {
   const Folder folder;
   const Ports ports(2 * kPeers);
   const auto real = static_cast<std::uint16_t>(ports.first() + kPeers);
   const std::string path = folder.write("job.toml", listed_elsewhere(ports.first(), real));
+  const Settings settings = Settings{"model.kind=softmax"} + more;
   std::vector<std::string> words;
   for (const std::string& s : settings) words.insert(words.end(), {"--set", s});
   Course course{.job = load_job(path, settings)};

@@ -111,10 +111,10 @@ TEST_CASE("push-sum in step reaches the true mean on unbalanced and time-varying
 }
 
 TEST_CASE("push-sum on doubly stochastic weights in step is D-PSGD") {
-  for (const char* graph : {"ring", "torus", "base"}) {
-    INFO(graph);
-    const Settings job{"peers=6", std::string("graph.kind=") + graph, "graph.degree=1",
-                       "exchange.codec=dense"};
+  for (const Settings& graph : {Settings{"graph.kind=ring"}, Settings{"graph.kind=torus"},
+                                Settings{"graph.kind=base", "graph.degree=1"}}) {
+    INFO(graph[0]);
+    const Settings job = graph + Settings{"peers=6", "exchange.codec=dense"};
     Run sums(small_job(job + Settings{"exchange.method=push_sum"})),
         plain(small_job(job + Settings{"exchange.method=dpsgd"}));
     finish(sums);

@@ -100,9 +100,10 @@ Job job_of(const GossipCase& c, double gamma) {
                     fmt::format("optimizer.batch={}", kRows),
                     fmt::format("peers={}", c.peers),
                     "graph.kind=" + c.graph,
-                    "graph.directed=false",
                     "exchange.method=" + c.method,
                     "exchange.codec=" + c.codec};
+  if (topology::reads(topology::graph_kind(c.graph), "directed"))
+    settings.emplace_back("graph.directed=false");
   if (c.method == "noloco") settings.emplace_back("exchange.local_steps=1");
   if (gamma > 0) settings.push_back(fmt::format("exchange.gamma={}", gamma));
   return small_job(settings);

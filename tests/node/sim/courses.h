@@ -31,21 +31,21 @@ inline Settings guarded(std::string_view method, std::string_view codec, std::st
   const auto set = [](const char* key, std::string_view value) {
     return std::string(key) + "=" + std::string(value);
   };
-  return {set("exchange.method", method),
-          set("exchange.codec", codec),
-          set("exchange.staleness", staleness),
-          set("graph.kind", graph),
-          set("optimizer.kind", optimizer),
-          "model.kind=quadratic",
-          "data.features=200",
-          "data.rows=64",
-          "optimizer.momentum=0.5",
-          "optimizer.learning_rate=0.05",
-          "run.rounds=24",
-          "sim.bandwidth=1e15",
-          "sim.latency=0.001",
-          "sim.step_time=0.003",
-          "sim.step_jitter=0.5"};
+  const Settings settings{set("exchange.method", method),
+                          set("exchange.codec", codec),
+                          set("exchange.staleness", staleness),
+                          set("graph.kind", graph),
+                          set("optimizer.kind", optimizer),
+                          "model.kind=quadratic",
+                          "data.features=200",
+                          "data.rows=64",
+                          "optimizer.learning_rate=0.05",
+                          "run.rounds=24",
+                          "sim.bandwidth=1e15",
+                          "sim.latency=0.001",
+                          "sim.step_time=0.003",
+                          "sim.step_jitter=0.5"};
+  return optimizer == "momentum" ? settings + Settings{"optimizer.momentum=0.5"} : settings;
 }
 
 struct Course {

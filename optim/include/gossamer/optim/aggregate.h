@@ -32,10 +32,12 @@ std::span<const NamedHelp> aggregator_table();
 
 /// What a spec asks for, whatever the neighbourhood.
 struct AggregatorInfo {
-  std::string name;      ///< of the table: "krum"
-  std::string spec;      ///< canonical, with every parameter: "nnm+krum:f=1"
-  std::size_t f = 0;     ///< wrong vectors that it is to bear
-  bool by_entry = true;  ///< looks at each entry by itself: a model may be aggregated part by part
+  std::string name;         ///< of the table: "krum"
+  std::string spec;         ///< canonical, with every parameter: "nnm+krum:f=1"
+  std::size_t f = 0;        ///< wrong vectors that it is to bear
+  bool by_entry = true;     ///< looks at each entry by itself: a model may be aggregated part by part
+  bool of_signs = false;    ///< counts signs: its value is −1, 0 or 1 in each entry
+  bool around_own = false;  ///< neighbours with the same vectors get different values, each near its own
 };
 
 /// spec: a name of the table, then parameters: "trimmed_mean:f=2"; with nearest-neighbour mixing in front,

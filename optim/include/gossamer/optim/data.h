@@ -42,7 +42,14 @@ struct DataSpec {
 struct Data {
   std::shared_ptr<const Dataset> train, test;
 };
-std::span<const NamedHelp> data_format_table();  ///< idx, csv, synthetic
+/// What others may know of a data format.
+struct DataFormatTraits {
+  bool needs_path = true;  ///< is read from DataSpec::path
+  bool synthetic = false;  ///< is made from numbers of the specification: what cannot be made is one of these
+};
+std::span<const NamedHelp> data_format_table();  ///< the keys are those of [data]
+/// Throws OptimError for an unknown name, as load_data.
+const DataFormatTraits& data_format_traits(std::string_view format);
 /// idx: train-images-idx3-ubyte, train-labels-idx1-ubyte, t10k-…; each plain or .gz. csv: RFC 4180 with
 /// comma, semicolon or tab, with or without a header line, plain or gzip; labels that are integers from 0 to
 /// 65535 are the classes, others are numbered in the order of first appearance, the same in both files.

@@ -108,11 +108,26 @@ class OptimError : public std::runtime_error {
   std::vector<std::string> names;
 };
 
+/// A row of a table of parts, as others see it.
 struct NamedHelp {
   const char* name;
-  const char* help;
+  const char* help;  ///< one line
+  /// Keys of the job's section that make a difference to it, of those that no row of its table but such as
+  /// name them reads; blanks between them.
+  const char* reads = "";
 };
-std::span<const NamedHelp> model_table();  ///< softmax, mlp, quadratic
+/// Whether the key (without its section) makes a difference to the row of that name: it names the key, or no
+/// row of the table does. False where there is no such row.
+bool reads(std::span<const NamedHelp> table, std::string_view name, std::string_view key);
+
+/// What others may know of a kind of model.
+struct ModelTraits {
+  bool classifier = true;  ///< its rows have labels, and it predicts a class for each: classes() > 0
+  bool hidden = false;     ///< has hidden layers, of sizes that peers may choose
+};
+std::span<const NamedHelp> model_table();  ///< the keys are those of [model]
+/// Throws OptimError for an unknown name, as make_model.
+const ModelTraits& model_traits(std::string_view kind);
 std::unique_ptr<Model> make_model(const ModelSpec& spec);
 
 /// Threads that the dense algebra of this process uses (OpenBLAS). 1 makes results independent of the

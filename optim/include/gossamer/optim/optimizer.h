@@ -27,8 +27,21 @@ struct OptimizerSpec {
   /// adam: steps in which the second moment learns, after which it stands (1-bit Adam); 0: all.
   std::uint64_t second_moment_steps = 0;
 };
-std::span<const NamedHelp> optimizer_table();
-std::span<const NamedHelp> rate_schedule_table();
+/// What others may know of an optimiser.
+struct OptimizerTraits {
+  bool keeps_state = true;               ///< its step depends on earlier gradients too
+  bool of_gradients_alone = true;        ///< and on nothing but these: not on what mixing made of the steps
+  bool adapts_by_second_moment = false;  ///< learns from g², of which coarse codes of g say nothing
+  /// Peers that take the same gradients in different rounds come to the same sum of steps in the end.
+  bool adds_up = true;
+};
+std::span<const NamedHelp> optimizer_table();  ///< the keys are those of [optimizer]
+/// Throws OptimError for an unknown name, as make_optimizer.
+const OptimizerTraits& optimizer_traits(std::string_view kind);
+
+std::span<const NamedHelp> rate_schedule_table();  ///< the keys are those of [optimizer]
+/// Whether the rate stays as it is after the warm-up. Throws OptimError for an unknown name.
+bool is_constant_rate(std::string_view schedule);
 
 /// The decay m of the velocity v = m·v + g, or a multiple of it, that the optimiser makes of its gradients
 /// alone: 0 where it keeps none, nothing where what it keeps depends on more than gradients (quasi_global).

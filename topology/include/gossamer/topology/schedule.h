@@ -73,7 +73,7 @@ class Schedule {
   std::shared_ptr<const std::vector<MixingMatrix>> cycle_;
 };
 
-/// What a topology file says of the graph. Keys that a kind does not use are ignored here.
+/// What a topology file says of the graph. Members that a kind does not read are ignored here.
 struct GraphSpec {
   std::string kind = "ring";           ///< a name of graph_table()
   std::string weights = "metropolis";  ///< a name of weights_table()
@@ -83,7 +83,7 @@ struct GraphSpec {
   std::size_t rows = 0;     ///< torus: rows of the grid; 0 = the most square that divides P
   std::size_t groups = 0;   ///< hierarchical: how many; 0 = about √P
   double probability = 0;   ///< erdos_renyi, watts_strogatz; 0 = 2 ln P / P and 0.1
-  std::size_t period = 64;  ///< matching, equi_dyn: random rounds before they repeat
+  std::size_t period = 64;  ///< matching, equi_dyn, epidemic: random rounds before they repeat
   std::uint64_t seed = 1;   ///< of the random kinds
   bool directed = true;     ///< exponential, edges, file: false adds every edge's reverse
   struct EdgeSpec {
@@ -93,12 +93,29 @@ struct GraphSpec {
   std::vector<EdgeSpec> edges;  ///< edges: the list; file: filled by read_graph
 };
 
+/// What others may know of a kind of graph.
+struct GraphTraits {
+  bool time_varying = false;
+  bool edges_are_written = false;    ///< GraphSpec::edges is the graph, and names peers as they are
+  bool edges_are_in_a_file = false;  ///< GraphSpec::edges is what read_graph finds in a file
+  bool places_are_alike = false;     ///< it is the same graph in whatever order the peers stand
+  /// The kind under which edges that were read are written out, so that the text stands without the file.
+  const char* written_as = nullptr;
+};
+
 struct GraphKind {
   const char* name;
   const char* help;  ///< one line
-  bool time_varying;
+  /// Keys of the topology file's [graph], members of GraphSpec but for `file`, that make a difference to it,
+  /// of those that not all kinds read; blanks between them.
+  const char* reads = "";
+  GraphTraits traits{};
 };
 std::span<const GraphKind> graph_table();
+/// Throws GraphError for an unknown name, as make_schedule.
+const GraphKind& graph_kind(std::string_view name);
+/// Whether the key makes a difference to the kind: it names the key, or no kind does.
+bool reads(const GraphKind& kind, std::string_view key);
 
 struct WeightRule {
   const char* name;

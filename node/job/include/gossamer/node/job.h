@@ -108,8 +108,10 @@ struct Job {
 /// Reads JOB and the topology file that it names (`topology = "ring4.toml"`, relative to the job file), or a
 /// job that holds [graph] and peers itself. overrides: "exchange.codec=dense", "graph.kind=star", "peers=16"
 /// (any key of either file; the value is TOML, or a bare string). peers: replaces the peers by that many
-/// local ones (sim --peers). Checks keys, types, ranges and names; throws ConfigError for the first wrong
-/// one.
+/// local ones (sim --peers). Checks keys, types, ranges and names, and that keys of [model], [data],
+/// [optimizer] and [graph] that have other values than their defaults are read by the kinds that the job
+/// names (an override of a kind takes the file's keys of the former kind along); throws ConfigError for the
+/// first wrong one.
 Job load_job(const std::string& path, std::span<const std::string> overrides = {},
              std::optional<std::size_t> peers = std::nullopt);
 /// A topology file alone: name, graph, peers, links, base_port are filled in.
