@@ -6,11 +6,12 @@
 #include <deque>
 #include <map>
 #include <span>
-#include <stdexcept>
 #include <string>
 #include <string_view>
 #include <type_traits>
 #include <vector>
+
+#include "gossamer/node/errors.h"
 
 namespace gossamer::node {
 
@@ -21,12 +22,6 @@ struct NamedArray {
 };
 /// By name; a scalar is an array of one.
 using State = std::map<std::string, NamedArray>;
-
-/// A state that does not fit what it is to be restored into, or bytes that hold none.
-class StateError final : public std::runtime_error {
- public:
-  using std::runtime_error::runtime_error;
-};
 
 /// With an XXH3 of the whole, so that what was cut short or changed is seen.
 std::vector<std::byte> to_bytes(const State& state);

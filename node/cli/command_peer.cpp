@@ -10,10 +10,10 @@
 #include <cstring>
 #include <fstream>
 #include <optional>
-#include <random>
 
 #include "commands.h"
 #include "flags.h"
+#include "gossamer/node/peer.h"
 #include "gossamer/node/safetensors.h"
 #include "line_writer.h"
 #include "machine.h"
@@ -22,8 +22,7 @@
 #include "run_folder.h"
 #include "summary.h"
 #include "text.h"
-#include "threaded_data_plane.h"
-#include "zmq_env.h"
+#include "worker.h"
 
 namespace gossamer::node {
 namespace {
@@ -55,6 +54,7 @@ struct PeerFlags {
   std::uint64_t session = 0;
 };
 
+/// By --name.
 PeerId find_peer(const Job& job, const std::string& name) {
   const auto names = job.peer_names();
   const auto at = std::find(names.begin(), names.end(), name);
@@ -73,12 +73,6 @@ int compute_threads(const Job& job, PeerId self) {
     return host_of(p.address) == host_of(job.peers[self].address);
   });
   return fair_threads({static_cast<std::size_t>(here), static_cast<std::size_t>(here)});
-}
-
-/// Not 0, and not the same after a restart.
-std::uint64_t draw_epoch() {
-  std::random_device device;
-  return ((std::uint64_t{device()} << 32) | device()) | 1;
 }
 
 std::string report_line(const Report& r) {
@@ -116,46 +110,38 @@ class PeerProcess {
     if (!flags.records)
       for (const std::string& warning : warnings_of_run(job, plan))
         told_.write("gossamer: " + warning + "\n");
-    env_ = std::make_unique<ZmqEnv>(zmq_spec(job));
-    prepared_ = prepare(std::move(job));
+    const auto threads = static_cast<std::size_t>(compute_threads(job, self_));
+    peer_.emplace(std::move(job), flags.name, Learner{}, callbacks(),
+                  Options{.session = flags.session, .state = {}, .threads = threads});
     folder_ =
-        flags.out.empty() ? make_run_folder(prepared_.job.name + "-" + flags.name) : out_folder(flags.out);
+        flags.out.empty() ? make_run_folder(prepared().job.name + "-" + flags.name) : out_folder(flags.out);
     if (flags.out.empty()) {
-      write_text(folder_ / "job.toml", to_toml(prepared_.job));
+      write_text(folder_ / "job.toml", to_toml(prepared().job));
       metrics_.open(folder_ / "metrics.jsonl");
     }
   }
 
   int run() {
-    env_->on_log = [&](const std::string& line) { say(line); };
-    env_->on_report = [&](const Report& r) { report(r); };
-    env_->on_sharing = [&](const CoreSharing& sharing) { return settle_threads(sharing); };
-    WorkerSpec spec = worker_spec(prepared_, self_, draw_epoch(), flags_.session);
-    spec.place = this_place();
-    say(fmt::format("listening on {}; waiting for {} peers", env_->endpoint(),
-                    prepared_.job.peers.size() - 1));
-    const WorkerResult result = env_->run(
-        spec,
-        [&] {
-          return std::make_unique<ThreadedDataPlane>(
-              make_replica(prepared_, self_, make_objective(prepared_, self_, nullptr, true),
-                           static_cast<std::size_t>(compute_threads(prepared_.job, self_))));
-        },
-        interrupted);
+    say(fmt::format("listening on {}; waiting for {} peers", peer_->endpoint(),
+                    prepared().job.peers.size() - 1));
+    peer_->run(interrupted);
     progress_.clear();
-    finish(result);
-    return exit_status(result.outcome);
+    finish(peer_->details());
+    return exit_status(peer_->details().outcome);
   }
 
  private:
-  ZmqSpec zmq_spec(const Job& job) const {
-    ZmqSpec spec{job.peers[self_].bind, {}};
-    for (const auto& p : job.peers) spec.addresses.push_back(p.address);
-    return spec;
+  const Prepared& prepared() const { return peer_->prepared(); }
+
+  Callbacks callbacks() {
+    return {[this](const Report& r) { report(r); }, [this](const std::string& line) { say(line); },
+            [this](std::size_t machine, std::size_t allotment) {
+              return settle_threads({machine, allotment});
+            }};
   }
 
   std::size_t settle_threads(const CoreSharing& sharing) {
-    const int given = prepared_.job.run.threads, threads = given > 0 ? given : fair_threads(sharing);
+    const int given = prepared().job.run.threads, threads = given > 0 ? given : fair_threads(sharing);
     optim::set_blas_threads(threads);
     say(fmt::format("{} of the peers run on this machine; computing with {} thread{}", sharing.machine,
                     threads, threads == 1 ? "" : "s"));
@@ -168,7 +154,7 @@ class PeerProcess {
   }
 
   void report(const Report& r) {
-    const std::string line = to_json(flags_.name, env_->now(), r);
+    const std::string line = to_json(flags_.name, peer_->seconds(), r);
     if (metrics_.is_open() && !(metrics_ << line << '\n' << std::flush)) {
       say(fmt::format("{} cannot be written any more: {}", (folder_ / "metrics.jsonl").string(),
                       std::strerror(errno)));
@@ -184,8 +170,8 @@ class PeerProcess {
     if (result.rounds == 0) return;  // nothing learned: an earlier run's model stays
     const auto model = folder_ / (flags_.out.empty() ? "model.safetensors" : flags_.name + ".safetensors");
     write_safetensors(
-        model.string(), prepared_.layers_of(self_), env_->parameters(),
-        {{"job", prepared_.job.name}, {"peer", flags_.name}, {"round", std::to_string(result.rounds)}});
+        model.string(), prepared().layers_of(self_), peer_->parameters(),
+        {{"job", prepared().job.name}, {"peer", flags_.name}, {"round", std::to_string(result.rounds)}});
     say(fmt::format("model saved to {}", model.string()));
   }
 
@@ -194,14 +180,14 @@ class PeerProcess {
     if (result.dropped_frames > 0 && result.outcome != Outcome::bad_input)
       say(fmt::format("{} frames of strangers, other runs or malformed were dropped", result.dropped_frames));
     for (const auto& [from, counts] : result.refused)
-      say(fmt::format("of the frames in the name of {} were refused: {}", prepared_.job.peers[from].name,
+      say(fmt::format("of the frames in the name of {} were refused: {}", prepared().job.peers[from].name,
                       refusals_text(counts)));
     if (!result.message.empty()) told_.write(fmt::format("gossamer: {}: {}\n", flags_.name, result.message));
     if (records_) {
       finish_records(result);
     } else if (result.rounds > 0) {
       told_.finish();  // so that the summary comes last
-      print_summary(flags_, prepared_, self_, result, env_->parameters());
+      print_summary(flags_, prepared(), self_, result, peer_->parameters());
     }
   }
 
@@ -217,8 +203,7 @@ class PeerProcess {
   LineWriter told_;  ///< to stderr
   Progress progress_;
   spdlog::logger log_;
-  std::unique_ptr<ZmqEnv> env_;
-  Prepared prepared_;
+  std::optional<Peer> peer_;
   std::filesystem::path folder_;
   std::ofstream metrics_;
   std::optional<LineWriter> records_;

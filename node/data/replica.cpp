@@ -91,6 +91,12 @@ void Replica::archive(Archive archive) {
   archive.value("steps", steps_);
 }
 
+std::vector<float> parameters_in(const State& state) {
+  std::vector<float> x;
+  Archive::restoring(state).part("data").floats("slot" + std::to_string(kParameters), x);
+  return x;
+}
+
 State Replica::save() {
   State state;
   archive(Archive::saving(state).part("data"));
@@ -118,7 +124,7 @@ void Replica::run(const Op& op, const Post& post) {
 void Replica::run(const Gradient& gradient, const Post& post, const std::function<void()>& between_layers) {
   if (observer_) observer_->on_gradient(parts_.peer, gradient);
   const auto models = teachers(gradient.soft);
-  const optim::BatchKey key{steps_++, attack_.flips_labels(), gradient.soft.weight, models};
+  const optim::BatchKey key{steps_++, attack_.flips_labels(), gradient.soft.weight, models, &between_layers};
   const auto on_layer = [&](std::size_t layer) {
     const auto& parcels = parcels_of_layer_[layer];
     for (auto p = parcels.rbegin(); p != parcels.rend(); ++p) {

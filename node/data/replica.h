@@ -39,6 +39,9 @@ struct ReplicaParts {
   [[no_unique_address]] Planted planted{};
 };
 
+/// x of what a replica had saved.
+std::vector<float> parameters_in(const State& state);
+
 /// Executes commands on the calling thread; one thread at a time.
 class Replica final : public DataView {
  public:

@@ -226,6 +226,7 @@ void ZmqEnv::loop(Worker& worker, const std::function<bool()>& stop) {
   while (!worker.finished()) {
     poll(worker, wake_at_);
     if (resolver_) watch_joining(worker);
+    if (on_turn) on_turn(worker);
     if (stop && stop()) worker.interrupt();
   }
   flush_queues(worker);
@@ -248,7 +249,7 @@ void ZmqEnv::flush_queues(Worker& worker) {
 }
 
 WorkerResult ZmqEnv::run(WorkerSpec spec, const DataPlaneFactory& make_data_plane,
-                         const std::function<bool()>& stop) {
+                         const std::function<bool()>& stop, const State* state) {
   std::vector<std::string> neighbours;
   for (const PeerId p : spec.membership.links) {
     connect(p);
@@ -258,6 +259,7 @@ WorkerResult ZmqEnv::run(WorkerSpec spec, const DataPlaneFactory& make_data_plan
   tick();
   Worker worker(std::move(spec), *this);
   data_ = make_data_plane();
+  if (state) worker.restore(*state);
   tick();
   loop(worker, stop);
   data_->finish();

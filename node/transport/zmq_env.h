@@ -33,12 +33,14 @@ class ZmqEnv final : public Env {
   std::function<void(const std::string&)> on_log;
   /// Told how many peers share this machine's cores; gives the threads that this one takes.
   std::function<std::size_t(const CoreSharing&)> on_sharing;
+  std::function<void(Worker&)> on_turn;  ///< after whatever happened
+  std::function<void(State)> on_saved;
 
   /// Once: makes the worker and runs it until it has ended and its last frames are out; closes all
   /// connections, which may have taken all the files that this process can open. `stop` is asked a few times
   /// a second and after every signal; true interrupts the worker.
   WorkerResult run(WorkerSpec spec, const DataPlaneFactory& make_data_plane,
-                   const std::function<bool()>& stop);
+                   const std::function<bool()>& stop, const State* state = nullptr);
   /// Where this peer listens, by address.
   const std::string& endpoint() const { return endpoint_; }
   /// After run: the peer's parameters.
@@ -51,6 +53,9 @@ class ZmqEnv final : public Env {
   DataPlane& data() override { return *data_; }
   void share_cores(const CoreSharing& sharing) override {
     if (on_sharing) data_->use_threads(on_sharing(sharing));
+  }
+  void saved(State state) override {
+    if (on_saved) on_saved(std::move(state));
   }
   void report(const Report& r) override {
     if (on_report) on_report(r);

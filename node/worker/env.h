@@ -2,21 +2,10 @@
 // Env is the world as the control code sees it. ZmqEnv is the real one, Simulation a deterministic one.
 #include "data_plane.h"
 #include "frame.h"
+#include "gossamer/node/report.h"
 #include "ids.h"
 
 namespace gossamer::node {
-
-/// Messages of one peer's log and what a run's view shows of it.
-struct Report {
-  Round round = 0;  ///< rounds finished
-  double epoch = 0;
-  double share_done = 0;  ///< of the run
-  double loss = 0;        ///< mean training loss since the last report
-  double rows_per_second = 0;
-  double bytes_out_per_second = 0, bytes_in_per_second = 0;
-  double staleness = 0;  ///< largest age in rounds of a neighbour's message used since the last report
-  std::optional<optim::Figures> test;
-};
 
 class Env {
  public:

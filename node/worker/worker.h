@@ -39,8 +39,6 @@ struct WorkerSpec {
   Observer* observer = nullptr;  ///< told of what this peer does; outlives the worker
 };
 
-enum class Outcome { running, finished, lost_peer, stalled, bad_input, failed, interrupted };
-
 struct WorkerResult {
   Outcome outcome = Outcome::running;
   std::string message;  ///< empty where finished

@@ -168,7 +168,7 @@ std::unique_ptr<Model> make_mlp(const ModelSpec& spec) {
 
 }  // namespace
 
-constinit const ObjectiveKind kMlp{
+constinit const ModelKind kMlp{
     .row = {"mlp", "dense layers with ReLU and cross-entropy (hidden = sizes of the hidden layers)",
             "hidden"},
     .make = make_mlp,

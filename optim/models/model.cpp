@@ -14,12 +14,10 @@ namespace {
 
 constexpr std::size_t kAlignFloats = 16;  // 64 bytes
 
-// One row an objective; each stands at the end of its own file.
+// One row a model; each stands at the end of its own file.
 constexpr std::array kModels{&kSoftmax, &kQuadratic, &kMlp};
 
-const ObjectiveKind& objective_named(std::string_view kind) {
-  return find_kind(kModels, "model kind", kind);
-}
+const ModelKind& model_named(std::string_view kind) { return find_kind(kModels, "model kind", kind); }
 
 }  // namespace
 
@@ -76,10 +74,8 @@ std::span<const NamedHelp> model_table() {
   return kHelp;
 }
 
-const ModelTraits& model_traits(std::string_view kind) { return objective_named(kind).traits; }
+const ModelTraits& model_traits(std::string_view kind) { return model_named(kind).traits; }
 
-std::unique_ptr<Model> make_model(const ModelSpec& spec) {
-  return objective_named(spec.kind).make(spec);
-}
+std::unique_ptr<Model> make_model(const ModelSpec& spec) { return model_named(spec.kind).make(spec); }
 
 }  // namespace gossamer::optim

@@ -6,12 +6,12 @@
 
 namespace gossamer::optim {
 
-struct ObjectiveKind {
+struct ModelKind {
   NamedHelp row;
   std::unique_ptr<Model> (*make)(const ModelSpec& spec);
   ModelTraits traits{};
 };
-extern const ObjectiveKind kSoftmax, kQuadratic, kMlp;
+extern const ModelKind kSoftmax, kQuadratic, kMlp;
 
 /// Throws OptimError unless the data has at least one feature and at least two classes.
 void require_classes(const ModelSpec& spec);

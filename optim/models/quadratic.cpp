@@ -74,7 +74,7 @@ std::unique_ptr<Model> make_quadratic(const ModelSpec& spec) {
 
 }  // namespace
 
-constinit const ObjectiveKind kQuadratic{
+constinit const ModelKind kQuadratic{
     .row = {"quadratic", "weighted squared distance to the rows; the optimum is the mean of the data"},
     .make = make_quadratic,
     .traits = {.classifier = false}};

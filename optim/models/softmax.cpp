@@ -133,7 +133,7 @@ std::unique_ptr<Model> make_softmax(const ModelSpec& spec) {
 
 }  // namespace
 
-constinit const ObjectiveKind kSoftmax{
+constinit const ModelKind kSoftmax{
     .row = {"softmax", "linear classifier with cross-entropy; own loops, equal bits from every compiler"},
     .make = make_softmax};
 

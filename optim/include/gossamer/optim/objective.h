@@ -3,6 +3,7 @@
 // own) is its affair alone, and what an evaluation tells.
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -28,6 +29,8 @@ struct BatchKey {
   bool flip_labels = false;  ///< learn class c as classes − 1 − c, as an experiment's attacker does
   float soft_weight = 0;     ///< of the loss against the teachers' labels, in [0, 1]; classifiers alone
   std::span<const Teacher> teachers{};
+  /// To be called now and then by a gradient that waits for something: the peer's other work goes on in it.
+  const std::function<void()>* idle = nullptr;
 };
 
 struct StepResult {

@@ -1,0 +1,253 @@
+#include "gossamer/node/peer.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <condition_variable>
+#include <mutex>
+#include <optional>
+#include <random>
+#include <thread>
+
+#include "machine.h"
+#include "plan.h"
+#include "setup.h"
+#include "simulation.h"
+#include "text.h"
+#include "threaded_data_plane.h"
+#include "translate.h"
+#include "zmq_env.h"
+
+namespace gossamer::node {
+namespace {
+
+/// Not 0, and not the same after a restart.
+std::uint64_t draw_epoch() {
+  std::random_device device;
+  return ((std::uint64_t{device()} << 32) | device()) | 1;
+}
+
+PeerId number_of(const Job& job, const std::string& name) {
+  const auto names = job.peer_names();
+  const auto at = std::find(names.begin(), names.end(), name);
+  if (at == names.end())
+    throw ConfigError(fmt::format("peer '{}': no such peer in the topology; its peers are {}{}", name,
+                                  join(names, ", "), did_you_mean(name, names)));
+  return static_cast<PeerId>(at - names.begin());
+}
+
+ZmqSpec sockets_of(const Job& job, PeerId self) {
+  ZmqSpec spec{job.peers[self].bind, {}};
+  for (const auto& p : job.peers) spec.addresses.push_back(p.address);
+  return spec;
+}
+
+PeerResult result_of(const WorkerResult& w) {
+  return {w.outcome, w.message,           w.rounds,           w.rows,           w.train_loss,
+          w.seconds, w.traffic.bytes_out, w.traffic.bytes_in, w.staleness_mean, w.staleness_max};
+}
+
+/// Where one thread asks for a snapshot and the run's thread hands it over.
+class Desk {
+ public:
+  /// Waits for it. Throws Error where the run ends first.
+  State ask(Round after) {
+    std::unique_lock lock(mutex_);
+    turned_.wait(lock, [this] { return stage_ == Stage::none || ended_; });
+    if (ended_) end();
+    stage_ = Stage::wanted;
+    after_ = after;
+    turned_.wait(lock, [this] { return stage_ == Stage::there || ended_; });
+    if (stage_ != Stage::there) end();
+    stage_ = Stage::none;
+    turned_.notify_all();
+    return std::move(state_);
+  }
+  /// The run's thread, whenever something happened.
+  void turn(Worker& worker) {
+    const std::lock_guard lock(mutex_);
+    if (stage_ == Stage::wanted) {
+      worker.hold_after(std::max(after_, worker.rounds() + 1));
+      stage_ = Stage::held;
+    }
+    if (stage_ == Stage::held && worker.holds()) {
+      stage_ = Stage::saving;
+      worker.save();
+    }
+    if (stage_ == Stage::saved) {
+      stage_ = Stage::there;
+      worker.resume();
+      turned_.notify_all();
+    }
+  }
+  void saved(State state) {
+    const std::lock_guard lock(mutex_);
+    state_ = std::move(state);
+    stage_ = Stage::saved;
+  }
+  void run_ended() {
+    const std::lock_guard lock(mutex_);
+    ended_ = true;
+    turned_.notify_all();
+  }
+
+ private:
+  enum class Stage { none, wanted, held, saving, saved, there };
+  [[noreturn]] static void end() {
+    throw Error(Error::Code::misuse, "the run ended before the round of which a snapshot was asked for");
+  }
+
+  std::mutex mutex_;
+  std::condition_variable turned_;
+  Stage stage_ = Stage::none;
+  Round after_ = 0;
+  bool ended_ = false;
+  State state_;
+};
+
+}  // namespace
+
+struct Peer::Impl {
+  Impl(std::shared_ptr<const Prepared> all, PeerId number, std::unique_ptr<ZmqEnv> sockets,
+       Callbacks callbacks, Options options)
+      : prepared(std::move(all)),
+        self(number),
+        env(std::move(sockets)),
+        on(std::move(callbacks)),
+        settings(std::move(options)),
+        replica(
+            make_replica(*prepared, self, make_objective(*prepared, self, nullptr, true), settings.threads)) {
+    if (!settings.state.empty()) state = state_from_bytes(settings.state);
+    env->on_report = on.on_report;
+    env->on_log = on.on_log;
+    if (on.on_neighbours)
+      env->on_sharing = [this](const CoreSharing& s) { return on.on_neighbours(s.machine, s.allotment); };
+    env->on_turn = [this](Worker& worker) { desk.turn(worker); };
+    env->on_saved = [this](State saved) { desk.saved(std::move(saved)); };
+  }
+
+  PeerResult run(const std::function<bool()>& stop) {
+    if (!replica) throw Error(Error::Code::misuse, "a peer runs once; make another one");
+    WorkerSpec spec = worker_spec(*prepared, self, draw_epoch(), settings.session);
+    spec.place = this_place();
+    const auto make = [&]() -> std::unique_ptr<LiveDataPlane> {
+      auto plane = std::make_unique<ThreadedDataPlane>(std::move(*replica));
+      replica.reset();
+      return plane;
+    };
+    struct Ending {
+      Desk& desk;
+      ~Ending() { desk.run_ended(); }
+    } const ending{desk};
+    result = env->run(std::move(spec), make, stop, state ? &*state : nullptr);
+    ran = true;
+    return result_of(result);
+  }
+
+  std::shared_ptr<const Prepared> prepared;
+  PeerId self;
+  std::unique_ptr<ZmqEnv> env;
+  Callbacks on;
+  Options settings;
+  std::optional<State> state;
+  std::optional<Replica> replica;  ///< until run
+  Desk desk;
+  WorkerResult result;
+  bool ran = false;
+};
+
+Peer::Peer(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+Peer::Peer(Peer&&) noexcept = default;
+Peer::~Peer() = default;
+
+Peer::Peer(Job job, const std::string& name, Learner learner, Callbacks callbacks, Options options)
+    : impl_(translated([&] {
+        const PeerId self = number_of(job, name);
+        make_plan(job, self);  // refuses an unsound combination before data is read
+        auto env = std::make_unique<ZmqEnv>(sockets_of(job, self));
+        auto prepared = std::make_shared<const Prepared>(
+            prepare(std::move(job), passed_through(std::move(learner)), self));
+        return std::make_unique<Impl>(std::move(prepared), self, std::move(env), std::move(callbacks),
+                                      std::move(options));
+      })) {}
+
+PeerResult Peer::run(std::stop_token stop) {
+  return run([stop] { return stop.stop_requested(); });
+}
+PeerResult Peer::run(const std::function<bool()>& stop) {
+  return translated([&] { return impl_->run(stop); });
+}
+const std::vector<optim::Layer>& Peer::layers() const { return impl_->prepared->layers_of(impl_->self); }
+std::span<const float> Peer::parameters() const {
+  return impl_->ran ? impl_->env->parameters()
+                    : std::span<const float>(impl_->prepared->initial_of(impl_->self));
+}
+const std::string& Peer::endpoint() const { return impl_->env->endpoint(); }
+double Peer::seconds() const { return impl_->env->now(); }
+const Prepared& Peer::prepared() const { return *impl_->prepared; }
+const WorkerResult& Peer::details() const { return impl_->result; }
+
+Snapshot Peer::snapshot(std::uint64_t after_rounds) {
+  return translated([&] {
+    State state = impl_->desk.ask(after_rounds);
+    Snapshot snapshot{0, std::vector<float>(parameters_in(state)), to_bytes(state)};
+    Archive::restoring(state).part("control").value("round", snapshot.round);
+    return snapshot;
+  });
+}
+
+std::vector<PeerResult> run_local(Job job, Learner learner, std::function<Callbacks(std::size_t)> callbacks,
+                                  std::stop_token stop,
+                                  const std::function<void(std::size_t, std::span<const float>)>& trained) {
+  return translated([&] {
+    make_plan(job, 0);
+    std::vector<std::unique_ptr<ZmqEnv>> sockets;
+    for (PeerId p = 0; p < job.peers.size(); ++p)
+      sockets.push_back(std::make_unique<ZmqEnv>(sockets_of(job, p)));
+    const auto prepared =
+        std::make_shared<const Prepared>(prepare(std::move(job), passed_through(std::move(learner))));
+    std::vector<Peer> peers;
+    for (PeerId p = 0; p < prepared->job.peers.size(); ++p)
+      peers.push_back(Peer(std::make_unique<Peer::Impl>(prepared, p, std::move(sockets[p]),
+                                                        callbacks ? callbacks(p) : Callbacks{}, Options{})));
+    std::vector<PeerResult> results(peers.size());
+    std::vector<std::exception_ptr> thrown(peers.size());
+    std::stop_source all;
+    const std::stop_callback asked(stop, [&] { all.request_stop(); });
+    {
+      std::vector<std::jthread> threads;
+      for (PeerId p = 0; p < peers.size(); ++p)
+        threads.emplace_back([&, p] {
+          try {
+            results[p] = peers[p].run(all.get_token());
+          } catch (...) {
+            thrown[p] = std::current_exception();
+            all.request_stop();
+          }
+        });
+    }
+    for (const auto& error : thrown)
+      if (error) std::rethrow_exception(error);
+    for (PeerId p = 0; trained && p < peers.size(); ++p) trained(p, peers[p].parameters());
+    return results;
+  });
+}
+
+SimulationResult simulate(Job job, Learner learner, SimulationOptions options) {
+  return translated([&] {
+    const Prepared prepared = prepare(std::move(job), passed_through(std::move(learner)));
+    Simulation simulation(prepared, {.seed = options.seed, .crashes = {}}, nullptr, options.threads);
+    if (options.on_report)
+      simulation.on_report = [&](PeerId p, double time, const Report& r) { options.on_report(p, time, r); };
+    const SimResult run = simulation.run([&] { return options.stop.stop_requested(); });
+    SimulationResult result{{}, {}, run.virtual_seconds, run.digest};
+    for (PeerId p = 0; p < run.peers.size(); ++p) {
+      result.peers.push_back(result_of(run.peers[p]));
+      const auto x = simulation.parameters(p);
+      result.parameters.emplace_back(x.begin(), x.end());
+    }
+    return result;
+  });
+}
+
+}  // namespace gossamer::node
