@@ -54,16 +54,6 @@ struct PeerFlags {
   std::uint64_t session = 0;
 };
 
-/// By --name.
-PeerId find_peer(const Job& job, const std::string& name) {
-  const auto names = job.peer_names();
-  const auto at = std::find(names.begin(), names.end(), name);
-  if (at == names.end())
-    throw ConfigError(fmt::format("--name {}: no such peer in the topology; its peers are {}{}", name,
-                                  join(names, ", "), did_you_mean(name, names)));
-  return static_cast<PeerId>(at - names.begin());
-}
-
 std::string host_of(const std::string& address) { return address.substr(0, address.rfind(':')); }
 
 /// As far as the addresses tell, until the others have said where they run.
@@ -99,7 +89,7 @@ class PeerProcess {
  public:
   PeerProcess(const PeerFlags& flags, Job job)
       : flags_(flags),
-        self_(find_peer(job, flags.name)),
+        self_(find_peer(job, flags.name, "--name " + flags.name)),
         told_(STDERR_FILENO, kMostLines),
         progress_(flags.job.quiet || flags.records, [this](const std::string& text) { told_.write(text); }),
         log_(flags.name, std::make_shared<LineSink>(told_)) {

@@ -27,15 +27,6 @@ std::uint64_t draw_epoch() {
   return ((std::uint64_t{device()} << 32) | device()) | 1;
 }
 
-PeerId number_of(const Job& job, const std::string& name) {
-  const auto names = job.peer_names();
-  const auto at = std::find(names.begin(), names.end(), name);
-  if (at == names.end())
-    throw ConfigError(fmt::format("peer '{}': no such peer in the topology; its peers are {}{}", name,
-                                  join(names, ", "), did_you_mean(name, names)));
-  return static_cast<PeerId>(at - names.begin());
-}
-
 ZmqSpec sockets_of(const Job& job, PeerId self) {
   ZmqSpec spec{job.peers[self].bind, {}};
   for (const auto& p : job.peers) spec.addresses.push_back(p.address);
@@ -162,7 +153,7 @@ Peer::~Peer() = default;
 
 Peer::Peer(Job job, const std::string& name, Learner learner, Callbacks callbacks, Options options)
     : impl_(translated([&] {
-        const PeerId self = number_of(job, name);
+        const PeerId self = find_peer(job, name, "peer '" + name + "'");
         make_plan(job, self);  // refuses an unsound combination before data is read
         auto env = std::make_unique<ZmqEnv>(sockets_of(job, self));
         auto prepared = std::make_shared<const Prepared>(
@@ -230,6 +221,17 @@ std::vector<PeerResult> run_local(Job job, Learner learner, std::function<Callba
       if (error) std::rethrow_exception(error);
     for (PeerId p = 0; trained && p < peers.size(); ++p) trained(p, peers[p].parameters());
     return results;
+  });
+}
+
+optim::Figures evaluate(Job job, std::span<const float> parameters, Learner learner) {
+  return translated([&] {
+    const Prepared prepared = prepare(std::move(job), passed_through(std::move(learner)));
+    if (parameters.size() != prepared.initial.size())
+      throw Error(Error::Code::misuse, fmt::format("found {} parameters; the model has {}, padding included",
+                                                   parameters.size(), prepared.initial.size()));
+    const AlignedFloats x(parameters.begin(), parameters.end());
+    return make_objective(prepared, 0)->evaluate(x);
   });
 }
 

@@ -43,11 +43,11 @@ auto translated(Work&& work) {
   } catch (const ProgramThrew& program) {
     std::rethrow_exception(program.what);
   } catch (const optim::OptimError& e) {
-    throw Error(Error::Code::bad_input, e.what());
+    throw ConfigError(e.what());
   } catch (const topology::GraphError& e) {
-    throw Error(Error::Code::bad_input, e.what());
+    throw ConfigError(e.what());
   } catch (const compress::CodecError& e) {
-    throw Error(Error::Code::bad_input, e.what());
+    throw ConfigError(e.what());
   } catch (const std::exception& e) {
     throw Error(Error::Code::failed, e.what());
   }

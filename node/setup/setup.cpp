@@ -302,6 +302,15 @@ Plan plan_of(const Prepared& prepared, PeerId self) {
   return plan;
 }
 
+PeerId find_peer(const Job& job, const std::string& name, const std::string& asked) {
+  const auto names = job.peer_names();
+  const auto at = std::find(names.begin(), names.end(), name);
+  if (at == names.end())
+    throw ConfigError(fmt::format("{}: no such peer in the topology; its peers are {}{}", asked,
+                                  join(names, ", "), did_you_mean(name, names)));
+  return static_cast<PeerId>(at - names.begin());
+}
+
 std::unique_ptr<optim::Objective> make_objective(const Prepared& prepared, PeerId peer,
                                                  std::shared_ptr<optim::Model> model, bool prefetch) {
   if (prepared.learner.objective) {

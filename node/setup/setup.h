@@ -69,6 +69,8 @@ void make_plan(Prepared& prepared);
 std::unique_ptr<optim::Model> make_model(const Prepared& prepared);
 std::unique_ptr<optim::Model> make_model(const Prepared& prepared, PeerId peer);
 
+/// Throws ConfigError where there is none of the name; asked: what names it, in front of the message.
+PeerId find_peer(const Job& job, const std::string& name, const std::string& asked);
 /// One peer's. model: its model, where others share its scratch memory; null: one of its own. prefetch: a
 /// thread reads ahead.
 std::unique_ptr<optim::Objective> make_objective(const Prepared& prepared, PeerId peer,

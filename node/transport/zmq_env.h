@@ -38,7 +38,8 @@ class ZmqEnv final : public Env {
 
   /// Once: makes the worker and runs it until it has ended and its last frames are out; closes all
   /// connections, which may have taken all the files that this process can open. `stop` is asked a few times
-  /// a second and after every signal; true interrupts the worker.
+  /// a second and after every signal; true interrupts the worker. state: where the worker and its data plane
+  /// go on; null: at the beginning.
   WorkerResult run(WorkerSpec spec, const DataPlaneFactory& make_data_plane,
                    const std::function<bool()>& stop, const State* state = nullptr);
   /// Where this peer listens, by address.

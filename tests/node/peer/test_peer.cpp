@@ -144,6 +144,10 @@ TEST_CASE("evaluations give the program's own figures") {
   simulate(job.load({"run.evaluate_every=10", "exchange.method=none"}), own(), std::move(options));
   REQUIRE(test);
   CHECK(optim::find_figure(*test, "first"));
+  const std::vector<float> x(48, 0.5f);
+  CHECK(optim::find_figure(evaluate(job.load(), x, own()), "first") == 0.5);
+  CHECK(error_of([&] { evaluate(job.load(), std::span(x).first(7), own()); }).second ==
+        "found 7 parameters; the model has 48, padding included");
 }
 
 TEST_CASE("all peers that go on from snapshots of one round come to the same bits") {

@@ -107,4 +107,7 @@ struct SimulationResult {
 /// over sockets where the method is synchronous.
 SimulationResult simulate(Job job, Learner learner = {}, SimulationOptions options = {});
 
+/// What the job's model, or the learner's, makes of parameters (as of Peer::parameters) on held-out data.
+optim::Figures evaluate(Job job, std::span<const float> parameters, Learner learner = {});
+
 }  // namespace gossamer::node

@@ -1,0 +1,74 @@
+// libFuzzer target: reads a peer's saved state and the messages that one may hold. Whatever the bytes are,
+// StateError is thrown or what was read is written as the same bytes again.
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <vector>
+
+#include "archive.h"
+#include "hash.h"
+#include "message_state.h"
+
+using namespace gossamer::node;
+
+namespace {
+
+void require(bool holds, const char* what) {
+  if (holds) return;
+  std::fprintf(stderr, "%s\n", what);
+  std::abort();
+}
+
+/// The arrays of every kind, by every name that there is and one that there is not.
+void read_all(const State& state) {
+  for (const auto& [name, array] : state) {
+    Archive archive = Archive::restoring(state);
+    const auto quietly = [](auto&& read) {
+      try {
+        read();
+      } catch (const StateError&) {
+      }
+    };
+    std::vector<std::pair<PeerId, Message>> messages;
+    std::vector<Payload> payloads(3);
+    std::uint8_t small = 0;
+    double real = 0;
+    quietly([&] { archive.value(name, small); });
+    quietly([&] { archive.value(name, real); });
+    const std::string part = name.substr(0, name.find('/'));
+    quietly([&] {
+      archive_messages(
+          archive.part(part), [](PeerId p) { return p % 4; }, messages);
+    });
+    quietly([&] { archive_payloads(archive.part(part), payloads); });
+    for (const auto& [peer, m] : messages) require(m.parcel < peer % 4, "a message of no parcel was taken");
+  }
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  std::vector<std::byte> bytes(size);
+  if (size > 0) std::memcpy(bytes.data(), data, size);
+  try {
+    state_from_bytes(bytes);
+  } catch (const StateError&) {
+  }
+  // behind the right mark and with the right hash, which no fuzzer finds
+  std::vector<std::byte> whole = to_bytes({});
+  whole.resize(8);
+  whole.insert(whole.end(), bytes.begin(), bytes.end());
+  const std::uint64_t hash = hash_bytes(whole);
+  const auto* end = reinterpret_cast<const std::byte*>(&hash);
+  whole.insert(whole.end(), end, end + sizeof hash);
+  State state;
+  try {
+    state = state_from_bytes(whole);
+  } catch (const StateError&) {
+    return 0;
+  }
+  require(state_from_bytes(to_bytes(state)) == state, "a state is read otherwise than it was written");
+  read_all(state);
+  return 0;
+}
