@@ -149,7 +149,7 @@ void draw_ways(Draw& d, Job& job) {
   if (e.delivery == "best_effort") e.staleness.reset();
   e.backup = needs.partial != Needs::Partial::no && d.chance(0.35) ? d.from(1, 2) : 0;
   if (needs.rules != Needs::Rules::none && e.backup == 0 && d.chance(0.25)) {
-    e.aggregate = d.one(kRules);
+    e.aggregate = optim::describe_aggregator(d.one(kRules)).spec;
     e.staleness = 0;
   }
   e.algorithm = d.one(std::array{"auto", "ring", "halving_doubling"});

@@ -57,12 +57,7 @@ constexpr double kFaithfulError = 0.15;
 class Check {
  public:
   Check(const Method& method, const Job& job, const Plan& plan, const topology::Schedule& schedule)
-      : method_(method),
-        needs_(method.needs),
-        name_(method.row.name),
-        job_(job),
-        plan_(plan),
-        schedule_(schedule) {}
+      : needs_(method.needs), name_(method.row.name), job_(job), plan_(plan), schedule_(schedule) {}
 
   void all() const {
     keys();
@@ -300,7 +295,6 @@ class Check {
         fmt::join(job_.hidden_of(*other), ", "));
   }
 
-  const Method& method_;
   const Needs& needs_;
   std::string_view name_;
   const Job& job_;

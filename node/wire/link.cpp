@@ -7,7 +7,7 @@
 namespace gossamer::node {
 namespace {
 
-constexpr std::size_t kMostOvertaken = 32;  ///< best-effort frames in a row that a later message was before
+constexpr std::uint64_t kMostOvertaken = 32;  ///< best-effort messages in a row that a later one was before
 constexpr std::size_t kMostResentAtOnce = 16;
 constexpr double kLongestResend_s = 5, kAfterBreak_s = 1;
 // Messages are delivered in the order of their numbers, so that none may overtake an earlier one; a frame
@@ -127,13 +127,16 @@ void Link::receive_newest(const FrameHeader& header, const ParcelBody& body) {
   const std::uint64_t first = header.sequence - body.chunk;
   Assembly& a = assemblies_[{body.parcel, body.tag}];
   const bool older = first <= a.delivered || first < a.first;
-  if (older && ++a.overtaken > kMostOvertaken) a = {};  // then it is the later one that was out of place
+  if (older && first > a.newest_overtaken) {  // copies of what came before say nothing
+    a.newest_overtaken = first;
+    if (++a.overtaken > kMostOvertaken) a = {};  // then it is the later one that was out of place
+  }
   const bool overtaken = first <= a.delivered || first < a.first;
   if (overtaken && !(planted_.is(Bug::older_delivered) && first != a.delivered && body.chunks == 1)) {
     ++(first == a.delivered ? counters_.duplicates : counters_.reordered);
     return;
   }
-  a.overtaken = 0;
+  a.overtaken = a.newest_overtaken = 0;
   if (first != a.first || body.digest != a.digest) {
     a.first = first;
     a.digest = body.digest;

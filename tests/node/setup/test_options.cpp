@@ -121,6 +121,15 @@ TEST_CASE("every key under [exchange] alters the run of a method or is refused b
     }
 }
 
+TEST_CASE("every key that a method has of its own is among those that are tried") {
+  for (const Method* method : methods())
+    for (const OwnKey& key : method->keys) {
+      INFO(method->row.name << " reads exchange." << key.name());
+      CHECK(std::any_of(kChanges.begin(), kChanges.end(),
+                        [&](const Change& change) { return key.name() == std::string_view(change.key); }));
+    }
+}
+
 TEST_CASE("a job with every key written out runs as the job did, whatever its method") {
   const gossamer::test::Folder folder;
   for (const Method* method : methods()) {

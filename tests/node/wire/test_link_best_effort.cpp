@@ -58,6 +58,24 @@ TEST_CASE("best effort: a lost message holds up nothing and an overtaken one is 
   CHECK(wire.to.counters().reordered == 1);
 }
 
+TEST_CASE("best effort: copies of what came before do not bring a message back") {
+  Wire wire;
+  for (Round r = 1; r <= 3; ++r) wire.send(r, 100);
+  CHECK(wire.arrive(2) == Rounds{3});
+  for (int again = 0; again < 100; ++again)
+    for (std::size_t frame = 0; frame < 3; ++frame) CHECK(wire.arrive(frame) == Rounds{});
+}
+
+TEST_CASE("best effort: a message from far ahead is forgotten when many come below it") {
+  Wire wire;
+  for (Round r = 1; r <= 60; ++r) wire.send(r, 100);
+  CHECK(wire.arrive(59) == Rounds{60});
+  std::size_t frame = 0;
+  while (wire.arrive(frame) == Rounds{}) ++frame;
+  CHECK(frame == 32);
+  CHECK(wire.arrive(33) == Rounds{34});
+}
+
 TEST_CASE("best effort: chunks come in any order, and a message that lacks one is given up") {
   Wire wire;
   wire.send(1, 2 * kChunkBytes + 10);  // frames 0 1 2
