@@ -62,4 +62,12 @@ inline double portable_cos_pi(double p) {
   return y * series;
 }
 
+/// base^n by squaring: multiplications only, so that the bits are the same everywhere.
+inline double power(double base, std::uint64_t n) {
+  double result = 1;
+  for (; n > 0; n >>= 1, base *= base)
+    if (n & 1) result *= base;
+  return result;
+}
+
 }  // namespace gossamer::optim

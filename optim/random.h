@@ -18,6 +18,13 @@ inline std::uint64_t mix(std::uint64_t z) {
   return z ^ (z >> 31);
 }
 
+/// x where mix(x) = z.
+inline std::uint64_t unmix(std::uint64_t z) {
+  z = (z ^ (z >> 31) ^ (z >> 62)) * 0x319642B2D24D8EC3ULL;
+  z = (z ^ (z >> 27) ^ (z >> 54)) * 0x96DE1B173F119089ULL;
+  return z ^ (z >> 30) ^ (z >> 60);
+}
+
 /// Keys of the uses of one seed, so that no two uses share numbers.
 enum class Use : std::uint64_t {
   parameters = 1,
@@ -28,7 +35,9 @@ enum class Use : std::uint64_t {
   draw,
   proportions,
   classes,
-  rows
+  rows,
+  table_places,
+  table_weights
 };
 
 inline std::uint64_t bits(std::uint64_t key, std::uint64_t index) {

@@ -12,18 +12,11 @@
 #include <cmath>
 #include <map>
 
+#include "elementary.h"
 #include "optimizers.h"
 
 namespace gossamer::optim {
 namespace {
-
-/// base^n by squaring: multiplications only, so that the bits are the same everywhere.
-double power(double base, std::uint64_t n) {
-  double result = 1;
-  for (; n > 0; n >>= 1, base *= base)
-    if (n & 1) result *= base;
-  return result;
-}
 
 /// Of the range's mean second moment: what is left of it everywhere when it no longer learns.
 constexpr double kLeastSquare = 0.1;

@@ -1,0 +1,47 @@
+#include "batch_order.h"
+
+#include <algorithm>
+#include <bit>
+
+#include "random.h"
+
+namespace gossamer::optim {
+namespace {
+
+constexpr unsigned kMostOrderBits = 16;  // counters of a counting sort that stay in the cache
+
+bool stands_before(const MixedKey& a, const MixedKey& b) {
+  return a.mixed != b.mixed ? a.mixed < b.mixed : a.index < b.index;
+}
+
+}  // namespace
+
+std::span<const MixedKey> BatchOrder::sort(std::span<const std::uint64_t> keys, std::uint64_t salt,
+                                           unsigned bits) {
+  bits = std::max(bits, std::min(kMostOrderBits, static_cast<unsigned>(std::bit_width(keys.size()))));
+  const unsigned shift = 64 - bits;
+  sorted_.resize(keys.size());
+  ends_.assign((std::size_t{1} << bits) + 1, 0);
+  for (const std::uint64_t key : keys) ++ends_[(mix(key ^ salt) >> shift) + 1];
+  for (std::size_t b = 1; b < ends_.size(); ++b) ends_[b] += ends_[b - 1];
+  for (std::size_t i = 0; i < keys.size(); ++i) {
+    const std::uint64_t mixed = mix(keys[i] ^ salt);  // once more is cheaper than to read it back
+    sorted_[ends_[mixed >> shift]++] = {mixed, static_cast<std::uint32_t>(i)};
+  }
+  std::size_t first = 0;
+  for (std::size_t b = 0; b + 1 < ends_.size(); ++b) {  // ends_[b] has become the end of b
+    const std::size_t end = ends_[b];
+    if (end - first > 1)
+      std::sort(sorted_.begin() + static_cast<std::ptrdiff_t>(first),
+                sorted_.begin() + static_cast<std::ptrdiff_t>(end), stands_before);
+    first = end;
+  }
+  return sorted_;
+}
+
+std::span<float> BatchOrder::floats(std::size_t n) {
+  if (floats_.size() < n) floats_.resize(n);
+  return {floats_.data(), n};
+}
+
+}  // namespace gossamer::optim

@@ -1,0 +1,35 @@
+// AdaGrad (Duchi, Hazan, Singer: Adaptive Subgradient Methods for Online Learning and Stochastic
+// Optimization, JMLR 2011, the diagonal form):
+//   n ← n + g²     w ← w − η·g/(√n + ε)
+#include <cmath>
+
+#include "row_optimizer.h"
+
+namespace gossamer::optim {
+namespace {
+
+class RowAdagrad final : public WeightsInFront {
+ public:
+  explicit RowAdagrad(const TableSpec& spec)
+      : WeightsInFront(spec.width, 2),
+        rate_(static_cast<float>(spec.learning_rate)),
+        epsilon_(static_cast<float>(spec.epsilon)) {}
+  void step(float* row, const float* g, std::uint32_t) const override {
+    float* const squares = row + width_;
+    for (std::size_t i = 0; i < width_; ++i) {
+      const float n = squares[i] += g[i] * g[i];
+      row[i] -= rate_ * g[i] / (std::sqrt(n) + epsilon_);
+    }
+  }
+
+ private:
+  const float rate_, epsilon_;
+};
+
+}  // namespace
+
+std::unique_ptr<RowOptimizer> make_row_adagrad(const TableSpec& spec) {
+  return std::make_unique<RowAdagrad>(spec);
+}
+
+}  // namespace gossamer::optim

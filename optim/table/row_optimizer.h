@@ -1,0 +1,56 @@
+#pragma once
+// A RowOptimizer updates one row of a table. What it keeps of a row are arrays of `width` floats one after
+// the other: weights w, then its state; or a state alone that says what the weights are.
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+
+#include "gossamer/optim/table.h"
+
+namespace gossamer::optim {
+
+/// Any thread; rows of one width.
+class RowOptimizer {
+ public:
+  virtual ~RowOptimizer() = default;
+  /// row ← that of these first weights.
+  virtual void start(float* row, const float* weights) const = 0;
+  virtual void read(const float* row, float* weights) const = 0;
+  /// updates: how many the row has had, this one included; known where the descriptor's `counts` says so.
+  virtual void step(float* row, const float* gradient, std::uint32_t updates) const = 0;
+  /// w ← w + deltas, the rest of the state as it is.
+  virtual void add(float* row, const float* deltas) const = 0;
+  /// Whether all weights are 0 and a row without them would do as well: only where exact zeros are made.
+  virtual bool zero(const float* row) const = 0;
+};
+
+struct RowOptimizerPart {
+  RowOptimizerInfo info;
+  std::unique_ptr<RowOptimizer> (*make)(const TableSpec& spec);
+  bool in_front = true;  ///< a row begins with its weights
+  bool counts = false;   ///< step needs `updates`
+};
+/// Throws OptimError for an unknown name.
+const RowOptimizerPart& find_row_optimizer(const std::string& name);
+
+std::unique_ptr<RowOptimizer> make_row_sgd(const TableSpec& spec);
+std::unique_ptr<RowOptimizer> make_row_adagrad(const TableSpec& spec);
+std::unique_ptr<RowOptimizer> make_row_adam(const TableSpec& spec);
+std::unique_ptr<RowOptimizer> make_row_ftrl(const TableSpec& spec);
+
+/// What those that keep the weights in front of the row share.
+class WeightsInFront : public RowOptimizer {
+ public:
+  /// floats: per weight, as the descriptor says.
+  WeightsInFront(std::size_t width, std::size_t floats) : width_(width), floats_(floats) {}
+  void start(float* row, const float* weights) const override;
+  void read(const float* row, float* weights) const override;
+  void add(float* row, const float* deltas) const override;
+  bool zero(const float*) const override { return false; }
+
+ protected:
+  const std::size_t width_, floats_;
+};
+
+}  // namespace gossamer::optim

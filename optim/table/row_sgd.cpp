@@ -1,0 +1,23 @@
+// w ← w − η·g.
+#include "row_optimizer.h"
+
+namespace gossamer::optim {
+namespace {
+
+class RowSgd final : public WeightsInFront {
+ public:
+  explicit RowSgd(const TableSpec& spec)
+      : WeightsInFront(spec.width, 1), rate_(static_cast<float>(spec.learning_rate)) {}
+  void step(float* row, const float* g, std::uint32_t) const override {
+    for (std::size_t i = 0; i < width_; ++i) row[i] -= rate_ * g[i];
+  }
+
+ private:
+  const float rate_;
+};
+
+}  // namespace
+
+std::unique_ptr<RowOptimizer> make_row_sgd(const TableSpec& spec) { return std::make_unique<RowSgd>(spec); }
+
+}  // namespace gossamer::optim
