@@ -37,7 +37,11 @@ enum class Use : std::uint64_t {
   classes,
   rows,
   table_places,
-  table_weights
+  table_weights,
+  embeddings,
+  stream,
+  peers,
+  planted
 };
 
 inline std::uint64_t bits(std::uint64_t key, std::uint64_t index) {

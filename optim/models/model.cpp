@@ -1,18 +1,15 @@
 #include "gossamer/optim/model.h"
 
 #include <array>
-#include <cassert>
-#include <numeric>
 #include <utility>
 
+#include "dense_layers.h"
 #include "models.h"
 #include "names.h"
 #include "random.h"
 
 namespace gossamer::optim {
 namespace {
-
-constexpr std::size_t kAlignFloats = 16;  // 64 bytes
 
 // One row a model; each stands at the end of its own file.
 constexpr std::array kModels{&kSoftmax, &kQuadratic, &kMlp};
@@ -40,15 +37,7 @@ std::size_t Layered::parameters() const {
 }
 
 void Layered::add_layer(std::string name, std::vector<Tensor> tensors) {
-  Layer layer{std::move(name), buffer_size_, 0, std::move(tensors)};
-  for (Tensor& tensor : layer.tensors) {
-    tensor.offset = layer.offset + layer.size;
-    layer.size +=
-        std::accumulate(tensor.shape.begin(), tensor.shape.end(), std::size_t{1}, std::multiplies<>());
-  }
-  const std::size_t end = layer.offset + layer.size;
-  buffer_size_ = (end + kAlignFloats - 1) / kAlignFloats * kAlignFloats;
-  layers_.push_back(std::move(layer));
+  append_layer(layers_, buffer_size_, std::move(name), std::move(tensors));
 }
 
 void Layered::adopt_layers(const Layered& other) {

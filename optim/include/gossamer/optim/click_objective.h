@@ -1,0 +1,42 @@
+#pragma once
+// A ClickObjective is a sparse model with its table and its stream of samples: rows stand in the table, dense
+// parameters in the caller's buffers, as any Objective's.
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+
+#include "gossamer/optim/click_metrics.h"
+#include "gossamer/optim/objective.h"
+#include "gossamer/optim/sample_stream.h"
+#include "gossamer/optim/sparse.h"
+#include "gossamer/optim/table.h"
+
+namespace gossamer::optim {
+
+struct ClickParts {
+  SparseModelSpec model{};
+  TableSpec table{};  ///< width, linear and initial_scale are the model's
+  /// The peer's samples of an epoch, from 0 on; the next one is asked for when a stream has ended.
+  std::function<std::unique_ptr<SampleStream>(std::uint64_t epoch)> train{};
+  /// Read whole at each evaluation; empty: no such data.
+  std::function<std::unique_ptr<SampleStream>()> test{};
+  std::size_t batch = 64;             ///< samples a step
+  std::uint64_t steps_per_epoch = 1;  ///< as Objective's
+};
+
+/// A step pulls the batch's rows, pushes their gradients to the table's optimiser, and gives the dense part's
+/// gradient to the caller. Each sample is predicted before it is learned from.
+class ClickObjective : public Objective {
+ public:
+  virtual Table& table() = 0;
+  virtual const ProgressiveMetrics& progressive() const = 0;
+  virtual StreamCounters counters() const = 0;  ///< of the epoch under way
+};
+
+/// evaluate gives "auc", "loss" and "calibration" of the test samples, and "progressive_auc" and
+/// "progressive_loss" of all that was learned from. Throws OptimError as make_sparse_model and make_table do,
+/// and in gradient as SampleStream::next, or where an epoch has no sample at all.
+std::unique_ptr<ClickObjective> make_click_objective(ClickParts parts);
+
+}  // namespace gossamer::optim

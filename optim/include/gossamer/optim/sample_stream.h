@@ -1,0 +1,64 @@
+#pragma once
+// A SampleStream reads sparse samples ahead from text that need not fit into memory nor ever end.
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "gossamer/optim/sparse.h"
+
+namespace gossamer::optim {
+
+struct SampleStreamSpec {
+  std::string format = "libsvm";  ///< a name of sample_format_table()
+  /// A file, "-" for standard input, or a folder, whose files are read in the order of their names (those
+  /// that begin with a dot are passed over). Text is plain or gzip.
+  std::string path{};
+  /// In place of path: a command for /bin/sh whose standard output is read; "hdfs dfs -cat /logs/part-*".
+  std::string command{};
+  /// Does not end where the text does: waits for lines that are appended to plain files, for new files of the
+  /// folder (a gzip file should be moved there when complete), for what comes from input or command.
+  bool follow = false;
+  double patience_s = 0.5;          ///< follow: how long next() waits before it returns fewer samples
+  std::string label = "first";      ///< csv: label column: first, last, a 0-based index or a header name
+  std::vector<std::string> text{};  ///< csv: columns hashed as text, by index or name; "*" for all; none:
+                                    ///< those whose first value, in 100 rows, is no number
+  std::vector<std::string> namespaces{};  ///< vw: field i is the i-th of these; none: a hash below `fields`
+  std::size_t fields = 64;                ///< vw
+  std::size_t threads = 1;                ///< that read and parse ahead; 0: next() does
+  std::uint64_t memory = 64 << 20;        ///< bytes of text and samples at any moment, at least 1 MiB
+  bool shuffle = true;                    ///< else in the order of the text
+  std::size_t shuffle_rows = 0;       ///< to draw from, if memory holds ten times as many; 0: what it holds
+  std::uint64_t seed = 1, epoch = 0;  ///< of the order; of the peers' shares, the seed alone
+  std::size_t peer = 0, peers = 1;    ///< reads the share of this one of so many peers
+  std::uint64_t max_bad = 100;        ///< lines that cannot be understood before next() throws
+};
+
+struct StreamCounters {
+  std::uint64_t lines = 0, text_bytes = 0;  ///< read, unpacked, of all peers' shares
+  std::uint64_t samples = 0, entries = 0;   ///< handed out
+  std::uint64_t bad_lines = 0;              ///< of this peer's share
+  std::vector<std::string> bad{};  ///< the first of them: "file:line:column: found …, expected …"
+  std::uint64_t memory = 0, peak_memory = 0;  ///< bytes of text and samples held: now, at most
+};
+
+/// Deterministic where the text comes from files that do not grow: equal specifications, equal samples in
+/// equal order, however many threads. Which peer a sample belongs to depends on seed, content, and position
+/// (byte offset of its line; in a folder its file's name too), so that peers that read the same text share it
+/// out, each line to one. One thread at a time.
+class SampleStream {
+ public:
+  virtual ~SampleStream() = default;
+  /// batch ← the next samples, at most `size`, after clear(bias). Fewer mark the end, or with `follow` that
+  /// patience_s passed (there may be none). False at the end, when the batch is empty. Throws OptimError:
+  /// what cannot be read or unpacked, a command whose exit status is not 0, a line longer than memory/256 (at
+  /// most 512 KiB), more bad lines than max_bad; then every later call throws it too.
+  virtual bool next(std::size_t size, bool bias, SparseBatch& batch) = 0;
+  virtual StreamCounters counters() const = 0;
+};
+std::span<const NamedHelp> sample_format_table();  ///< libsvm, libffm, vw, csv
+/// Throws OptimError for unknown names, values out of range, and what cannot be opened.
+std::unique_ptr<SampleStream> open_samples(const SampleStreamSpec& spec);
+
+}  // namespace gossamer::optim

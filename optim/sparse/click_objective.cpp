@@ -1,0 +1,113 @@
+#include "gossamer/optim/click_objective.h"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+#include <vector>
+
+namespace gossamer::optim {
+namespace {
+
+constexpr std::size_t kTestBatch = 1024;
+constexpr double kUniformDeviation = 0.57735026918962576;  ///< of [−1, 1]: 1/√3
+
+/// The table as the model wants it.
+TableSpec table_of(const ClickParts& parts, const SparseModel& model) {
+  TableSpec table = parts.table;
+  table.width = model.row_width();
+  std::vector<float> row(table.width);
+  model.initialise_row(parts.table.seed, 1, row);
+  const auto first = std::find_if(row.begin(), row.end(), [](float w) { return w != 0; });
+  table.linear = static_cast<std::size_t>(first - row.begin());
+  table.initial_scale = parts.model.deviation * kUniformDeviation;
+  return table;
+}
+
+class Clicks final : public ClickObjective {
+ public:
+  explicit Clicks(ClickParts parts)
+      : parts_(std::move(parts)),
+        model_(make_sparse_model(parts_.model)),
+        table_(make_table(table_of(parts_, *model_))),
+        stream_(parts_.train(0)) {
+    for (const Layer& layer : model_->layers()) add_layer(layer.name, layer.tensors);
+  }
+
+  void initialise(std::uint64_t seed, std::span<float> x) const override { model_->initialise(seed, x); }
+  std::uint64_t steps_per_epoch() const override { return parts_.steps_per_epoch; }
+
+  StepResult gradient(std::span<float> x, const BatchKey&, std::span<float> g,
+                      const OnLayer& on_layer) override {
+    next_batch();
+    pull(batch_, rows_);
+    row_gradients_.resize(rows_.size());
+    probabilities_.resize(batch_.size());
+    const double loss = model_->gradient(batch_, rows_, x, {row_gradients_, g, probabilities_}, on_layer);
+    progressive_.add(probabilities_, batch_.labels());
+    table_->push(batch_.keys(), row_gradients_);
+    return {loss, batch_.size()};
+  }
+
+  Figures evaluate(std::span<const float> x) override {
+    Figures figures;
+    if (parts_.test) {
+      const ClickMetrics test = predict_all(x);
+      figures = {{"auc", test.auc()}, {"loss", test.log_loss()}, {"calibration", test.calibration()}};
+    }
+    const ClickMetrics all = progressive_.total();
+    figures.push_back({"progressive_auc", all.auc()});
+    figures.push_back({"progressive_loss", all.log_loss()});
+    return figures;
+  }
+
+  Table& table() override { return *table_; }
+  const ProgressiveMetrics& progressive() const override { return progressive_; }
+  StreamCounters counters() const override { return stream_->counters(); }
+
+ private:
+  void pull(const SparseBatch& batch, std::vector<float>& rows) const {
+    rows.resize(batch.keys().size() * model_->row_width());
+    table_->pull(batch.keys(), rows);
+  }
+
+  /// Reads on, in the next epoch where this one has ended. A stream that grows may have nothing just now.
+  void next_batch() {
+    for (bool anew = false;; anew = true) {
+      while (stream_->next(parts_.batch, model_->reads_bias(), batch_))
+        if (batch_.size() > 0) return;
+      if (anew) throw OptimError("found no samples in an epoch; expected at least one for each peer");
+      stream_ = parts_.train(++epoch_);
+    }
+  }
+
+  ClickMetrics predict_all(std::span<const float> x) {
+    const auto stream = parts_.test();
+    ClickMetrics metrics;
+    SparseBatch batch;
+    std::vector<float> rows, probabilities;
+    while (stream->next(kTestBatch, model_->reads_bias(), batch)) {
+      pull(batch, rows);
+      probabilities.resize(batch.size());
+      model_->predict(batch, rows, x, probabilities);
+      metrics.add(probabilities, batch.labels());
+    }
+    return metrics;
+  }
+
+  const ClickParts parts_;
+  std::unique_ptr<SparseModel> model_;
+  std::unique_ptr<Table> table_;
+  std::unique_ptr<SampleStream> stream_;
+  std::uint64_t epoch_ = 0;
+  SparseBatch batch_;
+  std::vector<float> rows_, row_gradients_, probabilities_;
+  ProgressiveMetrics progressive_;
+};
+
+}  // namespace
+
+std::unique_ptr<ClickObjective> make_click_objective(ClickParts parts) {
+  return std::make_unique<Clicks>(std::move(parts));
+}
+
+}  // namespace gossamer::optim

@@ -1,0 +1,112 @@
+// libsvm:  label index:value index:value …        (Chang, Lin: LIBSVM: A Library for Support Vector Machines)
+// libffm:  label field:index:value …              (Juan et al.: LIBFFM)
+// Indices are the keys, 0 to 2^64 − 2, in any order; a # begins a comment.
+#include <array>
+#include <string>
+
+#include "names.h"
+#include "parse_lines.h"
+
+namespace gossamer::optim {
+namespace {
+
+constexpr std::uint64_t kMostField = 1U << 24;
+
+template <bool fields>
+constexpr const char* kExpectedEntry = fields ? "expected field:index:value" : "expected index:value";
+
+/// What is wrong with the entry at p; told apart only once something is.
+template <bool fields>
+Parsed bad_entry(LineFault& fault, const char* p, const char* end) {
+  std::uint64_t number = 0;
+  for (int colons = 0; colons < (fields ? 2 : 1); ++colons) {
+    const char* after = scan_digits(p, number);
+    const bool is_field = fields && colons == 0;
+    if (!after || (is_field && number > kMostField) || number == kBiasKey)
+      return bad_line(fault, p,
+                      "found " + shown_word(p, end) + ", expected " + (is_field ? "a field" : "an index") +
+                          " of at most " + std::to_string(is_field ? kMostField : kBiasKey - 1));
+    if (after == p || *after != ':')
+      return bad_line(fault, after == p ? p : after,
+                      "found " + shown_word(after == p ? p : after, end) + ", " + kExpectedEntry<fields>);
+    p = after + 1;
+  }
+  return bad_line(fault, p, "found " + shown_word(p, end) + ", expected a finite number");
+}
+
+template <bool fields>
+struct IndexValueLine {
+  Parsed operator()(const char* p, const char* end, SampleBlock::Writer& out, float& label,
+                    LineFault& fault) const {
+    while (is_blank(*p)) ++p;
+    if (p >= end || *p == '#') return Parsed::nothing;
+    const char* after = scan_label(p, end, label);
+    if (!after || (after != end && !is_blank(*after)))
+      return bad_line(fault, p, "found " + shown_word(p, end) + ", expected a label: 1, 0 or -1");
+    for (p = after;;) {
+      while (is_blank(*p)) ++p;
+      if (p >= end || *p == '#') return Parsed::sample;
+      after = entry(p, end, out);
+      if (!after || (after < end && !is_blank(*after))) return bad_entry<fields>(fault, p, end);
+      p = after;
+    }
+  }
+
+  static const char* entry(const char* p, const char* end, SampleBlock::Writer& out) {
+    std::uint64_t field = 0, index = 0;
+    if constexpr (fields) {
+      const char* after = scan_digits(p, field);
+      if (!after || after == p || *after != ':' || field > kMostField) return nullptr;
+      p = after + 1;
+    }
+    const char* after = scan_digits(p, index);
+    if (!after || after == p || *after != ':' || index == kBiasKey) return nullptr;
+    float value = 0;
+    after = scan_value(after + 1, end, value);
+    if (!after) return nullptr;
+    if constexpr (fields)
+      out.add(index, value, static_cast<std::uint32_t>(field));
+    else
+      out.add(index, value);
+    return after;
+  }
+};
+
+template <bool fields>
+class IndexValueFormat final : public LineFormat {
+ public:
+  bool has_fields() const override { return fields; }
+  std::size_t most_entries(const TextPiece& piece) const override {
+    return count_of(piece.view(), ':') / (fields ? 2 : 1);
+  }
+  void parse(const TextPiece& piece, const SampleShare& share, SampleBlock& out) const override {
+    parse_lines(piece, share, out, IndexValueLine<fields>{});
+  }
+};
+
+using LineFormatMaker = std::unique_ptr<LineFormat> (*)(const SampleStreamSpec&);
+constexpr std::array<Row<LineFormatMaker>, 4> kLineFormats{{
+    {{"libsvm", "label index:value ...; the index is the key"}, make_libsvm},
+    {{"libffm", "label field:index:value ...; the index is the key"}, make_libffm},
+    {{"vw", "label |namespace feature:value ... (Vowpal Wabbit's text); names are hashed"}, make_vw},
+    {{"csv", "one sample a line; text columns are hashed, numbers are values; comma, semicolon or tab"},
+     make_csv_lines},
+}};
+constexpr auto kLineFormatHelp = help_of(kLineFormats);
+
+}  // namespace
+
+std::unique_ptr<LineFormat> make_libsvm(const SampleStreamSpec&) {
+  return std::make_unique<IndexValueFormat<false>>();
+}
+std::unique_ptr<LineFormat> make_libffm(const SampleStreamSpec&) {
+  return std::make_unique<IndexValueFormat<true>>();
+}
+
+std::span<const NamedHelp> sample_format_table() { return kLineFormatHelp; }
+
+std::unique_ptr<LineFormat> make_line_format(const SampleStreamSpec& spec) {
+  return find_row(kLineFormats, "sample format", spec.format).make(spec);
+}
+
+}  // namespace gossamer::optim

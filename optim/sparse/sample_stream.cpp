@@ -1,0 +1,120 @@
+#include "gossamer/optim/sample_stream.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <utility>
+
+#include "block_queue.h"
+#include "shuffle_pool.h"
+
+namespace gossamer::optim {
+namespace {
+
+constexpr std::size_t kMostBadKept = 5;
+constexpr std::uint64_t kLeastMemory = 1U << 20;
+
+void require_stream(bool good, const char* what, double found, const char* expected) {
+  if (good) return;
+  throw OptimError(std::string("data ") + what + ": found " + std::to_string(found) + ", expected " +
+                   expected);
+}
+
+const SampleStreamSpec& checked(const SampleStreamSpec& spec) {
+  require_stream(spec.memory >= kLeastMemory, "memory", static_cast<double>(spec.memory),
+                 "at least 1 MiB (1048576)");
+  require_stream(std::isfinite(spec.patience_s) && spec.patience_s >= 0, "patience_s", spec.patience_s,
+                 "at least 0");
+  require_stream(spec.peers >= 1, "peers", 0, "at least 1");
+  require_stream(spec.peer < spec.peers, "peer", static_cast<double>(spec.peer), "less than peers");
+  require_stream(spec.threads <= 64, "threads", static_cast<double>(spec.threads), "at most 64");
+  return spec;
+}
+
+/// Memory: a quarter for the queue, 9/16 for the pool, the rest for the block between them (at most 33/256).
+class ParsedStream final : public SampleStream {
+ public:
+  explicit ParsedStream(const SampleStreamSpec& spec)
+      : spec_(checked(spec)),
+        pool_(spec.shuffle, spec.shuffle_rows, spec.memory / 16 * 9,
+              make_key(spec.seed, Use::stream, spec.epoch, spec.peer), meter_),
+        queue_(spec, spec.memory / 4, meter_) {}
+
+  bool next(std::size_t size, bool bias, SparseBatch& batch) override {
+    batch.clear(bias);
+    refuse_bad();
+    const auto deadline = BlockQueue::Clock::now() + std::chrono::duration_cast<BlockQueue::Clock::duration>(
+                                                         std::chrono::duration<double>(spec_.patience_s));
+    while (batch.size() < size) {
+      fill(deadline);
+      const ShufflePool::Pick* pick = pool_.next();
+      if (!pick) break;
+      batch.add(pick->block->at(pick->row));
+    }
+    counters_.samples += batch.size();
+    counters_.entries += batch.entries();
+    return batch.size() > 0 || size == 0 || !ended_;
+  }
+
+  StreamCounters counters() const override {
+    StreamCounters now = counters_;
+    now.memory = meter_.held();
+    now.peak_memory = meter_.most();
+    return now;
+  }
+
+ private:
+  /// Adds blocks while the pool wants them.
+  void fill(BlockQueue::Clock::time_point deadline) {
+    while (!ended_ && pool_.wants()) {
+      if (!pending_ && !take(deadline)) return;
+      if (!pool_.make_room(*pending_)) return;
+      pool_.add(std::move(pending_));
+    }
+  }
+
+  bool take(BlockQueue::Clock::time_point deadline) {
+    std::optional<BlockQueue::Clock::time_point> until;
+    // Once nothing more comes, what is there is handed out without waiting for each batch again.
+    if (spec_.follow) until = quiet_ && !pool_.empty() ? BlockQueue::Clock::now() : deadline;
+    const BlockQueue::Found found = queue_.next(until, pending_);
+    quiet_ = found == BlockQueue::Found::nothing_yet;
+    ended_ = found == BlockQueue::Found::end;
+    if (found == BlockQueue::Found::block) count(*pending_);
+    return found == BlockQueue::Found::block;
+  }
+
+  void count(const SampleBlock& block) {
+    counters_.lines += block.lines;
+    counters_.text_bytes += block.text_bytes;
+    counters_.bad_lines += block.bad_lines;
+    for (const std::string& message : block.bad)
+      if (counters_.bad.size() < kMostBadKept) counters_.bad.push_back(message);
+    refuse_bad();
+  }
+
+  void refuse_bad() const {
+    if (counters_.bad_lines <= spec_.max_bad) return;
+    std::string message = "data: found " + std::to_string(counters_.bad_lines) +
+                          " bad lines, expected at most " + std::to_string(spec_.max_bad) +
+                          " (max_bad); the first:";
+    for (const std::string& line : counters_.bad) message += "\n  " + line;
+    throw OptimError(message);
+  }
+
+  SampleStreamSpec spec_;
+  MemoryMeter meter_;
+  ShufflePool pool_;
+  BlockQueue queue_;
+  std::unique_ptr<SampleBlock> pending_;  ///< that the pool had no room for
+  bool ended_ = false, quiet_ = false;
+  StreamCounters counters_;
+};
+
+}  // namespace
+
+std::unique_ptr<SampleStream> open_samples(const SampleStreamSpec& spec) {
+  return std::make_unique<ParsedStream>(spec);
+}
+
+}  // namespace gossamer::optim

@@ -1,0 +1,333 @@
+// Speed of reading and of the sparse models on one core, beside plain loops over std::unordered_map, and what
+// logistic regression with FTRL reaches on a9a and w8a. Argument: the folder of the public data sets
+// (../shared/data); without it only what is planted.
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <cstdio>
+#include <ctime>
+#include <filesystem>
+#include <fstream>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "file.h"
+#include "gossamer/optim/click_metrics.h"
+#include "gossamer/optim/planted_clicks.h"
+#include "gossamer/optim/sample_stream.h"
+#include "gossamer/optim/sparse.h"
+#include "line_format.h"
+#include "plain_sparse.h"
+
+namespace {
+
+using namespace gossamer::optim;
+using test::Ftrl, test::Kept, test::PlainLr, test::PlainVectors;
+using Clock = std::chrono::steady_clock;
+
+/// Of this process: other load on the machine does not count, only what it does to the caches.
+double cpu_seconds() {
+  timespec now{};
+  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
+  return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
+}
+double since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
+
+/// CPU seconds of the fastest of several rounds.
+template <class F>
+double fastest(int rounds, const F& f) {
+  double best = 1e9;
+  for (int i = 0; i < rounds; ++i) {
+    const double start = cpu_seconds();
+    f();
+    best = std::min(best, cpu_seconds() - start);
+  }
+  return best;
+}
+
+/// Rows in one array, found through a map of their keys.
+class Rows {
+ public:
+  explicit Rows(SparseModel& model) : model_(model), width_(model.row_width()) {}
+  std::span<float> pull(const SparseBatch& batch) {
+    find(batch);
+    return copy();
+  }
+  /// The rows of the batch's keys; new ones are made.
+  void find(const SparseBatch& batch) {
+    places_.resize(batch.keys().size());
+    for (std::size_t i = 0; i < places_.size(); ++i) {
+      const auto [at, is_new] = map_.try_emplace(batch.keys()[i], map_.size());
+      places_[i] = at->second;
+      if (is_new) {
+        w_.resize(w_.size() + width_), z_.resize(w_.size()), n_.resize(w_.size());
+        const std::span<float> row = std::span(w_).last(width_);
+        model_.initialise_row(1, at->first, row);
+        for (std::size_t j = 0; j < width_; ++j) z_[z_.size() - width_ + j] = -row[j] / ftrl.alpha;
+      }
+    }
+  }
+  std::span<float> copy() {
+    pulled_.resize(places_.size() * width_);
+    for (std::size_t i = 0; i < places_.size(); ++i)
+      std::copy_n(w_.data() + places_[i] * width_, width_, pulled_.data() + i * width_);
+    return pulled_;
+  }
+  void push(std::span<const float> g) {
+    for (std::size_t i = 0; i < places_.size(); ++i)
+      for (std::size_t j = 0; j < width_; ++j) {
+        const std::size_t at = places_[i] * width_ + j;
+        ftrl.update(g[i * width_ + j], w_[at], z_[at], n_[at]);
+      }
+  }
+  Ftrl ftrl;
+
+ private:
+  SparseModel& model_;
+  std::size_t width_;
+  std::unordered_map<std::uint64_t, std::size_t> map_;
+  std::vector<float> w_, z_, n_, pulled_;
+  std::vector<std::size_t> places_;
+};
+
+/// One pass over a stream; progressive metrics.
+ClickMetrics learn(SparseModel& model, Rows& rows, SampleStream& stream, std::size_t batch_size) {
+  ClickMetrics metrics;
+  std::vector<float> g, p;
+  for (SparseBatch batch; stream.next(batch_size, true, batch);) {
+    const std::span<const float> pulled = rows.pull(batch);
+    g.resize(pulled.size()), p.resize(batch.size());
+    model.gradient(batch, pulled, {}, {g, {}, p}, {});
+    metrics.add(p, batch.labels());
+    rows.push(g);
+  }
+  return metrics;
+}
+
+struct Tested {
+  double auc, log_loss;
+};
+Tested test(SparseModel& model, Rows& rows, SampleStream& stream) {
+  std::vector<float> all, labels;
+  for (SparseBatch batch; stream.next(1000, true, batch);) {
+    std::vector<float> p(batch.size());
+    model.predict(batch, rows.pull(batch), {}, p);
+    all.insert(all.end(), p.begin(), p.end());
+    labels.insert(labels.end(), batch.labels().begin(), batch.labels().end());
+  }
+  ClickMetrics metrics;
+  metrics.add(all, labels);
+  return {auc(all, labels), metrics.log_loss()};
+}
+
+std::string unpacked(const std::string& path) {
+  InputFile file(path);
+  std::string text, block(1U << 20, '\0');
+  while (const std::size_t got = file.read({reinterpret_cast<std::uint8_t*>(block.data()), block.size()}))
+    text.append(block, 0, got);
+  return text;
+}
+
+Kept keep(SampleStream& stream) {
+  Kept kept;
+  for (SparseBatch batch; stream.next(1000, false, batch);)
+    for (std::size_t b = 0; b < batch.size(); ++b) {
+      for (std::size_t e = batch.begins()[b]; e < batch.begins()[b + 1]; ++e) {
+        kept.keys.push_back(batch.keys()[batch.index()[e]]);
+        kept.fields.push_back(batch.fields()[e]);
+        kept.values.push_back(batch.values()[e]);
+      }
+      kept.begins.push_back(kept.keys.size());
+      kept.labels.push_back(batch.labels()[b]);
+    }
+  return kept;
+}
+
+/// M rows/s of each part of learning from batches, and of all but finding rows by key: that is the table's.
+void bench_model(const char* data_name, const Kept& data, SparseModelSpec spec, double plain_seconds) {
+  constexpr std::size_t kBatch = 1000;
+  const auto model = make_sparse_model(spec);
+  Rows rows(*model);
+  SparseBatch batch;
+  std::span<const float> pulled;
+  std::vector<float> g, p(kBatch);
+  enum Part { build, find, copy, gradient, update, parts };
+  std::vector<double> best(parts, 1e9);
+  for (int round = 0; round < 6; ++round) {  // the first makes the rows
+    std::vector<double> spent(parts, 0.0);
+    const auto timed = [&](Part part, const auto& f) {
+      const double start = cpu_seconds();
+      f();
+      spent[part] += cpu_seconds() - start;
+    };
+    for (std::size_t first = 0; first + kBatch <= data.size(); first += kBatch) {
+      timed(build, [&] {
+        batch.clear(true);
+        for (std::size_t b = first; b < first + kBatch; ++b) batch.add(data.at(b));
+      });
+      timed(find, [&] { rows.find(batch); });
+      timed(copy, [&] { pulled = rows.copy(), g.resize(pulled.size()); });
+      timed(gradient, [&] { model->gradient(batch, pulled, {}, {g, {}, p}, {}); });
+      timed(update, [&] { rows.push(g); });
+    }
+    for (std::size_t i = 0; i < parts; ++i) best[i] = std::min(best[i], spent[i]);
+  }
+  const auto n = static_cast<double>(data.size() / kBatch * kBatch) / 1e6;
+  const double rate = n / (best[build] + best[copy] + best[gradient] + best[update]);
+  const double plain = static_cast<double>(data.size()) / 1e6 / plain_seconds;
+  std::printf(
+      "%-8s %-4s k=%zu  batch %6.2f  copy rows %6.2f  gradient %6.2f  FTRL %6.2f  all %5.2f  (found by "
+      "unordered_map "
+      "%5.2f)  plain loops %5.2f: %.1f x\n",
+      data_name, spec.kind.c_str(), spec.factors, n / best[build], n / best[copy], n / best[gradient],
+      n / best[update], rate, n / best[find], plain, rate / plain);
+}
+
+void bench_models(const char* name, const Kept& data, std::uint32_t fields) {
+  PlainLr lr;
+  bench_model(name, data, {.kind = "lr"}, fastest(3, [&] { lr.pass(data); }));
+  for (const std::size_t k : {4, 8}) {
+    PlainVectors fm(k, 1);
+    bench_model(name, data, {.kind = "fm", .factors = k}, fastest(3, [&] { fm.fm(data); }));
+  }
+  PlainVectors ffm(4, fields);
+  bench_model(name, data, {.kind = "ffm", .factors = 4, .fields = fields},
+              fastest(3, [&] { ffm.ffm(data); }));
+}
+
+void bench_parser(const std::string& text) {
+  const auto format = make_line_format({});
+  TextPiece piece;
+  piece.bytes = std::make_unique<char[]>(text.size() + kTextPadding);
+  std::copy(text.begin(), text.end(), piece.bytes.get());
+  piece.size = text.size();
+  piece.line_breaks = static_cast<std::uint64_t>(std::count(text.begin(), text.end(), '\n'));
+  SampleBlock block(piece.line_breaks + 1, format->most_entries(piece), false);
+  for (const std::size_t peers : {1, 4}) {
+    const double seconds = fastest(9, [&] {
+      block = SampleBlock(piece.line_breaks + 1, format->most_entries(piece), false);
+      format->parse(piece, SampleShare(1, 0, peers), block);
+    });
+    std::printf("parser alone, share of %zu peers  %6.0f MB/s  %6.2f M rows/s\n", peers,
+                static_cast<double>(text.size()) / seconds / 1e6,
+                static_cast<double>(piece.line_breaks) / seconds / 1e6);
+  }
+}
+
+/// Of all its threads' time, and of the time that passed.
+void bench_stream(const std::string& path, std::size_t threads, bool shuffle) {
+  SparseBatch batch;
+  StreamCounters counters;
+  double passed = 1e9;
+  const double seconds = fastest(5, [&] {
+    const auto start = Clock::now();
+    const auto stream = open_samples({.path = path, .threads = threads, .shuffle = shuffle});
+    while (stream->next(1000, true, batch)) {
+    }
+    counters = stream->counters();
+    passed = std::min(passed, since(start));
+  });
+  const auto rows = static_cast<double>(counters.samples) / 1e6,
+             mb = static_cast<double>(counters.text_bytes) / 1e6;
+  std::printf(
+      "stream of batches, %zu threads%s  %5.0f MB, %5.2f M rows per CPU second; passed: %5.2f M rows/s; "
+      "memory %.0f MB\n",
+      threads, shuffle ? ", shuffled" : "", mb / seconds, rows / seconds, rows / passed,
+      static_cast<double>(counters.peak_memory) / 1e6);
+}
+
+void bench_reading(const std::string& folder, const std::string& a9a) {
+  bench_parser(a9a);
+  const std::string path = folder + "/a9a-repeated";
+  {
+    std::ofstream out(path, std::ios::binary);
+    for (int i = 0; i < 20; ++i) out << a9a;
+  }
+  for (const std::size_t threads : {0, 1, 2}) {
+    bench_stream(path, threads, false);
+    bench_stream(path, threads, true);
+  }
+}
+
+void study_a9a(const std::string& data) {
+  const auto model = make_sparse_model({.kind = "lr"});
+  for (const std::size_t batch : {1, 10, 100}) {
+    Rows rows(*model);
+    ClickMetrics progressive;
+    for (std::uint64_t epoch = 0; epoch < 3; ++epoch) {
+      const auto train = open_samples({.path = data + "/libsvm-a9a/a9a.gz", .epoch = epoch});
+      progressive = learn(*model, rows, *train, batch);
+      const Tested tested = test(*model, rows, *open_samples({.path = data + "/libsvm-a9a/a9a.t.gz"}));
+      std::printf(
+          "a9a LR FTRL, batches of %3zu, epoch %zu: progressive AUC %.4f log loss %.4f; a9a.t AUC %.4f log "
+          "loss %.4f\n",
+          batch, static_cast<std::size_t>(epoch + 1), progressive.auc(), progressive.log_loss(), tested.auc,
+          tested.log_loss);
+    }
+  }
+}
+
+/// Every fifth row is for testing, as its README says.
+void study_w8a(const std::string& data, const std::string& folder) {
+  const std::string text = unpacked(data + "/libsvm-w8a/w8a.gz");
+  std::ofstream train(folder + "/w8a"), held_out(folder + "/w8a.t");
+  for (std::size_t begin = 0, row = 1; begin < text.size(); ++row) {
+    const std::size_t end = std::min(text.size(), text.find('\n', begin) + 1);
+    (row % 5 == 0 ? held_out : train) << text.substr(begin, end - begin);
+    begin = end;
+  }
+  train.close(), held_out.close();
+  const auto model = make_sparse_model({.kind = "lr"});
+  for (const std::size_t buffer : {4000, 0}) {
+    std::vector<double> aucs;
+    for (const std::uint64_t seed : {1, 2, 3, 4, 5}) {
+      Rows rows(*model);
+      rows.ftrl.alpha = 0.3f;
+      learn(*model, rows, *open_samples({.path = folder + "/w8a", .shuffle_rows = buffer, .seed = seed}), 1);
+      aucs.push_back(test(*model, rows, *open_samples({.path = folder + "/w8a.t"})).auc);
+    }
+    std::sort(aucs.begin(), aucs.end());
+    std::printf("w8a LR FTRL, one pass, %s: AUC %.4f (median of 5 seeds, %.4f to %.4f)\n",
+                buffer ? "buffer of 4000 rows" : "fully shuffled", aucs[2], aucs[0], aucs[4]);
+  }
+}
+
+/// FM and FFM against LR where the planted interactions are known.
+void study_planted() {
+  PlantedSpec spec{.samples = 400000, .keys = 300};
+  PlantedSpec later = spec;
+  later.first = spec.samples, later.samples = 50000;
+  for (const char* kind : {"lr", "fm", "ffm"}) {
+    const auto model = make_sparse_model({.kind = kind, .factors = 4, .fields = spec.fields});
+    Rows rows(*model);
+    for (int epoch = 0; epoch < 2; ++epoch) learn(*model, rows, *open_planted(spec), 100);
+    const Tested tested = test(*model, rows, *open_planted(later));
+    std::printf("planted %-3s  AUC %.4f log loss %.4f\n", kind, tested.auc, tested.log_loss);
+  }
+  std::printf("planted best AUC %.4f\n",
+              PlantedClicks(spec).best_auc(later.first, later.first + later.samples));
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  const std::string data = argc > 1 ? argv[1] : "";
+  std::string folder = (std::filesystem::temp_directory_path() / "bench-sparse-XXXXXX").string();
+  if (!mkdtemp(folder.data())) return 1;
+  if (std::filesystem::exists(data + "/libsvm-a9a/a9a.gz")) {
+    const std::string a9a = unpacked(data + "/libsvm-a9a/a9a.gz");
+    bench_reading(folder, a9a);
+    bench_models("a9a", keep(*open_samples({.path = data + "/libsvm-a9a/a9a.gz"})), 1);
+    study_a9a(data);
+    study_w8a(data, folder);
+  } else {
+    std::printf("no public data sets at \"%s\"\n", data.c_str());
+  }
+  bench_models("planted", keep(*open_planted({.samples = 100000, .keys = 100000})), 12);
+  study_planted();
+  std::filesystem::remove_all(folder);
+  return 0;
+}

@@ -1,0 +1,84 @@
+// Sparse models with their table and stream as objectives: what they learn of planted clicks, and their
+// figures.
+#include "gossamer/optim/click_objective.h"
+#include "gossamer/optim/planted_clicks.h"
+#include "gossamer_test/catch.h"
+
+using namespace gossamer::optim;
+
+namespace {
+
+constexpr std::uint64_t kTrain = 40000, kTest = 10000;
+
+PlantedSpec planted(std::uint64_t first, std::uint64_t samples, std::size_t peer = 0, std::size_t peers = 1) {
+  return {.samples = samples,
+          .first = first,
+          .fields = 6,
+          .keys = 100,
+          .linear = 0.6,
+          .pairs = 0.1,
+          .peer = peer,
+          .peers = peers};
+}
+
+ClickParts parts_of(const char* kind, std::size_t peer = 0, std::size_t peers = 1) {
+  ClickParts parts;
+  parts.model.kind = kind;
+  parts.model.fields = 6;
+  parts.model.factors = 4;
+  parts.model.hidden = {8};
+  parts.table.optimizer = "adagrad";
+  parts.table.learning_rate = 0.05;
+  parts.train = [=](std::uint64_t) { return open_planted(planted(0, kTrain, peer, peers)); };
+  parts.test = [] { return open_planted(planted(kTrain, kTest)); };
+  parts.steps_per_epoch = kTrain / 64 / peers;
+  return parts;
+}
+
+/// After an epoch; dense parameters by plain SGD.
+Figures learned(Objective& objective, std::uint64_t epochs = 1) {
+  std::vector<float> x(objective.buffer_size()), g(x.size());
+  objective.initialise(1, x);
+  for (std::uint64_t step = 0; step < epochs * objective.steps_per_epoch(); ++step) {
+    objective.gradient(x, {.step = step}, g, {});
+    for (std::size_t i = 0; i < x.size(); ++i) x[i] -= 0.1f * g[i];
+  }
+  return objective.evaluate(x);
+}
+
+}  // namespace
+
+TEST_CASE("every sparse model learns planted clicks out of its table") {
+  const double best = PlantedClicks(planted(kTrain, kTest)).best_auc(kTrain, kTrain + kTest);
+  for (const auto& row : sparse_model_table()) {
+    INFO(row.name);
+    const auto objective = make_click_objective(parts_of(row.name));
+    const Figures figures = learned(*objective);
+    CHECK(*find_figure(figures, "auc") > 0.5 + 0.75 * (best - 0.5));
+    CHECK(*find_figure(figures, "auc") <= best + 0.01);
+    CHECK(*find_figure(figures, "loss") < 0.69);
+    CHECK(*find_figure(figures, "progressive_auc") < best + 0.01);
+    CHECK(objective->progressive().total().samples() == kTrain / 64 * 64);
+    CHECK(objective->table().statistics().rows <= 6 * 100 + 1);
+    CHECK(objective->layers().empty() == !row.has_dense);
+  }
+}
+
+TEST_CASE("a stream that ends begins its next epoch, and one without samples is named") {
+  ClickParts parts = parts_of("lr");
+  std::vector<std::uint64_t> epochs;
+  parts.train = [&](std::uint64_t epoch) {
+    epochs.push_back(epoch);
+    return open_planted(planted(0, 100));
+  };
+  parts.test = {};
+  const auto objective = make_click_objective(parts);
+  std::vector<std::size_t> rows;
+  for (std::uint64_t step = 0; step < 5; ++step)
+    rows.push_back(objective->gradient({}, {.step = step}, {}, {}).rows);
+  CHECK(rows == std::vector<std::size_t>{64, 36, 64, 36, 64});
+  CHECK(epochs == std::vector<std::uint64_t>{0, 1, 2});
+  CHECK_FALSE(find_figure(objective->evaluate({}), "auc"));
+  parts.train = [](std::uint64_t) { return open_planted(planted(0, 1, 3, 1000)); };
+  CHECK_THROWS_AS(make_click_objective(parts)->gradient({}, {}, {}, {}), OptimError);
+}
