@@ -220,9 +220,8 @@ std::unique_ptr<optim::Objective> ask_for_objective(Prepared& p, PeerId self) {
                     "model; expected no peer.hidden",
                     p.job.path));
   auto objective = p.learner.objective(self);
-  if (!objective || objective->layers().empty())
-    throw ConfigError(
-        fmt::format("{}: the program's model has no layers; expected at least one", p.job.path));
+  if (!objective)
+    throw ConfigError(fmt::format("{}: the program gave no model; expected one for every peer", p.job.path));
   if (find_method(p.job.exchange.method).needs.classifier && objective->classes() == 0)
     throw ConfigError(
         fmt::format("{}: method '{}' joins class probabilities, and the program's model gives "

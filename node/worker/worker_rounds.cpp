@@ -30,7 +30,7 @@ void Worker::begin_round() {
     measure_at_ = round_ + kMeasuredEvery;
     submit(op::Measure{round_});
   }
-  through_ = std::numeric_limits<Round>::max();
+  through_ = unmixed_ > 0 ? std::numeric_limits<Round>::max() : round_;  // a model of tables has no parcels
   Gradient gradient{round_, {}};
   exchange_->begin_round(gradient);
   for (ParcelId p = 0; p < spec_.plan.parcels.size(); ++p)

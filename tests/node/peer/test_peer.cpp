@@ -266,7 +266,7 @@ TEST_CASE("what a program gives that cannot be used is said by one type of error
                            const std::vector<std::string>& settings = {}) {
     return error_of([&] { simulate(job.load(settings), {std::move(make), {}}); });
   };
-  CHECK(refused([](std::size_t) { return nullptr; }).second.find("has no layers") != std::string::npos);
+  CHECK(refused([](std::size_t) { return nullptr; }).second.find("gave no model") != std::string::npos);
   CHECK(refused([](std::size_t p) { return std::make_unique<Own>(p); },
                 {"exchange.method=ensemble", "exchange.codec=dense", "graph.kind=full"})
             .first == Error::Code::bad_input);
