@@ -44,7 +44,7 @@ bool readable(int fd, int wait_ms) {
   return ::poll(&p, 1, wait_ms) != 0;  // an error is found by read
 }
 
-class DescriptorBytes : public ByteSource {
+class DescriptorBytes : public RawBytes {
  public:
   DescriptorBytes(int fd, std::string name, const std::atomic<bool>* stop)
       : fd_(fd), name_(std::move(name)), stop_(stop) {}
@@ -101,9 +101,9 @@ class CommandBytes final : public DescriptorBytes {
   pid_t child_;
 };
 
-class Gunzip final : public ByteSource {
+class Gunzip final : public RawBytes {
  public:
-  Gunzip(std::unique_ptr<ByteSource> packed, std::string name, std::vector<char> begun)
+  Gunzip(std::unique_ptr<RawBytes> packed, std::string name, std::vector<char> begun)
       : source_(std::move(packed)), name_(std::move(name)), packed_(std::move(begun)) {
     if (inflateInit2(&state_, 16 + MAX_WBITS) != Z_OK) throw OptimError(name_ + ": zlib has no memory");
     state_.next_in = reinterpret_cast<Bytef*>(packed_.data());
@@ -142,7 +142,7 @@ class Gunzip final : public ByteSource {
     state_.avail_in = static_cast<uInt>(got);
     return got > 0;
   }
-  std::unique_ptr<ByteSource> source_;
+  std::unique_ptr<RawBytes> source_;
   std::string name_;
   std::vector<char> packed_;
   z_stream state_{};
@@ -150,9 +150,9 @@ class Gunzip final : public ByteSource {
 };
 
 /// Gives back first what was read to see whether it is gzip.
-class PlainBytes final : public ByteSource {
+class PlainBytes final : public RawBytes {
  public:
-  PlainBytes(std::unique_ptr<ByteSource> source, std::vector<char> begun)
+  PlainBytes(std::unique_ptr<RawBytes> source, std::vector<char> begun)
       : source_(std::move(source)), begun_(std::move(begun)) {}
   std::size_t read(std::span<char> out) override {
     if (given_ == begun_.size()) return source_->read(out);
@@ -164,15 +164,15 @@ class PlainBytes final : public ByteSource {
   bool ready() override { return given_ < begun_.size() || source_->ready(); }
 
  private:
-  std::unique_ptr<ByteSource> source_;
+  std::unique_ptr<RawBytes> source_;
   std::vector<char> begun_;
   std::size_t given_ = 0;
 };
 
 /// Looks at the first bytes only when they are asked for: a command may take its time.
-class UnpackedBytes final : public ByteSource {
+class UnpackedBytes final : public RawBytes {
  public:
-  UnpackedBytes(std::unique_ptr<ByteSource> source, std::string name)
+  UnpackedBytes(std::unique_ptr<RawBytes> source, std::string name)
       : source_(std::move(source)), name_(std::move(name)) {}
   std::size_t read(std::span<char> out) override {
     if (!known_) look();
@@ -196,14 +196,14 @@ class UnpackedBytes final : public ByteSource {
     else
       source_ = std::make_unique<PlainBytes>(std::move(source_), std::move(begun));
   }
-  std::unique_ptr<ByteSource> source_;
+  std::unique_ptr<RawBytes> source_;
   std::string name_;
   bool known_ = false;
 };
 
 }  // namespace
 
-std::unique_ptr<ByteSource> open_file_bytes(const std::string& path, std::uint64_t offset) {
+std::unique_ptr<RawBytes> open_file_bytes(const std::string& path, std::uint64_t offset) {
   const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
   if (fd < 0) throw OptimError(path + ": cannot be opened: " + reason());
   auto plain = std::make_unique<DescriptorBytes>(fd, path, nullptr);
@@ -213,12 +213,12 @@ std::unique_ptr<ByteSource> open_file_bytes(const std::string& path, std::uint64
   return std::make_unique<UnpackedBytes>(std::move(plain), path);
 }
 
-std::unique_ptr<ByteSource> open_input_bytes(const std::atomic<bool>& stop) {
+std::unique_ptr<RawBytes> open_input_bytes(const std::atomic<bool>& stop) {
   const std::string name = "standard input";
   return std::make_unique<UnpackedBytes>(std::make_unique<DescriptorBytes>(STDIN_FILENO, name, &stop), name);
 }
 
-std::unique_ptr<ByteSource> open_command_bytes(const std::string& command, const std::atomic<bool>& stop) {
+std::unique_ptr<RawBytes> open_command_bytes(const std::string& command, const std::atomic<bool>& stop) {
   int ends[2];
   if (::pipe2(ends, O_CLOEXEC) != 0) throw OptimError("data.command: no pipe: " + reason());
   const Descriptor write_end(ends[1]);

@@ -21,7 +21,7 @@ namespace fs = std::filesystem;
 /// One text from its beginning to its end.
 class OneText final : public TextSource {
  public:
-  OneText(std::unique_ptr<ByteSource> bytes, std::string name) : cutter_(std::move(bytes), std::move(name)) {}
+  OneText(std::unique_ptr<RawBytes> bytes, std::string name) : cutter_(std::move(bytes), std::move(name)) {}
   Found next(std::size_t size, TextPiece& piece) override {
     return cutter_.next(size, false, piece) ? Found::piece : Found::end;
   }
@@ -128,7 +128,7 @@ class FileTexts final : public TextSource {
 
 }  // namespace
 
-LineCutter::LineCutter(std::unique_ptr<ByteSource> source, std::string name, std::uint64_t position,
+LineCutter::LineCutter(std::unique_ptr<RawBytes> source, std::string name, std::uint64_t position,
                        std::uint64_t first_line, bool starts_text)
     : source_(std::move(source)),
       name_(std::move(name)),

@@ -46,25 +46,25 @@ inline std::size_t count_of(std::string_view text, char c) {
 }
 
 /// Bytes in order. Errors are OptimErrors that name the source.
-class ByteSource {
+class RawBytes {
  public:
-  virtual ~ByteSource() = default;
+  virtual ~RawBytes() = default;
   /// Waits until there is at least one byte; 0 at the end, or when `stop` was set while waiting.
   virtual std::size_t read(std::span<char> out) = 0;
   /// Whether read would not wait.
   virtual bool ready() = 0;
 };
 /// Plain or gzip, recognised by content.
-std::unique_ptr<ByteSource> open_file_bytes(const std::string& path, std::uint64_t offset = 0);
-std::unique_ptr<ByteSource> open_input_bytes(const std::atomic<bool>& stop);
+std::unique_ptr<RawBytes> open_file_bytes(const std::string& path, std::uint64_t offset = 0);
+std::unique_ptr<RawBytes> open_input_bytes(const std::atomic<bool>& stop);
 /// Its group of processes ends with the source; an exit status other than 0 is an error at the end.
-std::unique_ptr<ByteSource> open_command_bytes(const std::string& command, const std::atomic<bool>& stop);
+std::unique_ptr<RawBytes> open_command_bytes(const std::string& command, const std::atomic<bool>& stop);
 
 /// Cuts one source into pieces.
 class LineCutter {
  public:
   /// The source's bytes begin at this place of the text.
-  LineCutter(std::unique_ptr<ByteSource> source, std::string name, std::uint64_t position = 0,
+  LineCutter(std::unique_ptr<RawBytes> source, std::string name, std::uint64_t position = 0,
              std::uint64_t first_line = 1, bool starts_text = true);
   /// Whole lines of about `size` bytes, fewer where the source has no more for now; false at the end. Bytes
   /// after the last line break are a line at the end, unless `whole_lines`: then they are left out. Throws
@@ -74,7 +74,7 @@ class LineCutter {
   std::uint64_t line() const { return line_; }          ///< number of the line that begins there
 
  private:
-  std::unique_ptr<ByteSource> source_;
+  std::unique_ptr<RawBytes> source_;
   std::string name_, rest_;
   std::uint64_t position_, line_;
   bool starts_, ended_ = false;
