@@ -68,7 +68,7 @@ class Simulation::Node final : public Env, public DataPlane {
     const double duration = step_time_ * (1 + sim_.prepared_.job.sim.step_jitter * (2 * sim_.uniform() - 1));
     const double begin = sim_.now_ + labelling + duration * kForwardShare,
                  rest = duration * (1 - kForwardShare);
-    const auto layers = static_cast<double>(sim_.prepared_.layers_of(self_).size());
+    const auto layers = static_cast<double>(std::max<std::size_t>(1, sim_.prepared_.layers_of(self_).size()));
     // done: layers whose gradient stands, the one whose events are posted included
     const auto time = [=](double done) { return begin + rest * std::min(done, layers) / layers; };
     compute(time(1), [this, time, g = std::move(gradient)](Answers& out) {

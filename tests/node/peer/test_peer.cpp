@@ -9,6 +9,8 @@
 
 #include "gossamer/node/peer.h"
 #include "gossamer/node/training_loop.h"
+#include "gossamer/optim/click_objective.h"
+#include "gossamer/optim/planted_clicks.h"
 #include "gossamer_test/catch.h"
 #include "process.h"
 
@@ -276,6 +278,44 @@ TEST_CASE("what a program gives that cannot be used is said by one type of error
       Mine);
   CHECK(error_of([&] { Peer(job.load(), "peer0", own(), {}, {.state = std::vector<std::byte>(9)}); }).first ==
         Error::Code::bad_state);
+}
+
+TEST_CASE("sparse models learn out of their tables, with dense parts that peers exchange or without") {
+  const OwnJob job(2);
+  const auto planted = [](std::uint64_t first, std::uint64_t samples, std::size_t peer, std::size_t peers) {
+    return optim::open_planted({.samples = samples,
+                                .first = first,
+                                .fields = 4,
+                                .keys = 50,
+                                .linear = 0.8,
+                                .pairs = 0.1,
+                                .peer = peer,
+                                .peers = peers});
+  };
+  for (const char* kind : {"lr", "deepfm"})
+    for (const char* method : {"none", "dpsgd", "choco"}) {
+      INFO(kind << " " << method);
+      const Learner learner{[&](std::size_t peer) {
+                              optim::ClickParts parts;
+                              parts.model.kind = kind;
+                              parts.train = [=](std::uint64_t) { return planted(0, 20000, peer, 2); };
+                              parts.test = [=] { return planted(20000, 2000, 0, 1); };
+                              parts.batch = 32;
+                              return optim::make_click_objective(std::move(parts));
+                            },
+                            {}};
+      double auc = 0;
+      SimulationOptions options;
+      options.on_report = [&](std::size_t, double, const Report& r) {
+        if (r.test) auc = optim::find_figure(*r.test, "auc").value();
+      };
+      std::vector<std::string> settings{std::string("exchange.method=") + method, "run.rounds=300",
+                                        "run.evaluate_every=100"};
+      if (std::string(method) != "choco") settings.emplace_back("exchange.codec=dense");
+      for (const PeerResult& r : simulate(job.load(settings), learner, std::move(options)).peers)
+        CHECK(r.outcome == Outcome::finished);
+      CHECK(auc > 0.65);
+    }
 }
 
 TEST_CASE("what a model throws in a gradient ends the run with its words") {
