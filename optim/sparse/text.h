@@ -31,13 +31,13 @@ struct TextPiece {
 
 /// How often c is in the text. Counts of 255 bytes fit a byte each, so that whole vectors of them are added.
 inline std::size_t count_of(std::string_view text, char c) {
-  constexpr std::size_t kLanes = 32, kBlock = 255 * kLanes;
+  constexpr std::size_t kCountLanes = 32, kCountBlock = 255 * kCountLanes;
   std::size_t total = 0, at = 0;
-  for (; at + kLanes <= text.size();) {
-    std::uint8_t counts[kLanes] = {};
-    const std::size_t end = at + std::min(kBlock, (text.size() - at) / kLanes * kLanes);
-    for (; at < end; at += kLanes)
-      for (std::size_t lane = 0; lane < kLanes; ++lane)
+  for (; at + kCountLanes <= text.size();) {
+    std::uint8_t counts[kCountLanes] = {};
+    const std::size_t end = at + std::min(kCountBlock, (text.size() - at) / kCountLanes * kCountLanes);
+    for (; at < end; at += kCountLanes)
+      for (std::size_t lane = 0; lane < kCountLanes; ++lane)
         counts[lane] = static_cast<std::uint8_t>(counts[lane] + (text[at + lane] == c));
     for (const std::uint8_t count : counts) total += count;
   }

@@ -22,7 +22,8 @@ void require(bool holds, const char* what) {
 
 /// The arrays of every kind, by every name that there is and one that there is not.
 void read_all(const State& state) {
-  for (const auto& [name, array] : state) {
+  for (const auto& entry : state) {
+    const std::string& name = entry.first;
     Archive archive = Archive::restoring(state);
     const auto quietly = [](auto&& read) {
       try {
