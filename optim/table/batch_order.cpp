@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <utility>
 
 #include "random.h"
 
@@ -9,9 +10,17 @@ namespace gossamer::optim {
 namespace {
 
 constexpr unsigned kMostOrderBits = 16;  // counters of a counting sort that stay in the cache
+constexpr std::size_t kFew = 16;
 
 bool stands_before(const MixedKey& a, const MixedKey& b) {
   return a.mixed != b.mixed ? a.mixed < b.mixed : a.index < b.index;
+}
+
+/// Most buckets of the counting sort hold one or two keys, in the order of the call.
+void sort_few(std::span<MixedKey> keys) {
+  if (keys.size() > kFew) return std::sort(keys.begin(), keys.end(), stands_before);
+  for (std::size_t i = 1; i < keys.size(); ++i)
+    for (std::size_t k = i; k > 0 && keys[k].mixed < keys[k - 1].mixed; --k) std::swap(keys[k], keys[k - 1]);
 }
 
 }  // namespace
@@ -31,9 +40,7 @@ std::span<const MixedKey> BatchOrder::sort(std::span<const std::uint64_t> keys, 
   std::size_t first = 0;
   for (std::size_t b = 0; b + 1 < ends_.size(); ++b) {  // ends_[b] has become the end of b
     const std::size_t end = ends_[b];
-    if (end - first > 1)
-      std::sort(sorted_.begin() + static_cast<std::ptrdiff_t>(first),
-                sorted_.begin() + static_cast<std::ptrdiff_t>(end), stands_before);
+    sort_few(std::span(sorted_).subspan(first, end - first));
     first = end;
   }
   return sorted_;

@@ -130,6 +130,7 @@ void Shard::remove(const Gone& gone) {
 }
 
 bool Shard::reclaim(std::uint32_t now) {
+  if (now == nothing_old_at_) return false;  // else a large step would look at all rows for each it drops
   const std::size_t before = map_.size();
   const auto zero = [&](const float* row) { return shape_.age(row, now) > 0 && shape_.optimizer->zero(row); };
   std::uint32_t oldest = 0;
@@ -137,7 +138,10 @@ bool Shard::reclaim(std::uint32_t now) {
     oldest = std::max(oldest, shape_.age(row, now));
     return true;
   });
-  if (oldest == 0) return false;
+  if (oldest == 0) {
+    nothing_old_at_ = now;
+    return false;
+  }
   Eviction eviction(before / kEvictedPart + 1, oldest);
   each(0, [&](std::uint64_t, const float* row) {
     eviction.count(shape_.age(row, now), zero(row));

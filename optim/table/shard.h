@@ -168,6 +168,7 @@ class Shard {
   Sightings sightings_;
   Admission* admission_;
   bool limited_;
+  std::uint32_t nothing_old_at_ = 0;  ///< the last step in which reclaim found only rows of that step
   ShardCounts counts_;
 };
 
