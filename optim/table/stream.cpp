@@ -1,7 +1,9 @@
 // A saved table is a row of blocks. A block is its kind, the bytes of its payload (4 bytes each, little
 // endian) and the XXH3 hash of these two, its number in the stream and the payload; then the payload:
-//   head   format version, width, what a row keeps (kColumns), 4 bytes each; steps, 8 bytes; the optimizer's
-//   name rows   key, 8 bytes, and the row's words, any number of times end    the number of rows, 8 bytes
+//   head: format version, width, what a row keeps (Columns), 0; then steps and places, 8 bytes each; then the
+//         optimizer's name
+//   rows: a key, 8 bytes, and its row's words, any number of times
+//   end: the number of rows, 8 bytes
 #include <algorithm>
 #include <array>
 #include <bit>
@@ -22,8 +24,8 @@ static_assert(std::endian::native == std::endian::little, "rows are written as t
 constexpr std::array<char, 8> kMagic{'G', 'O', 'S', 'S', 'R', 'O', 'W', 'S'};
 constexpr std::uint32_t kFormatVersion = 1;
 constexpr std::size_t kMostPayload = std::size_t{1} << 20;
-constexpr std::size_t kReadAtOnce = std::size_t{1}
-                                    << 16;  // memory is taken as bytes come, not as they are claimed
+// Memory is taken as bytes come, not as they are claimed.
+constexpr std::size_t kReadAtOnce = std::size_t{1} << 16;
 enum BlockKind : std::uint32_t { kHead = 1, kRows, kEnd };
 enum Columns : std::uint32_t { kHasStatistics = 1, kHasVersions = 2, kHasTouches = 4 };
 

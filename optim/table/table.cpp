@@ -15,12 +15,12 @@ namespace {
 constexpr std::size_t kLeastMemory = std::size_t{1} << 18;
 constexpr std::size_t kShardMemory = std::size_t{1} << 18;  // a limit of so much makes one more shard
 constexpr std::size_t kFilterBytes = std::size_t{1} << 24;  // of an admission without a memory limit
-constexpr std::size_t kMostShards = 16;        // unless asked for: large ones get huge pages sooner
-constexpr std::size_t kAhead = 32;             // keys looked up ahead of the one that is read
-constexpr std::size_t kStreamedAtOnce = 4096;  // keys whose order stays in the cache
-constexpr std::uint64_t kTurn = 5;             // odd: from call to call, every shard is the first
-constexpr std::size_t kHeld = 16;              // rows outside the map brought near at a time
-constexpr std::uint64_t kSweeps = 8;           // of all shards within evict_after steps
+constexpr std::size_t kMostShards = 16;   // unless asked for: large ones get huge pages sooner
+constexpr std::size_t kAhead = 32;        // keys looked up ahead of the one that is read
+constexpr std::size_t kKeysAtOnce = 512;  // for which shards are held, and that stay in the first cache
+constexpr std::uint64_t kTurn = 5;        // odd: from call to call, every shard is the first
+constexpr std::size_t kHeld = 16;         // rows outside the map brought near at a time
+constexpr std::uint64_t kSweeps = 8;      // of all shards within evict_after steps
 
 void in_range(bool good, const char* key, double found, const char* expected) {
   if (!good)
@@ -179,9 +179,9 @@ void LocalTable::for_runs(std::span<const MixedKey> sorted, const Use& use) cons
 
 template <class Use>
 void LocalTable::read(std::span<const std::uint64_t> keys, const Use& use) const {
-  std::array<std::uint64_t, kStreamedAtOnce> mixed;
-  for (std::size_t start = 0; start < keys.size(); start += kStreamedAtOnce) {
-    const std::size_t n = std::min(kStreamedAtOnce, keys.size() - start);
+  std::array<std::uint64_t, kKeysAtOnce> mixed;
+  for (std::size_t start = 0; start < keys.size(); start += kKeysAtOnce) {
+    const std::size_t n = std::min(kKeysAtOnce, keys.size() - start);
     std::uint64_t touched = 0;
     for (std::size_t i = 0; i < n; ++i) {
       mixed[i] = mix(keys[start + i] ^ salt_);
