@@ -72,8 +72,8 @@ using ByteSink = std::function<void(std::span<const std::byte>)>;
 using ByteSource = std::function<std::size_t(std::span<std::byte>)>;
 
 /// Any number of threads may call anything at once; each row is read and updated as a whole, rows of one call
-/// independently of each other. Beside the bytes that statistics() counts, a call needs about 40 bytes per
-/// key while it runs.
+/// independently of each other. Beside the bytes that statistics() counts, each push, add or observe needs
+/// about 20 bytes per key and 256 KiB, which are kept for the next.
 ///
 /// A row is made when its key has been pushed admit_after times (counted by a filter that forgets, and may
 /// overestimate). Where a memory limit is set it holds at any moment: when 7/8 of it are used, admit_after is
