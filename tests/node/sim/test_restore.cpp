@@ -51,7 +51,9 @@ const Settings kUnbounded{"exchange.staleness=unbounded"};
 
 TEST_CASE("whatever the method and codec, a synchronous run goes on to the same bits") {
   std::size_t runs = 0;
-  for (const auto& method : method_table())
+  std::vector<std::string> left_out;
+  for (const auto& method : method_table()) {
+    const std::size_t before = runs;
     for (const char* codec : kCodecs) {
       const auto course = sound_course(method.name, codec, "0");
       if (!course) continue;
@@ -60,7 +62,11 @@ TEST_CASE("whatever the method and codec, a synchronous run goes on to the same 
       CHECK(digest_of_restored(course->prepared, 1 + runs % 23) == expected);
       ++runs;
     }
+    if (runs == before) left_out.emplace_back(method.name);
+  }
   CHECK(runs > 60);
+  // one waits for nobody, the other learns labels: they have cases of their own below
+  CHECK(left_out == std::vector<std::string>{"pairwise", "ensemble"});
 }
 
 TEST_CASE("whatever else is kept between rounds, a synchronous run goes on to the same bits") {
