@@ -95,15 +95,30 @@ struct Aggregate {
 struct Extended {
   std::any command;
 };
+/// What the last gradient changed of the table's rows goes to what is unsent; with `send` that is answered by
+/// Encoded, of what is to be told now.
+struct EncodeRows {
+  Round round;
+  ParcelId parcel;
+  bool send;
+};
+/// A step of the table's optimiser with the sum of what the own last gradient changed (where `own`) and of
+/// what others told, in the order of the peers.
+struct PushRows {
+  Round round;
+  bool own;
+  std::vector<std::pair<PeerId, Payload>> received;  ///< peers ascend; of each, in order
+};
 /// Answered by Measured: ‖x‖₂ as it stands.
 struct Measure {
   Round round;
 };
 }  // namespace op
 using Op = std::variant<op::Update, op::Clip, op::Combine, op::Encode, op::DecodeAdd, op::Aggregate,
-                        op::Extended, op::Measure>;
+                        op::Extended, op::EncodeRows, op::PushRows, op::Measure>;
 
 class Extension;
+class RowExchange;
 struct ExtensionInputs;
 
 /// What an exchange method keeps beside x and g.
@@ -123,8 +138,8 @@ struct SoftLabels {
 };
 
 /// Loss and gradient at x of the next batch, last layer first. As soon as parcel p's gradient stands and its
-/// parameters are not read any more, on_ready[p] runs and ParcelReady{p} is posted; then GradientDone. The
-/// models of soft are read before the first of these.
+/// parameters are not read any more, on_ready[p] runs and ParcelReady{p} is posted; then, where there is one
+/// more, the same of the rows; then GradientDone. The models of soft are read before the first of these.
 struct Gradient {
   Round round;
   std::vector<std::vector<Op>> on_ready;
@@ -216,6 +231,7 @@ class DataView {
   virtual ~DataView() = default;
   virtual std::span<const float> slot(Slot s) const = 0;
   virtual const Extension* extension() const = 0;  ///< null: the method has none
+  virtual const RowExchange* rows() const = 0;     ///< null: no rows are exchanged
 };
 
 }  // namespace gossamer::node

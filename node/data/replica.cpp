@@ -71,6 +71,9 @@ Replica::Replica(ReplicaParts parts, std::span<const float> x0, const Buffers& b
   const std::size_t n = parts_.objective->buffer_size();
   assert(x0.size() == n);
   if (buffers.extension) extension_ = buffers.extension({x0, parts_.rate});
+  if (parts_.rows)
+    rows_ = std::make_unique<RowExchange>(*parts_.rows, parts_.peers, parts_.peer, parts_.seed,
+                                          *parts_.objective->keyed_rows(), parts_.planted);
   slots_.resize(2 + buffers.slots);
   for (auto& s : slots_) s.assign(x0.begin(), x0.end());
   std::fill(slots_[kGradient].begin(), slots_[kGradient].end(), 0.0f);
@@ -88,7 +91,25 @@ void Replica::archive(Archive archive) {
   encoder_.archive(archive.part("encoder"));
   attack_.archive(archive.part("attack"));
   if (extension_) extension_->archive(archive.part("extension"));
+  if (rows_) rows_->archive(archive.part("rows"));
+  archive_objective(archive);
   archive.value("steps", steps_);
+}
+
+/// What the objective keeps of its own.
+void Replica::archive_objective(Archive archive) {
+  std::vector<std::byte> saved;
+  if (!archive.restores())
+    parts_.objective->save([&](std::span<const std::byte> b) { saved.insert(saved.end(), b.begin(), b.end()); });
+  archive.bytes("objective", saved);
+  if (!archive.restores() || saved.empty()) return;
+  std::span<const std::byte> left(saved);
+  parts_.objective->restore([&](std::span<std::byte> to) {
+    const std::size_t n = std::min(to.size(), left.size());
+    std::copy_n(left.begin(), n, to.begin());
+    left = left.subspan(n);
+    return n;
+  });
 }
 
 std::vector<float> parameters_in(const State& state) {
@@ -136,6 +157,10 @@ void Replica::run(const Gradient& gradient, const Post& post, const std::functio
   const auto [loss, rows] = parts_.objective->gradient(slots_[kParameters], key, slots_[kGradient], on_layer);
   if (!std::isfinite(loss))
     throw Diverged(fmt::format("the training loss became {} in round {}", loss, gradient.round));
+  if (rows_) {
+    for (const Op& o : gradient.on_ready.back()) run(o, post);
+    post(ParcelReady{gradient.round, static_cast<ParcelId>(parts_.parcels.size())});
+  }
   post(GradientDone{gradient.round, loss, rows});
 }
 
@@ -199,6 +224,9 @@ void Replica::run_one(const op::Extended& o, const Post& post) {
   extension_->run(
       o.command, [this](Slot s, Range r) { return at(s, r); }, post);
 }
+
+void Replica::run_one(const op::EncodeRows& o, const Post& post) { rows_->run(o, workspace_, post); }
+void Replica::run_one(const op::PushRows& o, const Post&) { rows_->run(o); }
 
 void Replica::run_one(const op::Measure& o, const Post& post) {
   post(Measured{o.round, compress::l2_norm(parameters())});

@@ -3,6 +3,7 @@
 // neighbours.
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -17,6 +18,7 @@
 #include "observer.h"
 #include "parcel.h"
 #include "planted.h"
+#include "row_exchange.h"
 #include "rule.h"
 #include "shared_list.h"
 
@@ -32,6 +34,8 @@ struct ReplicaParts {
   SharedList<Parcel> parcels;
   std::function<double(Round)> rate;      ///< learning rate over its peak
   std::vector<std::size_t> peer_sizes{};  ///< floats of the slots that hold others' models
+  std::optional<compress::RowsSpec> rows{};  ///< of the objective's table are exchanged so
+  std::size_t peers = 1;                     ///< in the run
   std::uint64_t seed = 0;
   std::uint32_t peer = 0;
   std::size_t threads =
@@ -71,11 +75,15 @@ class Replica final : public DataView {
   std::span<const float> parameters() const { return slot(kParameters); }
   std::span<const float> slot(Slot s) const override { return {slots_[s].data(), slots_[s].size()}; }
   const Extension* extension() const override { return extension_.get(); }
+  const RowExchange* rows() const override { return rows_.get(); }
+  /// What is learned by key; null: nothing.
+  optim::KeyedRows* keyed_rows() { return parts_.objective->keyed_rows(); }
   /// What was encoded with feedback of this number and has not been sent yet; 0 elsewhere.
   std::vector<float> unsent(int feedback) const;
 
  private:
   void archive(Archive archive);
+  void archive_objective(Archive archive);
   std::span<float> at(Slot s, Range r) { return {slots_[s].data() + r.begin, r.size}; }
   std::vector<optim::Teacher> teachers(const SoftLabels& soft) const;
   void run_one(const op::Update& o, const Post&);
@@ -85,6 +93,8 @@ class Replica final : public DataView {
   void run_one(const op::DecodeAdd& o, const Post&);
   void run_one(const op::Aggregate& o, const Post&);
   void run_one(const op::Extended& o, const Post&);
+  void run_one(const op::EncodeRows& o, const Post&);
+  void run_one(const op::PushRows& o, const Post&);
   void run_one(const op::Measure& o, const Post&);
 
   ReplicaParts parts_;
@@ -98,6 +108,7 @@ class Replica final : public DataView {
   Attack attack_;
   AlignedFloats difference_;
   std::unique_ptr<Extension> extension_;  ///< null: the method has none
+  std::unique_ptr<RowExchange> rows_;     ///< null: none are exchanged
   Observer* observer_ = nullptr;
 };
 

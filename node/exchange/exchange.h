@@ -9,12 +9,14 @@
 #include "allreduce_choice.h"
 #include "data_plane.h"
 #include "gossamer/compress/codec.h"
+#include "gossamer/compress/rows.h"
 #include "gossamer/node/exchange_settings.h"
 #include "gossamer/optim/model.h"
 #include "gossamer/topology/schedule.h"
 #include "message.h"
 #include "parcel.h"
 #include "planted.h"
+#include "routes.h"
 #include "shared_list.h"
 #include "verdict.h"
 
@@ -22,6 +24,12 @@ namespace gossamer::node {
 
 /// How much of the model the aggregation rule must see at once; none: a weighted sum, no rule.
 enum class RuleScope { none, parcel, model };
+
+/// How the rows of peers' tables are exchanged (row_gossip.h).
+struct RowPlan {
+  compress::RowsSpec spec;
+  std::shared_ptr<const Routes> routes;
+};
 
 /// What all methods know of the run; fixed before the first round. Read by every peer alike; copies share
 /// what is large.
@@ -45,7 +53,12 @@ struct Plan {
   /// The mixing matrix is symmetric, before peers were weighed: what a peer takes of another, that one takes
   /// of it, by their weights.
   bool reversible = false;
+  /// Null: there are no tables, or each peer keeps its own. Else their rows go as one parcel more.
+  std::shared_ptr<const RowPlan> rows{};
 
+  ParcelId row_parcel() const { return static_cast<ParcelId>(parcels.size()); }
+  /// What a round waits for: the parcels, and the rows.
+  std::size_t parts() const { return parcels.size() + (rows ? 1 : 0); }
   /// Those that a neighbour sends.
   const SharedList<Parcel>& parcels_of(PeerId peer) const {
     return parcels_by_peer.empty() ? parcels : parcels_by_peer[peer];
@@ -73,6 +86,8 @@ class ExchangeHost {
   virtual void saw_staleness(Round rounds) = 0;
   /// A message was not used, because it could not be.
   virtual void count_left_out() {}
+  /// The last round has ended.
+  virtual bool trained() const { return false; }
   /// The neighbour had done its rounds and has ended: nothing more comes from it.
   virtual bool gone(PeerId) const { return false; }
 };

@@ -6,6 +6,7 @@
 #include <array>
 
 #include "gossamer/node/errors.h"
+#include "row_gossip.h"
 #include "text.h"
 
 namespace gossamer::node {
@@ -75,7 +76,9 @@ const Method& find_method(std::string_view name) {
 }
 
 std::unique_ptr<Exchange> make_exchange(ExchangeHost& host) {
-  return find_method(host.plan().exchange.method).make(host);
+  auto parcels = find_method(host.plan().exchange.method).make(host);
+  if (!host.plan().rows) return parcels;
+  return std::make_unique<RowGossip>(host, std::move(parcels));
 }
 
 Buffers buffers_of(const Plan& plan) {
@@ -83,7 +86,9 @@ Buffers buffers_of(const Plan& plan) {
   return method.buffers ? method.buffers(plan) : Buffers{};
 }
 
-bool serves_after_end(const Plan& plan) { return find_method(plan.exchange.method).serves_after_end; }
+bool serves_after_end(const Plan& plan) {
+  return plan.rows || find_method(plan.exchange.method).serves_after_end;
+}
 
 std::string method_text(const Method& method) {
   constexpr std::array kGraphs{

@@ -109,8 +109,10 @@ void Worker::consumed(PeerId from, const Message& message) {
 
 bool Worker::can_send(PeerId to, ParcelId parcel) const {
   // Under best effort nobody says what was used: a round's messages at most may wait on this side.
-  return best_effort() ? env_.backlog(to) < spec_.plan.parcels.size()
-                       : links_[to]->unused(parcel) < kWindowRounds;
+  if (best_effort()) return env_.backlog(to) < spec_.plan.parcels.size();
+  // of rows, all peers' messages may come this way
+  const bool rows = spec_.plan.rows && parcel == spec_.plan.row_parcel();
+  return links_[to]->unused(parcel) < kWindowRounds * (rows ? spec_.membership.names.size() : 1);
 }
 
 // --- frames in

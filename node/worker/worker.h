@@ -101,6 +101,7 @@ class Worker final : public ExchangeHost {
   void mixed(ParcelId parcel, std::optional<Round> through) override;
   void saw_staleness(Round rounds) override;
   void count_left_out() override { ++result_.left_out; }
+  bool trained() const override { return samples_ ? samples_->complete() : round_ == spec_.rounds; }
   bool gone(PeerId peer) const override { return gone_[peer]; }
 
  private:
@@ -137,8 +138,6 @@ class Worker final : public ExchangeHost {
   void broadcast_alive();
   void spread_news(double after_s);
   AliveBody signs_of_life();
-  /// Its last round has ended; asked when a round has.
-  bool trained() const { return samples_ ? samples_->complete() : round_ == spec_.rounds; }
   std::string where() const;
   std::string awaited() const;
   double samples_after() const;

@@ -23,8 +23,9 @@ IntakeRules Worker::intake_rules(PeerId from) {
 }
 
 Verdict Worker::judge(PeerId from, const ParcelBody& body) const {
-  if (body.parcel >= spec_.plan.parcels_of(from).size()) return Verdict::never(Refusal::parcel);
-  if (spec_.plan.planted.is(Bug::later_round_taken))
+  const bool rows = spec_.plan.rows && body.parcel == spec_.plan.row_parcel();
+  if (!rows && body.parcel >= spec_.plan.parcels_of(from).size()) return Verdict::never(Refusal::parcel);
+  if (!rows && spec_.plan.planted.is(Bug::later_round_taken))
     return Verdict::now(spec_.plan.parcels_of(from)[body.parcel].range.size);
   if (body.round >= (samples_ ? kMostRounds : spec_.rounds)) return Verdict::never(Refusal::round);
   return exchange_->judge(from, body.round, body.parcel, body.tag);

@@ -25,7 +25,7 @@ void Worker::begin_round() {
   if (spec_.observer) spec_.observer->on_round(spec_.membership.self, round_);
   if (round_ <= spec_.plan.exchange.dense_rounds) result_.dense_data_bytes = result().traffic.data_bytes_out;
   gradient_done_ = false;
-  unmixed_ = spec_.plan.parcels.size();
+  unmixed_ = spec_.plan.parts();
   if (round_ >= measure_at_) {
     measure_at_ = round_ + kMeasuredEvery;
     submit(op::Measure{round_});
@@ -33,7 +33,7 @@ void Worker::begin_round() {
   through_ = unmixed_ > 0 ? std::numeric_limits<Round>::max() : round_;  // a model of tables has no parcels
   Gradient gradient{round_, {}};
   exchange_->begin_round(gradient);
-  for (ParcelId p = 0; p < spec_.plan.parcels.size(); ++p)
+  for (ParcelId p = 0; p < spec_.plan.parts(); ++p)
     gradient.on_ready.push_back(exchange_->on_ready(round_, p));
   env_.data().submit(std::move(gradient));
 }

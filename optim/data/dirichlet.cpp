@@ -37,15 +37,7 @@ double log_gamma_variate(double shape, std::uint64_t key) {
 
 /// One draw of the peers' shares of a class; they sum to 1.
 std::vector<double> draw_shares(const SplitInput& in, std::uint64_t key) {
-  const auto peers = static_cast<double>(in.batches.size()), total = static_cast<double>(in.total_batch());
-  std::vector<double> share(in.batches.size());
-  for (std::size_t p = 0; p < share.size(); ++p)
-    share[p] = log_gamma_variate(in.alpha * peers * static_cast<double>(in.batches[p]) / total, bits(key, p));
-  const double largest = *std::max_element(share.begin(), share.end());
-  for (double& s : share) s = portable_exp(s - largest);
-  const double sum = std::accumulate(share.begin(), share.end(), 0.0);
-  for (double& s : share) s /= sum;
-  return share;
+  return dirichlet_shares(in.alpha, in.batches, key);
 }
 
 /// The rows of each class, in an order drawn from the seed.
@@ -101,6 +93,19 @@ void take_from_the_rich(const SplitInput& in, Rows& shards) {
 }
 
 }  // namespace
+
+std::vector<double> dirichlet_shares(double alpha, std::span<const std::size_t> batches, std::uint64_t key) {
+  const auto peers = static_cast<double>(batches.size());
+  const auto total = static_cast<double>(std::accumulate(batches.begin(), batches.end(), std::size_t{0}));
+  std::vector<double> share(batches.size());
+  for (std::size_t p = 0; p < share.size(); ++p)
+    share[p] = log_gamma_variate(alpha * peers * static_cast<double>(batches[p]) / total, bits(key, p));
+  const double largest = *std::max_element(share.begin(), share.end());
+  for (double& s : share) s = portable_exp(s - largest);
+  const double sum = std::accumulate(share.begin(), share.end(), 0.0);
+  for (double& s : share) s /= sum;
+  return share;
+}
 
 std::unique_ptr<Deal> make_dirichlet(SplitInput in) {
   if (in.data->classes() == 0)

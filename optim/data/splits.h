@@ -2,6 +2,7 @@
 // Factories of the splits, and what they share.
 #include <functional>
 #include <memory>
+#include <span>
 #include <string_view>
 #include <vector>
 
@@ -31,6 +32,8 @@ std::unique_ptr<Deal> make_local_shuffle(SplitInput in);
 std::unique_ptr<Deal> make_with_replacement(SplitInput in);
 std::unique_ptr<Deal> make_global_shuffle(SplitInput in);
 std::unique_ptr<Deal> make_dirichlet(SplitInput in);
+/// A draw of the peers' shares of one class, which sum to 1.
+std::vector<double> dirichlet_shares(double alpha, std::span<const std::size_t> batches, std::uint64_t key);
 
 /// Passes over fixed shards: every pass of peer p reads pass_lengths[p] rows of a new permutation of
 /// shards[p].

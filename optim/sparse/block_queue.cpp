@@ -22,7 +22,7 @@ BlockQueue::BlockQueue(const SampleStreamSpec& spec, std::size_t memory, MemoryM
     : memory_(memory),
       piece_bytes_(std::clamp<std::size_t>(spec.memory / 256, kLeastPiece, kMostPiece)),
       meter_(meter),
-      share_(spec.seed, spec.peer, spec.peers),
+      share_(spec.seed, spec.peer, spec.peers, spec.alpha),
       format_(make_line_format(spec)),
       text_(open_text(spec, stop_)) {
   for (std::size_t i = 0; i < spec.threads; ++i) threads_.emplace_back([this] { work(); });

@@ -1,6 +1,7 @@
 #include "gossamer/optim/click_objective.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <utility>
 #include <vector>
@@ -44,7 +45,7 @@ class Clicks final : public ClickObjective {
     probabilities_.resize(batch_.size());
     const double loss = model_->gradient(batch_, rows_, x, {row_gradients_, g, probabilities_}, on_layer);
     progressive_.add(probabilities_, batch_.labels());
-    table_->push(batch_.keys(), row_gradients_);
+    if (!left_to_caller_) table_->push(batch_.keys(), row_gradients_);
     return {loss, batch_.size()};
   }
 
@@ -60,7 +61,32 @@ class Clicks final : public ClickObjective {
     return figures;
   }
 
+  KeyedRows* keyed_rows() override { return this; }
   Table& table() override { return *table_; }
+  void leave_to_caller() override { left_to_caller_ = true; }
+  Changes changes() const override { return {batch_.keys(), row_gradients_}; }
+
+  void save(const ByteSink& sink) const override {
+    const std::array<std::uint64_t, 2> place{epoch_, batches_};
+    sink(std::as_bytes(std::span(place)));
+    table_->save(sink);
+  }
+  void restore(const ByteSource& source) override {
+    std::array<std::uint64_t, 2> place{};
+    std::span<std::byte> bytes = std::as_writable_bytes(std::span(place));
+    while (!bytes.empty()) {
+      const std::size_t got = source(bytes);
+      if (got == 0) throw OptimError("found the end of a saved table in front of its rows");
+      bytes = bytes.subspan(got);
+    }
+    table_ = load_table(table_->spec(), source);
+    epoch_ = place[0];
+    stream_ = parts_.train(epoch_);
+    for (batches_ = 0; batches_ < place[1]; ++batches_)
+      if (!stream_->next(parts_.batch, model_->reads_bias(), batch_))
+        throw OptimError("found fewer samples than were learned from before it was saved; expected the same data");
+  }
+
   const ProgressiveMetrics& progressive() const override { return progressive_; }
   StreamCounters counters() const override { return stream_->counters(); }
 
@@ -73,10 +99,13 @@ class Clicks final : public ClickObjective {
   /// Reads on, in the next epoch where this one has ended. A stream that grows may have nothing just now.
   void next_batch() {
     for (bool anew = false;; anew = true) {
-      while (stream_->next(parts_.batch, model_->reads_bias(), batch_))
+      while (stream_->next(parts_.batch, model_->reads_bias(), batch_)) {
+        ++batches_;
         if (batch_.size() > 0) return;
+      }
       if (anew) throw OptimError("found no samples in an epoch; expected at least one for each peer");
       stream_ = parts_.train(++epoch_);
+      batches_ = 0;
     }
   }
 
@@ -98,7 +127,8 @@ class Clicks final : public ClickObjective {
   std::unique_ptr<SparseModel> model_;
   std::unique_ptr<Table> table_;
   std::unique_ptr<SampleStream> stream_;
-  std::uint64_t epoch_ = 0;
+  std::uint64_t epoch_ = 0, batches_ = 0;  ///< of the epoch, taken
+  bool left_to_caller_ = false;
   SparseBatch batch_;
   std::vector<float> rows_, row_gradients_, probabilities_;
   ProgressiveMetrics progressive_;

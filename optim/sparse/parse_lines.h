@@ -59,13 +59,14 @@ void parse_lines(const TextPiece& piece, const SampleShare& share, SampleBlock& 
     if (p == end) continue;
     const std::uint64_t hash = XXH3_64bits(p, static_cast<std::size_t>(end - p));
     const std::uint64_t position = piece.position + static_cast<std::uint64_t>(p - piece.bytes.get());
-    if (!share.mine(hash, position)) continue;
+    if (!share.by_label() && !share.mine(hash, position)) continue;
     SampleBlock::Writer writer(out);
     float label = 0;
     LineFault fault;
     const Parsed parsed = parser(p, end, writer, label, fault);
-    if (parsed == Parsed::sample) out.end_row(writer, label, hash, position);
-    if (parsed != Parsed::bad) continue;
+    if (parsed == Parsed::sample && (!share.by_label() || share.mine(hash, position, label)))
+      out.end_row(writer, label, hash, position);
+    if (parsed != Parsed::bad || !share.mine(hash, position)) continue;
     ++out.bad_lines;
     if (out.bad.size() < kMostBadShown)
       out.bad.push_back(piece.name + ":" + std::to_string(line) + ":" + std::to_string(fault.at - p + 1) +

@@ -43,7 +43,7 @@ class PlantedStream final : public SampleStream {
  public:
   explicit PlantedStream(const PlantedSpec& spec)
       : clicks_(spec),
-        share_(spec.seed, spec.peer, spec.peers),
+        share_(spec.seed, spec.peer, spec.peers, spec.alpha),
         next_(spec.first),
         end_(spec.samples ? spec.first + spec.samples : UINT64_MAX),
         keys_(spec.fields),
@@ -57,9 +57,10 @@ class PlantedStream final : public SampleStream {
     for (; batch.size() < size && next_ < end_; ++next_) {
       ++counters_.lines;
       const std::uint64_t hash = mix(next_);
-      if (!share_.mine(hash, next_)) continue;
-      const double p = clicks_.keys(next_, keys_);
-      batch.add({keys_, fields_, ones_, clicks_.label(next_, p), hash, next_});
+      if (!share_.by_label() && !share_.mine(hash, next_)) continue;
+      const float label = clicks_.label(next_, clicks_.keys(next_, keys_));
+      if (share_.by_label() && !share_.mine(hash, next_, label)) continue;
+      batch.add({keys_, fields_, ones_, label, hash, next_});
     }
     counters_.samples += batch.size();
     counters_.entries += batch.entries();
@@ -91,6 +92,7 @@ PlantedClicks::PlantedClicks(const PlantedSpec& spec) : spec_(spec) {
   require_planted(spec.pairs >= 0 && spec.pairs <= 100, "pairs", spec.pairs, "0 to 100");
   require_planted(std::abs(spec.bias) <= 100, "bias", spec.bias, "-100 to 100");
   require_planted(spec.drift >= 0 && spec.drift <= 1e6, "drift", spec.drift, "0 to 10^6");
+  require_planted(spec.alpha >= 0 && spec.alpha <= 1e9, "alpha", spec.alpha, "0 to 10^9");
   require_planted(spec.peers >= 1 && spec.peer < spec.peers, "peer", number(spec.peer), "less than peers");
   // Ranks 1 … keys as the whole part of x in [1, keys + 1) with density x^(−power): the inverse of its
   // distribution is (1 + u·((keys + 1)^(1 − power) − 1))^(1/(1 − power)), or (keys + 1)^u for power 1.

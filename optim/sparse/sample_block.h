@@ -7,20 +7,9 @@
 #include <vector>
 
 #include "gossamer/optim/sparse.h"
-#include "random.h"
+#include "sample_share.h"
 
 namespace gossamer::optim {
-
-/// Which samples are this peer's.
-struct SampleShare {
-  SampleShare(std::uint64_t seed, std::size_t peer_, std::size_t peers_)
-      : key(make_key(seed, Use::peers)), peer(peer_), peers(peers_) {}
-  bool mine(std::uint64_t hash, std::uint64_t position) const {
-    return peers == 1 || below(key + mix(hash), position, peers) == peer;
-  }
-  std::uint64_t key;
-  std::size_t peer, peers;
-};
 
 class SampleBlock {
  public:

@@ -25,11 +25,12 @@ struct ClickParts {
   std::uint64_t steps_per_epoch = 1;  ///< as Objective's
 };
 
-/// A step pulls the batch's rows, pushes their gradients to the table's optimiser, and gives the dense part's
-/// gradient to the caller. Each sample is predicted before it is learned from.
-class ClickObjective : public Objective {
+/// A step pulls the batch's rows, pushes their gradients to the table's optimiser (or leaves that to the
+/// caller), and gives the dense part's gradient to the caller. Each sample is predicted before it is learned
+/// from. Saved are the rows and how far the stream is, not what the metrics have counted nor how often keys
+/// without a row were seen.
+class ClickObjective : public Objective, public KeyedRows {
  public:
-  virtual Table& table() = 0;
   virtual const ProgressiveMetrics& progressive() const = 0;
   virtual StreamCounters counters() const = 0;  ///< of the epoch under way
 };

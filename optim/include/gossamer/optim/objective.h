@@ -11,8 +11,10 @@
 #include <string_view>
 #include <vector>
 
+#include "gossamer/optim/byte_stream.h"
 #include "gossamer/optim/data.h"
 #include "gossamer/optim/model.h"
+#include "gossamer/optim/table.h"
 
 namespace gossamer::optim {
 
@@ -47,6 +49,22 @@ using Figures = std::vector<Figure>;
 Figures figures_of(const Evaluation& evaluation);
 std::optional<double> find_figure(const Figures& figures, std::string_view name);
 
+/// Rows of a table that are learned beside the parameters.
+class KeyedRows {
+ public:
+  /// Keys are distinct; row i's gradient is gradients[i·width, (i+1)·width).
+  struct Changes {
+    std::span<const std::uint64_t> keys;
+    std::span<const float> gradients;
+  };
+  virtual ~KeyedRows() = default;
+  virtual Table& table() = 0;
+  /// From now on a gradient leaves the table as it is, and the caller pushes changes() before the next one.
+  virtual void leave_to_caller() = 0;
+  /// What the last gradient made of rows; valid until the next.
+  virtual Changes changes() const = 0;
+};
+
 /// One peer's. Parameters and gradients are the caller's buffers of buffer_size() floats, 64-byte aligned.
 /// Layers are added when it is made, and stand then. One thread at a time, but for cancel.
 class Objective : public Layered {
@@ -66,6 +84,12 @@ class Objective : public Layered {
   virtual std::uint64_t steps_per_epoch() const { return 1; }
   /// Of all peers' data together: what all must agree on. 0: nothing is compared.
   virtual std::uint64_t data_hash() const { return 0; }
+  /// Rows beside the parameters; null: there are none.
+  virtual KeyedRows* keyed_rows() { return nullptr; }
+  /// What it keeps between steps beside parameters: rows, where its data stand. Restored in one made alike,
+  /// before the first gradient; throws OptimError.
+  virtual void save(const ByteSink&) const {}
+  virtual void restore(const ByteSource&) {}
   /// A gradient that waits for something is to return or throw soon; from another thread.
   virtual void cancel() {}
 };

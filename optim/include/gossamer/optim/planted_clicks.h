@@ -26,6 +26,7 @@ struct PlantedSpec {
   double drift = 0;                   ///< how many times a key is replaced by a new one in 10^6 samples
   std::uint64_t seed = 1;
   std::size_t peer = 0, peers = 1;  ///< as SampleStreamSpec
+  double alpha = 0;                 ///< the same
 };
 
 /// A pure function of specification and sample number, the same on any host.

@@ -7,6 +7,7 @@
 #include <span>
 #include <string>
 
+#include "gossamer/optim/byte_stream.h"
 #include "gossamer/optim/model.h"
 
 namespace gossamer::optim {
@@ -65,11 +66,6 @@ struct TableRow {
   std::uint32_t version = 0;    ///< updates so far, modulo 2^32; 0 where none are counted
   float shows = 0, clicks = 0;  ///< decayed; 0 where none are kept
 };
-
-/// Takes bytes; throws what it likes.
-using ByteSink = std::function<void(std::span<const std::byte>)>;
-/// Fills the front of a span and returns how many bytes it wrote; 0 at the end only.
-using ByteSource = std::function<std::size_t(std::span<std::byte>)>;
 
 /// Any number of threads may call anything at once; each row is read and updated as a whole, rows of one call
 /// independently of each other. Beside the bytes that statistics() counts, each push, add or observe needs

@@ -1,0 +1,75 @@
+#include "row_exchange.h"
+
+#include <utility>
+
+namespace gossamer::node {
+
+RowExchange::RowExchange(const compress::RowsSpec& spec, std::size_t peers, PeerId self, std::uint64_t seed,
+                         optim::KeyedRows& rows, Planted planted)
+    : rows_(rows),
+      sender_(spec),
+      receivers_(peers, compress::RowReceiver(spec)),
+      self_(self),
+      seed_(seed),
+      planted_(planted) {
+  rows_.leave_to_caller();
+}
+
+void RowExchange::run(const op::EncodeRows& o, compress::Workspace& workspace, const PostEvent& post) {
+  auto [keys, gradients] = rows_.changes();
+  if (planted_.is(Bug::row_change_lost) && !keys.empty()) {
+    gradients = gradients.first(gradients.size() / keys.size() * (keys.size() - 1));
+    keys = keys.first(keys.size() - 1);
+  }
+  try {
+    sender_.add(keys, gradients);
+  } catch (const compress::EncodeError& e) {
+    throw Diverged(std::string("the gradient of the table's rows is not finite: ") + e.what());
+  }
+  told_ = {};
+  if (!o.send) return;
+  auto payload = std::make_shared<const std::vector<std::byte>>(
+      sender_.encode({seed_, self_, 0, o.round}, workspace, &told_));
+  post(Encoded{o.round, o.parcel, 0, 1, std::move(payload)});
+}
+
+void RowExchange::append(std::span<const std::uint64_t> keys, std::span<const float> values) {
+  pushed_.keys.insert(pushed_.keys.end(), keys.begin(), keys.end());
+  pushed_.values.insert(pushed_.values.end(), values.begin(), values.end());
+}
+
+void RowExchange::run(const op::PushRows& o) {
+  pushed_.keys.clear();
+  pushed_.values.clear();
+  bool own = o.own;
+  const auto push_own = [&](PeerId before) {
+    if (!own || before < self_) return;
+    append(rows_.changes().keys, rows_.changes().gradients);
+    own = false;
+  };
+  for (const auto& [from, payload] : o.received) {
+    push_own(from);
+    receivers_[from].decode(*payload, got_);
+    append(got_.keys, got_.values);
+  }
+  push_own(static_cast<PeerId>(receivers_.size()));
+  if (planted_.is(Bug::rows_pushed_twice) && o.received.size() > 1) append(got_.keys, got_.values);
+  rows_.table().push(pushed_.keys, pushed_.values);
+}
+
+void RowExchange::archive(Archive archive) {
+  std::vector<std::byte> saved = archive.restores() ? std::vector<std::byte>{} : sender_.save();
+  archive.bytes("sender", saved);
+  try {
+    if (archive.restores()) sender_.restore(saved);
+    for (std::size_t p = 0; p < receivers_.size(); ++p) {
+      saved = archive.restores() ? std::vector<std::byte>{} : receivers_[p].save();
+      archive.bytes("receiver" + std::to_string(p), saved);
+      if (archive.restores()) receivers_[p].restore(saved);
+    }
+  } catch (const compress::StateError& e) {
+    throw StateError(e.what());
+  }
+}
+
+}  // namespace gossamer::node

@@ -1,0 +1,47 @@
+#pragma once
+// RowExchange is the data plane's part in exchanging the rows of tables: what this peer has not told yet, what
+// keys the others' numbers stand for, and the table itself.
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "archive.h"
+#include "data_plane.h"
+#include "gossamer/compress/rows.h"
+#include "gossamer/optim/objective.h"
+#include "planted.h"
+
+namespace gossamer::node {
+
+class RowExchange {
+ public:
+  /// rows: the objective's, which outlives it.
+  RowExchange(const compress::RowsSpec& spec, std::size_t peers, PeerId self, std::uint64_t seed,
+              optim::KeyedRows& rows, Planted planted);
+
+  void run(const op::EncodeRows& o, compress::Workspace& workspace, const PostEvent& post);
+  void run(const op::PushRows& o);
+  void archive(Archive archive);
+
+  // For observers.
+  const compress::RowSender& sender() const { return sender_; }
+  optim::KeyedRows::Changes changes() const { return rows_.changes(); }  ///< of the last gradient
+  const compress::RowChanges& told() const { return told_; }             ///< what others make of the last message
+  const optim::Table& table() const { return rows_.table(); }
+  /// What the last push added up, a key as often as it was told of.
+  const compress::RowChanges& pushed() const { return pushed_; }
+
+ private:
+  void append(std::span<const std::uint64_t> keys, std::span<const float> values);
+
+  optim::KeyedRows& rows_;
+  compress::RowSender sender_;
+  std::vector<compress::RowReceiver> receivers_;  ///< by peer
+  PeerId self_;
+  std::uint64_t seed_;
+  compress::RowChanges told_, got_, pushed_;
+  [[no_unique_address]] Planted planted_;
+};
+
+}  // namespace gossamer::node
