@@ -178,6 +178,13 @@ std::optional<std::uint64_t> parse_count(std::string_view text) {
   return static_cast<std::uint64_t>(*count);
 }
 
+std::optional<std::uint64_t> parse_bytes(std::string_view text) {
+  if (text.ends_with('B')) text.remove_suffix(1);
+  const auto bytes = parse_quantity(text, kCountUnits);
+  if (!bytes || *bytes < 0 || *bytes >= 0x1p53 || *bytes != std::floor(*bytes)) return std::nullopt;
+  return static_cast<std::uint64_t>(*bytes);
+}
+
 double rounded(double value, int digits) {
   if (!(value > 0)) return 0;
   const double exponent = std::floor(std::log10(value)) - digits + 1;

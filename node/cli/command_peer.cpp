@@ -19,8 +19,10 @@
 #include "machine.h"
 #include "progress.h"
 #include "records.h"
+#include "row_exchange.h"
 #include "run_folder.h"
 #include "summary.h"
+#include "table_file.h"
 #include "text.h"
 #include "worker.h"
 
@@ -165,8 +167,21 @@ class PeerProcess {
     say(fmt::format("model saved to {}", model.string()));
   }
 
-  void finish(const WorkerResult& result) {
+  /// Evaluates and saves what stands in a table.
+  void finish_rows(WorkerResult& result) {
+    LiveDataPlane* plane = peer_->plane();
+    optim::KeyedRows* rows = plane ? plane->objective().keyed_rows() : nullptr;
+    if (!rows || result.rounds == 0) return;
+    result.figures = plane->objective().evaluate(peer_->parameters());
+    for (auto& figure : row_figures(rows->table(), plane->rows())) result.figures.push_back(std::move(figure));
+    const auto file = folder_ / (flags_.out.empty() ? "rows.table" : flags_.name + ".table");
+    save_table_file(file, rows->table());
+    say(fmt::format("{} rows saved to {}", rows->table().statistics().rows, file.string()));
+  }
+
+  void finish(WorkerResult result) {
     save_model(result);
+    finish_rows(result);
     if (result.dropped_frames > 0 && result.outcome != Outcome::bad_input)
       say(fmt::format("{} frames of strangers, other runs or malformed were dropped", result.dropped_frames));
     for (const auto& [from, counts] : result.refused)

@@ -76,8 +76,7 @@ class Replica final : public DataView {
   std::span<const float> slot(Slot s) const override { return {slots_[s].data(), slots_[s].size()}; }
   const Extension* extension() const override { return extension_.get(); }
   const RowExchange* rows() const override { return rows_.get(); }
-  /// What is learned by key; null: nothing.
-  optim::KeyedRows* keyed_rows() { return parts_.objective->keyed_rows(); }
+  optim::Objective& objective() { return *parts_.objective; }
   /// What was encoded with feedback of this number and has not been sent yet; 0 elsewhere.
   std::vector<float> unsent(int feedback) const;
 

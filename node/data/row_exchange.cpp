@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include "hash.h"
+
 namespace gossamer::node {
 
 RowExchange::RowExchange(const compress::RowsSpec& spec, std::size_t peers, PeerId self, std::uint64_t seed,
@@ -70,6 +72,32 @@ void RowExchange::archive(Archive archive) {
   } catch (const compress::StateError& e) {
     throw StateError(e.what());
   }
+}
+
+optim::Figures row_figures(const optim::Table& table, const RowExchange* exchange) {
+  const optim::TableStatistics t = table.statistics();
+  const auto number = [](auto n) { return static_cast<double>(n); };
+  optim::Figures figures{{"rows", number(t.rows)},
+                         {"table_bytes", number(t.bytes)},
+                         {"rows_admitted", number(t.admitted)},
+                         {"rows_evicted", number(t.evicted_old + t.evicted_zero + t.evicted_full)},
+                         {"pushes_without_row", number(t.waiting + t.no_room)},
+                         {"admit_after", number(t.admit_after)}};
+  if (t.rows > 0) figures.push_back({"bytes_per_row", number(t.bytes) / number(t.rows)});
+  if (!exchange) return figures;
+  const compress::RowCounters& c = exchange->sender().counters();
+  const double told = number(c.sent + c.flushed);
+  figures.push_back({"rows_touched", number(c.touched)});
+  figures.push_back({"rows_told", told});
+  figures.push_back({"row_payload_bytes", number(c.bytes)});
+  if (told > 0) figures.push_back({"bytes_per_told_row", number(c.bytes) / told});
+  return figures;
+}
+
+std::uint64_t digest_of(const optim::Table& table) {
+  std::uint64_t sum = 0;
+  table.visit([&](const optim::TableRow& row) { sum += hash_bytes(std::as_bytes(row.weights), row.key); });
+  return sum;
 }
 
 }  // namespace gossamer::node

@@ -44,4 +44,11 @@ class RowExchange {
   [[no_unique_address]] Planted planted_;
 };
 
+/// What a table holds and what its exchange cost, as an evaluation's figures. exchange: null where there was
+/// none.
+optim::Figures row_figures(const optim::Table& table, const RowExchange* exchange);
+
+/// Of all keys and weights, whatever their order.
+std::uint64_t digest_of(const optim::Table& table);
+
 }  // namespace gossamer::node

@@ -28,6 +28,8 @@ class ThreadedDataPlane final : public LiveDataPlane {
   void finish() override;                              ///< ends the thread, too
   const Replica& replica() const { return replica_; }  ///< after finish
   std::span<const float> parameters() const override { return replica_.parameters(); }
+  optim::Objective& objective() override { return replica_.objective(); }
+  const RowExchange* rows() const override { return replica_.rows(); }
 
  private:
   struct Evaluation {

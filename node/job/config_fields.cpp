@@ -43,6 +43,7 @@ std::string expected_number(std::string what, const Constraint& rule) {
     what += (range.open_low ? " above " : " of at least ") + number_text(range.low);
   }
   if (rule.quantity == Quantity::kSeconds) what += " in seconds, or a text such as \"5ms\"";
+  if (rule.quantity == Quantity::kBytes) what += " of bytes, or a text such as \"256MB\"";
   if (rule.quantity == Quantity::kBandwidth) what += " in bit/s, or a text such as \"100mbit\"";
   return with_word(what, rule);
 }
@@ -72,6 +73,10 @@ template <std::integral T>
 T integer_of(const Value& value, const Row& row) {
   Constraint rule = row.rule;
   if (std::is_unsigned_v<T>) rule.range.low = std::max(rule.range.low, 0.0);
+  if (value.is(Kind::kString) && rule.quantity == Quantity::kBytes)
+    if (const auto bytes = parse_bytes(value.text);
+        bytes && within(static_cast<double>(*bytes), rule.range) && std::in_range<T>(*bytes))
+      return static_cast<T>(*bytes);
   if (!value.is(Kind::kInteger) || !within(value.number, rule.range) || !std::in_range<T>(value.integer))
     fail(value, row, expected_number("an integer", rule));
   return static_cast<T>(value.integer);
@@ -118,7 +123,7 @@ std::string string_of(const Value& value, const Row& row) {
 
 std::string resolved(const std::string& text, const Row& row, const Value& value) {
   namespace fs = std::filesystem;
-  if (text.empty() || row.rule.path == Path::kNone) return text;
+  if (text.empty() || text == "-" || row.rule.path == Path::kNone) return text;
   const fs::path folder = value.from_override ? fs::path() : fs::path(row.source.folder);
   const fs::path joined = (folder / text).lexically_normal();
   if (row.rule.path == Path::kJoined) return joined.string();

@@ -11,6 +11,7 @@
 #include "gossamer/compress/codec.h"
 #include "link_classes.h"
 #include "method.h"
+#include "sparse_rows.h"
 
 namespace gossamer::node::config {
 namespace {
@@ -19,8 +20,13 @@ using Words = std::vector<std::string>;
 
 // --- Choices ---
 
-Words model_names() { return names_of(optim::model_table()); }
-Words format_names() { return names_of(optim::data_format_table()); }
+Words model_names() { return names_of(model_rows()); }
+Words format_names() {
+  Words names = names_of(optim::data_format_table());
+  for (const auto& row : sample_rows())
+    if (std::find(names.begin(), names.end(), row.name) == names.end()) names.emplace_back(row.name);
+  return names;
+}
 Words split_names() { return names_of(optim::split_table()); }
 Words optimizer_names() { return names_of(optim::optimizer_table()); }
 Words schedule_names() { return names_of(optim::rate_schedule_table()); }
@@ -365,10 +371,15 @@ std::vector<Key<Draft>> with_own_keys() {
   std::vector<Key<Draft>> keys(std::begin(kJobKeys), std::end(kJobKeys)), own;
   for (const Method* method : methods())
     for (const OwnKey& key : method->keys) own.push_back(key_of(*method, key));
-  const auto last = std::find_if(keys.rbegin(), keys.rend(), [](const Key<Draft>& key) {
-    return std::string_view(key.name).starts_with("exchange.");
-  });
-  keys.insert(last.base(), own.begin(), own.end());
+  const auto insert = [&](std::string_view behind, const std::vector<Key<Draft>>& more) {
+    const auto last = std::find_if(keys.rbegin(), keys.rend(), [&](const Key<Draft>& key) {
+      return std::string_view(key.name).starts_with(behind);
+    });
+    keys.insert(last.base(), more.begin(), more.end());
+  };
+  insert("exchange.", own);
+  insert("optimizer.", sparse_keys("table."));
+  for (const char* section : {"data.", "model."}) insert(section, sparse_keys(section));
   return keys;
 }
 

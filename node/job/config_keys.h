@@ -7,6 +7,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <variant>
 #include <vector>
@@ -56,7 +57,7 @@ enum class Scope {
   kLocal,
   kInput
 };  ///< local: may differ between peers; input: read, never printed
-enum class Quantity { kPlain, kSeconds, kBandwidth };
+enum class Quantity { kPlain, kSeconds, kBandwidth, kBytes };
 enum class Path {
   kNone,
   kAbsolute,
@@ -114,6 +115,8 @@ struct Key {
 /// Of [exchange] the keys of all methods, then those that belong to single ones (OwnKey).
 std::span<const Key<Draft>> job_key_table();
 std::span<const Key<Draft>> topology_key_table();
+/// Of models of sparse samples: those of one section, "model." "data." or "table.".
+std::vector<Key<Draft>> sparse_keys(std::string_view section);
 std::span<const Key<PeerDraft>> peer_key_table();
 std::span<const Key<LinkDraft>> link_key_table();
 

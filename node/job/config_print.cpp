@@ -29,7 +29,7 @@ std::string type_text(const Constraint& rule) {
   else if constexpr (std::same_as<T, bool>)
     return "boolean";
   else if constexpr (std::integral<T>)
-    return "integer";
+    return rule.quantity == Quantity::kBytes ? "integer or \"256MB\"" : "integer";
   else if constexpr (std::same_as<T, double>)
     return number_type(rule);
   else if constexpr (std::same_as<T, std::optional<std::uint64_t>>)

@@ -12,7 +12,9 @@
 #include "gossamer/compress/codec.h"
 #include "gossamer/topology/formats.h"
 #include "hints.h"
+#include "learning.h"
 #include "link_file.h"
+#include "sparse_rows.h"
 #include "text.h"
 #include "unread.h"
 
@@ -239,7 +241,9 @@ Job finish_topology(Draft& draft) {
 void check_training(Draft& draft) {
   Job& job = draft.job;
   job.exchange.codec = compress::make_codec(job.exchange.codec)->spec();  // the default is no canonical one
-  if (optim::data_format_traits(job.data.format).needs_path && job.data.path.empty())
+  job.sparse.codec = compress::make_codec(job.sparse.codec)->spec();
+  check_learning(draft);
+  if (!job.learns_by_key() && optim::data_format_traits(job.data.format).needs_path && job.data.path.empty())
     throw ConfigError(draft.where("data.format") + ": data.format is " + in_quotes(job.data.format) +
                       " without data.path; expected path = \"…\" under [data]");
   try {
@@ -256,7 +260,7 @@ void settle_hidden(Draft& draft) {
   const auto own =
       std::find_if(job.peers.begin(), job.peers.end(), [](const PeerEntry& p) { return !p.hidden.empty(); });
   const std::string where = draft.where("peers") + ": peer '" + own->name + "' has hidden sizes of its own";
-  if (!optim::model_traits(job.model.kind).hidden)
+  if (job.learns_by_key() || !optim::model_traits(job.model.kind).hidden)
     throw ConfigError(where + ", and model.kind is " + in_quotes(job.model.kind) +
                       "; expected \"mlp\", or no peer.hidden");
   const auto& first = job.hidden_of(job.peers.front());
@@ -335,6 +339,8 @@ std::vector<std::string> Job::peer_names() const {
   for (const PeerEntry& peer : peers) names.push_back(peer.name);
   return names;
 }
+
+bool Job::learns_by_key() const { return is_sparse_model(model.kind); }
 
 bool Job::heterogeneous() const {
   return std::any_of(peers.begin(), peers.end(), [](const PeerEntry& p) { return !p.hidden.empty(); });

@@ -7,6 +7,7 @@
 
 #include "config_fields.h"
 #include "exchange.h"
+#include "sparse_rows.h"
 #include "text.h"
 
 namespace gossamer::node::config {
@@ -22,6 +23,21 @@ Table graph_rows() {
     return all;
   }();
   return rows;
+}
+
+/// Dense formats, and those of samples: csv is there twice, and means another reader.
+const std::string kCsvSamples = "csv of samples";
+Table data_rows() {
+  static const std::vector<optim::NamedHelp> rows = [] {
+    std::vector<optim::NamedHelp> all(optim::data_format_table().begin(), optim::data_format_table().end());
+    for (const optim::NamedHelp& row : sample_rows())
+      all.push_back({row.name == std::string_view("csv") ? kCsvSamples.c_str() : row.name, row.help, row.reads});
+    return all;
+  }();
+  return rows;
+}
+const std::string& data_name(const Job& job) {
+  return job.learns_by_key() && job.data.format == "csv" ? kCsvSamples : job.data.format;
 }
 
 /// A key that holds a name of a table, whose rows say which keys of the same section they read.
@@ -40,13 +56,17 @@ const std::string& name_in(const Job& job) {
   return job.*Section.*Name;
 }
 
+const std::string& row_optimizer(const Job& job) { return job.sparse.table.optimizer; }
+
 constexpr Choice kChoices[] = {
-    {"model.kind", "model", name_in<&Job::model, &optim::ModelSpec::kind>, optim::model_table},
-    {"data.format", "data format", name_in<&Job::data, &optim::DataSpec::format>, optim::data_format_table},
+    {"model.kind", "model", name_in<&Job::model, &optim::ModelSpec::kind>, model_rows},
+    {"data.format", "data format", data_name, data_rows},
     {"optimizer.kind", "optimizer", name_in<&Job::optimizer, &optim::OptimizerSpec::kind>,
      optim::optimizer_table},
     {"optimizer.schedule", "schedule", name_in<&Job::optimizer, &optim::OptimizerSpec::schedule>,
      optim::rate_schedule_table},
+    {"table.optimizer", "row optimiser", row_optimizer, row_optimizer_rows},
+    {"table.exchange", "exchange of rows", name_in<&Job::sparse, &SparseSection::exchange>, row_exchange_rows},
     {"graph.kind", "graph", name_in<&Job::graph, &topology::GraphSpec::kind>, graph_rows},
     {"exchange.method", "method", name_in<&Job::exchange, &ExchangeSettings::method>, method_table,
      Chosen::kMethod},

@@ -177,6 +177,7 @@ const std::string& Peer::endpoint() const { return impl_->env->endpoint(); }
 double Peer::seconds() const { return impl_->env->now(); }
 const Prepared& Peer::prepared() const { return *impl_->prepared; }
 const WorkerResult& Peer::details() const { return impl_->result; }
+LiveDataPlane* Peer::plane() const { return impl_->ran ? &impl_->env->plane() : nullptr; }
 
 Snapshot Peer::snapshot(std::uint64_t after_rounds) {
   return translated([&] {

@@ -62,6 +62,7 @@ WorkerResult read_result(const json& j) {
   r.traffic.resent = j.at("frames_resent");
   r.traffic.duplicates = j.at("frames_duplicate");
   r.dropped_frames = j.at("frames_dropped");
+  for (const auto& [name, value] : j.at("figures").items()) r.figures.push_back({name, number(j["figures"], name.c_str())});
   return r;
 }
 
@@ -94,6 +95,8 @@ std::string to_json(const std::string& peer, double time, const Report& r) {
 }
 
 std::string to_json(const std::string& peer, const WorkerResult& r, std::uint64_t reports_dropped) {
+  ordered_json figures = ordered_json::object();
+  for (const optim::Figure& f : r.figures) figures[f.name] = f.value;
   return ordered_json{{"event", "result"},
                       {"peer", peer},
                       {"outcome", kOutcomes[static_cast<std::size_t>(r.outcome)]},
@@ -113,7 +116,8 @@ std::string to_json(const std::string& peer, const WorkerResult& r, std::uint64_
                       {"frames_resent", r.traffic.resent},
                       {"frames_duplicate", r.traffic.duplicates},
                       {"frames_dropped", r.dropped_frames},
-                      {"frames_refused", r.traffic.refused()}}
+                      {"frames_refused", r.traffic.refused()},
+                      {"figures", figures}}
       .dump();
 }
 

@@ -12,6 +12,7 @@
 #include "aggregation.h"
 #include "gossamer/optim/ensemble.h"
 #include "method.h"
+#include "text.h"
 
 namespace gossamer::node {
 namespace {
@@ -83,6 +84,13 @@ void evaluate_average(std::span<const std::span<const float>> models, std::span<
 
 void evaluate_models(const Prepared& prepared, std::span<const std::span<const float>> models,
                      std::span<const PeerId> whose, bool own_models, Summary& s) {
+  if (!prepared.data.test) {  // what is learned by key was evaluated by each peer
+    s.has_accuracy = false;
+    s.test_accuracy = s.test_loss = std::nan("");
+    const std::vector<double> weights = model_weights(prepared, whose);
+    s.consensus_distance = consensus(models, weights, average(models, weights));
+    return;
+  }
   const Members members(prepared, models, whose);
   const optim::Dataset& test = *prepared.data.test;
   s.has_accuracy = members.all().front().model->classes() > 0;
@@ -93,6 +101,25 @@ void evaluate_models(const Prepared& prepared, std::span<const std::span<const f
     s.test_accuracy = s.test_loss = s.consensus_distance = std::nan("");
   if (s.has_accuracy && (own_models || find_method(s.method).needs.classifier))
     evaluate_members(members.all(), test, s);
+}
+
+/// Of each name that all have; NaN where one is.
+optim::Figures mean_figures(std::span<const WorkerResult> results) {
+  optim::Figures mean;
+  if (results.empty()) return mean;
+  for (const optim::Figure& first : results.front().figures) {
+    double sum = 0;
+    for (const WorkerResult& r : results)
+      sum += optim::find_figure(r.figures, first.name).value_or(std::nan(""));
+    mean.push_back({first.name, sum / static_cast<double>(results.size())});
+  }
+  return mean;
+}
+
+/// "rows told" of "rows_told".
+std::string words_of(std::string name) {
+  std::replace(name.begin(), name.end(), '_', ' ');
+  return name;
 }
 
 }  // namespace
@@ -166,9 +193,10 @@ Summary summarise(const Prepared& prepared, std::span<const WorkerResult> result
   s.bits_per_parameter = entries > 0 ? 8 * data_bytes / entries : 0;
   const auto parameters = static_cast<double>(prepared.parameters);
   const auto dense_rounds = static_cast<double>(job.exchange.dense_rounds) * count;
-  if (prepared.homogeneous() && steps > 0) s.bits_per_step = 8 * data_bytes / (steps * parameters);
-  if (prepared.homogeneous() && dense_rounds > 0 && steps > dense_rounds)
+  if (prepared.homogeneous() && steps > 0 && parameters > 0) s.bits_per_step = 8 * data_bytes / (steps * parameters);
+  if (prepared.homogeneous() && dense_rounds > 0 && parameters > 0 && steps > dense_rounds)
     s.coded_bits_per_step = 8 * (data_bytes - dense_bytes) / ((steps - dense_rounds) * parameters);
+  s.figures = mean_figures(results);
   if (models.empty()) return s;
   evaluate_models(prepared, models, peers, own_models, s);
   return s;
@@ -211,6 +239,7 @@ std::string to_json(const Summary& s) {
   if (s.virtual_seconds) j["virtual_seconds"] = number(*s.virtual_seconds);
   if (s.virtual_samples_per_second) j["virtual_samples_per_second"] = number(*s.virtual_samples_per_second);
   if (s.digest) j["digest"] = *s.digest;
+  for (const optim::Figure& f : s.figures) j["figures"][f.name] = number(f.value);
   return j.dump();
 }
 
@@ -246,6 +275,9 @@ std::optional<Summary> parse_summary(const std::string& text) try {
   where_known("virtual_seconds", s.virtual_seconds);
   where_known("virtual_samples_per_second", s.virtual_samples_per_second);
   if (j.contains("digest")) s.digest = j.at("digest");
+  if (const auto at = j.find("figures"); at != j.end())
+    for (const auto& [name, f] : at->items())
+      s.figures.push_back({name, f.is_null() ? std::nan("") : f.get<double>()});
   return s;
 } catch (const nlohmann::json::exception&) {
   return std::nullopt;
@@ -253,10 +285,10 @@ std::optional<Summary> parse_summary(const std::string& text) try {
 
 std::string to_table(std::span<const Summary> runs) {
   struct Row {
-    const char* label;
+    std::string label;
     std::function<std::string(const Summary&)> cell;
   };
-  const std::vector<Row> rows{
+  std::vector<Row> rows{
       {"", [](const Summary& s) { return s.codec.substr(0, s.codec.find(':')); }},
       {"method", [](const Summary& s) { return s.method; }},
       {"topology (peers)", [](const Summary& s) { return fmt::format("{} ({})", s.topology, s.peers); }},
@@ -298,6 +330,15 @@ std::string to_table(std::span<const Summary> runs) {
        [](const Summary& s) { return fmt::format("{:.1f}, {:.0f}", s.staleness_mean, s.staleness_max); }},
       {"digest", [](const Summary& s) { return s.digest.value_or(""); }},
   };
+  std::vector<std::string> names;  // labels live as long as the rows
+  for (const Summary& s : runs)
+    for (const optim::Figure& f : s.figures)
+      if (std::find(names.begin(), names.end(), f.name) == names.end()) names.push_back(f.name);
+  for (const std::string& name : names)
+    rows.push_back({words_of(name), [&name](const Summary& s) {
+                      const auto value = optim::find_figure(s.figures, name);
+                      return value ? figure_text(*value) : "";
+                    }});
   std::string table;
   for (const auto& row : rows) {
     std::string line = fmt::format("{:<20}", row.label);

@@ -40,6 +40,7 @@ struct Summary {
   double staleness_mean = 0, staleness_max = 0;
   std::optional<double> virtual_seconds,
       virtual_samples_per_second;     ///< simulated runs; seconds is then the wall's
+  optim::Figures figures{};           ///< of models that learn by key, means over peers
   std::optional<std::string> digest;  ///< 16 hexadecimal digits
 
   std::uint64_t samples() const {

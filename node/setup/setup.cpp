@@ -12,6 +12,7 @@
 #include "hash.h"
 #include "machine.h"
 #include "plan.h"
+#include "row_soundness.h"
 #include "soundness.h"
 #include "text.h"
 
@@ -19,6 +20,7 @@ namespace gossamer::node {
 namespace {
 
 constexpr double kMostRounds = 0x1p53;
+constexpr std::size_t kReadAheadThreads = 1;
 
 /// In rounds that close early a peer may fall behind by itself, and is waited for by as many as need it.
 bool nobody_waits(const ExchangeSettings& e) { return !e.staleness && e.backup == 0; }
@@ -203,6 +205,10 @@ HelloBody hello_of(const Prepared& p, const Plan& plan) {
 
 /// Model and data as the job says.
 std::unique_ptr<optim::Objective> load_objective(Prepared& p) {
+  if (p.job.learns_by_key()) {
+    p.clicks = survey(p.job);
+    return make_objective(p, 0);
+  }
   p.data = load(p.job);
   check_data(p.job, p.data);
   p.job.model.features = p.data.train->features();
@@ -256,6 +262,10 @@ Prepared prepare(Job job, Learner learner, PeerId self) {
   if (nobody_waits(j.exchange))
     for (const PeerEntry& peer : j.peers)
       p.total_samples += static_cast<double>(p.rounds) * static_cast<double>(peer.batch);
+  if (optim::KeyedRows* rows = objective->keyed_rows(); rows && exchanges_rows(j)) {
+    check_rows(j);
+    p.rows = rows_of(j, rows->table().spec());
+  }
   p.layers = objective->layers();
   p.parameters = objective->parameters();
   p.classes = objective->classes();
@@ -280,6 +290,7 @@ void make_plan(Prepared& p) {
   Plan plan = make_plan(p.job, 0);
   plan.parcels = make_parcels(p.layers, p.job.exchange.parcel);
   plan.parcels_by_peer = parcels_by_peer(p);
+  if (p.rows) plan.rows = std::make_shared<const RowPlan>(row_plan(p.job, *p.rows, plan.schedule));
   p.codecs = std::make_shared<const CodecSchedule>(p.job.exchange, p.layers, p.rounds_per_epoch);
   p.hello = hello_of(p, plan);
   p.plan = std::make_shared<const Plan>(std::move(plan));
@@ -322,6 +333,8 @@ std::unique_ptr<optim::Objective> make_objective(const Prepared& prepared, PeerI
                       prepared.job.path, prepared.names[peer], prepared.names[prepared.first_peer]));
     return objective;
   }
+  if (prepared.job.learns_by_key())
+    return make_clicks(prepared.job, prepared.clicks, peer, prefetch ? kReadAheadThreads : 0);
   optim::RowObjectiveParts parts{
       .model = model ? std::move(model) : std::shared_ptr(make_model(prepared, peer)),
       .teachers = {},
@@ -382,6 +395,8 @@ Replica make_replica(const Prepared& prepared, PeerId self, std::unique_ptr<opti
   parts.codecs = prepared.codecs_of(self);
   parts.aggregate = job.exchange.aggregate;
   parts.attack = attack;
+  parts.rows = prepared.rows;
+  parts.peers = job.peers.size();
   parts.seed = job.run.seed;
   parts.peer = self;
   parts.threads = threads;

@@ -130,6 +130,15 @@ class Simulation::Node final : public Env, public DataPlane {
     if (crashed_) r.message = "crashed";
     return r;
   }
+  /// What a model that learns by key has come to.
+  void add_rows(WorkerResult& result, std::uint64_t& digest) {
+    optim::Objective& objective = replica_.objective();
+    if (!objective.keyed_rows() || result.rounds == 0) return;
+    const optim::Table& table = objective.keyed_rows()->table();
+    result.figures = objective.evaluate(replica_.parameters());
+    for (auto& figure : row_figures(table, replica_.rows())) result.figures.push_back(std::move(figure));
+    digest += digest_of(table);
+  }
   bool crashed() const { return crashed_; }
   /// Crashed, or ended and its process has ended too.
   bool gone() const { return crashed_ || (worker_.finished() && sim_.now_ > ended_at_ + kLinger_s); }

@@ -262,6 +262,7 @@ SimResult Simulation::run(const std::function<bool()>& stop) {
     result.peers.push_back(nodes_[p]->result());
     result.virtual_seconds = std::max(result.virtual_seconds, nodes_[p]->ended_at());
     result.digest = hash_bytes(std::as_bytes(parameters(p)), result.digest);
+    nodes_[p]->add_rows(result.peers.back(), result.digest);
   }
   result.frames_under_way = frames_under_way();
   return result;

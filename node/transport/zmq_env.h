@@ -46,6 +46,8 @@ class ZmqEnv final : public Env {
   const std::string& endpoint() const { return endpoint_; }
   /// After run: the peer's parameters.
   std::span<const float> parameters() const;
+  /// As of LiveDataPlane, after run.
+  LiveDataPlane& plane() const { return *data_; }
 
   double now() const override { return now_; }
   void wake_at(double time) override { wake_at_ = time; }

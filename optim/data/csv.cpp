@@ -268,7 +268,7 @@ Data load_csv(const DataSpec& spec) {
 
 constinit const DataFormat kCsv{
     .row = {"csv", "one row per line, one column is the label; comma, semicolon or tab; plain or .gz",
-            "path test_path label mean scale"},
+            "path test_path label mean scale limit"},
     .load = load_csv};
 
 }  // namespace gossamer::optim

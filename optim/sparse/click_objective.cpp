@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <cmath>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -36,15 +38,18 @@ class Clicks final : public ClickObjective {
 
   void initialise(std::uint64_t seed, std::span<float> x) const override { model_->initialise(seed, x); }
   std::uint64_t steps_per_epoch() const override { return parts_.steps_per_epoch; }
+  std::uint64_t data_hash() const override { return parts_.data_hash; }
+  void cancel() override { cancelled_ = true; }
 
-  StepResult gradient(std::span<float> x, const BatchKey&, std::span<float> g,
+  StepResult gradient(std::span<float> x, const BatchKey& key, std::span<float> g,
                       const OnLayer& on_layer) override {
-    next_batch();
+    next_batch(key.idle);
     pull(batch_, rows_);
     row_gradients_.resize(rows_.size());
     probabilities_.resize(batch_.size());
     const double loss = model_->gradient(batch_, rows_, x, {row_gradients_, g, probabilities_}, on_layer);
     progressive_.add(probabilities_, batch_.labels());
+    entries_ += batch_.entries();
     if (!left_to_caller_) table_->push(batch_.keys(), row_gradients_);
     return {loss, batch_.size()};
   }
@@ -54,10 +59,14 @@ class Clicks final : public ClickObjective {
     if (parts_.test) {
       const ClickMetrics test = predict_all(x);
       figures = {{"auc", test.auc()}, {"loss", test.log_loss()}, {"calibration", test.calibration()}};
+      if (parts_.best_auc && !best_auc_) best_auc_ = parts_.best_auc();
+      if (best_auc_) figures.push_back({"best_auc", *best_auc_});
     }
     const ClickMetrics all = progressive_.total();
     figures.push_back({"progressive_auc", all.auc()});
     figures.push_back({"progressive_loss", all.log_loss()});
+    if (all.samples() > 0)
+      figures.push_back({"keys_per_sample", static_cast<double>(entries_) / static_cast<double>(all.samples())});
     return figures;
   }
 
@@ -97,11 +106,13 @@ class Clicks final : public ClickObjective {
   }
 
   /// Reads on, in the next epoch where this one has ended. A stream that grows may have nothing just now.
-  void next_batch() {
+  void next_batch(const std::function<void()>* idle) {
     for (bool anew = false;; anew = true) {
       while (stream_->next(parts_.batch, model_->reads_bias(), batch_)) {
         ++batches_;
         if (batch_.size() > 0) return;
+        if (idle) (*idle)();
+        if (cancelled_) throw OptimError("reading was given up");
       }
       if (anew) throw OptimError("found no samples in an epoch; expected at least one for each peer");
       stream_ = parts_.train(++epoch_);
@@ -127,6 +138,9 @@ class Clicks final : public ClickObjective {
   std::unique_ptr<SparseModel> model_;
   std::unique_ptr<Table> table_;
   std::unique_ptr<SampleStream> stream_;
+  std::atomic<bool> cancelled_{false};
+  std::optional<double> best_auc_;
+  std::uint64_t entries_ = 0;              ///< learned from
   std::uint64_t epoch_ = 0, batches_ = 0;  ///< of the epoch, taken
   bool left_to_caller_ = false;
   SparseBatch batch_;

@@ -1,12 +1,16 @@
 #include "gossamer/optim/sample_stream.h"
 
+#include <xxhash.h>
+
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <cmath>
 #include <utility>
 
 #include "block_queue.h"
 #include "shuffle_pool.h"
+#include "text.h"
 
 namespace gossamer::optim {
 namespace {
@@ -27,6 +31,7 @@ const SampleStreamSpec& checked(const SampleStreamSpec& spec) {
                  "at least 0");
   require_stream(spec.peers >= 1, "peers", 0, "at least 1");
   require_stream(spec.peer < spec.peers, "peer", static_cast<double>(spec.peer), "less than peers");
+  require_stream(std::isfinite(spec.alpha) && spec.alpha >= 0, "alpha", spec.alpha, "at least 0");
   require_stream(spec.threads <= 64, "threads", static_cast<double>(spec.threads), "at most 64");
   return spec;
 }
@@ -115,6 +120,21 @@ class ParsedStream final : public SampleStream {
 
 std::unique_ptr<SampleStream> open_samples(const SampleStreamSpec& spec) {
   return std::make_unique<ParsedStream>(spec);
+}
+
+SampleCensus count_lines(const SampleStreamSpec& spec) {
+  constexpr std::size_t kPieceBytes = std::size_t{1} << 20;
+  const std::atomic<bool> stop{false};
+  SampleStreamSpec whole = spec;
+  whole.follow = false;
+  const auto text = open_text(whole, stop);
+  SampleCensus census;
+  TextPiece piece;
+  while (text->next(kPieceBytes, piece) == TextSource::Found::piece) {
+    census.lines += count_of(piece.view(), '\n') + (!piece.view().ends_with('\n'));
+    census.hash = XXH3_64bits_withSeed(piece.bytes.get(), piece.size, census.hash);
+  }
+  return census;
 }
 
 }  // namespace gossamer::optim

@@ -44,7 +44,8 @@ void check_table(const TableSpec& s) {
   in_range(positive(s.epsilon), "epsilon", s.epsilon, "more than 0");
   in_range(at_least_0(s.initial_scale), "initial_scale", s.initial_scale, "at least 0");
   in_range(s.memory == 0 || s.memory >= kLeastMemory, "memory", count(s.memory), "at least 262144 bytes");
-  in_range(s.admit_after >= 1 && s.admit_after <= Sightings::kMost, "admit_after", s.admit_after, "1 to 15");
+  in_range(s.admit_after >= 1 && s.admit_after <= Sightings::kMost, "admit_after", static_cast<double>(s.admit_after),
+           "1 to 15");
   in_range(s.memory == 0 || s.filter_bytes <= s.memory / 2, "filter_bytes", count(s.filter_bytes),
            "at most half of the memory");
   in_range(s.evict_after < std::uint64_t{1} << 31, "evict_after", count(s.evict_after),
@@ -133,7 +134,7 @@ LocalTable::LocalTable(const TableSpec& spec)
       weights_key_(make_key(spec.seed, Use::table_weights)),
       shard_bits_(static_cast<unsigned>(std::countr_zero(shard_count(spec)))),
       budget_(spec.memory),
-      admission_(spec.admit_after, budget_) {
+      admission_(static_cast<unsigned>(spec.admit_after), budget_) {
   const std::size_t count = shard_count(spec), part = filter_part(spec, count);
   const std::size_t pages = (part * count + Pages::kPage - 1) / Pages::kPage;
   if (pages > 0) filter_ = Pages(budget_, pages * Pages::kPage);

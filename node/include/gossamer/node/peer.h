@@ -46,6 +46,7 @@ struct Options {
 
 struct Prepared;
 struct WorkerResult;
+class LiveDataPlane;
 
 class Peer {
  public:
@@ -74,6 +75,7 @@ class Peer {
   // For the rooms of node/ alone.
   const Prepared& prepared() const;
   const WorkerResult& details() const;  ///< after run
+  LiveDataPlane* plane() const;         ///< after run; null: it never began
 
  private:
   friend std::vector<PeerResult> run_local(Job, Learner, std::function<Callbacks(std::size_t)>,

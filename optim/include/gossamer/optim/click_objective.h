@@ -21,8 +21,10 @@ struct ClickParts {
   std::function<std::unique_ptr<SampleStream>(std::uint64_t epoch)> train{};
   /// Read whole at each evaluation; empty: no such data.
   std::function<std::unique_ptr<SampleStream>()> test{};
+  std::function<double()> best_auc{};  ///< that any model can expect of the test samples; empty: not known
   std::size_t batch = 64;             ///< samples a step
   std::uint64_t steps_per_epoch = 1;  ///< as Objective's
+  std::uint64_t data_hash = 0;        ///< the same
 };
 
 /// A step pulls the batch's rows, pushes their gradients to the table's optimiser (or leaves that to the
@@ -35,8 +37,8 @@ class ClickObjective : public Objective, public KeyedRows {
   virtual StreamCounters counters() const = 0;  ///< of the epoch under way
 };
 
-/// evaluate gives "auc", "loss" and "calibration" of the test samples, and "progressive_auc" and
-/// "progressive_loss" of all that was learned from. Throws OptimError as make_sparse_model and make_table do,
+/// evaluate gives "auc", "loss" and "calibration" of the test samples, "best_auc" where it is known, and
+/// "progressive_auc", "progressive_loss" and "keys_per_sample" of all that was learned from. Throws OptimError as make_sparse_model and make_table do,
 /// and in gradient as SampleStream::next, or where an epoch has no sample at all.
 std::unique_ptr<ClickObjective> make_click_objective(ClickParts parts);
 

@@ -62,4 +62,12 @@ std::span<const NamedHelp> sample_format_table();  ///< libsvm, libffm, vw, csv
 /// Throws OptimError for unknown names, values out of range, and what cannot be opened.
 std::unique_ptr<SampleStream> open_samples(const SampleStreamSpec& spec);
 
+/// What a text that ends holds, whoever reads it.
+struct SampleCensus {
+  std::uint64_t lines = 0;  ///< line breaks, and a last line without
+  std::uint64_t hash = 0;   ///< of the bytes, unpacked: equal text, equal hash
+};
+/// Reads all of the files of spec.path once. Throws OptimError as open_samples and next.
+SampleCensus count_lines(const SampleStreamSpec& spec);
+
 }  // namespace gossamer::optim

@@ -26,7 +26,7 @@ struct TableSpec {
   /// another is visited, or its rows would stand too close together until all are there.
   std::uint64_t places = 0;
   std::size_t memory = 0;               ///< limit in bytes, at least 256 KiB; 0: none
-  unsigned admit_after = 1;             ///< times that a key is pushed until it gets a row, in [1, 15]
+  std::size_t admit_after = 1;          ///< times that a key is pushed until it gets a row, in [1, 15]
   std::size_t filter_bytes = 0;         ///< of the counters of such times; 0: memory/16, or 16 MiB
   std::uint64_t evict_after = 0;        ///< steps after which an untouched row goes, below 2^31; 0: never
   std::uint64_t evict_zeros_after = 0;  ///< the same for rows whose weights are all 0; 0: never

@@ -12,6 +12,10 @@
 #include "gossamer/optim/data.h"
 #include "gossamer/optim/model.h"
 #include "gossamer/optim/optimizer.h"
+#include "gossamer/optim/planted_clicks.h"
+#include "gossamer/optim/sample_stream.h"
+#include "gossamer/optim/sparse.h"
+#include "gossamer/optim/table.h"
 #include "gossamer/topology/schedule.h"
 
 namespace gossamer::node {
@@ -76,6 +80,19 @@ struct SimSection {
   double day = 0, night = 0;     ///< virtual seconds; share of each day that a peer sleeps, 0 = none
 };
 
+/// What is learned where the model is one of sparse samples (model.kind = "lr" …), beside what all jobs have.
+struct SparseSection {
+  optim::SparseModelSpec model;      ///< kind, hidden and fields are filled in from [model] and [data] later
+  optim::SampleStreamSpec samples{.fields = 16};  ///< of each peer; format, path, seed … are [data]'s
+  std::string test_command;
+  optim::PlantedSpec planted;        ///< samples, fields, seed are [data]'s
+  optim::TableSpec table;            ///< width and seed are filled in later
+  std::string exchange = "touched";  ///< how peers exchange rows: a name of row_exchange_rows()
+  std::string codec = "onebit_scaled";
+  double density = 0.04;
+  std::uint64_t unsent = std::uint64_t{1} << 20;  ///< rows
+};
+
 struct Job {
   std::string path;        ///< as given
   std::string name;        ///< file name without folder and extension
@@ -83,6 +100,7 @@ struct Job {
   std::string initial;     ///< safetensors to start from; empty = drawn from run.seed
   optim::DataSpec data;
   std::string split = "local_shuffle";
+  SparseSection sparse;    ///< of models that learn by key alone
   optim::OptimizerSpec optimizer;  ///< total_steps is filled in later
   std::size_t batch = 64;
   ExchangeSettings exchange;
@@ -103,6 +121,7 @@ struct Job {
     return peer.hidden.empty() ? model.hidden : peer.hidden;
   }
   bool heterogeneous() const;  ///< some peers' models have hidden sizes of their own
+  bool learns_by_key() const;  ///< the model is one of sparse samples, with a table
 };
 
 /// Reads JOB and the topology file that it names (`topology = "ring4.toml"`, relative to the job file), or a

@@ -1,0 +1,80 @@
+#include "sparse_rows.h"
+
+#include <algorithm>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "gossamer/optim/sample_stream.h"
+#include "gossamer/optim/sparse.h"
+#include "gossamer/optim/table.h"
+
+namespace gossamer::node {
+namespace {
+
+using Rows = std::vector<optim::NamedHelp>;
+
+const char* reads_of(const optim::SparseModelRow& row) {
+  if (row.has_dense) return "factors deviation pooling hidden";
+  return row.has_factors ? "factors deviation" : "";
+}
+
+/// Which keys of [data] the formats read; path, label and seed are dense formats' too.
+const char* reads_of_format(std::string_view name) {
+  static const std::map<std::string_view, const char*> kReads{
+      {"libsvm", "path test_path command test_command follow shuffle shuffle_rows memory max_bad seed"},
+      {"libffm", "path test_path command test_command follow shuffle shuffle_rows memory max_bad seed fields"},
+      {"vw", "path test_path command test_command follow shuffle shuffle_rows memory max_bad seed fields namespaces"},
+      {"csv",
+       "path test_path command test_command follow shuffle shuffle_rows memory max_bad seed fields label "
+       "text_columns"}};
+  const auto at = kReads.find(name);
+  return at == kReads.end() ? "" : at->second;
+}
+
+}  // namespace
+
+std::span<const optim::NamedHelp> model_rows() {
+  static const Rows rows = [] {
+    Rows all(optim::model_table().begin(), optim::model_table().end());
+    for (const auto& row : optim::sparse_model_table()) all.push_back({row.name, row.help, reads_of(row)});
+    return all;
+  }();
+  return rows;
+}
+
+std::span<const optim::NamedHelp> sample_rows() {
+  static const Rows rows = [] {
+    Rows all;
+    for (const auto& row : optim::sample_format_table())
+      all.push_back({row.name, row.help, reads_of_format(row.name)});
+    all.push_back({kPlanted.data(), "clicks drawn with known probabilities, so that the best possible AUC is known",
+                   "rows test_rows fields keys power pair_factors linear pairs bias drift seed"});
+    return all;
+  }();
+  return rows;
+}
+
+std::span<const optim::NamedHelp> row_optimizer_rows() {
+  static const Rows rows = [] {
+    Rows all;
+    for (const auto& row : optim::row_optimizer_table()) all.push_back({row.name, row.help, row.keys});
+    return all;
+  }();
+  return rows;
+}
+
+std::span<const optim::NamedHelp> row_exchange_rows() {
+  static constexpr optim::NamedHelp kRows[] = {
+      {"touched", "peers tell each other how the rows that they touched should change, where that is enough",
+       "codec density unsent"},
+      {"none", "each peer keeps its own rows", ""}};
+  return kRows;
+}
+
+bool is_sparse_model(std::string_view kind) {
+  const auto rows = optim::sparse_model_table();
+  return std::any_of(rows.begin(), rows.end(), [&](const auto& row) { return kind == row.name; });
+}
+
+}  // namespace gossamer::node

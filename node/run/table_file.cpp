@@ -1,0 +1,103 @@
+#include "table_file.h"
+
+#include <fmt/format.h>
+
+#include <cerrno>
+#include <cstring>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <system_error>
+
+#include "gossamer/node/errors.h"
+#include "gossamer/optim/model.h"
+
+namespace gossamer::node {
+namespace {
+
+namespace fs = std::filesystem;
+using nlohmann::ordered_json;
+
+constexpr const char* kFirstLine = "gossamer table 1";
+
+ordered_json json_of(const optim::TableSpec& s) {
+  return {{"width", s.width},
+          {"linear", s.linear},
+          {"optimizer", s.optimizer},
+          {"learning_rate", s.learning_rate},
+          {"beta", s.beta},
+          {"l1", s.l1},
+          {"l2", s.l2},
+          {"beta1", s.beta1},
+          {"beta2", s.beta2},
+          {"epsilon", s.epsilon},
+          {"initial_scale", s.initial_scale},
+          {"seed", s.seed},
+          {"versions", s.versions},
+          {"statistics", s.statistics},
+          {"decay", s.decay}};
+}
+
+optim::TableSpec spec_of(const ordered_json& j) {
+  optim::TableSpec s;
+  j.at("width").get_to(s.width);
+  j.at("linear").get_to(s.linear);
+  j.at("optimizer").get_to(s.optimizer);
+  j.at("learning_rate").get_to(s.learning_rate);
+  j.at("beta").get_to(s.beta);
+  j.at("l1").get_to(s.l1);
+  j.at("l2").get_to(s.l2);
+  j.at("beta1").get_to(s.beta1);
+  j.at("beta2").get_to(s.beta2);
+  j.at("epsilon").get_to(s.epsilon);
+  j.at("initial_scale").get_to(s.initial_scale);
+  j.at("seed").get_to(s.seed);
+  j.at("versions").get_to(s.versions);
+  j.at("statistics").get_to(s.statistics);
+  j.at("decay").get_to(s.decay);
+  return s;
+}
+
+}  // namespace
+
+void save_table_file(const fs::path& path, const optim::Table& table) {
+  const fs::path temporary = path.string() + ".tmp";
+  const auto fail = [&] {
+    const std::string why = std::strerror(errno);
+    std::error_code ignored;
+    fs::remove(temporary, ignored);
+    throw std::runtime_error(fmt::format("cannot write {}: {}", path.string(), why));
+  };
+  std::ofstream out(temporary, std::ios::binary);
+  out << kFirstLine << '\n' << json_of(table.spec()).dump() << '\n';
+  if (!out) fail();
+  table.save([&](std::span<const std::byte> bytes) {
+    if (!out.write(reinterpret_cast<const char*>(bytes.data()), static_cast<std::streamsize>(bytes.size())))
+      fail();
+  });
+  out.close();
+  if (!out) fail();
+  if (std::rename(temporary.c_str(), path.c_str()) != 0) fail();
+}
+
+std::unique_ptr<optim::Table> load_table_file(const fs::path& path) {
+  std::ifstream in(path, std::ios::binary);
+  if (!in)
+    throw ConfigError(fmt::format("{}: {}; expected a table that a run saved (NAME.table in its folder)", path.string(),
+                                  std::strerror(errno)));
+  std::string first, spec;
+  if (!std::getline(in, first) || first != kFirstLine || !std::getline(in, spec))
+    throw ConfigError(fmt::format("{}: found no table's first line '{}'; expected a table that a run saved",
+                                  path.string(), kFirstLine));
+  try {
+    return optim::load_table(spec_of(ordered_json::parse(spec)), [&](std::span<std::byte> to) {
+      in.read(reinterpret_cast<char*>(to.data()), static_cast<std::streamsize>(to.size()));
+      return static_cast<std::size_t>(in.gcount());
+    });
+  } catch (const ordered_json::exception& e) {
+    throw ConfigError(fmt::format("{}:2: not a table's specification: {}", path.string(), e.what()));
+  } catch (const optim::OptimError& e) {
+    throw ConfigError(fmt::format("{}: {}", path.string(), e.what()));
+  }
+}
+
+}  // namespace gossamer::node

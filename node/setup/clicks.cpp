@@ -1,0 +1,146 @@
+#include "clicks.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <string>
+
+#include "sparse_rows.h"
+
+namespace gossamer::node {
+namespace {
+
+/// Of a run over samples that nobody has counted, in epochs.
+constexpr std::uint64_t kEpochsOfStream = 10;
+
+bool made_up(const Job& job) { return job.data.format == kPlanted; }
+
+std::uint64_t rows_a_step(const Job& job) {
+  std::uint64_t rows = 0;
+  for (const PeerEntry& peer : job.peers) rows += peer.batch;
+  return rows;
+}
+
+/// Label skew of the peers' shares; check_learning let no other split through.
+double alpha_of(const Job& job) {
+  const std::size_t colon = job.split.find(':');
+  return colon == std::string::npos ? 0 : std::stod(job.split.substr(colon + 1));
+}
+
+/// All peers' samples, in the order of the text.
+optim::SampleStreamSpec samples_of(const Job& job) {
+  optim::SampleStreamSpec spec = job.sparse.samples;
+  spec.format = job.data.format;
+  spec.path = job.data.path;
+  spec.label = job.data.label;
+  spec.seed = job.data.seed;
+  return spec;
+}
+
+optim::PlantedSpec planted_of(const Job& job) {
+  optim::PlantedSpec spec = job.sparse.planted;
+  spec.samples = job.sparse.samples.follow ? 0 : job.data.rows;
+  spec.fields = job.sparse.samples.fields;
+  spec.seed = job.data.seed;
+  return spec;
+}
+
+/// They come after the training samples.
+optim::PlantedSpec planted_test_of(const Job& job) {
+  optim::PlantedSpec spec = planted_of(job);
+  spec.first = job.data.rows;
+  spec.samples = job.data.test_rows;
+  return spec;
+}
+
+std::function<std::unique_ptr<optim::SampleStream>(std::uint64_t)> training_of(const Job& job, std::size_t peer,
+                                                                               std::size_t threads) {
+  const double alpha = alpha_of(job);
+  const std::size_t peers = job.peers.size();
+  if (made_up(job))
+    return [spec = planted_of(job), peer, peers, alpha](std::uint64_t) mutable {
+      spec.peer = peer;
+      spec.peers = peers;
+      spec.alpha = alpha;
+      return optim::open_planted(spec);
+    };
+  return [spec = samples_of(job), peer, peers, alpha, threads](std::uint64_t epoch) mutable {
+    spec.peer = peer;
+    spec.peers = peers;
+    spec.alpha = alpha;
+    spec.threads = threads;
+    spec.epoch = epoch;
+    return optim::open_samples(spec);
+  };
+}
+
+std::function<std::unique_ptr<optim::SampleStream>()> testing_of(const Job& job) {
+  if (made_up(job)) return [spec = planted_test_of(job)] { return optim::open_planted(spec); };
+  optim::SampleStreamSpec spec = samples_of(job);
+  spec.path = job.data.test_path;
+  spec.command = job.sparse.test_command;
+  spec.follow = spec.shuffle = false;
+  spec.threads = 0;
+  if (spec.path.empty() && spec.command.empty()) return {};
+  return [spec] { return optim::open_samples(spec); };
+}
+
+}  // namespace
+
+ClickData survey(const Job& job) {
+  const optim::SampleStreamSpec spec = samples_of(job);
+  ClickData data;
+  const bool endless = spec.follow || !spec.command.empty() || spec.path == "-";
+  if (endless) {
+    data.steps_per_epoch = job.run.rounds / kEpochsOfStream;
+  } else if (made_up(job)) {
+    data.steps_per_epoch = job.data.rows / rows_a_step(job);
+  } else {
+    const optim::SampleCensus census = optim::count_lines(spec);
+    if (census.lines == 0)
+      throw ConfigError(fmt::format("{}: {} holds no samples; expected at least one a peer", job.where("data.path"),
+                                    job.data.path));
+    data.steps_per_epoch = census.lines / rows_a_step(job);
+    data.hash = census.hash;
+  }
+  data.steps_per_epoch = std::max<std::uint64_t>(1, data.steps_per_epoch);
+  return data;
+}
+
+std::unique_ptr<optim::ClickObjective> make_clicks(const Job& job, const ClickData& data, std::size_t peer,
+                                                   std::size_t threads) {
+  optim::ClickParts parts;
+  parts.model = job.sparse.model;
+  parts.model.kind = job.model.kind;
+  parts.model.hidden = job.model.hidden;
+  parts.model.fields = job.sparse.samples.fields;
+  parts.table = job.sparse.table;
+  parts.table.seed = job.run.seed;
+  parts.train = training_of(job, peer, threads);
+  parts.test = testing_of(job);
+  if (made_up(job))
+    parts.best_auc = [spec = planted_test_of(job)] {
+      return optim::PlantedClicks(spec).best_auc(spec.first, spec.first + spec.samples);
+    };
+  parts.batch = job.peers[peer].batch;
+  parts.steps_per_epoch = data.steps_per_epoch;
+  parts.data_hash = data.hash;
+  return optim::make_click_objective(std::move(parts));
+}
+
+compress::RowsSpec rows_of(const Job& job, const optim::TableSpec& table) {
+  compress::RowsSpec spec;
+  spec.width = table.width;
+  spec.linear = table.linear;
+  spec.codec = job.sparse.codec;
+  spec.density = job.sparse.density;
+  spec.most_unsent = job.sparse.unsent;
+  try {
+    compress::check_rows_spec(spec);
+  } catch (const compress::CodecError& error) {
+    throw ConfigError(fmt::format("{}: {}", job.where("table.codec"), error.what()));
+  }
+  return spec;
+}
+
+}  // namespace gossamer::node

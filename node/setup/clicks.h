@@ -1,0 +1,26 @@
+#pragma once
+// What a job says of models of sparse samples becomes an objective: streams, table and model.
+#include <cstdint>
+#include <memory>
+
+#include "gossamer/compress/rows.h"
+#include "gossamer/node/job.h"
+#include "gossamer/optim/click_objective.h"
+
+namespace gossamer::node {
+
+/// The job's training samples, as far as anyone knows.
+struct ClickData {
+  std::uint64_t steps_per_epoch = 1, hash = 0;
+};
+/// Reads files once. Throws ConfigError, OptimError.
+ClickData survey(const Job& job);
+
+/// threads: that read ahead.
+std::unique_ptr<optim::ClickObjective> make_clicks(const Job& job, const ClickData& data, std::size_t peer,
+                                                   std::size_t threads);
+
+/// How rows of that table are exchanged; throws ConfigError.
+compress::RowsSpec rows_of(const Job& job, const optim::TableSpec& table);
+
+}  // namespace gossamer::node
