@@ -28,6 +28,7 @@ Words format_names() {
   return names;
 }
 Words split_names() { return names_of(optim::split_table()); }
+Words text_coding_names() { return names_of(optim::text_coding_table()); }
 Words optimizer_names() { return names_of(optim::optimizer_table()); }
 Words schedule_names() { return names_of(optim::rate_schedule_table()); }
 Words method_names() { return names_of(method_table()); }
@@ -37,6 +38,10 @@ Words algorithm_names() { return {"auto", "ring", "halving_doubling"}; }
 
 std::string check_split_name(const std::string& text) {
   optim::check_split(text);
+  return text;
+}
+std::string check_text_coding_name(const std::string& text) {
+  optim::check_text_coding(text);
   return text;
 }
 std::string check_codec(const std::string& text) { return compress::make_codec(text)->spec(); }
@@ -97,6 +102,15 @@ constexpr Key<Draft> kJobKeys[] = {
      {.names = split_names, .check = check_split_name}},
     {"data.mean", "subtracted from every feature (idx: after byte/255)", data<&optim::DataSpec::mean>},
     {"data.scale", "every feature is divided by it", data<&optim::DataSpec::scale>, {.range = kPositive}},
+    {"data.standardize", "csv: each column of numbers has mean 0 and variance 1 over the training rows",
+     data<&optim::DataSpec::standardize>},
+    {"data.text_as",
+     "csv: what becomes of columns of text; hash:N: N features a column",
+     data<&optim::DataSpec::text_as>,
+     {.names = text_coding_names, .check = check_text_coding_name}},
+    {"data.text",
+     "csv: columns of text, by index from 0 or header name, \"*\": all; empty: those that begin with text",
+     data<&optim::DataSpec::text>},
     {"data.limit",
      "use so many training rows only, drawn by data.seed and kept in order; 0: all",
      data<&optim::DataSpec::limit>,

@@ -81,10 +81,6 @@ const Key<Draft> kSparseKeys[] = {
      samples<&SampleStreamSpec::fields>,
      {.range = kAtLeastOne}},
     {"data.namespaces", "vw: field i is the i-th of these", samples<&SampleStreamSpec::namespaces>},
-    {"data.text_columns",
-     "csv of samples: columns that are hashed as text, by index or name; [\"*\"]: all; none: those that begin "
-     "with no number",
-     samples<&SampleStreamSpec::text>},
     {"data.keys",
      "planted: keys of each field",
      planted<&PlantedSpec::keys>,

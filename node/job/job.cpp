@@ -246,6 +246,8 @@ void check_training(Draft& draft) {
   if (!job.learns_by_key() && optim::data_format_traits(job.data.format).needs_path && job.data.path.empty())
     throw ConfigError(draft.where("data.format") + ": data.format is " + in_quotes(job.data.format) +
                       " without data.path; expected path = \"…\" under [data]");
+  if (const auto fault = optim::contradiction(job.data))
+    throw ConfigError(draft.where("data." + fault->member) + ": data." + fault->member + ": " + fault->what);
   try {
     optim::make_optimizer(job.optimizer, 16);
   } catch (const optim::OptimError& error) {

@@ -27,7 +27,7 @@ const char* reads_of_format(std::string_view name) {
       {"vw", "path test_path command test_command follow shuffle shuffle_rows memory max_bad seed fields namespaces"},
       {"csv",
        "path test_path command test_command follow shuffle shuffle_rows memory max_bad seed fields label "
-       "text_columns"}};
+       "text"}};
   const auto at = kReads.find(name);
   return at == kReads.end() ? "" : at->second;
 }

@@ -33,6 +33,7 @@ optim::SampleStreamSpec samples_of(const Job& job) {
   spec.format = job.data.format;
   spec.path = job.data.path;
   spec.label = job.data.label;
+  spec.text = job.data.text;
   spec.seed = job.data.seed;
   return spec;
 }

@@ -8,11 +8,10 @@
 #include "dataset.h"
 #include "names.h"
 #include "scratch.h"
+#include "text_coding.h"
 
 namespace gossamer::optim {
 namespace {
-
-constexpr std::size_t kEvaluationRows = 1024;
 
 // One row a format; each stands at the end of its own file.
 constexpr std::array kFormats{&kIdx, &kCsv, &kSynthetic};
@@ -28,6 +27,18 @@ std::span<const NamedHelp> data_format_table() {
 
 const DataFormatTraits& data_format_traits(std::string_view format) { return format_named(format).traits; }
 
+std::optional<DataSpecFault> contradiction(const DataSpec& spec) {
+  const bool standard = spec.mean == 0 && spec.scale == 1;
+  if (spec.standardize && !standard)
+    return DataSpecFault{spec.mean == 0 ? "scale" : "mean",
+                         "found data.standardize = true beside it, which takes mean and deviation of each "
+                         "column from the training rows; leave one of them out"};
+  if (!spec.text.empty() && !text_coding(spec.text_as).reads_text())
+    return DataSpecFault{"text", "found columns of text, and data.text_as = \"" + spec.text_as +
+                                     "\"; expected \"onehot\" or \"hash:N\" beside them"};
+  return std::nullopt;
+}
+
 Data load_data(const DataSpec& spec) {
   const DataFormat& format = format_named(spec.format);
   if (format.traits.needs_path && spec.path.empty())
@@ -35,6 +46,7 @@ Data load_data(const DataSpec& spec) {
   if (!std::isfinite(spec.mean) || !std::isfinite(spec.scale) || spec.scale == 0)
     throw OptimError("data: found mean " + std::to_string(spec.mean) + " and scale " +
                      std::to_string(spec.scale) + ", expected finite numbers and a scale that is not 0");
+  if (const auto fault = contradiction(spec)) throw OptimError("data." + fault->member + ": " + fault->what);
   return format.load(spec);
 }
 

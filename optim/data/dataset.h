@@ -32,6 +32,13 @@ class LabelledRows : public Dataset {
 std::shared_ptr<const Dataset> make_float_rows(std::vector<float> values, std::size_t features,
                                                std::size_t classes, std::vector<std::int32_t> labels);
 
+/// Rows of numbers and categories: `widths` has 0 for a column of numbers, whose values are features as they
+/// are, and for one of categories how many features it becomes. A value there is a category below that, which
+/// sets its feature to 1, or negative, which sets none.
+std::shared_ptr<const Dataset> make_category_rows(std::vector<float> values,
+                                                  std::vector<std::uint32_t> widths, std::size_t classes,
+                                                  std::vector<std::int32_t> labels);
+
 struct DataFormat {
   NamedHelp row;
   /// Its path is not empty where the format needs one; mean and scale are finite, and scale is not 0.
@@ -40,7 +47,8 @@ struct DataFormat {
 };
 extern const DataFormat kIdx, kCsv, kSynthetic;
 
-/// The whole set in order, in batches of at most 1024 rows that hold during the call.
+inline constexpr std::size_t kEvaluationRows = 1024;
+/// The whole set in order, in batches of at most kEvaluationRows that hold during the call.
 void for_each_block(const Dataset& data, const std::function<void(const Batch&)>& use);
 
 /// Throws OptimError where row numbers would not fit into 32 bits.

@@ -1,39 +1,6 @@
-#include <algorithm>
-
 #include "support.h"
 
 namespace gossamer::optim::test {
-namespace {
-
-/// What loading this text as the training and the test file gives; `spec.label` etc. may be set before.
-Data load_csv_text(const std::string& train, const std::string& test, DataSpec spec = {}) {
-  const TemporaryDirectory dir;
-  spec.format = "csv";
-  spec.path = dir.file("train.csv");
-  write_plain(spec.path, train);
-  if (!test.empty()) {
-    spec.test_path = dir.file("test.csv");
-    write_plain(spec.test_path, test);
-  }
-  return load_data(spec);
-}
-
-/// The error without the directory: "train.csv:2:3: …".
-std::string csv_error(const std::string& train, const std::string& test, const DataSpec& spec = {}) {
-  const std::string message = message_of([&] { load_csv_text(train, test, spec); });
-  const std::size_t name = std::min(message.find("train.csv"), message.find("test.csv"));
-  return name == std::string::npos ? message : message.substr(name);
-}
-
-std::vector<float> row_of(const Dataset& data, std::uint32_t row) {
-  std::vector<float> x(data.features());
-  data.gather({&row, 1}, x);
-  return x;
-}
-
-bool starts_with(const std::string& text, const std::string& start) { return text.rfind(start, 0) == 0; }
-
-}  // namespace
 
 TEST_CASE("csv with and without header and with each separator") {
   for (const std::string& text :

@@ -211,9 +211,10 @@ TEST_CASE("a data format that needs a path refuses an empty one, and others load
 TEST_CASE("data formats read the keys that they name, and no others of these") {
   const TemporaryDirectory folder;
   std::string rows;
-  for (int r = 0; r < 40; ++r) rows += std::to_string(r) + ",1," + std::to_string(r % 4) + "\n";
+  for (int r = 0; r < 40; ++r)
+    rows += std::to_string(r) + ",1,t" + std::to_string(r % 3) + "," + std::to_string(r % 4) + "\n";
   write_plain(folder.file("a.csv"), rows);
-  write_plain(folder.file("b.csv"), "7,1,1\n" + rows);
+  write_plain(folder.file("b.csv"), "7,1,t1,1\n" + rows);
   const auto big_endian = [](std::uint32_t n) {
     return std::string{static_cast<char>(n >> 24), static_cast<char>(n >> 16), static_cast<char>(n >> 8),
                        static_cast<char>(n)};
@@ -232,6 +233,12 @@ TEST_CASE("data formats read the keys that they name, and no others of these") {
       {"path", [&](DataSpec& s) { s.path = folder.file(std::string("b") + ending(s.format)); }},
       {"test_path", [&](DataSpec& s) { s.test_path = folder.file("b.csv"); }},
       {"label", [](DataSpec& s) { s.label = "first"; }},
+      {"standardize", [](DataSpec& s) { s.standardize = true; }},
+      {"text_as", [](DataSpec& s) { s.text_as = "onehot"; }},
+      {"text",
+       [](DataSpec& s) {
+         s.text = {"1", "2"};
+       }},
       {"mean", [](DataSpec& s) { s.mean = 0.5; }},
       {"scale", [](DataSpec& s) { s.scale = 3; }},
       {"rows", [](DataSpec& s) { s.rows = 9; }},
@@ -245,6 +252,7 @@ TEST_CASE("data formats read the keys that they name, and no others of these") {
         DataSpec spec;
         spec.format = format;
         spec.path = folder.file(std::string("a") + ending(format));
+        spec.text_as = "hash:5";
         return spec;
       },
       [](const DataSpec& spec) {

@@ -63,6 +63,8 @@ path = "rows.csv"
 label = 4
 split = "dirichlet:0.3"
 scale = 2
+text_as = "hash:32"
+text = ["city", "7"]
 
 [optimizer]
 kind = "adam"
@@ -105,6 +107,8 @@ TEST_CASE("a job says what its files say") {
   CHECK(job.data.path == folder.path("rows.csv"));
   CHECK(job.data.label == "4");
   CHECK(job.data.scale == 2.0);
+  CHECK(job.data.text_as == "hash:32");
+  CHECK(job.data.text == Strings{"city", "7"});
   CHECK(job.split == "dirichlet:0.3");
   CHECK(job.optimizer.learning_rate == 1e-3);
   CHECK(job.exchange.codec == compress::make_codec("qsgd:bits=8")->spec());

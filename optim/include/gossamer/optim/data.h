@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -31,7 +32,13 @@ struct DataSpec {
   std::string test_path{};           ///< csv: the test file; empty = a tenth of path's rows, drawn by seed
   std::string label = "last";        ///< csv: label column: first, last, a 0-based index or a header name
   double mean = 0, scale = 1;        ///< idx: value = (byte/255 − mean)/scale; csv: (value − mean)/scale
-  std::size_t limit = 0;             ///< training rows to use, drawn by seed and kept in order; 0 = all
+  /// csv: each column of numbers less its mean and divided by its standard deviation, both of the training
+  /// rows; 0 where it is constant.
+  bool standardize = false;
+  std::string text_as = "refuse";   ///< csv: refuse, onehot or hash:N (text_coding_table())
+  std::vector<std::string> text{};  ///< csv: columns read as text, by index or name; "*" for all; none: those
+                                    ///< whose first value, in 100 rows, is no number
+  std::size_t limit = 0;            ///< training rows to use, drawn by seed and kept in order; 0 = all
   // synthetic: `classes` Gaussian blobs in `features` dimensions, centres drawn N(0, separation²), unit noise
   std::size_t rows = 4096, test_rows = 1024, features = 16, classes = 4;
   double separation = 1.0;
@@ -47,15 +54,28 @@ struct DataFormatTraits {
   bool needs_path = true;  ///< is read from DataSpec::path
   bool synthetic = false;  ///< is made from numbers of the specification: what cannot be made is one of these
 };
+std::span<const NamedHelp> text_coding_table();
+/// Throws OptimError for an unknown name, or an N that is not from 2 to 2^20.
+void check_text_coding(std::string_view name);
+/// A member whose value makes no sense beside another's, and why.
+struct DataSpecFault {
+  std::string member, what;
+};
+/// The first one found; load_data throws for it.
+std::optional<DataSpecFault> contradiction(const DataSpec& spec);
+
 std::span<const NamedHelp> data_format_table();  ///< the keys are those of [data]
 /// Throws OptimError for an unknown name, as load_data.
 const DataFormatTraits& data_format_traits(std::string_view format);
 /// idx: train-images-idx3-ubyte, train-labels-idx1-ubyte, t10k-…; each plain or .gz. csv: RFC 4180 with
 /// comma, semicolon or tab, with or without a header line, plain or gzip; labels that are integers from 0 to
-/// 65535 are the classes, others are numbered in the order of first appearance, the same in both files.
-/// Throws OptimError: missing or truncated file (how many bytes were found and expected), a bad magic number,
-/// a CSV field that is no number (file:line:column), row counts of images and labels that differ, more rows
-/// than memory holds.
+/// 65535 are the classes, others are numbered in the order of first appearance, the same in both files. Of a
+/// text column, onehot makes a feature for each text of the training rows (at most 1024), in the order of
+/// first appearance, and hash:N makes N; a row has 1 in its text's and 0 in the others. An empty field has
+/// none, nor has a text that only test rows hold a feature under onehot. Rows take a float a column in
+/// memory; batches have them in full. Throws OptimError: missing or truncated file (how many bytes were found
+/// and expected), a bad magic number, a CSV field that is no number (file:line:column), too many texts in a
+/// column, row counts of images and labels that differ, more rows than memory holds.
 Data load_data(const DataSpec& spec);
 
 /// How the rows are shared out: local_shuffle (fixed shard, shuffled each epoch), with_replacement (drawn

@@ -1,0 +1,57 @@
+#include <algorithm>
+#include <cassert>
+#include <memory>
+#include <utility>
+
+#include "dataset.h"
+
+namespace gossamer::optim {
+namespace {
+
+/// Rows stay as narrow as the file's; they get their features when a batch is gathered.
+class CategoryRows final : public LabelledRows {
+ public:
+  CategoryRows(std::vector<float> values, std::vector<std::uint32_t> widths, std::size_t features,
+               std::size_t classes, std::vector<std::int32_t> labels)
+      : LabelledRows(values.size() / widths.size(), features, classes, std::move(labels)),
+        values_(std::move(values)),
+        widths_(std::move(widths)) {}
+
+  void gather(std::span<const std::uint32_t> rows, std::span<float> out) const override {
+    assert(out.size() >= rows.size() * features());
+    float* to = out.data();
+    for (const std::uint32_t row : rows) {
+      assert(row < this->rows());
+      const float* value = values_.data() + std::size_t{row} * widths_.size();
+      for (const std::uint32_t width : widths_) to = put(*value++, width, to);
+    }
+  }
+
+ private:
+  static float* put(float value, std::uint32_t width, float* to) {
+    if (width == 0) {
+      *to = value;
+      return to + 1;
+    }
+    std::fill_n(to, width, 0.0f);
+    assert(value < static_cast<float>(width));
+    if (value >= 0) to[static_cast<std::size_t>(value)] = 1;
+    return to + width;
+  }
+
+  std::vector<float> values_;
+  std::vector<std::uint32_t> widths_;
+};
+
+}  // namespace
+
+std::shared_ptr<const Dataset> make_category_rows(std::vector<float> values,
+                                                  std::vector<std::uint32_t> widths, std::size_t classes,
+                                                  std::vector<std::int32_t> labels) {
+  std::size_t features = 0;
+  for (const std::uint32_t width : widths) features += std::max(width, 1U);
+  return std::make_shared<CategoryRows>(std::move(values), std::move(widths), features, classes,
+                                        std::move(labels));
+}
+
+}  // namespace gossamer::optim
