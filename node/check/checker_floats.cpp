@@ -63,7 +63,6 @@ class Floats final : public Checker {
   }
 
   void on_mixed(PeerId peer, Round round, ParcelId parcel) override {
-    if (parcel == parcels_[peer].size()) return;  // rows: checker_rows.cpp
     const Range r = parcels_[peer][parcel].range;
     for (std::size_t b = first(r); b < last(r); ++b) {
       const Holding& h = slot(peer, kParameters)[b];

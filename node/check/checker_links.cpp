@@ -128,9 +128,9 @@ class Links final : public Checker {
     if (line.waiting.erase(m.sequence) == 0)
       return findings_.report("links", fmt::format("peer {} used the message {} of peer {}, which {}", peer,
                                                    text(m), from, "it had used or not received"));
-    if (invariants_.never_applied(m.round)) return;
+    if (never_applied(m)) return;
     ++line.used;
-    if (invariants_.synchronous() && !ended_[peer] && m.round + invariants_.delay != round_[peer])
+    if (invariants_.synchronous() && !ended_[peer] && m.round + delay_of(m) != round_[peer])
       findings_.report("links", fmt::format("peer {} in round {} used the message {} of peer {}", peer,
                                             round_[peer], text(m), from));
   }
@@ -144,7 +144,7 @@ class Links final : public Checker {
         const Line& line = link(a, b);
         const auto wanted =
             static_cast<std::size_t>(std::count_if(line.sent.begin(), line.sent.end(), [&](const Message& m) {
-              return !invariants_.never_applied(m.round);
+              return !never_applied(m);
             }));
         if (line.used != wanted)
           findings_.report("links", fmt::format("peer {} used {} of the {} messages that peer {} sent it", b,
@@ -161,6 +161,9 @@ class Links final : public Checker {
     /// Best effort: by parcel and tag, the place in sent after that of the newest delivered.
     std::map<std::pair<ParcelId, std::uint32_t>, std::size_t> after_newest;
   };
+  /// Of rows there is none.
+  Round delay_of(const Message& m) const { return m.parcel < invariants_.parcels ? invariants_.delay : 0; }
+  bool never_applied(const Message& m) const { return m.round + delay_of(m) >= invariants_.rounds; }
   Line& link(PeerId from, PeerId to) { return links_[from * invariants_.peers + to]; }
 
   /// In any order, each once.

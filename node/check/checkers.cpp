@@ -1,5 +1,6 @@
 #include "checkers.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "frame.h"
@@ -29,6 +30,15 @@ std::unique_ptr<Checker> own_checker(const Invariants& invariants, const Prepare
   return nullptr;
 }
 
+/// Of any peer's model.
+std::size_t most_parcels(const Plan& plan) {
+  std::size_t most = plan.parcels.size();
+  for (const auto& parcels : plan.parcels_by_peer) most = std::max(most, parcels.size());
+  return most;
+}
+
+constexpr std::size_t kFrames = 0, kLinks = 1;  ///< among the checkers
+
 }  // namespace
 
 Invariants invariants_of(const Prepared& prepared) {
@@ -44,7 +54,8 @@ Invariants invariants_of(const Prepared& prepared) {
   return {.schedule = prepared.plan->schedule,
           .staleness = e.staleness,
           .peers = job.peers.size(),
-          .parcels = prepared.plan->parcels.size(),
+          .parcels = most_parcels(*prepared.plan),
+          .rows = prepared.plan->rows != nullptr,
           .rounds = prepared.rounds,
           .samples = prepared.total_samples,
           .own = holds.own,
@@ -68,8 +79,11 @@ Checkers::Checkers(const Prepared& prepared, Observer* next) : invariants_(invar
   checkers_.push_back(check_rounds(invariants_, prepared, findings_));
   checkers_.push_back(check_floats(invariants_, prepared, findings_));
   if (auto own = own_checker(invariants_, prepared, findings_)) checkers_.push_back(std::move(own));
-  if (next) all_.push_back(next);  // first, so that a record holds what breaks a rule
-  for (const auto& c : checkers_) all_.push_back(c.get());
+  if (next) all_.push_back({next, true});  // first, so that a record holds what breaks a rule
+  for (const auto& c : checkers_) all_.push_back({c.get(), c == checkers_[kFrames] || c == checkers_[kLinks]});
+  if (!invariants_.rows) return;
+  checkers_.push_back(check_rows_told(invariants_, findings_));
+  all_.push_back({checkers_.back().get(), true});
 }
 
 void Checkers::at_end(const SimResult& result) {
@@ -96,20 +110,20 @@ void Checkers::on_round(PeerId p, Round r) {
   each([&](Observer& o) { o.on_round(p, r); });
 }
 void Checkers::on_send(PeerId p, PeerId to, const Message& m) {
-  ++messages_;
+  if (m.parcel < invariants_.parcels) ++messages_;
   chunked_ |= m.payload->size() > kChunkBytes;
   declined_ += invariants_.own == MethodInvariants::Own::pairs && m.payload->empty() ? 1 : 0;
-  each([&](Observer& o) { o.on_send(p, to, m); });
+  each(m.parcel, [&](Observer& o) { o.on_send(p, to, m); });
 }
 void Checkers::on_message(PeerId p, PeerId from, const Message& m) {
-  each([&](Observer& o) { o.on_message(p, from, m); });
+  each(m.parcel, [&](Observer& o) { o.on_message(p, from, m); });
 }
 void Checkers::on_used(PeerId p, PeerId from, const Message& m) {
-  each([&](Observer& o) { o.on_used(p, from, m); });
+  each(m.parcel, [&](Observer& o) { o.on_used(p, from, m); });
 }
 void Checkers::on_mixed(PeerId p, Round r, ParcelId parcel) {
-  if (invariants_.leaves_out) expected_deltas_ += invariants_.schedule.at(r).out(p).size();
-  each([&](Observer& o) { o.on_mixed(p, r, parcel); });
+  if (invariants_.leaves_out && parcel < invariants_.parcels) expected_deltas_ += invariants_.schedule.at(r).out(p).size();
+  each(parcel, [&](Observer& o) { o.on_mixed(p, r, parcel); });
 }
 void Checkers::on_end(PeerId p, const std::string& message) {
   each([&](Observer& o) { o.on_end(p, message); });

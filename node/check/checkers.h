@@ -38,6 +38,7 @@ struct Invariants {
   topology::Schedule schedule;
   std::optional<std::uint64_t> staleness;
   std::size_t peers, parcels;
+  bool rows;  ///< of tables are exchanged, as one parcel more
   std::uint64_t rounds;
   double samples;  ///< of all peers, that end the run; 0: their rounds do
   MethodInvariants::Own own;
@@ -108,6 +109,9 @@ std::unique_ptr<Checker> check_residues(const Invariants& invariants, const Prep
 /// it, once; where all peers have one mean, φ is the same bits on all of them.
 std::unique_ptr<Checker> check_outer(const Invariants& invariants, const Prepared& prepared,
                                      Findings& findings);
+/// Rows of tables: what a peer's steps change is told or kept, and all that was told is applied once, in
+/// order, by everyone.
+std::unique_ptr<Checker> check_rows_told(const Invariants& invariants, Findings& findings);
 
 /// All of them. Also counts what happened, so that a swarm can show that rare branches were reached.
 class Checkers final : public Observer {
@@ -140,14 +144,23 @@ class Checkers final : public Observer {
   void after_encode(PeerId, const op::Encode&, const compress::FeedbackState*, const Payload&) override;
 
  private:
+  struct Seat {
+    Observer* observer;
+    bool rows;  ///< is told of messages of rows, too
+  };
   template <class Call>
   void each(Call&& call) {
-    for (Observer* o : all_)
-      if (!first()) call(*o);
+    for (const Seat& seat : all_)
+      if (!first()) call(*seat.observer);
+  }
+  template <class Call>
+  void each(ParcelId parcel, Call&& call) {
+    for (const Seat& seat : all_)
+      if (!first() && (seat.rows || parcel < invariants_.parcels)) call(*seat.observer);
   }
   Findings findings_;
   std::vector<std::unique_ptr<Checker>> checkers_;
-  std::vector<Observer*> all_;
+  std::vector<Seat> all_;
   std::uint64_t frames_[10] = {};
   std::uint64_t messages_ = 0, expected_deltas_ = 0, declined_ = 0;
   bool chunked_ = false;

@@ -106,6 +106,11 @@ void EventLog::on_op(PeerId peer, const Op& op, const DataView&) {
           fmt::format("reads residues with weight {}: round {} parcel {}", u.weight, u.round, u.parcel));
     });
   }
+  if (const auto* e = std::get_if<op::EncodeRows>(&op))
+    add(peer, fmt::format("{} of its rows: round {}", e->send ? "tells" : "tells nothing", e->round));
+  if (const auto* r = std::get_if<op::PushRows>(&op))
+    add(peer, fmt::format("pushes {}rows of {} messages: round {}", r->own ? "its own rows and " : "",
+                          r->received.size(), r->round));
   if (const auto* a = std::get_if<op::Aggregate>(&op))
     add(peer, fmt::format("gives {} vectors to its rule, for slot {}", a->vectors.size(), a->dst));
 }

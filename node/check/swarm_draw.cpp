@@ -12,6 +12,8 @@
 #include "codec_schedule.h"
 #include "method.h"
 #include "plan.h"
+#include "row_soundness.h"
+#include "sparse_rows.h"
 #include "soundness.h"
 #include "swarm.h"
 #include "unread.h"
@@ -137,6 +139,7 @@ void draw_exchange(Draw& d, Job& job) {
   e.local_steps = d.from(2, 4);
 }
 
+constexpr double kShareOfTables = 0.2;
 constexpr std::array kRules{"median",         "trimmed_mean:f=1",     "krum:f=1",
                             "multi_krum:f=1", "geometric_median:f=1", "centered_clip:f=1",
                             "self_clip:f=1",  "nnm+median:f=1",       "vote"};
@@ -216,6 +219,37 @@ Job draw_job(Draw& d) {
     }
   }
   throw std::runtime_error(fmt::format("no sound job in {} tries", kMostTries));
+}
+
+/// In some runs what is learned stands in tables, as far as the rest of the job goes with it. Drawn by itself,
+/// so that other runs stay as they are.
+void draw_rows(std::uint64_t seed, Job& job) {
+  Draw d(~seed);
+  if (!d.chance(kShareOfTables)) return;
+  Job sparse = job;
+  const auto kinds = optim::sparse_model_table();
+  sparse.model.kind = kinds[d.below(kinds.size())].name;
+  for (PeerEntry& p : sparse.peers) p.hidden.clear();
+  sparse.model.hidden = {d.from(2, 12)};
+  sparse.data.format = kPlanted;
+  sparse.sparse.samples.fields = d.from(1, 4);
+  sparse.sparse.planted.keys = d.from(2, 60);
+  sparse.sparse.model.factors = d.from(1, 5);
+  const auto optimizers = optim::row_optimizer_table();
+  sparse.sparse.table.optimizer = optimizers[d.below(optimizers.size())].name;
+  sparse.sparse.table.learning_rate = 0.05;
+  sparse.sparse.codec = compress::make_codec(d.one(std::array{"dense", "fp16", "onebit_scaled", "qsgd", "intq"}))->spec();
+  sparse.sparse.density = d.one(std::array{1.0, 0.5, 0.1, 0.01});
+  sparse.sparse.unsent = d.one(std::array{16, 64, 1 << 20});
+  try {
+    make_plan(sparse, 0);
+    if (!exchanges_rows(sparse)) return;
+    check_rows(sparse);
+    row_plan(sparse, {}, make_plan(sparse, 0).schedule);
+    config::drop_unread(sparse, config::Chosen::kOthers);
+    job = std::move(sparse);
+  } catch (const ConfigError&) {  // stays dense
+  }
 }
 
 // --- the faults
@@ -323,6 +357,7 @@ SwarmCase draw_case(std::uint64_t seed) {
   SwarmCase c;
   c.seed = seed;
   c.job = draw_job(d);
+  draw_rows(seed, c.job);
   Faults(d, c).draw();
   return c;
 }

@@ -9,8 +9,8 @@
 namespace gossamer::node {
 namespace {
 
-/// Entries of a message, by which it is told from a parcel cut short; rows are counted in the payload.
-constexpr std::uint64_t kRowEntries = 1;
+/// Floats that a message may hold; how many rows there are is told by the payload.
+constexpr std::uint64_t kRowEntries = std::uint64_t{1} << 26;
 
 }  // namespace
 
@@ -99,8 +99,7 @@ std::optional<Round> RowGossip::missing(const Origin& origin) const {
 void RowGossip::try_mix() {
   const PeerId self = host_.plan().self;
   if (!stepped_) {
-    // Of a run that has ended, or of one that does not wait: what comes is applied at once.
-    if (!staleness() || host_.trained()) apply_all();
+    if (!synchronous()) apply_all();
     return;
   }
   Round oldest = 0;
@@ -118,8 +117,7 @@ void RowGossip::try_mix() {
 /// The own changes where there are any, and what has come: of synchronous rounds this round's alone.
 void RowGossip::apply_all() {
   op::PushRows push{round_, std::exchange(stepped_, false), {}};
-  const bool all = staleness() != std::optional<std::uint64_t>(0) || host_.trained() ||
-                   host_.plan().planted.is(Bug::rows_pushed_early);
+  const bool all = !synchronous() || host_.plan().planted.is(Bug::rows_pushed_early);
   for (PeerId p = 0; p < origins_.size(); ++p) {
     Origin& origin = origins_[p];
     while (!origin.waiting.empty() && (all || origin.waiting.front().round <= round_)) {

@@ -5,7 +5,7 @@
 // over any graph every push is applied once by every peer.
 //
 // Staleness 0: a round ends when what all peers told of it has come, and all tables hold the same bits; s: of
-// the round s before; unbounded: nobody waits, and what comes is applied at once. Then a peer tells nothing in
+// the round s before, and what comes else is applied at once; unbounded: nobody waits. Then a peer tells nothing in
 // a round in which a link on the way is full: what it would have told stays with the unsent.
 #include <deque>
 #include <memory>
@@ -41,6 +41,7 @@ class RowGossip final : public Exchange {
   };
   bool is_rows(ParcelId parcel) const { return parcel == host_.plan().row_parcel(); }
   const std::optional<std::uint64_t>& staleness() const { return host_.plan().exchange.staleness; }
+  bool synchronous() const { return staleness() == std::optional<std::uint64_t>(0); }
   bool can_send(const Origin& origin) const;
   /// The round of that origin that the present one waits for, and has not come.
   std::optional<Round> missing(const Origin& origin) const;

@@ -1,6 +1,7 @@
 #include "sparse_rows.h"
 
 #include <algorithm>
+#include <deque>
 #include <map>
 #include <string>
 #include <vector>
@@ -58,7 +59,11 @@ std::span<const optim::NamedHelp> sample_rows() {
 std::span<const optim::NamedHelp> row_optimizer_rows() {
   static const Rows rows = [] {
     Rows all;
-    for (const auto& row : optim::row_optimizer_table()) all.push_back({row.name, row.help, row.keys});
+    static std::deque<std::string> keys;  // with blanks between them
+    for (const auto& row : optim::row_optimizer_table()) {
+      std::erase(keys.emplace_back(row.keys), ',');
+      all.push_back({row.name, row.help, keys.back().c_str()});
+    }
     return all;
   }();
   return rows;

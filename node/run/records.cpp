@@ -10,7 +10,6 @@
 namespace gossamer::node {
 namespace {
 
-using nlohmann::json;
 using nlohmann::ordered_json;
 
 constexpr std::array kOutcomes{"running",   "finished", "lost_peer",  "stalled",
@@ -19,12 +18,12 @@ static_assert(kOutcomes.size() == static_cast<std::size_t>(Outcome::interrupted)
 
 constexpr const char* kTestFront = "test_";  ///< of an evaluation's figures
 
-double number(const json& j, const char* key) {
+double number(const ordered_json& j, const char* key) {
   const auto at = j.find(key);
   return at == j.end() || at->is_null() ? std::nan("") : at->get<double>();
 }
 
-Report read_report(const json& j) {
+Report read_report(const ordered_json& j) {
   Report r;
   r.round = j.at("round");
   r.epoch = j.at("epoch");
@@ -42,7 +41,7 @@ Report read_report(const json& j) {
   return r;
 }
 
-WorkerResult read_result(const json& j) {
+WorkerResult read_result(const ordered_json& j) {
   WorkerResult r;
   const std::string outcome = j.at("outcome");
   for (std::size_t i = 0; i < kOutcomes.size(); ++i)
@@ -134,7 +133,7 @@ std::string to_json(const std::string& peer, const std::exception& error) {
 }
 
 std::optional<Record> parse_record(std::string_view line) try {
-  const json j = json::parse(line);
+  const ordered_json j = ordered_json::parse(line);
   Record record{j.at("peer"), 0, {}, 0};
   if (j.at("event") == "result") {
     record.body = read_result(j);
@@ -146,7 +145,7 @@ std::optional<Record> parse_record(std::string_view line) try {
     record.body = read_report(j);
   }
   return record;
-} catch (const json::exception&) {
+} catch (const ordered_json::exception&) {
   return std::nullopt;
 }
 

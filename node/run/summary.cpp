@@ -190,8 +190,8 @@ Summary summarise(const Prepared& prepared, std::span<const WorkerResult> result
   s.samples_per_second = s.seconds > 0 ? rows / s.seconds : 0;
   if (prepared.total_samples > 0 && results.size() == job.peers.size())
     s.overshoot = rows / prepared.total_samples - 1;
-  s.bits_per_parameter = entries > 0 ? 8 * data_bytes / entries : 0;
   const auto parameters = static_cast<double>(prepared.parameters);
+  s.bits_per_parameter = entries > 0 && parameters > 0 ? 8 * data_bytes / entries : 0;
   const auto dense_rounds = static_cast<double>(job.exchange.dense_rounds) * count;
   if (prepared.homogeneous() && steps > 0 && parameters > 0) s.bits_per_step = 8 * data_bytes / (steps * parameters);
   if (prepared.homogeneous() && dense_rounds > 0 && parameters > 0 && steps > dense_rounds)
@@ -244,7 +244,7 @@ std::string to_json(const Summary& s) {
 }
 
 std::optional<Summary> parse_summary(const std::string& text) try {
-  const auto j = nlohmann::json::parse(text);
+  const auto j = nlohmann::ordered_json::parse(text);
   const auto value = [&](const char* key) {
     const auto at = j.find(key);
     return at == j.end() || at->is_null() ? std::nan("") : at->get<double>();
@@ -279,7 +279,7 @@ std::optional<Summary> parse_summary(const std::string& text) try {
     for (const auto& [name, f] : at->items())
       s.figures.push_back({name, f.is_null() ? std::nan("") : f.get<double>()});
   return s;
-} catch (const nlohmann::json::exception&) {
+} catch (const nlohmann::ordered_json::exception&) {
   return std::nullopt;
 }
 

@@ -1,5 +1,6 @@
 #include "forge.h"
 
+#include <algorithm>
 #include <cstring>
 #include <limits>
 
@@ -39,6 +40,8 @@ std::vector<std::byte> of_another_codec(std::span<const std::byte> payload, std:
   return encoded(codec == rows.back().name ? rows.front().name : rows.back().name, entries);
 }
 
+constexpr std::uint64_t kMostForged = std::uint64_t{1} << 16;
+
 }  // namespace
 
 FrameBytes forged(const FrameBytes& bytes, Forgery forgery, std::mt19937_64& random) {
@@ -46,7 +49,8 @@ FrameBytes forged(const FrameBytes& bytes, Forgery forgery, std::mt19937_64& ran
   auto* body = frame ? std::get_if<ParcelBody>(&frame->body) : nullptr;
   if (!body || body->payload.size() < 4 || body->chunks != 1 || body->entries == 0) return nullptr;
   std::vector<std::byte> payload(body->payload.begin(), body->payload.end());
-  const auto entries = static_cast<std::size_t>(body->entries);
+  // Messages of rows may hold many, and do not.
+  const auto entries = static_cast<std::size_t>(std::min<std::uint64_t>(body->entries, kMostForged));
   if (forgery == Forgery::earlier_round && body->round < kLongOver) forgery = Forgery::later_round;
   switch (forgery) {
     case Forgery::earlier_round:

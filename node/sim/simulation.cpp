@@ -33,7 +33,8 @@ Simulation::Simulation(const Prepared& prepared, SimFaults faults, Observer* obs
       const LinkQuality link = profile_.link(p, to);
       wires_[p].push_back({to, link.bandwidth, link.latency, false, {}, 0});
     }
-  const bool shared = prepared.homogeneous() && !prepared.learner.objective;
+  const bool shared =
+      prepared.homogeneous() && !prepared.learner.objective && !prepared.job.learns_by_key();
   const auto alike = shared ? make_shared_model([&prepared] { return make_model(prepared); }) : nullptr;
   for (PeerId p = 0; p < peers; ++p)
     nodes_.push_back(std::make_unique<Node>(*this, p, make_objective(prepared, p, alike)));
