@@ -48,8 +48,7 @@ void check_rows_spec(const RowsSpec& spec) {
 }
 
 struct RowSender::Impl {
-  explicit Impl(const RowsSpec& s)
-      : spec(s), codec(make_codec(s.codec)), dense(make_codec(kDense)) {}
+  explicit Impl(const RowsSpec& s) : spec(s), codec(make_codec(s.codec)), dense(make_codec(kDense)) {}
 
   const RowsSpec spec;
   std::unique_ptr<const Codec> codec, dense;
@@ -105,8 +104,7 @@ struct RowSender::Impl {
   void choose() {
     chosen.clear();
     std::vector<float> scores(candidates.size());
-    for (std::size_t i = 0; i < candidates.size(); ++i)
-      scores[i] = magnitude(row(candidates[i]), spec.width);
+    for (std::size_t i = 0; i < candidates.size(); ++i) scores[i] = magnitude(row(candidates[i]), spec.width);
     if (threshold == 0 && spec.density < 1 && !scores.empty()) {
       std::vector<float> sorted = scores;
       const auto place = static_cast<std::size_t>((1 - spec.density) * static_cast<double>(sorted.size()));

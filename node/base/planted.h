@@ -39,9 +39,9 @@ enum class Bug : std::uint8_t {
   model_added_to_old,        ///< ensemble: a neighbour's new model is added to its old one
   later_round_taken,         ///< worker: a message of any round and tag counts as one that is due
   payload_unchecked,         ///< worker: what does not decode is taken
-  rows_pushed_early,      ///< rows: what came of the next round is applied in this one
-  rows_pushed_twice,      ///< rows: the last message of several is applied twice
-  row_change_lost,        ///< rows: the last change of a step is neither sent nor kept
+  rows_pushed_early,         ///< rows: what came of the next round is applied in this one
+  rows_pushed_twice,         ///< rows: the last message of several is applied twice
+  row_change_lost,           ///< rows: the last change of a step is neither sent nor kept
   samples_counted_again,  ///< unbounded: what a peer has taken in counts again with all that is heard of it
 };
 

@@ -35,8 +35,8 @@ std::optional<double> parse_bandwidth(std::string_view text);
 std::optional<double> parse_duration(std::string_view text);
 /// "64Ki", "25M", "1000": a whole number from 1 to 2^40; k, M, G are powers of 1000, Ki, Mi, Gi of 1024.
 std::optional<std::uint64_t> parse_count(std::string_view text);
-/// "256MB", "1.5 GiB", "4096": a whole number of bytes below 2^53; kB, MB, GB are powers of 1000, KiB, MiB, GiB
-/// of 1024.
+/// "256MB", "1.5 GiB", "4096": a whole number of bytes below 2^53; kB, MB, GB are powers of 1000, KiB, MiB,
+/// GiB of 1024.
 std::optional<std::uint64_t> parse_bytes(std::string_view text);
 /// To that many significant digits; 0 where the value is not above 0.
 double rounded(double value, int digits);

@@ -142,10 +142,8 @@ class Links final : public Checker {
     for (PeerId a = 0; a < invariants_.peers; ++a)
       for (PeerId b = 0; b < invariants_.peers; ++b) {
         const Line& line = link(a, b);
-        const auto wanted =
-            static_cast<std::size_t>(std::count_if(line.sent.begin(), line.sent.end(), [&](const Message& m) {
-              return !never_applied(m);
-            }));
+        const auto wanted = static_cast<std::size_t>(std::count_if(
+            line.sent.begin(), line.sent.end(), [&](const Message& m) { return !never_applied(m); }));
         if (line.used != wanted)
           findings_.report("links", fmt::format("peer {} used {} of the {} messages that peer {} sent it", b,
                                                 line.used, wanted, a));

@@ -24,7 +24,9 @@ class Sums {
       for (std::size_t k = 0; k < width; ++k) row[k] += factor * static_cast<double>(values[i * width + k]);
     }
   }
-  void add(const compress::RowChanges& changes, double factor = 1) { add(changes.keys, changes.values, factor); }
+  void add(const compress::RowChanges& changes, double factor = 1) {
+    add(changes.keys, changes.values, factor);
+  }
   /// A key where the two differ.
   std::optional<std::uint64_t> difference(const Sums& other) const {
     for (const auto& [key, row] : rows_)
@@ -72,58 +74,65 @@ class RowChecker final : public Checker {
     for (PeerId p = 0; p < invariants_.peers; ++p)
       for (PeerId from = 0; from < invariants_.peers; ++from)
         if (p != from && taken_[p][from] != told_[from].size())
-          findings_.report("rows", fmt::format("peer {} has applied {} of the {} messages that peer {} told all", p,
-                                               taken_[p][from], told_[from].size(), from));
+          findings_.report("rows",
+                           fmt::format("peer {} has applied {} of the {} messages that peer {} told all", p,
+                                       taken_[p][from], told_[from].size(), from));
   }
 
  private:
   void check_told(PeerId peer, const op::EncodeRows& o, const RowExchange& rows) {
     if (own_[peer])
-      findings_.report("rows", fmt::format("peer {} begins to tell of round {} and has not applied what it learned "
-                                           "before",
-                                           peer, o.round));
+      findings_.report("rows",
+                       fmt::format("peer {} begins to tell of round {} and has not applied what it learned "
+                                   "before",
+                                   peer, o.round));
     const auto changes = rows.changes();
     own_[peer].emplace().add(changes.keys, changes.gradients);
     unsent_[peer].add(changes.keys, changes.gradients);
     unsent_[peer].add(rows.told(), -1);
     if (o.send) told_[peer].push_back(rows.told());
     Sums kept;
-    rows.sender().visit([&](std::uint64_t key, std::span<const float> e) { kept.add(std::span(&key, 1), e); });
+    rows.sender().visit(
+        [&](std::uint64_t key, std::span<const float> e) { kept.add(std::span(&key, 1), e); });
     if (const auto key = unsent_[peer].difference(kept))
-      findings_.report("rows", fmt::format("peer {} in round {}: of key {} the changes so far are not what was told "
-                                           "and what is unsent",
-                                           peer, o.round, *key));
+      findings_.report("rows",
+                       fmt::format("peer {} in round {}: of key {} the changes so far are not what was told "
+                                   "and what is unsent",
+                                   peer, o.round, *key));
   }
 
   void check_pushed(PeerId peer, const op::PushRows& o, const RowExchange& rows) {
     Sums expected, pushed;
     if (o.own) {
       if (!own_[peer])
-        return findings_.report("rows", fmt::format("peer {} applies what it learned in round {} twice", peer, o.round));
+        return findings_.report(
+            "rows", fmt::format("peer {} applies what it learned in round {} twice", peer, o.round));
       expected = std::move(*own_[peer]);
       own_[peer].reset();
     }
     for (const auto& [from, payload] : o.received) {
       std::size_t& next = taken_[peer][from];
       if (next >= told_[from].size())
-        return findings_.report("rows", fmt::format("peer {} in round {} applies a message of peer {} that it did not "
-                                                    "tell",
-                                                    peer, o.round, from));
+        return findings_.report(
+            "rows", fmt::format("peer {} in round {} applies a message of peer {} that it did not "
+                                "tell",
+                                peer, o.round, from));
       expected.add(told_[from][next++]);
     }
     pushed.add(rows.pushed());
     if (const auto key = expected.difference(pushed))
-      findings_.report("rows", fmt::format("peer {} in round {} changes key {} by something else than the sum of what "
-                                           "was told to it",
-                                           peer, o.round, *key));
+      findings_.report(
+          "rows", fmt::format("peer {} in round {} changes key {} by something else than the sum of what "
+                              "was told to it",
+                              peer, o.round, *key));
   }
 
   Invariants invariants_;
   Findings& findings_;
-  std::vector<Sums> unsent_;                            ///< by peer
-  std::vector<std::optional<Sums>> own_;                ///< by peer: learned, and not applied
+  std::vector<Sums> unsent_;                             ///< by peer
+  std::vector<std::optional<Sums>> own_;                 ///< by peer: learned, and not applied
   std::vector<std::vector<compress::RowChanges>> told_;  ///< by origin, in order
-  std::vector<std::vector<std::size_t>> taken_;         ///< [peer, origin]: messages applied
+  std::vector<std::vector<std::size_t>> taken_;          ///< [peer, origin]: messages applied
 };
 
 }  // namespace

@@ -80,7 +80,8 @@ Checkers::Checkers(const Prepared& prepared, Observer* next) : invariants_(invar
   checkers_.push_back(check_floats(invariants_, prepared, findings_));
   if (auto own = own_checker(invariants_, prepared, findings_)) checkers_.push_back(std::move(own));
   if (next) all_.push_back({next, true});  // first, so that a record holds what breaks a rule
-  for (const auto& c : checkers_) all_.push_back({c.get(), c == checkers_[kFrames] || c == checkers_[kLinks]});
+  for (const auto& c : checkers_)
+    all_.push_back({c.get(), c == checkers_[kFrames] || c == checkers_[kLinks]});
   if (!invariants_.rows) return;
   checkers_.push_back(check_rows_told(invariants_, findings_));
   all_.push_back({checkers_.back().get(), true});
@@ -122,7 +123,8 @@ void Checkers::on_used(PeerId p, PeerId from, const Message& m) {
   each(m.parcel, [&](Observer& o) { o.on_used(p, from, m); });
 }
 void Checkers::on_mixed(PeerId p, Round r, ParcelId parcel) {
-  if (invariants_.leaves_out && parcel < invariants_.parcels) expected_deltas_ += invariants_.schedule.at(r).out(p).size();
+  if (invariants_.leaves_out && parcel < invariants_.parcels)
+    expected_deltas_ += invariants_.schedule.at(r).out(p).size();
   each(parcel, [&](Observer& o) { o.on_mixed(p, r, parcel); });
 }
 void Checkers::on_end(PeerId p, const std::string& message) {

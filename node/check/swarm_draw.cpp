@@ -13,8 +13,8 @@
 #include "method.h"
 #include "plan.h"
 #include "row_soundness.h"
-#include "sparse_rows.h"
 #include "soundness.h"
+#include "sparse_rows.h"
 #include "swarm.h"
 #include "unread.h"
 
@@ -221,8 +221,8 @@ Job draw_job(Draw& d) {
   throw std::runtime_error(fmt::format("no sound job in {} tries", kMostTries));
 }
 
-/// In some runs what is learned stands in tables, as far as the rest of the job goes with it. Drawn by itself,
-/// so that other runs stay as they are.
+/// In some runs what is learned stands in tables, as far as the rest of the job goes with it. Drawn by
+/// itself, so that other runs stay as they are.
 void draw_rows(std::uint64_t seed, Job& job) {
   Draw d(~seed);
   if (!d.chance(kShareOfTables)) return;
@@ -238,7 +238,8 @@ void draw_rows(std::uint64_t seed, Job& job) {
   const auto optimizers = optim::row_optimizer_table();
   sparse.sparse.table.optimizer = optimizers[d.below(optimizers.size())].name;
   sparse.sparse.table.learning_rate = 0.05;
-  sparse.sparse.codec = compress::make_codec(d.one(std::array{"dense", "fp16", "onebit_scaled", "qsgd", "intq"}))->spec();
+  sparse.sparse.codec =
+      compress::make_codec(d.one(std::array{"dense", "fp16", "onebit_scaled", "qsgd", "intq"}))->spec();
   sparse.sparse.density = d.one(std::array{1.0, 0.5, 0.1, 0.01});
   sparse.sparse.unsent = d.one(std::array{16, 64, 1 << 20});
   try {

@@ -12,6 +12,7 @@
 #include "gossamer/node/safetensors.h"
 #include "gossamer/optim/data.h"
 #include "gossamer/optim/ensemble.h"
+#include "setup.h"
 #include "text.h"
 
 namespace gossamer::node {
@@ -20,6 +21,7 @@ namespace {
 struct EvaluateOptions {
   std::string job;
   std::vector<std::string> models, overrides;
+  std::string table;
   bool json = false, ensemble = false;
 };
 
@@ -117,8 +119,41 @@ void print_ensemble(const EvaluateOptions& options, const std::vector<SavedModel
             << "test rows      " << all.mean_output.rows << '\n';
 }
 
+/// A model of sparse samples, with its rows.
+void evaluate_rows(const EvaluateOptions& options, Job job) {
+  if (options.table.empty() || options.models.size() > 1 || options.ensemble)
+    throw ConfigError(fmt::format(
+        "{}: model '{}' learns by key; expected --table FILE with its rows, and at most one MODEL beside "
+        "them",
+        options.job, job.model.kind));
+  job.sparse.initial = options.table;
+  if (!options.models.empty()) job.initial = options.models.front();
+  const Prepared prepared = prepare(std::move(job));
+  if (!prepared.layers.empty() && options.models.empty())
+    throw ConfigError(
+        fmt::format("{}: model '{}' has dense parameters beside its table; expected their safetensors "
+                    "file as MODEL",
+                    options.job, prepared.job.model.kind));
+  const optim::Figures figures = make_objective(prepared, 0)->evaluate(prepared.initial);
+  nlohmann::ordered_json out;
+  for (const optim::Figure& f : figures) {
+    if (f.name.starts_with("progressive")) continue;  // nothing was learned here
+    out[f.name] = std::isfinite(f.value) ? nlohmann::ordered_json(f.value) : nlohmann::ordered_json(nullptr);
+    if (!options.json) fmt::print("{:<14} {}\n", f.name, number_text(f.value));
+  }
+  if (out.empty())
+    throw ConfigError(fmt::format(
+        "{}: there are no test samples; expected data.test_path, or --set data.test_path=FILE", options.job));
+  if (options.json) std::cout << out.dump(2) << '\n';
+}
+
 void evaluate_models(const EvaluateOptions& options) {
   const Job job = load_job(options.job, options.overrides);
+  if (job.learns_by_key()) return evaluate_rows(options, job);
+  if (options.models.empty() || !options.table.empty())
+    throw ConfigError(
+        fmt::format("{}: model '{}' has no table; expected MODEL, a safetensors file, and no --table",
+                    options.job, job.model.kind));
   const int cores = static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
   optim::set_blas_threads(job.run.threads > 0 ? job.run.threads : cores);
   const optim::Data data = optim::load_data(job.data);
@@ -138,8 +173,9 @@ void add_evaluate_command(CLI::App& app, int& status) {
   const auto options = std::make_shared<EvaluateOptions>();
   command->add_option("JOB", options->job, "Job file: the kind of model and the data")->required();
   command->add_option("MODEL", options->models, "Safetensors files; of several their mean is evaluated")
-      ->required()
       ->expected(-1);
+  command->add_option("--table", options->table,
+                      "Rows that a run of a model by key saved (peers/NAME.table)");
   command->add_option("--set", options->overrides, "KEY=VALUE in place of what the files say; repeatable")
       ->allow_extra_args(false);
   command->add_flag("--ensemble", options->ensemble,

@@ -173,7 +173,8 @@ class PeerProcess {
     optim::KeyedRows* rows = plane ? plane->objective().keyed_rows() : nullptr;
     if (!rows || result.rounds == 0) return;
     result.figures = plane->objective().evaluate(peer_->parameters());
-    for (auto& figure : row_figures(rows->table(), plane->rows())) result.figures.push_back(std::move(figure));
+    for (auto& figure : row_figures(rows->table(), plane->rows()))
+      result.figures.push_back(std::move(figure));
     const auto file = folder_ / (flags_.out.empty() ? "rows.table" : flags_.name + ".table");
     save_table_file(file, rows->table());
     say(fmt::format("{} rows saved to {}", rows->table().statistics().rows, file.string()));

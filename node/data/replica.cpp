@@ -100,7 +100,8 @@ void Replica::archive(Archive archive) {
 void Replica::archive_objective(Archive archive) {
   std::vector<std::byte> saved;
   if (!archive.restores())
-    parts_.objective->save([&](std::span<const std::byte> b) { saved.insert(saved.end(), b.begin(), b.end()); });
+    parts_.objective->save(
+        [&](std::span<const std::byte> b) { saved.insert(saved.end(), b.begin(), b.end()); });
   archive.bytes("objective", saved);
   if (!archive.restores() || saved.empty()) return;
   std::span<const std::byte> left(saved);

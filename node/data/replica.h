@@ -32,8 +32,8 @@ struct ReplicaParts {
   std::string aggregate = "weighted";  ///< of op::Aggregate; canonical
   AttackSpec attack{};
   SharedList<Parcel> parcels;
-  std::function<double(Round)> rate;      ///< learning rate over its peak
-  std::vector<std::size_t> peer_sizes{};  ///< floats of the slots that hold others' models
+  std::function<double(Round)> rate;         ///< learning rate over its peak
+  std::vector<std::size_t> peer_sizes{};     ///< floats of the slots that hold others' models
   std::optional<compress::RowsSpec> rows{};  ///< of the objective's table are exchanged so
   std::size_t peers = 1;                     ///< in the run
   std::uint64_t seed = 0;

@@ -1,6 +1,6 @@
 #pragma once
-// RowExchange is the data plane's part in exchanging the rows of tables: what this peer has not told yet, what
-// keys the others' numbers stand for, and the table itself.
+// RowExchange is the data plane's part in exchanging the rows of tables: what this peer has not told yet,
+// what keys the others' numbers stand for, and the table itself.
 #include <cstdint>
 #include <memory>
 #include <span>
@@ -27,7 +27,7 @@ class RowExchange {
   // For observers.
   const compress::RowSender& sender() const { return sender_; }
   optim::KeyedRows::Changes changes() const { return rows_.changes(); }  ///< of the last gradient
-  const compress::RowChanges& told() const { return told_; }             ///< what others make of the last message
+  const compress::RowChanges& told() const { return told_; }  ///< what others make of the last message
   const optim::Table& table() const { return rows_.table(); }
   /// What the last push added up, a key as often as it was told of.
   const compress::RowChanges& pushed() const { return pushed_; }

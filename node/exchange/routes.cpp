@@ -5,8 +5,7 @@
 
 namespace gossamer::node {
 
-Routes::Routes(const topology::Schedule& schedule)
-    : peers_(schedule.peers()), parents_(peers_ * peers_) {
+Routes::Routes(const topology::Schedule& schedule) : peers_(schedule.peers()), parents_(peers_ * peers_) {
   std::vector<std::set<PeerId>> out(peers_);
   for (std::size_t t = 0; t < schedule.period(); ++t)
     for (PeerId p = 0; p < peers_; ++p)

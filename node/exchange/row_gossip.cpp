@@ -18,7 +18,8 @@ RowGossip::RowGossip(ExchangeHost& host, std::unique_ptr<Exchange> parcels)
     : host_(host), parcels_(std::move(parcels)) {
   const Routes& routes = *host.plan().rows->routes;
   for (PeerId origin = 0; origin < routes.peers(); ++origin)
-    origins_.push_back({routes.from(origin, host.plan().self), routes.onward(origin, host.plan().self), {}, {}, {}});
+    origins_.push_back(
+        {routes.from(origin, host.plan().self), routes.onward(origin, host.plan().self), {}, {}, {}});
 }
 
 void RowGossip::begin_round(Gradient& gradient) {

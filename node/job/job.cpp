@@ -241,7 +241,6 @@ Job finish_topology(Draft& draft) {
 void check_training(Draft& draft) {
   Job& job = draft.job;
   job.exchange.codec = compress::make_codec(job.exchange.codec)->spec();  // the default is no canonical one
-  job.sparse.codec = compress::make_codec(job.sparse.codec)->spec();
   check_learning(draft);
   if (!job.learns_by_key() && optim::data_format_traits(job.data.format).needs_path && job.data.path.empty())
     throw ConfigError(draft.where("data.format") + ": data.format is " + in_quotes(job.data.format) +

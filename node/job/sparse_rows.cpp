@@ -24,8 +24,11 @@ const char* reads_of(const optim::SparseModelRow& row) {
 const char* reads_of_format(std::string_view name) {
   static const std::map<std::string_view, const char*> kReads{
       {"libsvm", "path test_path command test_command follow shuffle shuffle_rows memory max_bad seed"},
-      {"libffm", "path test_path command test_command follow shuffle shuffle_rows memory max_bad seed fields"},
-      {"vw", "path test_path command test_command follow shuffle shuffle_rows memory max_bad seed fields namespaces"},
+      {"libffm",
+       "path test_path command test_command follow shuffle shuffle_rows memory max_bad seed fields"},
+      {"vw",
+       "path test_path command test_command follow shuffle shuffle_rows memory max_bad seed fields "
+       "namespaces"},
       {"csv",
        "path test_path command test_command follow shuffle shuffle_rows memory max_bad seed fields label "
        "text"}};
@@ -49,7 +52,8 @@ std::span<const optim::NamedHelp> sample_rows() {
     Rows all;
     for (const auto& row : optim::sample_format_table())
       all.push_back({row.name, row.help, reads_of_format(row.name)});
-    all.push_back({kPlanted.data(), "clicks drawn with known probabilities, so that the best possible AUC is known",
+    all.push_back({kPlanted.data(),
+                   "clicks drawn with known probabilities, so that the best possible AUC is known",
                    "rows test_rows fields keys power pair_factors linear pairs bias drift seed"});
     return all;
   }();

@@ -31,7 +31,8 @@ Table data_rows() {
   static const std::vector<optim::NamedHelp> rows = [] {
     std::vector<optim::NamedHelp> all(optim::data_format_table().begin(), optim::data_format_table().end());
     for (const optim::NamedHelp& row : sample_rows())
-      all.push_back({row.name == std::string_view("csv") ? kCsvSamples.c_str() : row.name, row.help, row.reads});
+      all.push_back(
+          {row.name == std::string_view("csv") ? kCsvSamples.c_str() : row.name, row.help, row.reads});
     return all;
   }();
   return rows;
@@ -66,7 +67,8 @@ constexpr Choice kChoices[] = {
     {"optimizer.schedule", "schedule", name_in<&Job::optimizer, &optim::OptimizerSpec::schedule>,
      optim::rate_schedule_table},
     {"table.optimizer", "row optimiser", row_optimizer, row_optimizer_rows},
-    {"table.exchange", "exchange of rows", name_in<&Job::sparse, &SparseSection::exchange>, row_exchange_rows},
+    {"table.exchange", "exchange of rows", name_in<&Job::sparse, &SparseSection::exchange>,
+     row_exchange_rows},
     {"graph.kind", "graph", name_in<&Job::graph, &topology::GraphSpec::kind>, graph_rows},
     {"exchange.method", "method", name_in<&Job::exchange, &ExchangeSettings::method>, method_table,
      Chosen::kMethod},

@@ -61,7 +61,8 @@ WorkerResult read_result(const ordered_json& j) {
   r.traffic.resent = j.at("frames_resent");
   r.traffic.duplicates = j.at("frames_duplicate");
   r.dropped_frames = j.at("frames_dropped");
-  for (const auto& [name, value] : j.at("figures").items()) r.figures.push_back({name, number(j["figures"], name.c_str())});
+  for (const auto& [name, value] : j.at("figures").items())
+    r.figures.push_back({name, number(j["figures"], name.c_str())});
   return r;
 }
 

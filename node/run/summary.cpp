@@ -193,7 +193,8 @@ Summary summarise(const Prepared& prepared, std::span<const WorkerResult> result
   const auto parameters = static_cast<double>(prepared.parameters);
   s.bits_per_parameter = entries > 0 && parameters > 0 ? 8 * data_bytes / entries : 0;
   const auto dense_rounds = static_cast<double>(job.exchange.dense_rounds) * count;
-  if (prepared.homogeneous() && steps > 0 && parameters > 0) s.bits_per_step = 8 * data_bytes / (steps * parameters);
+  if (prepared.homogeneous() && steps > 0 && parameters > 0)
+    s.bits_per_step = 8 * data_bytes / (steps * parameters);
   if (prepared.homogeneous() && dense_rounds > 0 && parameters > 0 && steps > dense_rounds)
     s.coded_bits_per_step = 8 * (data_bytes - dense_bytes) / ((steps - dense_rounds) * parameters);
   s.figures = mean_figures(results);

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "sparse_rows.h"
+#include "table_file.h"
 
 namespace gossamer::node {
 namespace {
@@ -54,7 +55,8 @@ optim::PlantedSpec planted_test_of(const Job& job) {
   return spec;
 }
 
-std::function<std::unique_ptr<optim::SampleStream>(std::uint64_t)> training_of(const Job& job, std::size_t peer,
+std::function<std::unique_ptr<optim::SampleStream>(std::uint64_t)> training_of(const Job& job,
+                                                                               std::size_t peer,
                                                                                std::size_t threads) {
   const double alpha = alpha_of(job);
   const std::size_t peers = job.peers.size();
@@ -99,8 +101,8 @@ ClickData survey(const Job& job) {
   } else {
     const optim::SampleCensus census = optim::count_lines(spec);
     if (census.lines == 0)
-      throw ConfigError(fmt::format("{}: {} holds no samples; expected at least one a peer", job.where("data.path"),
-                                    job.data.path));
+      throw ConfigError(fmt::format("{}: {} holds no samples; expected at least one a peer",
+                                    job.where("data.path"), job.data.path));
     data.steps_per_epoch = census.lines / rows_a_step(job);
     data.hash = census.hash;
   }
@@ -117,6 +119,10 @@ std::unique_ptr<optim::ClickObjective> make_clicks(const Job& job, const ClickDa
   parts.model.fields = job.sparse.samples.fields;
   parts.table = job.sparse.table;
   parts.table.seed = job.run.seed;
+  if (!job.sparse.initial.empty())
+    parts.rows = [path = job.sparse.initial](const optim::TableSpec& spec) {
+      return load_table_file(path, &spec);
+    };
   parts.train = training_of(job, peer, threads);
   parts.test = testing_of(job);
   if (made_up(job))

@@ -42,7 +42,7 @@ struct Prepared {
   std::shared_ptr<const CodecSchedule> codecs;
   [[no_unique_address]] Planted planted{};
   Learner learner{};
-  ClickData clicks{};                      ///< of a model of sparse samples
+  ClickData clicks{};                        ///< of a model of sparse samples
   std::optional<compress::RowsSpec> rows{};  ///< of the peers' tables are exchanged so
   /// The learner's, of the peer that prepare asked for: what make_objective gives first.
   std::shared_ptr<std::unique_ptr<optim::Objective>> first_objective{};

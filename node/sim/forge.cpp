@@ -37,7 +37,10 @@ std::vector<std::byte> of_another_codec(std::span<const std::byte> payload, std:
     codec = {};  // a method's own
   }
   const auto rows = compress::codec_table();
-  return encoded(codec == rows.back().name ? rows.front().name : rows.back().name, entries);
+  for (const auto& row : rows)  // dense would be taken from anyone
+    if (row.name != codec && row.name != std::string_view(compress::kDense))
+      return encoded(row.name, entries);
+  return {};
 }
 
 constexpr std::uint64_t kMostForged = std::uint64_t{1} << 16;

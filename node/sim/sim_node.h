@@ -119,6 +119,10 @@ class Simulation::Node final : public Env, public DataPlane {
     sim_.threads_.finish(queue_);
     return replica_;
   }
+  Replica& settled() {
+    sim_.threads_.finish(queue_);
+    return replica_;
+  }
   /// Of the run that has ended: a command that failed after the last answer was used counts as well.
   WorkerResult result() {
     replica();

@@ -33,8 +33,7 @@ Simulation::Simulation(const Prepared& prepared, SimFaults faults, Observer* obs
       const LinkQuality link = profile_.link(p, to);
       wires_[p].push_back({to, link.bandwidth, link.latency, false, {}, 0});
     }
-  const bool shared =
-      prepared.homogeneous() && !prepared.learner.objective && !prepared.job.learns_by_key();
+  const bool shared = prepared.homogeneous() && !prepared.learner.objective && !prepared.job.learns_by_key();
   const auto alike = shared ? make_shared_model([&prepared] { return make_model(prepared); }) : nullptr;
   for (PeerId p = 0; p < peers; ++p)
     nodes_.push_back(std::make_unique<Node>(*this, p, make_objective(prepared, p, alike)));
@@ -275,6 +274,7 @@ std::span<const float> Simulation::parameters(PeerId peer) const {
 std::span<const float> Simulation::slot(PeerId peer, Slot slot) const {
   return nodes_[peer]->replica().slot(slot);
 }
+optim::Objective& Simulation::objective(PeerId peer) const { return nodes_[peer]->settled().objective(); }
 const Extension* Simulation::extension(PeerId peer) const { return nodes_[peer]->replica().extension(); }
 std::vector<float> Simulation::unsent(PeerId peer, int feedback) const {
   return nodes_[peer]->replica().unsent(feedback);

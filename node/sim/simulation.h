@@ -63,6 +63,8 @@ class Simulation {
   SimProgress progress() const;
   std::span<const float> parameters(PeerId peer) const;
   std::span<const float> slot(PeerId peer, Slot slot) const;
+  /// What the peer learns, as it stands.
+  optim::Objective& objective(PeerId peer) const;
   /// What the peer's method keeps beside floats; null: nothing.
   const Extension* extension(PeerId peer) const;
   /// Replica::unsent of a peer.

@@ -52,8 +52,8 @@ struct WorkerResult {
   LinkCounters traffic;        ///< over all links
   std::vector<std::pair<PeerId, RefusalCounts>> refused;  ///< by neighbour, where there were any
   std::uint64_t dense_data_bytes = 0;  ///< of traffic.data_bytes_out, in exchange.dense_rounds
-  optim::Figures figures{};            ///< of the peer's own model, where it learns by key; filled in by who runs it
-  std::uint64_t dropped_frames = 0;    ///< of strangers, other jobs, old epochs; malformed ones
+  optim::Figures figures{};  ///< of the peer's own model, where it learns by key; filled in by who runs it
+  std::uint64_t dropped_frames = 0;  ///< of strangers, other jobs, old epochs; malformed ones
 };
 
 class Worker final : public ExchangeHost {

@@ -173,7 +173,8 @@ Data load_idx(const DataSpec& spec) {
 }  // namespace
 
 constinit const DataFormat kIdx{
-    .row = {"idx", "MNIST's image and label files in the directory `path`, plain or .gz", "path mean scale limit"},
+    .row = {"idx", "MNIST's image and label files in the directory `path`, plain or .gz",
+            "path mean scale limit"},
     .load = load_idx};
 
 }  // namespace gossamer::optim

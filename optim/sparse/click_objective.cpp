@@ -31,7 +31,7 @@ class Clicks final : public ClickObjective {
   explicit Clicks(ClickParts parts)
       : parts_(std::move(parts)),
         model_(make_sparse_model(parts_.model)),
-        table_(make_table(table_of(parts_, *model_))),
+        table_(parts_.rows ? parts_.rows(table_of(parts_, *model_)) : make_table(table_of(parts_, *model_))),
         stream_(parts_.train(0)) {
     for (const Layer& layer : model_->layers()) add_layer(layer.name, layer.tensors);
   }
@@ -66,7 +66,8 @@ class Clicks final : public ClickObjective {
     figures.push_back({"progressive_auc", all.auc()});
     figures.push_back({"progressive_loss", all.log_loss()});
     if (all.samples() > 0)
-      figures.push_back({"keys_per_sample", static_cast<double>(entries_) / static_cast<double>(all.samples())});
+      figures.push_back(
+          {"keys_per_sample", static_cast<double>(entries_) / static_cast<double>(all.samples())});
     return figures;
   }
 
@@ -93,7 +94,8 @@ class Clicks final : public ClickObjective {
     stream_ = parts_.train(epoch_);
     for (batches_ = 0; batches_ < place[1]; ++batches_)
       if (!stream_->next(parts_.batch, model_->reads_bias(), batch_))
-        throw OptimError("found fewer samples than were learned from before it was saved; expected the same data");
+        throw OptimError(
+            "found fewer samples than were learned from before it was saved; expected the same data");
   }
 
   const ProgressiveMetrics& progressive() const override { return progressive_; }

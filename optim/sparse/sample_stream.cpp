@@ -1,5 +1,6 @@
 #include "gossamer/optim/sample_stream.h"
 
+#define XXH_INLINE_ALL
 #include <xxhash.h>
 
 #include <algorithm>

@@ -44,8 +44,8 @@ void check_table(const TableSpec& s) {
   in_range(positive(s.epsilon), "epsilon", s.epsilon, "more than 0");
   in_range(at_least_0(s.initial_scale), "initial_scale", s.initial_scale, "at least 0");
   in_range(s.memory == 0 || s.memory >= kLeastMemory, "memory", count(s.memory), "at least 262144 bytes");
-  in_range(s.admit_after >= 1 && s.admit_after <= Sightings::kMost, "admit_after", static_cast<double>(s.admit_after),
-           "1 to 15");
+  in_range(s.admit_after >= 1 && s.admit_after <= Sightings::kMost, "admit_after",
+           static_cast<double>(s.admit_after), "1 to 15");
   in_range(s.memory == 0 || s.filter_bytes <= s.memory / 2, "filter_bytes", count(s.filter_bytes),
            "at most half of the memory");
   in_range(s.evict_after < std::uint64_t{1} << 31, "evict_after", count(s.evict_after),

@@ -36,7 +36,8 @@ struct Course {
   compress::RowsSpec rows;
 };
 
-Result train(const Course& course, std::uint64_t keys, std::uint64_t samples, std::uint64_t seed, double alpha) {
+Result train(const Course& course, std::uint64_t keys, std::uint64_t samples, std::uint64_t seed,
+             double alpha) {
   optim::PlantedSpec planted;
   planted.samples = samples;
   planted.fields = kFields;
@@ -61,8 +62,13 @@ Result train(const Course& course, std::uint64_t keys, std::uint64_t samples, st
   for (std::size_t p = 0; p < kPeers; ++p) {
     planted.peer = p;
     optim::TableSpec table{.optimizer = "ftrl", .learning_rate = 0.1, .l1 = 0.1, .seed = seed};
-    peers.push_back({optim::make_table(table), optim::open_planted(planted), compress::RowSender(course.rows),
-                     {}, {}, {}, {}});
+    peers.push_back({optim::make_table(table),
+                     optim::open_planted(planted),
+                     compress::RowSender(course.rows),
+                     {},
+                     {},
+                     {},
+                     {}});
   }
   compress::Workspace workspace;
   std::vector<float> rows;
@@ -82,7 +88,9 @@ Result train(const Course& course, std::uint64_t keys, std::uint64_t samples, st
       peer.table->pull(peer.batch.keys(), rows);
       model->gradient(peer.batch, rows, {}, {peer.gradients, {}, {}}, {});
       peer.sender.add(peer.batch.keys(), peer.gradients);
-      if (course.exchanges) peer.payload = peer.sender.encode({seed, static_cast<std::uint32_t>(p), 0, round}, workspace, &peer.changes);
+      if (course.exchanges)
+        peer.payload =
+            peer.sender.encode({seed, static_cast<std::uint32_t>(p), 0, round}, workspace, &peer.changes);
     }
     if (!any) break;
     for (std::size_t p = 0; p < kPeers; ++p) {
@@ -136,7 +144,8 @@ Result train(const Course& course, std::uint64_t keys, std::uint64_t samples, st
 
 int main(int argc, char** argv) {
   const auto number = [&](int i, double fallback) { return argc > i ? std::atof(argv[i]) : fallback; };
-  const auto keys = static_cast<std::uint64_t>(number(1, 1e7)), samples = static_cast<std::uint64_t>(number(2, 1e6));
+  const auto keys = static_cast<std::uint64_t>(number(1, 1e7)),
+             samples = static_cast<std::uint64_t>(number(2, 1e6));
   const auto seeds = static_cast<std::uint64_t>(number(3, 1));
   const double density = number(4, 0.03);
   const std::string codec = argc > 5 ? argv[5] : "onebit_scaled";
@@ -145,9 +154,10 @@ int main(int argc, char** argv) {
       {"all, exactly", true, {.codec = "dense", .density = 1}},
       {"changed enough", true, {.codec = codec, .density = density, .most_unsent = 8 << 20}},
   };
-  std::printf("%llu keys, %llu samples, %zu peers of batch %zu\n", (unsigned long long)keys, (unsigned long long)samples,
-              kPeers, kBatch);
-  for (const double alpha : std::getenv("ALPHA") ? std::vector<double>{number_of("ALPHA", 0)} : std::vector<double>{0.0, 0.5})
+  std::printf("%llu keys, %llu samples, %zu peers of batch %zu\n", (unsigned long long)keys,
+              (unsigned long long)samples, kPeers, kBatch);
+  for (const double alpha :
+       std::getenv("ALPHA") ? std::vector<double>{number_of("ALPHA", 0)} : std::vector<double>{0.0, 0.5})
     for (std::uint64_t seed = 1; seed <= seeds; ++seed)
       for (const Course& course : courses) {
         if (std::getenv("ONLY") && course.name[0] != 'c') continue;
@@ -157,11 +167,13 @@ int main(int argc, char** argv) {
         std::printf("%-9s seed %llu  %-16s AUC %.4f (best %.4f) loss %.4f", alpha > 0 ? "dirichlet" : "IID",
                     (unsigned long long)seed, course.name, r.auc, r.best, r.loss);
         if (course.exchanges)
-          std::printf("  sent %.2f %% of %.1f M touched, new keys %.1f %%, flushed %llu, %.2f B an entry, saved %.2f %%",
-                      100 * entries / static_cast<double>(c.touched), static_cast<double>(c.touched) / 1e6,
-                      100 * static_cast<double>(c.introduced) / entries, (unsigned long long)c.flushed,
-                      static_cast<double>(c.bytes) / entries,
-                      100 - 100 * static_cast<double>(c.bytes) / (12 * static_cast<double>(c.touched)));
+          std::printf(
+              "  sent %.2f %% of %.1f M touched, new keys %.1f %%, flushed %llu, %.2f B an entry, saved %.2f "
+              "%%",
+              100 * entries / static_cast<double>(c.touched), static_cast<double>(c.touched) / 1e6,
+              100 * static_cast<double>(c.introduced) / entries, (unsigned long long)c.flushed,
+              static_cast<double>(c.bytes) / entries,
+              100 - 100 * static_cast<double>(c.bytes) / (12 * static_cast<double>(c.touched)));
         std::printf("\n");
         std::fflush(stdout);
       }

@@ -97,7 +97,7 @@ TEST_CASE("Rows that were told of are sent or kept, whatever codec and bounds") 
       REQUIRE(unsent <= spec.most_unsent);
     }
     CHECK(receiver.unknown() == 0);
-    if (spec.density == 1 && spec.codec == "dense") CHECK(largest(balance) == 0);
+    if (spec.density == 1 && spec.codec == "dense") CHECK(largest(balance) < 1e-6);
   }
 }
 

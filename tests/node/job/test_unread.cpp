@@ -9,6 +9,7 @@
 #include "config_files.h"
 #include "gossamer/node/job.h"
 #include "gossamer/topology/placement.h"
+#include "sparse_rows.h"
 
 using namespace gossamer;
 using gossamer::test::Folder;
@@ -24,6 +25,9 @@ struct Choice {
   std::vector<optim::NamedHelp> rows;
 };
 
+/// Another reader than that of rows of numbers.
+constexpr const char* kCsvSamples = "csv of samples";
+
 std::vector<Choice> choices() {
   const auto list = [](std::span<const optim::NamedHelp> table) {
     return std::vector<optim::NamedHelp>(table.begin(), table.end());
@@ -31,8 +35,15 @@ std::vector<Choice> choices() {
   std::vector<optim::NamedHelp> graphs;
   for (const topology::GraphKind& kind : topology::graph_table())
     graphs.push_back({kind.name, kind.help, kind.reads});
-  return {{"model", "kind", "model", list(optim::model_table())},
-          {"data", "format", "data format", list(optim::data_format_table())},
+  std::vector<optim::NamedHelp> formats = list(optim::data_format_table());
+  for (optim::NamedHelp row : node::sample_rows()) {
+    if (row.name == std::string("csv")) row.name = kCsvSamples;
+    formats.push_back(row);
+  }
+  return {{"model", "kind", "model", list(node::model_rows())},
+          {"data", "format", "data format", formats},
+          {"table", "optimizer", "row optimiser", list(node::row_optimizer_rows())},
+          {"table", "exchange", "exchange of rows", list(node::row_exchange_rows())},
           {"optimizer", "kind", "optimizer", list(optim::optimizer_table())},
           {"optimizer", "schedule", "schedule", list(optim::rate_schedule_table())},
           {"graph", "kind", "graph", graphs}};
@@ -53,6 +64,37 @@ const std::map<std::string, std::string> kValues{{"model.hidden", "[3]"},
                                                  {"data.features", "5"},
                                                  {"data.classes", "3"},
                                                  {"data.separation", "2"},
+                                                 {"data.limit", "7"},
+                                                 {"data.seed", "7"},
+                                                 {"data.command", "\"cat x\""},
+                                                 {"data.test_command", "\"cat x\""},
+                                                 {"data.follow", "true"},
+                                                 {"data.shuffle", "false"},
+                                                 {"data.shuffle_rows", "9"},
+                                                 {"data.memory", "\"8MB\""},
+                                                 {"data.max_bad", "9"},
+                                                 {"data.fields", "3"},
+                                                 {"data.namespaces", "[\"a\"]"},
+                                                 {"data.keys", "9"},
+                                                 {"data.power", "0.5"},
+                                                 {"data.pair_factors", "2"},
+                                                 {"data.linear", "0.5"},
+                                                 {"data.pairs", "0.5"},
+                                                 {"data.bias", "-1"},
+                                                 {"data.drift", "5"},
+                                                 {"model.factors", "3"},
+                                                 {"model.deviation", "0.5"},
+                                                 {"model.pooling", "\"concat\""},
+                                                 {"table.learning_rate", "0.5"},
+                                                 {"table.beta", "0.5"},
+                                                 {"table.l1", "0.5"},
+                                                 {"table.l2", "0.5"},
+                                                 {"table.beta1", "0.5"},
+                                                 {"table.beta2", "0.5"},
+                                                 {"table.epsilon", "0.5"},
+                                                 {"table.codec", "\"fp16\""},
+                                                 {"table.density", "0.5"},
+                                                 {"table.unsent", "50"},
                                                  {"optimizer.momentum", "0.5"},
                                                  {"optimizer.beta1", "0.5"},
                                                  {"optimizer.beta2", "0.5"},
@@ -90,8 +132,20 @@ std::string job_of(const Choice& choice, const std::string& kind) {
   const auto is = [&](const char* section, const char* name) {
     return choice.section == section && kind == name;
   };
-  text += "[" + choice.section + "]\n" + choice.key + " = \"" + kind + "\"\n";
-  if (is("data", "csv") || is("data", "idx")) text += "path = \"elsewhere\"\n";
+  const auto formats = node::sample_rows();
+  const bool samples =
+      choice.section == "table" ||
+      (choice.section == "data" && kind != "csv" &&
+       std::any_of(formats.begin(), formats.end(), [&](const auto& row) { return kind == row.name; })) ||
+      is("data", kCsvSamples);
+  if (samples) text += "[model]\nkind = \"lr\"\n";
+  if (choice.section == "table" || is("model", kind.c_str())) {
+    if (choice.section == "table" || node::is_sparse_model(kind)) text += "[data]\nformat = \"planted\"\n";
+  }
+  text +=
+      "[" + choice.section + "]\n" + choice.key + " = \"" + (is("data", kCsvSamples) ? "csv" : kind) + "\"\n";
+  if (choice.section == "data" && kind != "synthetic" && kind != node::kPlanted)
+    text += "path = \"elsewhere\"\n";
   if (is("optimizer", "step")) text += "step_every = 0.25\n";
   if (is("graph", "edges"))
     text += "edges = [[0, 1], [1, 2], [2, 3], [3, 4], [4, 5], [5, 6], [6, 7], [7, 0]]\n";

@@ -1,8 +1,8 @@
 #pragma once
 // Changes of a table's rows as payloads: a RowSender keeps what has not been sent of the rows that it was
 // told of, and says when a row has changed enough; a RowReceiver gives back what was sent. Keys have 64 bits;
-// one that has been sent before goes as the number that both ends then gave it, so that rows that change often
-// take a few bits each.
+// one that has been sent before goes as the number that both ends then gave it, so that rows that change
+// often take a few bits each.
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -16,7 +16,7 @@
 namespace gossamer::compress {
 
 struct RowsSpec {
-  std::size_t width = 1;   ///< floats of a row, in [1, 4096]
+  std::size_t width = 1;  ///< floats of a row, in [1, 4096]
   std::size_t linear = 1;  ///< the first ones, coded apart from the others: they are of another size; ≤ width
   std::string codec = "onebit_scaled";  ///< of the floats: one that may run under error feedback, not sparse
   /// Share of the rows told of that is to be sent, in (0, 1]; 1: all, at once.

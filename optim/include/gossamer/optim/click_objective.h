@@ -17,14 +17,16 @@ namespace gossamer::optim {
 struct ClickParts {
   SparseModelSpec model{};
   TableSpec table{};  ///< width, linear and initial_scale are the model's
+  /// Makes the table; empty: an empty one.
+  std::function<std::unique_ptr<Table>(const TableSpec&)> rows{};
   /// The peer's samples of an epoch, from 0 on; the next one is asked for when a stream has ended.
   std::function<std::unique_ptr<SampleStream>(std::uint64_t epoch)> train{};
   /// Read whole at each evaluation; empty: no such data.
   std::function<std::unique_ptr<SampleStream>()> test{};
   std::function<double()> best_auc{};  ///< that any model can expect of the test samples; empty: not known
-  std::size_t batch = 64;             ///< samples a step
-  std::uint64_t steps_per_epoch = 1;  ///< as Objective's
-  std::uint64_t data_hash = 0;        ///< the same
+  std::size_t batch = 64;              ///< samples a step
+  std::uint64_t steps_per_epoch = 1;   ///< as Objective's
+  std::uint64_t data_hash = 0;         ///< the same
 };
 
 /// A step pulls the batch's rows, pushes their gradients to the table's optimiser (or leaves that to the
@@ -38,8 +40,9 @@ class ClickObjective : public Objective, public KeyedRows {
 };
 
 /// evaluate gives "auc", "loss" and "calibration" of the test samples, "best_auc" where it is known, and
-/// "progressive_auc", "progressive_loss" and "keys_per_sample" of all that was learned from. Throws OptimError as make_sparse_model and make_table do,
-/// and in gradient as SampleStream::next, or where an epoch has no sample at all.
+/// "progressive_auc", "progressive_loss" and "keys_per_sample" of all that was learned from. Throws
+/// OptimError as make_sparse_model and make_table do, and in gradient as SampleStream::next, or where an
+/// epoch has no sample at all.
 std::unique_ptr<ClickObjective> make_click_objective(ClickParts parts);
 
 }  // namespace gossamer::optim

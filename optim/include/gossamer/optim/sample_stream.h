@@ -32,7 +32,7 @@ struct SampleStreamSpec {
   std::size_t shuffle_rows = 0;       ///< to draw from, if memory holds ten times as many; 0: what it holds
   std::uint64_t seed = 1, epoch = 0;  ///< of the order; of the peers' shares, the seed alone
   std::size_t peer = 0, peers = 1;    ///< reads the share of this one of so many peers
-  double alpha = 0;                 ///< above 0: label skew of the shares, as split dirichlet:ALPHA
+  double alpha = 0;                   ///< above 0: label skew of the shares, as split dirichlet:ALPHA
   std::uint64_t max_bad = 100;        ///< lines that cannot be understood before next() throws
 };
 

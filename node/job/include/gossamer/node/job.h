@@ -82,13 +82,14 @@ struct SimSection {
 
 /// What is learned where the model is one of sparse samples (model.kind = "lr" …), beside what all jobs have.
 struct SparseSection {
-  optim::SparseModelSpec model;      ///< kind, hidden and fields are filled in from [model] and [data] later
+  optim::SparseModelSpec model;  ///< kind, hidden and fields are filled in from [model] and [data] later
   optim::SampleStreamSpec samples{.fields = 16};  ///< of each peer; format, path, seed … are [data]'s
   std::string test_command;
   optim::PlantedSpec planted;        ///< samples, fields, seed are [data]'s
+  std::string initial;               ///< file of rows to start from; empty: none
   optim::TableSpec table;            ///< width and seed are filled in later
   std::string exchange = "touched";  ///< how peers exchange rows: a name of row_exchange_rows()
-  std::string codec = "onebit_scaled";
+  std::string codec = "onebit_scaled:lambda=1,bound=0.9,bucket=512";  ///< canonical
   double density = 0.04;
   std::uint64_t unsent = std::uint64_t{1} << 20;  ///< rows
 };
@@ -100,7 +101,7 @@ struct Job {
   std::string initial;     ///< safetensors to start from; empty = drawn from run.seed
   optim::DataSpec data;
   std::string split = "local_shuffle";
-  SparseSection sparse;    ///< of models that learn by key alone
+  SparseSection sparse;            ///< of models that learn by key alone
   optim::OptimizerSpec optimizer;  ///< total_steps is filled in later
   std::size_t batch = 64;
   ExchangeSettings exchange;

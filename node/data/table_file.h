@@ -10,7 +10,9 @@ namespace gossamer::node {
 
 /// Under another name first, so that what stood there stays until all is written. Throws std::runtime_error.
 void save_table_file(const std::filesystem::path& path, const optim::Table& table);
-/// Without a limit of memory. Throws ConfigError: what was found, and what was expected.
-std::unique_ptr<optim::Table> load_table_file(const std::filesystem::path& path);
+/// spec: of the table that goes on, whose rows must have the shape of the file's; null: the file's own,
+/// without a limit of memory. Throws ConfigError: what was found, and what was expected.
+std::unique_ptr<optim::Table> load_table_file(const std::filesystem::path& path,
+                                              const optim::TableSpec* spec = nullptr);
 
 }  // namespace gossamer::node

@@ -79,20 +79,21 @@ void save_table_file(const fs::path& path, const optim::Table& table) {
   if (std::rename(temporary.c_str(), path.c_str()) != 0) fail();
 }
 
-std::unique_ptr<optim::Table> load_table_file(const fs::path& path) {
+std::unique_ptr<optim::Table> load_table_file(const fs::path& path, const optim::TableSpec* spec) {
   std::ifstream in(path, std::ios::binary);
   if (!in)
-    throw ConfigError(fmt::format("{}: {}; expected a table that a run saved (NAME.table in its folder)", path.string(),
-                                  std::strerror(errno)));
-  std::string first, spec;
-  if (!std::getline(in, first) || first != kFirstLine || !std::getline(in, spec))
+    throw ConfigError(fmt::format("{}: {}; expected a table that a run saved (NAME.table in its folder)",
+                                  path.string(), std::strerror(errno)));
+  std::string first, written;
+  if (!std::getline(in, first) || first != kFirstLine || !std::getline(in, written))
     throw ConfigError(fmt::format("{}: found no table's first line '{}'; expected a table that a run saved",
                                   path.string(), kFirstLine));
   try {
-    return optim::load_table(spec_of(ordered_json::parse(spec)), [&](std::span<std::byte> to) {
-      in.read(reinterpret_cast<char*>(to.data()), static_cast<std::streamsize>(to.size()));
-      return static_cast<std::size_t>(in.gcount());
-    });
+    return optim::load_table(
+        spec ? *spec : spec_of(ordered_json::parse(written)), [&](std::span<std::byte> to) {
+          in.read(reinterpret_cast<char*>(to.data()), static_cast<std::streamsize>(to.size()));
+          return static_cast<std::size_t>(in.gcount());
+        });
   } catch (const ordered_json::exception& e) {
     throw ConfigError(fmt::format("{}:2: not a table's specification: {}", path.string(), e.what()));
   } catch (const optim::OptimError& e) {
