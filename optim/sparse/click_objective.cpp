@@ -39,12 +39,13 @@ class Clicks final : public ClickObjective {
   StepResult gradient(std::span<float> x, const BatchKey&, std::span<float> g,
                       const OnLayer& on_layer) override {
     next_batch();
-    pull(batch_, rows_);
+    rows_.resize(batch_.keys().size() * model_->row_width());
+    table_->pull_to_learn(batch_.keys(), rows_, pulled_);
     row_gradients_.resize(rows_.size());
     probabilities_.resize(batch_.size());
     const double loss = model_->gradient(batch_, rows_, x, {row_gradients_, g, probabilities_}, on_layer);
     progressive_.add(probabilities_, batch_.labels());
-    table_->push(batch_.keys(), row_gradients_);
+    table_->push_pulled(pulled_, row_gradients_);
     return {loss, batch_.size()};
   }
 
@@ -65,11 +66,6 @@ class Clicks final : public ClickObjective {
   StreamCounters counters() const override { return stream_->counters(); }
 
  private:
-  void pull(const SparseBatch& batch, std::vector<float>& rows) const {
-    rows.resize(batch.keys().size() * model_->row_width());
-    table_->pull(batch.keys(), rows);
-  }
-
   /// Reads on, in the next epoch where this one has ended. A stream that grows may have nothing just now.
   void next_batch() {
     for (bool anew = false;; anew = true) {
@@ -86,7 +82,8 @@ class Clicks final : public ClickObjective {
     SparseBatch batch;
     std::vector<float> rows, probabilities;
     while (stream->next(kTestBatch, model_->reads_bias(), batch)) {
-      pull(batch, rows);
+      rows.resize(batch.keys().size() * model_->row_width());
+      table_->pull(batch.keys(), rows);
       probabilities.resize(batch.size());
       model_->predict(batch, rows, x, probabilities);
       metrics.add(probabilities, batch.labels());
@@ -100,6 +97,7 @@ class Clicks final : public ClickObjective {
   std::unique_ptr<SampleStream> stream_;
   std::uint64_t epoch_ = 0;
   SparseBatch batch_;
+  PulledRows pulled_;
   std::vector<float> rows_, row_gradients_, probabilities_;
   ProgressiveMetrics progressive_;
 };

@@ -112,9 +112,13 @@ class Shard {
     const std::byte* const value = map_.find(r);
     if (!value) return nullptr;
     std::byte* const place = place_of(value);
-    if (!shape_.inside())
-      for (std::size_t at = 0; at < shape_.bytes() && at < 1024; at += 64) __builtin_prefetch(place + at);
+    if (!shape_.inside()) prefetch_row(place);
     return place;
+  }
+  /// How often places that were found have ceased to hold.
+  std::uint64_t moves() const { return moves_; }
+  void prefetch_row(const std::byte* place) const {
+    for (std::size_t at = 0; at < shape_.bytes() && at < 1024; at += 64) __builtin_prefetch(place + at, 1);
   }
   /// Whether a number without a row has been seen often enough, after `times` more sightings.
   bool admits(std::uint64_t r, std::size_t times);
@@ -169,6 +173,7 @@ class Shard {
   Admission* admission_;
   bool limited_;
   std::uint32_t nothing_old_at_ = 0;  ///< the last step in which reclaim found only rows of that step
+  std::uint64_t moves_ = 0;
   ShardCounts counts_;
 };
 

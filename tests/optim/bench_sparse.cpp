@@ -197,6 +197,7 @@ void bench_learning(const char* data_name, const Kept& data, const SparseModelSp
                                  .initial_scale = spec.deviation,
                                  .versions = false});
   SparseBatch batch;
+  PulledRows pulled;
   std::vector<float> rows, g, p;
   enum Part { build, pull, gradient, push, parts };
   std::vector<double> best(parts, 1e9);
@@ -218,10 +219,10 @@ void bench_learning(const char* data_name, const Kept& data, const SparseModelSp
       });
       timed(pull, [&] {
         rows.resize(batch.keys().size() * model->row_width()), g.resize(rows.size()), p.resize(batch.size());
-        table->pull(batch.keys(), rows);
+        table->pull_to_learn(batch.keys(), rows, pulled);
       });
       timed(gradient, [&] { model->gradient(batch, rows, {}, {g, {}, p}, {}); });
-      timed(push, [&] { table->push(batch.keys(), g); });
+      timed(push, [&] { table->push_pulled(pulled, g); });
       keys += batch.keys().size();
     }
     for (std::size_t i = 0; i < parts; ++i) best[i] = std::min(best[i], spent[i]);
