@@ -10,7 +10,7 @@
 
 namespace gossamer::optim {
 
-inline constexpr std::size_t kAhead = 32;  // keys looked up ahead of the one that is read
+inline constexpr std::size_t kAhead = 24;  // keys looked up ahead of the one that is read
 inline constexpr std::size_t kKeysAtOnce =
     512;                                   // for which shards are held, and that stay in the first cache
 inline constexpr std::uint64_t kTurn = 5;  // odd: from call to call, every shard is the first
@@ -87,11 +87,13 @@ void LocalTable::for_runs(std::span<const MixedKey> sorted, const Use& use) cons
 
 template <class Use>
 void LocalTable::read(std::span<const std::uint64_t> keys, PulledRows* notes, const Use& use) const {
-  std::array<std::uint64_t, kKeysAtOnce> of_chunk;
+  std::array<std::uint64_t, kKeysAtOnce> own_mixed;
+  std::array<const std::byte*, kKeysAtOnce> own_places;
   std::uint64_t noted = 0;  // shards whose moves are
   for (std::size_t start = 0; start < keys.size(); start += kKeysAtOnce) {
     const std::size_t n = std::min(kKeysAtOnce, keys.size() - start);
-    std::uint64_t* const mixed = notes ? notes->keys.data() + start : of_chunk.data();
+    std::uint64_t* const mixed = notes ? notes->keys.data() + start : own_mixed.data();
+    const std::byte** const places = notes ? notes->places.data() + start : own_places.data();
     std::uint64_t touched = 0;
     for (std::size_t i = 0; i < n; ++i) {
       mixed[i] = mix(keys[start + i] ^ salt_);
@@ -99,17 +101,16 @@ void LocalTable::read(std::span<const std::uint64_t> keys, PulledRows* notes, co
     }
     const SharedLocks locks(shards_, touched);
     if (notes) noted = note_moves(touched, noted, *notes);
-    for (std::size_t i = 0; i < std::min(n, kAhead); ++i) prefetch(mixed[i]);
-    std::array<const std::byte*, kHeld> held;
+    const auto shard = [&](std::size_t i) -> const Shard& { return *shards_[shard_of(mixed[i])]; };
+    for (std::size_t i = 0; i < std::min(n, kAhead); ++i) places[i] = shard(i).guess(number(mixed[i]));
     for (std::size_t first = 0; first < n; first += kHeld) {
-      const std::size_t end = std::min(kHeld, n - first);
-      const std::byte** const places = notes ? notes->places.data() + start + first : held.data();
-      for (std::size_t i = 0; i < end; ++i) {
-        if (first + i + kAhead < n) prefetch(mixed[first + i + kAhead]);
-        places[i] = shards_[shard_of(mixed[first + i])]->find(number(mixed[first + i]));
+      const std::size_t end = std::min(first + kHeld, n);
+      for (std::size_t i = first; i < end; ++i) {
+        if (const std::size_t later = i + kAhead; later < n)
+          places[later] = shard(later).guess(number(mixed[later]));
+        places[i] = shard(i).find_near(places[i], number(mixed[i]));
       }
-      for (std::size_t i = 0; i < end; ++i)
-        use(*shards_[shard_of(mixed[first + i])], places[i], start + first + i);
+      for (std::size_t i = first; i < end; ++i) use(shard(i), places[i], start + i);
     }
   }
 }

@@ -108,12 +108,11 @@ class Shard {
 
   void prefetch(std::uint64_t r) const { map_.prefetch(r); }  ///< needs no lock
   /// Where the row stands; nullptr where there is none. Brings rows outside the map towards the cache.
-  std::byte* find(std::uint64_t r) const {
-    const std::byte* const value = map_.find(r);
-    if (!value) return nullptr;
-    std::byte* const place = place_of(value);
-    if (!shape_.inside()) prefetch_row(place);
-    return place;
+  std::byte* find(std::uint64_t r) const { return place_found(map_.find(r)); }
+  /// The same in two parts, the first of which brings near what the second reads.
+  const std::byte* guess(std::uint64_t r) const { return map_.guess(r); }
+  std::byte* find_near(const std::byte* guess, std::uint64_t r) const {
+    return place_found(map_.find_near(guess, r));
   }
   /// How often places that were found have ceased to hold.
   std::uint64_t moves() const { return moves_; }
@@ -159,6 +158,12 @@ class Shard {
     std::uint32_t row;
     std::memcpy(&row, value, sizeof row);
     return slab_.row(row);
+  }
+  std::byte* place_found(const std::byte* value) const {
+    if (!value) return nullptr;
+    std::byte* const place = place_of(value);
+    if (!shape_.inside()) prefetch_row(place);
+    return place;
   }
   bool reclaim(std::uint32_t now);
   template <class Gone>
