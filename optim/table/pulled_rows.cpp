@@ -37,6 +37,7 @@ std::uint64_t LocalTable::note_moves(std::uint64_t touched, std::uint64_t noted,
 
 std::size_t LocalTable::pull_to_learn(std::span<const std::uint64_t> keys, std::span<float> weights,
                                       PulledRows& pulled) const {
+  pulled.table = this;
   pulled.keys.resize(keys.size());
   pulled.places.resize(keys.size());
   return pull(keys, weights, {}, &pulled);
@@ -79,7 +80,7 @@ void LocalTable::push_shard(std::size_t of_shard, std::span<std::uint32_t> which
 
 void LocalTable::push_pulled(const PulledRows& pulled, std::span<const float> gradients) {
   const std::size_t n = pulled.keys.size();
-  assert(gradients.size() == n * spec_.width && pulled.places.size() == n);
+  assert(pulled.table == this && gradients.size() == n * spec_.width && pulled.places.size() == n);
   const std::uint64_t now = ++steps_;
   const Order order(*this);
   const std::span<float> first_weights = order->floats(spec_.width);

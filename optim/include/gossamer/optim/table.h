@@ -71,6 +71,7 @@ struct TableRow {
 /// What pull_to_learn leaves for push_pulled: which rows were pulled, and for the table itself where they
 /// stood. About 20 bytes per key, kept from one pull to the next. One thread at a time.
 struct PulledRows {
+  const void* table = nullptr;            ///< whose
   std::vector<std::uint64_t> keys;        ///< as the table keeps them
   std::vector<const std::byte*> places;   ///< of rows, where they were
   std::array<std::uint64_t, 64> moves{};  ///< of each of the table's parts, how often rows moved before
