@@ -30,9 +30,10 @@ QuotientMap::Shape QuotientMap::shape_for(std::uint64_t homes) const {
                                                                           << (8 * (shape.width - 1) - 1))
     --shape.width;
   const std::size_t stride = shape.width + value_bytes_;
-  const std::size_t least = homes + tail_slots(homes), needed = least * stride + least / kGroup + kBeside;
+  const std::size_t least = homes + tail_slots(homes), groups = stride > kNarrow ? 1 : 0;
+  const std::size_t needed = least * stride + groups * least / kGroup + kBeside;
   shape.bytes = (needed + Pages::kPage - 1) / Pages::kPage * Pages::kPage;
-  shape.slots = (shape.bytes - kBeside) * kGroup / (kGroup * stride + 1);
+  shape.slots = (shape.bytes - kBeside) * kGroup / (kGroup * stride + groups);
   shape.homes = shape.slots - tail_slots(homes);
   shape.step = step(shape.homes);
   shape.inverse = ~std::uint64_t{0} / shape.step;
@@ -40,6 +41,7 @@ QuotientMap::Shape QuotientMap::shape_for(std::uint64_t homes) const {
 }
 
 void QuotientMap::adopt(const Shape& shape, Pages pages) {
+  const std::size_t stride = shape.width + value_bytes_;
   pages_ = std::move(pages);
   homes_ = shape.homes;
   slots_ = shape.slots;
@@ -48,8 +50,9 @@ void QuotientMap::adopt(const Shape& shape, Pages pages) {
   mask_ = ~std::uint64_t{0} >> (64 - 8 * width_);
   most_ = full_at(homes_);
   inverse_.store(shape.inverse, std::memory_order_relaxed);
-  stride_.store(width_ + value_bytes_, std::memory_order_relaxed);
-  behind_ = reinterpret_cast<std::uint8_t*>(pages_.data() + 2 * kPad + slots_ * (width_ + value_bytes_));
+  stride_.store(stride, std::memory_order_relaxed);
+  behind_ = stride <= kNarrow ? nullptr
+                              : reinterpret_cast<std::uint8_t*>(pages_.data() + 2 * kPad + slots_ * stride);
   base_.store(pages_.data() + kPad, std::memory_order_relaxed);
 }
 

@@ -14,9 +14,9 @@
 // which can never stand at p: it is larger than all that a search passes, so that a search has one comparison
 // per slot.
 //
-// One byte for each kGroup homes says how far after them their numbers begin. Between two such places numbers
-// are spread evenly, so that r stands a slot or two from where it is guessed to: mostly one line of memory is
-// read.
+// Where slots are wide, one byte for each kGroup homes says how far after them their numbers begin. Between
+// two such places numbers are spread evenly, so that r stands a slot or two from where it is guessed to:
+// mostly one line of memory is read.
 //
 // It grows by a thirty-second part at a time, when it is nine tenths full, into new pages: with many maps (a
 // table's shards), one growing at a time, little is ever held twice.
@@ -53,20 +53,21 @@ class QuotientMap {
   /// About where r stands, if it does, for find_near; brings what it will read towards the cache.
   const std::byte* guess(std::uint64_t r) const {
     if (count_ == 0) return nullptr;
+    if (!behind_) return prefetch(r), slot(0);
     const std::uint64_t h = home(r), group = h / kGroup;
     const std::uint64_t begin = group * kGroup + behind_[group],
                         end = (group + 1) * kGroup + behind_[group + 1];
     const std::uint64_t p = begin + (2 * (h % kGroup) + 1) * (end - begin) / (2 * kGroup);
     const std::size_t stride = stride_.load(std::memory_order_relaxed);
-    const std::uint64_t below = stride <= kNarrow ? 3 : 1, searched = 2 * below + 1;
-    const std::byte* const first = slot(std::max(begin, p < h + below ? h : p - below));
-    for (std::size_t at = 0; at < searched * stride; at += 64) __builtin_prefetch(first + at);
-    __builtin_prefetch(first + searched * stride - 1);
+    const std::byte* const first = slot(std::max(begin, p < h + 1 ? h : p - 1));
+    for (std::size_t at = 0; at < 3 * stride; at += 64) __builtin_prefetch(first + at);
+    __builtin_prefetch(first + 3 * stride - 1);
     return first;
   }
   /// find(r) from guess(r), while nothing has changed.
   std::byte* find_near(const std::byte* guess, std::uint64_t r) const {
     if (!guess) return nullptr;
+    if (!behind_) return find(r);
     const std::size_t stride = stride_.load(std::memory_order_relaxed);
     const std::byte* at = search(guess, r, stride);
     if (((load(at) ^ r) & mask_) == 0) return const_cast<std::byte*>(at) + width_;
@@ -103,7 +104,8 @@ class QuotientMap {
 
  private:
   static constexpr std::uint64_t kGroup = 8;
-  /// Slots up to this size are so many to a line of memory that four more cost less than a wrong guess.
+  /// Bytes of a slot up to which there are no groups: two or three lines hold all that a search reads, and
+  /// lie side by side.
   static constexpr std::size_t kNarrow = 16;
   struct Shape {
     std::uint64_t homes = 0, slots = 0, step = 1, inverse = 0;
@@ -167,7 +169,6 @@ class QuotientMap {
   /// As lower_bound, by slots' addresses, for one of the first few from `from` on.
   const std::byte* search(const std::byte* from, std::uint64_t r, std::size_t stride) const {
     const std::uint64_t high_r = r << (64 - 8 * width_);
-    if (stride <= kNarrow) from += less(from + 3 * stride, high_r) & (4 * stride);
     from += less(from + stride, high_r) & (2 * stride);
     from += less(from, high_r) & stride;
     while (less(from, high_r) != 0) from += stride;
@@ -176,12 +177,14 @@ class QuotientMap {
   /// The bytes of groups after that of home h, up to slot p, change by `by`: all before p has moved by a
   /// slot.
   void move_groups(std::uint64_t h, std::uint64_t p, int by) {
+    if (!behind_) return;
     for (std::uint64_t group = h / kGroup + 1; group * kGroup <= p; ++group)
       behind_[group] = static_cast<std::uint8_t>(behind_[group] + by);
   }
   /// Sets the bytes of groups from `group` up to that of home h, where the numbers before h end at slot
   /// `next`.
   void set_groups(std::uint64_t& group, std::uint64_t h, std::uint64_t next) {
+    if (!behind_) return;
     for (; group * kGroup <= h; ++group)
       behind_[group] = static_cast<std::uint8_t>(std::max(next, group * kGroup) - group * kGroup);
   }
