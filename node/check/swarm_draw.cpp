@@ -221,6 +221,17 @@ Job draw_job(Draw& d) {
   throw std::runtime_error(fmt::format("no sound job in {} tries", kMostTries));
 }
 
+/// Codecs that can carry rows, as they are by themselves.
+std::vector<std::string> row_codecs() {
+  std::vector<std::string> specs;
+  for (const auto& row : compress::codec_table()) try {
+      compress::check_rows_spec({.codec = row.name});
+      specs.push_back(compress::make_codec(row.name)->spec());
+    } catch (const compress::CodecError&) {  // it cannot
+    }
+  return specs;
+}
+
 /// In some runs what is learned stands in tables, as far as the rest of the job goes with it. Drawn by
 /// itself, so that other runs stay as they are.
 void draw_rows(std::uint64_t seed, Job& job) {
@@ -238,8 +249,8 @@ void draw_rows(std::uint64_t seed, Job& job) {
   const auto optimizers = optim::row_optimizer_table();
   sparse.sparse.table.optimizer = optimizers[d.below(optimizers.size())].name;
   sparse.sparse.table.learning_rate = 0.05;
-  sparse.sparse.codec =
-      compress::make_codec(d.one(std::array{"dense", "fp16", "onebit_scaled", "qsgd", "intq"}))->spec();
+  static const std::vector<std::string> codecs = row_codecs();
+  sparse.sparse.codec = codecs[d.below(codecs.size())];
   sparse.sparse.density = d.one(std::array{1.0, 0.5, 0.1, 0.01});
   sparse.sparse.unsent = d.one(std::array{16, 64, 1 << 20});
   try {

@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <deque>
 
 #include "config_fields.h"
 #include "exchange.h"
@@ -25,27 +26,33 @@ Table graph_rows() {
   return rows;
 }
 
-/// Dense formats, and those of samples: csv is there twice, and means another reader.
-const std::string kCsvSamples = "csv of samples";
+/// What a format of samples is called where one of rows has the same name, and is another.
+std::string of_samples(std::string_view format) { return std::string(format) + " of samples"; }
+bool is_of_rows(std::string_view format) {
+  const auto rows = optim::data_format_table();
+  return std::any_of(rows.begin(), rows.end(), [&](const auto& row) { return row.name == format; });
+}
 Table data_rows() {
+  static std::deque<std::string> names;
   static const std::vector<optim::NamedHelp> rows = [] {
     std::vector<optim::NamedHelp> all(optim::data_format_table().begin(), optim::data_format_table().end());
-    for (const optim::NamedHelp& row : sample_rows())
-      all.push_back(
-          {row.name == std::string_view("csv") ? kCsvSamples.c_str() : row.name, row.help, row.reads});
+    for (const optim::NamedHelp& row : sample_rows()) {
+      names.push_back(is_of_rows(row.name) ? of_samples(row.name) : row.name);
+      all.push_back({names.back().c_str(), row.help, row.reads});
+    }
     return all;
   }();
   return rows;
 }
-const std::string& data_name(const Job& job) {
-  return job.learns_by_key() && job.data.format == "csv" ? kCsvSamples : job.data.format;
+std::string data_name(const Job& job) {
+  return job.learns_by_key() && is_of_rows(job.data.format) ? of_samples(job.data.format) : job.data.format;
 }
 
 /// A key that holds a name of a table, whose rows say which keys of the same section they read.
 struct Choice {
   std::string_view key;
   const char* called;
-  const std::string& (*name)(const Job&);
+  std::string (*name)(const Job&);
   Table (*table)();
   Chosen chosen = Chosen::kOthers;
 
@@ -53,11 +60,11 @@ struct Choice {
 };
 
 template <auto Section, auto Name>
-const std::string& name_in(const Job& job) {
+std::string name_in(const Job& job) {
   return job.*Section.*Name;
 }
 
-const std::string& row_optimizer(const Job& job) { return job.sparse.table.optimizer; }
+std::string row_optimizer(const Job& job) { return job.sparse.table.optimizer; }
 
 constexpr Choice kChoices[] = {
     {"model.kind", "model", name_in<&Job::model, &optim::ModelSpec::kind>, model_rows},
@@ -78,7 +85,7 @@ void add_unread(const Key<Draft>& key, Draft& draft, Draft& defaults, const Choi
                 std::vector<UnreadKey>& unread) {
   if (!std::string_view(key.name).starts_with(choice.section())) return;
   const std::string_view own = std::string_view(key.name).substr(choice.section().size());
-  const std::string& name = choice.name(draft.job);
+  const std::string name = choice.name(draft.job);
   if (optim::reads(choice.table(), name, own)) return;
   const std::string value = value_text(key, draft), fallback = value_text(key, defaults);
   if (value == fallback) return;

@@ -44,13 +44,17 @@ class Clicks final : public ClickObjective {
   StepResult gradient(std::span<float> x, const BatchKey& key, std::span<float> g,
                       const OnLayer& on_layer) override {
     next_batch(key.idle);
-    pull(batch_, rows_);
+    rows_.resize(batch_.keys().size() * model_->row_width());
+    if (left_to_caller_)
+      table_->pull(batch_.keys(), rows_);
+    else
+      table_->pull_to_learn(batch_.keys(), rows_, pulled_);
     row_gradients_.resize(rows_.size());
     probabilities_.resize(batch_.size());
     const double loss = model_->gradient(batch_, rows_, x, {row_gradients_, g, probabilities_}, on_layer);
     progressive_.add(probabilities_, batch_.labels());
     entries_ += batch_.entries();
-    if (!left_to_caller_) table_->push(batch_.keys(), row_gradients_);
+    if (!left_to_caller_) table_->push_pulled(pulled_, row_gradients_);
     return {loss, batch_.size()};
   }
 
@@ -102,11 +106,6 @@ class Clicks final : public ClickObjective {
   StreamCounters counters() const override { return stream_->counters(); }
 
  private:
-  void pull(const SparseBatch& batch, std::vector<float>& rows) const {
-    rows.resize(batch.keys().size() * model_->row_width());
-    table_->pull(batch.keys(), rows);
-  }
-
   /// Reads on, in the next epoch where this one has ended. A stream that grows may have nothing just now.
   void next_batch(const std::function<void()>* idle) {
     for (bool anew = false;; anew = true) {
@@ -128,7 +127,8 @@ class Clicks final : public ClickObjective {
     SparseBatch batch;
     std::vector<float> rows, probabilities;
     while (stream->next(kTestBatch, model_->reads_bias(), batch)) {
-      pull(batch, rows);
+      rows.resize(batch.keys().size() * model_->row_width());
+      table_->pull(batch.keys(), rows);
       probabilities.resize(batch.size());
       model_->predict(batch, rows, x, probabilities);
       metrics.add(probabilities, batch.labels());
@@ -146,6 +146,7 @@ class Clicks final : public ClickObjective {
   std::uint64_t epoch_ = 0, batches_ = 0;  ///< of the epoch, taken
   bool left_to_caller_ = false;
   SparseBatch batch_;
+  PulledRows pulled_;
   std::vector<float> rows_, row_gradients_, probabilities_;
   ProgressiveMetrics progressive_;
 };

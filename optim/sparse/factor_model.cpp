@@ -36,24 +36,34 @@ struct Entries {
 };
 
 /// z[b] += Σ w_i x_i for samples first ≤ b < end. Two sums in turn: an addition waits for the one before it.
+template <bool alone>  // whether a row is its weight
 void add_linear(const Entries& in, const float* rows, std::size_t first, std::size_t end, float* z) {
+  const std::size_t width = alone ? 1 : in.width;
+  const std::uint32_t *const begins = in.begins, *const index = in.index;
+  const float* const values = in.values;
   for (std::size_t b = first; b < end; ++b) {
     float even = 0, odd = 0;
-    std::size_t e = in.begins[b];
-    const std::size_t last = in.begins[b + 1];
+    std::size_t e = begins[b];
+    const std::size_t last = begins[b + 1];
     for (; e + 2 <= last; e += 2) {
-      even += rows[in.index[e] * in.width] * in.values[e];
-      odd += rows[in.index[e + 1] * in.width] * in.values[e + 1];
+      even += rows[index[e] * width] * values[e];
+      odd += rows[index[e + 1] * width] * values[e + 1];
     }
-    if (e < last) even += rows[in.index[e] * in.width] * in.values[e];
+    if (e < last) even += rows[index[e] * width] * values[e];
     z[b] += even + odd;
   }
 }
 
+template <bool alone>
 void linear_backward(const Entries& in, const float* kappa, std::size_t first, std::size_t end, float* g) {
-  for (std::size_t b = first; b < end; ++b)
-    for (std::size_t e = in.begins[b]; e < in.begins[b + 1]; ++e)
-      g[in.index[e] * in.width] += kappa[b] * in.values[e];
+  const std::size_t width = alone ? 1 : in.width;
+  const std::uint32_t *const begins = in.begins, *const index = in.index;
+  const float* const values = in.values;
+  for (std::size_t b = first; b < end; ++b) {
+    const float of_sample = kappa[b];
+    const std::size_t last = begins[b + 1];
+    for (std::size_t e = begins[b]; e < last; ++e) g[index[e] * width] += of_sample * values[e];
+  }
 }
 
 /// For k = 4·V: sums[b] ← s, z[b] += linear + pairs. Sums over a sample's entries stay in registers.
@@ -266,7 +276,7 @@ class FactorModel final : public SparseModel {
     if (terms_.pairs)
       kernels_.forward(in, rows.data(), k_, first, end, sums_.data(), z);
     else if (terms_.linear)
-      add_linear(in, rows.data(), first, end, z);
+      (k_ == 0 ? add_linear<true> : add_linear<false>)(in, rows.data(), first, end, z);
     if (!terms_.deep) return;
     float* pooled = pooled_.need(end * dense_->inputs()).data();
     pool(in, rows.data(), k_, by_field_, end, dense_->inputs(), pooled);
@@ -279,7 +289,7 @@ class FactorModel final : public SparseModel {
     if (terms_.pairs)
       kernels_.backward(in, rows.data(), k_, first, end, sums_.data(), kappa, g);
     else if (terms_.linear)
-      linear_backward(in, kappa, first, end, g);
+      (k_ == 0 ? linear_backward<true> : linear_backward<false>)(in, kappa, first, end, g);
   }
 
   void deep_backward(const Entries& in, std::size_t n, std::span<const float> x, const SparseGradient& out,

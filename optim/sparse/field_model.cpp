@@ -23,19 +23,22 @@ struct FieldSample {
   const std::uint32_t *index, *fields;
   const float* values;
   std::size_t count, width, k;
+  const std::size_t *vectors,
+      *of_fields;  ///< where an entry's vectors stand among all rows; its field's in a row
 };
 
 /// Sums over the pairs' products stay in a register: V vectors of four factors to k.
 template <std::size_t V>
 float field_pairs(const FieldSample& in, const float* rows) {
-  constexpr std::size_t k = 4 * V;
+  const std::size_t *const vectors = in.vectors, *const of_fields = in.of_fields, count = in.count;
+  const float* const values = in.values;
   Four sum{};
-  for (std::size_t i = 0; i + 1 < in.count; ++i) {
-    const float* of_i = rows + in.index[i] * in.width + 1;
-    const float* at_field_of_i = rows + 1 + in.fields[i] * k;
-    for (std::size_t j = i + 1; j < in.count; ++j) {
-      const float *a = of_i + in.fields[j] * k, *b = at_field_of_i + in.index[j] * in.width;
-      const float scale = in.values[i] * in.values[j];
+  for (std::size_t i = 0; i + 1 < count; ++i) {
+    const float *of_i = rows + vectors[i], *at_field_of_i = rows + of_fields[i];
+    const float x = values[i];
+    for (std::size_t j = i + 1; j < count; ++j) {
+      const float *a = of_i + of_fields[j], *b = at_field_of_i + vectors[j];
+      const float scale = x * values[j];
       for (std::size_t f = 0; f < V; ++f) sum += load_four(a + 4 * f) * load_four(b + 4 * f) * scale;
     }
   }
@@ -57,12 +60,14 @@ float field_pairs<0>(const FieldSample& in, const float* rows) {
 
 template <std::size_t V>
 void field_pairs_backward(const FieldSample& in, const float* rows, float kappa, float* g) {
-  constexpr std::size_t k = 4 * V;
-  for (std::size_t i = 0; i + 1 < in.count; ++i)
-    for (std::size_t j = i + 1; j < in.count; ++j) {
-      const std::size_t a = in.index[i] * in.width + 1 + in.fields[j] * k,
-                        b = in.index[j] * in.width + 1 + in.fields[i] * k;
-      const float scale = kappa * in.values[i] * in.values[j];
+  const std::size_t *const vectors = in.vectors, *const of_fields = in.of_fields, count = in.count;
+  const float* const values = in.values;
+  for (std::size_t i = 0; i + 1 < count; ++i) {
+    const std::size_t of_i = vectors[i], field_of_i = of_fields[i];
+    const float x = kappa * values[i];
+    for (std::size_t j = i + 1; j < count; ++j) {
+      const std::size_t a = of_i + of_fields[j], b = field_of_i + vectors[j];
+      const float scale = x * values[j];
       for (std::size_t f = 0; f < V; ++f) {
         const Four va = load_four(rows + a + 4 * f), vb = load_four(rows + b + 4 * f);
         // One after the other: a key that is there twice has both sums in the same place.
@@ -70,6 +75,7 @@ void field_pairs_backward(const FieldSample& in, const float* rows, float kappa,
         store_four(g + b + 4 * f, load_four(g + b + 4 * f) + va * scale);
       }
     }
+  }
 }
 
 template <>
@@ -224,14 +230,17 @@ class FieldModel final : public SparseModel {
     require_fields(spec_, batch);
   }
 
-  FieldSample sample(const SparseBatch& batch, std::size_t b) const {
+  FieldSample sample(const SparseBatch& batch, std::size_t b) {
     const std::uint32_t first = batch.begins()[b];
-    return {batch.index().data() + first,
-            batch.fields().data() + first,
-            batch.values().data() + first,
-            batch.begins()[b + 1] - first,
-            row_width_,
-            spec_.factors};
+    const std::size_t count = batch.begins()[b + 1] - first;
+    const std::uint32_t *index = batch.index().data() + first, *fields = batch.fields().data() + first;
+    std::size_t *vectors = places_.need(2 * count).data(), *of_fields = vectors + count;
+    for (std::size_t e = 0; e < count; ++e) {
+      vectors[e] = index[e] * row_width_ + 1;
+      of_fields[e] = fields[e] * spec_.factors;
+    }
+    return {index,   fields,   batch.values().data() + first, count, row_width_, spec_.factors,
+            vectors, of_fields};
   }
 
   /// Whether the sums cost less; then the sample's fields are found.
@@ -253,6 +262,7 @@ class FieldModel final : public SparseModel {
   FieldKernels kernels_;
   FieldSums sums_;
   Scratch<float> z_;
+  Scratch<std::size_t> places_;
 };
 
 }  // namespace

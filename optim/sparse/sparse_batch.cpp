@@ -7,7 +7,8 @@
 namespace gossamer::optim {
 namespace {
 
-constexpr std::size_t kFirstSlots = 1024;
+constexpr std::size_t kFirstSlots = 1024, kFirstSamples = 64;
+constexpr std::size_t kSlotsPerKey = 3;  // most keys are where they are looked for first
 
 /// Fibonacci hashing (Knuth, TAOCP 3, section 6.4): the upper bits of the product depend on all of the key.
 std::size_t slot_of(std::uint64_t key, std::uint32_t shift) { return (key * 0x9E3779B97F4A7C15ULL) >> shift; }
@@ -15,76 +16,118 @@ std::size_t slot_of(std::uint64_t key, std::uint32_t shift) { return (key * 0x9E
 }  // namespace
 
 void SparseBatch::clear(bool bias) {
+  if (field_count_ > 1) std::fill_n(fields_.begin(), entries_, 0U);
   bias_ = bias;
   field_count_ = 1;
-  for (auto* of_numbers : {&begins_, &index_, &fields_}) of_numbers->clear();
-  for (auto* of_keys : {&keys_, &hashes_, &positions_}) of_keys->clear();
-  values_.clear();
-  labels_.clear();
-  begins_.push_back(0);
-  if (slots_.empty()) slots_.resize(kFirstSlots);
-  std::fill(slots_.begin(), slots_.end(), 0U);
-  shift_ = 64 - static_cast<std::uint32_t>(std::countr_zero(slots_.size()));
-  if (bias) insert(kBiasKey, slot_of(kBiasKey, shift_));
+  samples_ = entries_ = key_count_ = 0;
+  if (begins_.empty()) begins_.resize(kFirstSamples + 1);
+  begins_[0] = 0;
+  if (slots_.empty())
+    set_slots(kFirstSlots);
+  else
+    std::fill(slots_.begin(), slots_.end(), 0U);
+  if (!bias) return;
+  keys_[1] = kBiasKey;
+  slots_[slot_of(kBiasKey, shift_)] = 1;
+  key_count_ = 1;
 }
 
-/// At most a third of the slots are used: most keys are where they are looked for first.
-std::uint32_t SparseBatch::insert(std::uint64_t key, std::size_t slot) {
-  keys_.push_back(key);
-  const auto place = static_cast<std::uint32_t>(keys_.size() - 1);
-  slots_[slot] = place + 1;
-  if (keys_.size() * 3 > slots_.size()) grow();
-  return place;
-}
-
-void SparseBatch::grow() {
-  slots_.assign(slots_.size() * 2, 0U);
-  --shift_;
-  const std::size_t mask = slots_.size() - 1;
-  for (std::size_t i = 0; i < keys_.size(); ++i) {
+/// As many slots, with the keys that are there.
+void SparseBatch::set_slots(std::size_t slots) {
+  slots_.assign(slots, 0U);
+  keys_.resize(slots / kSlotsPerKey + 2);
+  shift_ = 64 - static_cast<std::uint32_t>(std::countr_zero(slots));
+  const std::size_t mask = slots - 1;
+  for (std::size_t i = 1; i <= key_count_; ++i) {
     std::size_t s = slot_of(keys_[i], shift_);
     while (slots_[s] != 0) s = (s + 1) & mask;
-    slots_[s] = static_cast<std::uint32_t>(i + 1);
+    slots_[s] = static_cast<std::uint32_t>(i);
   }
 }
 
-void SparseBatch::place(std::span<const std::uint64_t> keys, std::uint32_t* places) {
-  for (std::size_t i = 0; i < keys.size();) {
-    // The slots stay where they are until a key is new.
-    const std::uint32_t* slots = slots_.data();
-    const std::uint64_t* known = keys_.data();
-    const std::size_t mask = slots_.size() - 1;
-    const std::uint32_t shift = shift_;
-    for (; i < keys.size(); ++i) {
-      const std::uint64_t key = keys[i];
-      std::size_t s = slot_of(key, shift);
-      while (slots[s] != 0 && known[slots[s] - 1] != key) s = (s + 1) & mask;
-      if (slots[s] == 0) {
-        places[i++] = insert(key, s);
-        break;
-      }
-      places[i] = slots[s] - 1;
-    }
+/// For one sample of so many entries, as if all their keys were new.
+void SparseBatch::make_room(std::size_t more_entries) {
+  if (samples_ == labels_.size()) {
+    const std::size_t room = std::max(kFirstSamples, 2 * samples_);
+    begins_.resize(room + 1);
+    labels_.resize(room);
+    hashes_.resize(room);
+    positions_.resize(room);
   }
+  if (entries_ + more_entries > values_.size()) {
+    const std::size_t room = std::max(entries_ + more_entries, 2 * entries_);
+    index_.resize(room);
+    fields_.resize(room);
+    values_.resize(room);
+  }
+  const std::size_t slots = kSlotsPerKey * (key_count_ + more_entries);
+  if (slots > slots_.size()) set_slots(std::bit_ceil(slots));
+}
+
+/// The places of those keys before which none is new; how many.
+std::size_t SparseBatch::find_known(std::span<const std::uint64_t> keys, std::uint32_t* index) const {
+  const std::size_t mask = slots_.size() - 1;
+  const std::uint64_t* const known = keys_.data();
+  const std::uint32_t* const slots = slots_.data();
+  const std::uint32_t shift = shift_;
+  std::size_t i = 0;
+  for (; i < keys.size(); ++i) {
+    const std::uint64_t key = keys[i];
+    std::size_t s = slot_of(key, shift);
+    std::uint32_t place = slots[s];
+    while (known[place] != key && place != 0) place = slots[s = (s + 1) & mask];
+    if (place == 0) break;
+    index[i] = place - 1;
+  }
+  return i;
+}
+
+/// Whether a key is new is hard to foretell: all is written as if it were, and counts only then.
+void SparseBatch::find_or_add(std::span<const std::uint64_t> keys, std::uint32_t* index) {
+  const std::size_t mask = slots_.size() - 1;
+  std::uint64_t* const known = keys_.data();
+  std::uint32_t* const slots = slots_.data();
+  const std::uint32_t shift = shift_;
+  auto fresh = static_cast<std::uint32_t>(key_count_ + 1);
+  for (std::size_t i = 0; i < keys.size(); ++i) {
+    const std::uint64_t key = keys[i];
+    std::size_t s = slot_of(key, shift);
+    known[0] = key;  // a free slot ends the search by the same branch
+    std::uint32_t place = slots[s];
+    while (known[place] != key) place = slots[s = (s + 1) & mask];
+    const std::uint32_t is_new = place == 0;
+    place |= fresh & (0U - is_new);
+    known[fresh] = key;
+    slots[s] = place;
+    fresh += is_new;
+    index[i] = place - 1;
+  }
+  key_count_ = fresh - 1;
 }
 
 void SparseBatch::add(const Sample& sample) {
-  const std::size_t first = index_.size(), count = sample.keys.size(), end = first + count;
+  const std::size_t count = sample.keys.size(), end = entries_ + count;
   assert(sample.values.size() == count && (sample.fields.empty() || sample.fields.size() == count));
   assert(end <= UINT32_MAX);
-  index_.resize(end);
-  place(sample.keys, index_.data() + first);
-  values_.insert(values_.end(), sample.values.begin(), sample.values.end());
-  if (sample.fields.empty()) {
-    fields_.resize(end, 0U);
-  } else {
-    fields_.insert(fields_.end(), sample.fields.begin(), sample.fields.end());
-    for (const std::uint32_t field : sample.fields) field_count_ = std::max(field_count_, field + 1);
+  make_room(count);
+  std::uint32_t* const index = index_.data() + entries_;
+  const std::size_t before = key_count_, found = all_known_ ? find_known(sample.keys, index) : 0;
+  if (found < count) find_or_add(sample.keys.subspan(found), index + found);
+  all_known_ = key_count_ == before;
+  float* const values = values_.data() + entries_;
+  for (std::size_t i = 0; i < count; ++i) values[i] = sample.values[i];
+  std::uint32_t* const fields = fields_.data() + entries_;
+  std::uint32_t most = field_count_;
+  for (std::size_t i = 0; i < sample.fields.size(); ++i) {
+    fields[i] = sample.fields[i];
+    most = std::max(most, sample.fields[i] + 1);
   }
-  begins_.push_back(static_cast<std::uint32_t>(end));
-  labels_.push_back(sample.label);
-  hashes_.push_back(sample.hash);
-  positions_.push_back(sample.position);
+  field_count_ = most;
+  labels_[samples_] = sample.label;
+  hashes_[samples_] = sample.hash;
+  positions_[samples_] = sample.position;
+  entries_ = end;
+  begins_[++samples_] = static_cast<std::uint32_t>(end);
 }
 
 }  // namespace gossamer::optim

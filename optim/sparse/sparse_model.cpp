@@ -104,28 +104,48 @@ std::unique_ptr<SparseModel> make_sparse_model(const SparseModelSpec& spec) {
   return part->make(spec);
 }
 
+namespace {
+
+constexpr std::size_t kProduct = 512;
+
+/// With e = e^−|z| ≤ 1: σ(z) = 1/(1 + e), or e/(1 + e) where z < 0.
+void magnitudes(const float* z, std::size_t n, float* e) {
+  for (std::size_t b = 0; b < n; ++b) e[b] = portable_exp(z[b] < 0.0f ? z[b] : -z[b]);
+}
+void sigmoids(const float* z, const float* e, std::size_t n, float* p) {
+  for (std::size_t b = 0; b < n; ++b) p[b] = (z[b] < 0.0f ? e[b] : 1.0f) / (1.0f + e[b]);
+}
+
+}  // namespace
+
 void sigmoid(const float* z, std::size_t n, float* p) {
-  for (std::size_t b = 0; b < n; ++b) p[b] = 1.0f / (1.0f + portable_exp(-z[b]));
+  std::array<float, kProduct> e;
+  for (std::size_t first = 0; first < n; first += kProduct) {
+    const std::size_t count = std::min(kProduct, n - first);
+    magnitudes(z + first, count, e.data());
+    sigmoids(z + first, e.data(), count, p + first);
+  }
 }
 
 // ln(1 + e^z) − y z = max(z, 0) + ln(1 + e^−|z|) − y z, where the logarithms' arguments lie in (1, 2]: a
 // product of many still fits a double, so that one logarithm does for all of them.
 double log_loss(const float* z, const float* labels, std::size_t n, float* kappa, float* probabilities) {
-  constexpr std::size_t kProduct = 512;
+  std::array<float, kProduct> e, p;
   double sum = 0;
   for (std::size_t first = 0; first < n; first += kProduct) {
-    const std::size_t end = std::min(n, first + kProduct);
+    const std::size_t count = std::min(kProduct, n - first);
+    magnitudes(z + first, count, e.data());
+    sigmoids(z + first, e.data(), count, p.data());
     double product = 1;
-    for (std::size_t b = first; b < end; ++b) {
-      const float magnitude = z[b] < 0.0f ? -z[b] : z[b], positive = z[b] < 0.0f ? 0.0f : z[b];
-      product *= 1.0 + static_cast<double>(portable_exp(-magnitude));
-      sum += static_cast<double>(positive - labels[b] * z[b]);
+    for (std::size_t i = 0; i < count; ++i) {
+      const std::size_t b = first + i;
+      product *= 1.0 + static_cast<double>(e[i]);
+      sum += static_cast<double>((z[b] < 0.0f ? 0.0f : z[b]) - labels[b] * z[b]);
     }
     sum += portable_log(product);
+    if (probabilities) std::copy_n(p.data(), count, probabilities + first);
+    for (std::size_t i = 0; i < count; ++i) kappa[first + i] = p[i] - labels[first + i];
   }
-  sigmoid(z, n, kappa);
-  if (probabilities) std::copy_n(kappa, n, probabilities);
-  for (std::size_t b = 0; b < n; ++b) kappa[b] -= labels[b];
   return sum;
 }
 

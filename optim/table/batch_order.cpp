@@ -46,6 +46,20 @@ std::span<const MixedKey> BatchOrder::sort(std::span<const std::uint64_t> keys, 
   return sorted_;
 }
 
+ShardSplit BatchOrder::split(std::span<const std::uint64_t> mixed, unsigned bits) {
+  const unsigned shift = 64 - bits;
+  if (places_.size() < mixed.size()) places_.resize(mixed.size());
+  ShardSplit split{places_.data(), {}};
+  std::array<std::uint32_t, 64> at{};
+  for (const std::uint64_t m : mixed) ++at[m >> shift];
+  std::uint32_t before = 0;
+  for (std::uint32_t& first : at) first = std::exchange(before, before + first);
+  for (std::size_t i = 0; i < mixed.size(); ++i)
+    split.places[at[mixed[i] >> shift]++] = static_cast<std::uint32_t>(i);
+  split.ends = at;
+  return split;
+}
+
 std::span<float> BatchOrder::floats(std::size_t n) {
   if (floats_.size() < n) floats_.resize(n);
   return {floats_.data(), n};

@@ -20,6 +20,9 @@ class LocalTable final : public Table {
   std::size_t pull(std::span<const std::uint64_t> keys, std::span<float> weights,
                    std::span<std::uint32_t> versions) const override;
   void push(std::span<const std::uint64_t> keys, std::span<const float> gradients) override;
+  std::size_t pull_to_learn(std::span<const std::uint64_t> keys, std::span<float> weights,
+                            PulledRows& pulled) const override;
+  void push_pulled(const PulledRows& pulled, std::span<const float> gradients) override;
   void add(std::span<const std::uint64_t> keys, std::span<const float> deltas) override;
   void observe(std::span<const std::uint64_t> keys, std::span<const float> clicked) override;
   void click_rates(std::span<const std::uint64_t> keys, std::span<float> rates) const override;
@@ -48,9 +51,15 @@ class LocalTable final : public Table {
   template <class Use>
   void for_runs(std::span<const MixedKey> sorted, const Use& use) const;
   /// use(place or nullptr, index) for each key, in the order of the call, under its shard's
-  /// shared lock.
+  /// shared lock. notes, unless null: room for as many keys and places, which it fills.
   template <class Use>
-  void read(std::span<const std::uint64_t> keys, const Use& use) const;
+  void read(std::span<const std::uint64_t> keys, PulledRows* notes, const Use& use) const;
+  std::size_t pull(std::span<const std::uint64_t> keys, std::span<float> weights,
+                   std::span<std::uint32_t> versions, PulledRows* notes) const;
+  std::uint64_t note_moves(std::uint64_t touched, std::uint64_t noted, PulledRows& notes) const;
+  void push_shard(std::size_t of_shard, std::span<std::uint32_t> which, const PulledRows& pulled,
+                  const float* gradients, std::span<float> first_weights);
+  void step(float* row, const float* gradient) const;
   /// use(row's words, sum of its key's values) for each key that has a row or gets one.
   template <class Use>
   void write(std::span<const std::uint64_t> keys, std::span<const float> values, const Use& use);

@@ -30,9 +30,10 @@ QuotientMap::Shape QuotientMap::shape_for(std::uint64_t homes) const {
                                                                           << (8 * (shape.width - 1) - 1))
     --shape.width;
   const std::size_t stride = shape.width + value_bytes_;
-  const std::size_t needed = (homes + tail_slots(homes)) * stride + 2 * kPad;
+  const std::size_t least = homes + tail_slots(homes), groups = stride > kNarrow ? 1 : 0;
+  const std::size_t needed = least * stride + groups * least / kGroup + kBeside;
   shape.bytes = (needed + Pages::kPage - 1) / Pages::kPage * Pages::kPage;
-  shape.slots = (shape.bytes - 2 * kPad) / stride;
+  shape.slots = (shape.bytes - kBeside) * kGroup / (kGroup * stride + groups);
   shape.homes = shape.slots - tail_slots(homes);
   shape.step = step(shape.homes);
   shape.inverse = ~std::uint64_t{0} / shape.step;
@@ -40,6 +41,7 @@ QuotientMap::Shape QuotientMap::shape_for(std::uint64_t homes) const {
 }
 
 void QuotientMap::adopt(const Shape& shape, Pages pages) {
+  const std::size_t stride = shape.width + value_bytes_;
   pages_ = std::move(pages);
   homes_ = shape.homes;
   slots_ = shape.slots;
@@ -48,7 +50,9 @@ void QuotientMap::adopt(const Shape& shape, Pages pages) {
   mask_ = ~std::uint64_t{0} >> (64 - 8 * width_);
   most_ = full_at(homes_);
   inverse_.store(shape.inverse, std::memory_order_relaxed);
-  stride_.store(width_ + value_bytes_, std::memory_order_relaxed);
+  stride_.store(stride, std::memory_order_relaxed);
+  behind_ = stride <= kNarrow ? nullptr
+                              : reinterpret_cast<std::uint8_t*>(pages_.data() + 2 * kPad + slots_ * stride);
   base_.store(pages_.data() + kPad, std::memory_order_relaxed);
 }
 
@@ -57,13 +61,14 @@ void QuotientMap::fill_gaps(std::uint64_t from, std::uint64_t to) {
 }
 
 bool QuotientMap::move_to(QuotientMap& to) const {
-  std::uint64_t next = 0;
+  std::uint64_t next = 0, group = 0;
   bool fits = true;
   each(0, [&](std::uint64_t r, const std::byte* value) {
     const std::uint64_t h = to.home(r), p = std::max(h, next);
-    fits = p - h < kFarthest && p + 1 < to.slots_;
+    fits = p - h < kFarthest && p + kLastGaps < to.slots_;
     if (!fits) return false;
     to.fill_gaps(next, p);
+    to.set_groups(group, h, next);
     std::byte* const at = to.slot(p);
     store(at, r);
     copy_value(at + to.width_, value);
@@ -71,6 +76,7 @@ bool QuotientMap::move_to(QuotientMap& to) const {
     return true;
   });
   if (fits) to.fill_gaps(next, to.slots_);
+  if (fits) to.set_groups(group, to.slots_, next);
   to.count_ = count_;
   return fits;
 }
@@ -104,15 +110,16 @@ std::byte* QuotientMap::insert(std::uint64_t r) {
   const std::uint64_t first = lower_bound(r);
   const std::size_t stride = stride_.load(std::memory_order_relaxed);
   std::byte *const at = slot(first), *free = at;
-  std::uint64_t next = (first + 1) * step_, farthest = next - r;
-  for (;; free += stride, next += step_) {  // all up to the gap move on by a slot
+  std::uint64_t next = (first + 1) * step_, farthest = next - r, p = first;
+  for (;; free += stride, next += step_, ++p) {  // all up to the gap move on by a slot
     const std::uint64_t below = (next - load(free)) & mask_;
     if (below == 0) break;
     farthest = std::max(farthest, below + step_);
   }
-  if (farthest > kFarthest * step_ || next == slots_ * step_) return nullptr;  // the last slot stays a gap
+  if (farthest > kFarthest * step_ || p + kLastGaps >= slots_) return nullptr;
   std::memmove(at + stride, at, static_cast<std::size_t>(free - at));
   store_inside(at, r);
+  move_groups(home(r), p, 1);
   ++count_;
   return at + width_;
 }
@@ -121,6 +128,7 @@ void QuotientMap::erase(std::byte* value) {
   const std::size_t stride = stride_.load(std::memory_order_relaxed);
   std::byte* const at = value - width_;
   std::uint64_t p = static_cast<std::uint64_t>(at - slot(0)) / stride;
+  const std::uint64_t h = home((p + 1) * step_ - below_next(at, p));
   std::byte* end = at + stride;  // of those that may move back by a slot: not at home, no gap
   for (;; end += stride, ++p) {
     const std::uint64_t below = below_next(end, p + 1);
@@ -128,6 +136,7 @@ void QuotientMap::erase(std::byte* value) {
   }
   std::memmove(at, at + stride, static_cast<std::size_t>(end - at) - stride);
   store_inside(end - stride, (p + 1) * step_);
+  move_groups(h, p, -1);
   --count_;
 }
 

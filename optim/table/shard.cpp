@@ -98,6 +98,7 @@ bool Shard::admits(std::uint64_t r, std::size_t times) {
 }
 
 std::byte* Shard::make(std::uint64_t r, std::uint32_t now) {
+  if (shape_.inside()) ++moves_;
   for (int tries = 0; tries < kMakeTries; ++tries) {
     std::byte* const value = shape_.inside() || slab_.reserve() ? map_.insert(r) : nullptr;
     if (value) {
@@ -117,6 +118,7 @@ std::byte* Shard::make(std::uint64_t r, std::uint32_t now) {
 
 template <class Gone>
 void Shard::remove(const Gone& gone) {
+  ++moves_;
   map_.retain([&](std::uint64_t, std::byte* value) {
     bool stays = true;
     look(place_of(value), [&](const float* row) { stays = !gone(row); });

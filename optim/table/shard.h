@@ -108,13 +108,16 @@ class Shard {
 
   void prefetch(std::uint64_t r) const { map_.prefetch(r); }  ///< needs no lock
   /// Where the row stands; nullptr where there is none. Brings rows outside the map towards the cache.
-  std::byte* find(std::uint64_t r) const {
-    const std::byte* const value = map_.find(r);
-    if (!value) return nullptr;
-    std::byte* const place = place_of(value);
-    if (!shape_.inside())
-      for (std::size_t at = 0; at < shape_.bytes() && at < 1024; at += 64) __builtin_prefetch(place + at);
-    return place;
+  std::byte* find(std::uint64_t r) const { return place_found(map_.find(r)); }
+  /// The same in two parts, the first of which brings near what the second reads.
+  const std::byte* guess(std::uint64_t r) const { return map_.guess(r); }
+  std::byte* find_near(const std::byte* guess, std::uint64_t r) const {
+    return place_found(map_.find_near(guess, r));
+  }
+  /// How often places that were found have ceased to hold.
+  std::uint64_t moves() const { return moves_; }
+  void prefetch_row(const std::byte* place) const {
+    for (std::size_t at = 0; at < shape_.bytes() && at < 1024; at += 64) __builtin_prefetch(place + at, 1);
   }
   /// Whether a number without a row has been seen often enough, after `times` more sightings.
   bool admits(std::uint64_t r, std::size_t times);
@@ -156,6 +159,12 @@ class Shard {
     std::memcpy(&row, value, sizeof row);
     return slab_.row(row);
   }
+  std::byte* place_found(const std::byte* value) const {
+    if (!value) return nullptr;
+    std::byte* const place = place_of(value);
+    if (!shape_.inside()) prefetch_row(place);
+    return place;
+  }
   bool reclaim(std::uint32_t now);
   template <class Gone>
   void remove(const Gone& gone);
@@ -169,6 +178,7 @@ class Shard {
   Admission* admission_;
   bool limited_;
   std::uint32_t nothing_old_at_ = 0;  ///< the last step in which reclaim found only rows of that step
+  std::uint64_t moves_ = 0;
   ShardCounts counts_;
 };
 

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "local_table.h"
+#include "local_table_inline.h"
 #include "random.h"
 
 namespace gossamer::optim {
@@ -15,12 +16,8 @@ namespace {
 constexpr std::size_t kLeastMemory = std::size_t{1} << 18;
 constexpr std::size_t kShardMemory = std::size_t{1} << 18;  // a limit of so much makes one more shard
 constexpr std::size_t kFilterBytes = std::size_t{1} << 24;  // of an admission without a memory limit
-constexpr std::size_t kMostShards = 16;   // unless asked for: large ones get huge pages sooner
-constexpr std::size_t kAhead = 32;        // keys looked up ahead of the one that is read
-constexpr std::size_t kKeysAtOnce = 512;  // for which shards are held, and that stay in the first cache
-constexpr std::uint64_t kTurn = 5;        // odd: from call to call, every shard is the first
-constexpr std::size_t kHeld = 16;         // rows outside the map brought near at a time
-constexpr std::uint64_t kSweeps = 8;      // of all shards within evict_after steps
+constexpr std::size_t kMostShards = 16;  // unless asked for: large ones get huge pages sooner
+constexpr std::uint64_t kSweeps = 8;     // of all shards within evict_after steps
 
 void in_range(bool good, const char* key, double found, const char* expected) {
   if (!good)
@@ -79,53 +76,7 @@ std::size_t filter_part(const TableSpec& s, std::size_t shards) {
   return std::max(Sightings::kLine, wanted / shards / Sightings::kLine * Sightings::kLine);
 }
 
-/// Holds some of the shards for reading. Others that hold more than one take them in this order too, and who
-/// changes a shard holds no other: nobody waits in a circle.
-class SharedLocks {
- public:
-  SharedLocks(std::span<const std::unique_ptr<Shard>> shards, std::uint64_t which)
-      : shards_(shards), which_(which) {
-    for_each([](const Shard& shard) { shard.mutex().lock_shared(); });
-  }
-  ~SharedLocks() {
-    for_each([](const Shard& shard) { shard.mutex().unlock_shared(); });
-  }
-  SharedLocks(const SharedLocks&) = delete;
-  SharedLocks& operator=(const SharedLocks&) = delete;
-
- private:
-  template <class Use>
-  void for_each(const Use& use) const {
-    for (std::uint64_t left = which_; left != 0; left &= left - 1)
-      use(*shards_[static_cast<std::size_t>(std::countr_zero(left))]);
-  }
-  const std::span<const std::unique_ptr<Shard>> shards_;
-  const std::uint64_t which_;
-};
-
 }  // namespace
-
-class LocalTable::Order {
- public:
-  explicit Order(const LocalTable& table) : table_(table) {
-    const std::lock_guard lock(table.idle_mutex_);
-    if (table.idle_.empty()) {
-      order_ = std::make_unique<BatchOrder>();
-    } else {
-      order_ = std::move(table.idle_.back());
-      table.idle_.pop_back();
-    }
-  }
-  ~Order() {
-    const std::lock_guard lock(table_.idle_mutex_);
-    table_.idle_.push_back(std::move(order_));
-  }
-  BatchOrder* operator->() const { return order_.get(); }
-
- private:
-  const LocalTable& table_;
-  std::unique_ptr<BatchOrder> order_;
-};
 
 LocalTable::LocalTable(const TableSpec& spec)
     : spec_(checked(spec)),
@@ -155,60 +106,17 @@ void LocalTable::first_weights(std::uint64_t key, std::span<float> weights) cons
                      : static_cast<float>(spec_.initial_scale * normal(bits(weights_key_, key), i));
 }
 
-void LocalTable::prefetch(std::span<const MixedKey> sorted, std::size_t i) const {
-  if (i < sorted.size()) prefetch(sorted[i].mixed);
-}
-
-template <class Use>
-void LocalTable::for_runs(std::span<const MixedKey> sorted, const Use& use) const {
-  // each call begins at another shard, so that threads do not all wait for the same ones
-  const std::uint64_t turn = (turns_.fetch_add(1, std::memory_order_relaxed) * kTurn) % shards_.size();
-  const auto from = std::partition_point(sorted.begin(), sorted.end(),
-                                         [&](const MixedKey& key) { return shard_of(key.mixed) < turn; });
-  const auto start = static_cast<std::size_t>(from - sorted.begin());
-  const auto runs = [&](std::size_t first, std::size_t stop) {
-    for (std::size_t i = first; i < std::min(stop, first + kAhead); ++i) prefetch(sorted[i].mixed);
-    for (std::size_t end = first; first < stop; first = end) {
-      const std::size_t shard = shard_of(sorted[first].mixed);
-      while (end < stop && shard_of(sorted[end].mixed) == shard) ++end;
-      use(Run{shard, first, end});
-    }
-  };
-  runs(start, sorted.size());
-  runs(0, start);
-}
-
-template <class Use>
-void LocalTable::read(std::span<const std::uint64_t> keys, const Use& use) const {
-  std::array<std::uint64_t, kKeysAtOnce> mixed;
-  for (std::size_t start = 0; start < keys.size(); start += kKeysAtOnce) {
-    const std::size_t n = std::min(kKeysAtOnce, keys.size() - start);
-    std::uint64_t touched = 0;
-    for (std::size_t i = 0; i < n; ++i) {
-      mixed[i] = mix(keys[start + i] ^ salt_);
-      touched |= std::uint64_t{1} << shard_of(mixed[i]);
-    }
-    const SharedLocks locks(shards_, touched);
-    for (std::size_t i = 0; i < std::min(n, kAhead); ++i) prefetch(mixed[i]);
-    std::array<const std::byte*, kHeld> places;
-    for (std::size_t first = 0; first < n; first += kHeld) {
-      const std::size_t end = std::min(kHeld, n - first);
-      for (std::size_t i = 0; i < end; ++i) {
-        if (first + i + kAhead < n) prefetch(mixed[first + i + kAhead]);
-        places[i] = shards_[shard_of(mixed[first + i])]->find(number(mixed[first + i]));
-      }
-      for (std::size_t i = 0; i < end; ++i)
-        use(*shards_[shard_of(mixed[first + i])], places[i], start + first + i);
-    }
-  }
+std::size_t LocalTable::pull(std::span<const std::uint64_t> keys, std::span<float> weights,
+                             std::span<std::uint32_t> versions) const {
+  return pull(keys, weights, versions, nullptr);
 }
 
 std::size_t LocalTable::pull(std::span<const std::uint64_t> keys, std::span<float> weights,
-                             std::span<std::uint32_t> versions) const {
+                             std::span<std::uint32_t> versions, PulledRows* notes) const {
   assert(weights.size() == keys.size() * spec_.width);
   assert(versions.empty() || versions.size() == keys.size());
   std::size_t found = 0;
-  read(keys, [&](const Shard& shard, const std::byte* place, std::size_t i) {
+  read(keys, notes, [&](const Shard& shard, const std::byte* place, std::size_t i) {
     const std::span<float> to = weights.subspan(i * spec_.width, spec_.width);
     if (!versions.empty()) versions[i] = 0;
     if (!place) return first_weights(keys[i], to);
@@ -290,12 +198,14 @@ void LocalTable::write(std::span<const std::uint64_t> keys, std::span<const floa
 
 void LocalTable::push(std::span<const std::uint64_t> keys, std::span<const float> gradients) {
   const std::uint64_t step = ++steps_;
-  write(keys, gradients, [&](float* row, const float* gradient) {
-    const std::uint32_t updates = shape_.version(row) + 1;
-    if (shape_.versions) RowShape::set_word(row, shape_.version_at, updates);
-    shape_.optimizer->step(row, gradient, updates);
-  });
+  write(keys, gradients, [&](float* row, const float* gradient) { this->step(row, gradient); });
   sweep_some(step);
+}
+
+void LocalTable::step(float* row, const float* gradient) const {
+  const std::uint32_t updates = shape_.version(row) + 1;
+  if (shape_.versions) RowShape::set_word(row, shape_.version_at, updates);
+  shape_.optimizer->step(row, gradient, updates);
 }
 
 void LocalTable::add(std::span<const std::uint64_t> keys, std::span<const float> deltas) {
@@ -333,7 +243,7 @@ void LocalTable::click_rates(std::span<const std::uint64_t> keys, std::span<floa
   require_statistics();
   assert(rates.size() == keys.size());
   const auto a = static_cast<float>(spec_.prior_clicks), b = static_cast<float>(spec_.prior_others);
-  read(keys, [&](const Shard& shard, const std::byte* place, std::size_t i) {
+  read(keys, nullptr, [&](const Shard& shard, const std::byte* place, std::size_t i) {
     float shows = 0, clicks = 0;
     if (place)
       shard.look(place, [&](const float* row) {

@@ -1,6 +1,6 @@
 // Speed of reading and of the sparse models on one core, beside plain loops over std::unordered_map, and what
-// logistic regression with FTRL reaches on a9a and w8a. Argument: the folder of the public data sets
-// (../shared/data); without it only what is planted.
+// logistic regression with FTRL reaches on a9a and w8a. Arguments: the folder of the public data sets
+// (../shared/data), without it only what is planted; one part alone: reading, learning, models, studies.
 #include <unistd.h>
 
 #include <algorithm>
@@ -19,6 +19,7 @@
 #include "gossamer/optim/planted_clicks.h"
 #include "gossamer/optim/sample_stream.h"
 #include "gossamer/optim/sparse.h"
+#include "gossamer/optim/table.h"
 #include "line_format.h"
 #include "plain_sparse.h"
 
@@ -186,6 +187,70 @@ void bench_model(const char* data_name, const Kept& data, SparseModelSpec spec, 
       n / best[update], rate, n / best[find], plain, rate / plain);
 }
 
+/// M rows/s of all of learning, the table's part included, beside a plain loop that makes the same steps.
+template <class Plain>
+void bench_learning(const char* data_name, const Kept& data, const SparseModelSpec& spec,
+                    const char* optimizer, std::size_t batch_size, const Plain& plain) {
+  const auto model = make_sparse_model(spec);
+  const auto table = make_table({.width = model->row_width(),
+                                 .optimizer = optimizer,
+                                 .initial_scale = spec.deviation,
+                                 .versions = false});
+  SparseBatch batch;
+  PulledRows pulled;
+  std::vector<float> rows, g, p;
+  enum Part { build, pull, gradient, push, parts };
+  std::vector<double> best(parts, 1e9);
+  double all = 1e9, theirs = 1e9;
+  std::size_t keys = 0;
+  for (int round = 0; round < 6; ++round) {  // the first makes the rows; rivals take turns
+    std::vector<double> spent(parts, 0.0);
+    const auto timed = [&](Part part, const auto& f) {
+      const double start = cpu_seconds();
+      f();
+      spent[part] += cpu_seconds() - start;
+    };
+    keys = 0;
+    for (std::size_t first = 0; first < data.size(); first += batch_size) {
+      const std::size_t end = std::min(data.size(), first + batch_size);
+      timed(build, [&] {
+        batch.clear(true);
+        for (std::size_t b = first; b < end; ++b) batch.add(data.at(b));
+      });
+      timed(pull, [&] {
+        rows.resize(batch.keys().size() * model->row_width()), g.resize(rows.size()), p.resize(batch.size());
+        table->pull_to_learn(batch.keys(), rows, pulled);
+      });
+      timed(gradient, [&] { model->gradient(batch, rows, {}, {g, {}, p}, {}); });
+      timed(push, [&] { table->push_pulled(pulled, g); });
+      keys += batch.keys().size();
+    }
+    for (std::size_t i = 0; i < parts; ++i) best[i] = std::min(best[i], spent[i]);
+    all = std::min(all, spent[build] + spent[pull] + spent[gradient] + spent[push]);
+    theirs = std::min(theirs, fastest(1, plain));
+  }
+  const auto n = static_cast<double>(data.size());
+  std::printf(
+      "%-8s %-4s k=%zu %-5s batches of %5zu (%4.1f keys a row): ns a row: batch %5.0f  pull %5.0f  gradient "
+      "%5.0f  push %5.0f; M rows/s %6.2f, plain loop %5.2f: %.1f x\n",
+      data_name, spec.kind.c_str(), spec.factors, optimizer, batch_size, static_cast<double>(keys) / n,
+      1e9 * best[build] / n, 1e9 * best[pull] / n, 1e9 * best[gradient] / n, 1e9 * best[push] / n,
+      n / all / 1e6, n / theirs / 1e6, theirs / all);
+  std::fflush(stdout);
+}
+
+void bench_learning(const char* name, const Kept& data, std::uint32_t fields) {
+  for (const std::size_t batch : {1000, 10000}) {
+    PlainLr lr;
+    bench_learning(name, data, {.kind = "lr"}, "ftrl", batch, [&] { lr.pass(data); });
+    PlainVectors fm(8, 1);
+    bench_learning(name, data, {.kind = "fm", .factors = 8}, "sgd", batch, [&] { fm.fm(data); });
+    PlainVectors ffm(4, fields);
+    bench_learning(name, data, {.kind = "ffm", .factors = 4, .fields = fields}, "sgd", batch,
+                   [&] { ffm.ffm(data); });
+  }
+}
+
 void bench_models(const char* name, const Kept& data, std::uint32_t fields) {
   PlainLr lr;
   bench_model(name, data, {.kind = "lr"}, fastest(3, [&] { lr.pass(data); }));
@@ -314,20 +379,29 @@ void study_planted() {
 }  // namespace
 
 int main(int argc, char** argv) {
-  const std::string data = argc > 1 ? argv[1] : "";
+  const std::string data = argc > 1 ? argv[1] : "", only = argc > 2 ? argv[2] : "";
+  const auto wants = [&](const char* part) { return only.empty() || only == part; };
   std::string folder = (std::filesystem::temp_directory_path() / "bench-sparse-XXXXXX").string();
   if (!mkdtemp(folder.data())) return 1;
-  if (std::filesystem::exists(data + "/libsvm-a9a/a9a.gz")) {
-    const std::string a9a = unpacked(data + "/libsvm-a9a/a9a.gz");
-    bench_reading(folder, a9a);
-    bench_models("a9a", keep(*open_samples({.path = data + "/libsvm-a9a/a9a.gz"})), 1);
+  const std::string packed = data + "/libsvm-a9a/a9a.gz";
+  const bool there = std::filesystem::exists(packed);
+  if (!there) std::printf("no public data sets at \"%s\"\n", data.c_str());
+  const Kept a9a = there ? keep(*open_samples({.path = packed})) : Kept{};
+  const Kept planted = keep(*open_planted({.samples = 100000, .keys = 100000}));
+  if (there && wants("reading")) bench_reading(folder, unpacked(packed));
+  if (wants("learning")) {
+    if (there) bench_learning("a9a", a9a, 1);
+    bench_learning("planted", planted, 12);
+  }
+  if (wants("models")) {
+    if (there) bench_models("a9a", a9a, 1);
+    bench_models("planted", planted, 12);
+  }
+  if (there && wants("studies")) {
     study_a9a(data);
     study_w8a(data, folder);
-  } else {
-    std::printf("no public data sets at \"%s\"\n", data.c_str());
   }
-  bench_models("planted", keep(*open_planted({.samples = 100000, .keys = 100000})), 12);
-  study_planted();
+  if (wants("studies")) study_planted();
   std::filesystem::remove_all(folder);
   return 0;
 }

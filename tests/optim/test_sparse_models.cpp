@@ -2,6 +2,7 @@
 // differences.
 #include <cmath>
 #include <random>
+#include <set>
 
 #include "gossamer/optim/sparse.h"
 #include "support.h"

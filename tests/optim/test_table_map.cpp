@@ -1,5 +1,6 @@
 // What a table is made of: the quotient map against std::unordered_map, the slab, the filter, the order of a
 // batch.
+#include <cmath>
 #include <unordered_map>
 
 #include "batch_order.h"
@@ -16,7 +17,8 @@ using Model = std::unordered_map<std::uint64_t, std::uint64_t>;
 
 /// A quotient map of values of 8 bytes beside the model of what it should hold.
 struct Checked {
-  explicit Checked(unsigned key_bits, Budget& budget) : map(key_bits, sizeof(std::uint64_t), budget) {}
+  explicit Checked(unsigned key_bits, Budget& budget, std::size_t value_bytes = sizeof(std::uint64_t))
+      : map(key_bits, value_bytes, budget) {}
   bool insert(std::uint64_t r, std::uint64_t value) {
     std::byte* at = map.find(r);
     if (!at) {
@@ -38,6 +40,9 @@ struct Checked {
     for (const auto& [r, value] : model) {
       const std::byte* const at = map.find(r);
       wrong += at == nullptr || std::memcmp(at, &value, sizeof value) != 0;
+      wrong += map.find_near(map.guess(r), r) != at;
+      const std::uint64_t other = r ^ 1;
+      wrong += map.find_near(map.guess(other), other) != map.find(other);
     }
     map.each(0, [&](std::uint64_t r, const std::byte* at) {
       const auto it = model.find(r);
@@ -50,14 +55,21 @@ struct Checked {
     CHECK(wrong == 0);
     CHECK(seen == model.size());
   }
+  /// Mean of how many slots lie between where numbers are looked for first and where they are.
+  double missed_by() const {
+    double slots = 0;
+    for (const auto& [r, value] : model) slots += std::abs(static_cast<double>(map.find(r) - map.guess(r)));
+    return slots / static_cast<double>(map.slot_bytes() * model.size());
+  }
   QuotientMap map;
   Model model;
 };
 
-void insert_find_erase(unsigned key_bits, std::uint64_t seed, std::size_t operations, std::uint64_t spread) {
+void insert_find_erase(unsigned key_bits, std::uint64_t seed, std::size_t operations, std::uint64_t spread,
+                       std::size_t value_bytes) {
   Budget budget(0);
   {
-    Checked checked(key_bits, budget);
+    Checked checked(key_bits, budget, value_bytes);
     const std::uint64_t key = make_key(seed, Use::draw), last = (std::uint64_t{1} << key_bits) - 1;
     const auto number = [&](std::uint64_t i) { return mix(bits(key, i) % spread) & last; };
     for (std::size_t i = 0; i < operations; ++i) {
@@ -96,7 +108,8 @@ void insert_find_erase(unsigned key_bits, std::uint64_t seed, std::size_t operat
 TEST_CASE("a quotient map holds what std::unordered_map holds") {
   for (const unsigned key_bits : {24U, 40U, 48U, 56U, 62U})
     for (const std::uint64_t spread : {std::uint64_t{50}, std::uint64_t{3000}, std::uint64_t{100000}})
-      insert_find_erase(key_bits, key_bits + spread, 30000, spread);
+      for (const std::size_t value_bytes : {std::size_t{8}, std::size_t{24}})
+        insert_find_erase(key_bits, key_bits + spread, 30000, spread, value_bytes);
 }
 
 TEST_CASE("a quotient map stores fewer bytes of a number the more there are") {
@@ -113,6 +126,17 @@ TEST_CASE("a quotient map stores fewer bytes of a number the more there are") {
   CHECK(widest == 15);
   CHECK(checked.map.slot_bytes() == 13);
   CHECK(worst < 14 * 1.17);
+  checked.check();
+}
+
+TEST_CASE("a quotient map of wide slots guesses where numbers stand") {
+  Budget budget(0);
+  Checked checked(48, budget, 24);
+  for (std::uint64_t i = 0; i < 100000; ++i) REQUIRE(checked.insert(mix(i) >> 16, i));
+  CHECK(checked.missed_by() < 2);
+  for (std::uint64_t i = 0; i < 100000; i += 2) checked.erase(mix(i) >> 16);
+  for (std::uint64_t i = 300000; i < 350000; ++i) REQUIRE(checked.insert(mix(i) >> 16, i));
+  CHECK(checked.missed_by() < 2);
   checked.check();
 }
 

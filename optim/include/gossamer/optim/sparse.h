@@ -36,31 +36,35 @@ class SparseBatch {
   /// Copies the sample; fewer than 2^32 entries in all.
   void add(const Sample& sample);
 
-  std::size_t size() const { return labels_.size(); }  ///< samples
-  std::size_t entries() const { return index_.size(); }
+  std::size_t size() const { return samples_; }
+  std::size_t entries() const { return entries_; }
   bool has_bias() const { return bias_; }
   std::uint32_t field_count() const { return field_count_; }  ///< one more than the largest field
-  std::span<const std::uint64_t> keys() const { return keys_; }
-  std::span<const std::uint32_t> begins() const { return begins_; }  ///< size() + 1 of them
-  std::span<const std::uint32_t> index() const { return index_; }    ///< by entry
-  std::span<const std::uint32_t> fields() const { return fields_; }  ///< by entry
-  std::span<const float> values() const { return values_; }          ///< by entry
-  std::span<const float> labels() const { return labels_; }          ///< by sample, as the two below
-  std::span<const std::uint64_t> hashes() const { return hashes_; }
-  std::span<const std::uint64_t> positions() const { return positions_; }
+  std::span<const std::uint64_t> keys() const { return {keys_.data() + 1, key_count_}; }
+  std::span<const std::uint32_t> begins() const { return {begins_.data(), samples_ + 1}; }
+  std::span<const std::uint32_t> index() const { return {index_.data(), entries_}; }    ///< by entry
+  std::span<const std::uint32_t> fields() const { return {fields_.data(), entries_}; }  ///< by entry
+  std::span<const float> values() const { return {values_.data(), entries_}; }          ///< by entry
+  std::span<const float> labels() const {
+    return {labels_.data(), samples_};
+  }  ///< by sample, as the two below
+  std::span<const std::uint64_t> hashes() const { return {hashes_.data(), samples_}; }
+  std::span<const std::uint64_t> positions() const { return {positions_.data(), samples_}; }
 
  private:
-  void place(std::span<const std::uint64_t> keys, std::uint32_t* places);
-  std::uint32_t insert(std::uint64_t key, std::size_t slot);
-  void grow();
+  std::size_t find_known(std::span<const std::uint64_t> keys, std::uint32_t* index) const;
+  void find_or_add(std::span<const std::uint64_t> keys, std::uint32_t* index);
+  void make_room(std::size_t more_entries);
+  void set_slots(std::size_t slots);
 
-  bool bias_ = true;
-  std::uint32_t field_count_ = 1;
-  std::vector<std::uint64_t> keys_, hashes_, positions_;
-  std::vector<std::uint32_t> begins_, index_, fields_;
+  bool bias_ = true, all_known_ = false;       ///< all_known_: the last sample's keys were there
+  std::uint32_t field_count_ = 1, shift_ = 0;  ///< shift_: 64 − log2 of the slots
+  std::size_t samples_ = 0, entries_ = 0, key_count_ = 0;
+  std::vector<std::uint64_t> keys_;   ///< the first is no key; as those below longer than what is used
+  std::vector<std::uint32_t> slots_;  ///< open addressing: place in keys_, 0 where free
+  std::vector<std::uint64_t> hashes_, positions_;
+  std::vector<std::uint32_t> begins_, index_, fields_;  ///< fields_ is 0 where it is not used
   std::vector<float> values_, labels_;
-  std::vector<std::uint32_t> slots_;  ///< open addressing: 1 + place in keys_, 0 where free
-  std::uint32_t shift_ = 0;           ///< 64 − log2 of the slots
 };
 
 struct SparseModelSpec {

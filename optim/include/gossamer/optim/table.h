@@ -1,11 +1,13 @@
 #pragma once
 // A Table holds the rows of a sparse model by 64-bit key: weights, the optimiser's state, a version.
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <memory>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "gossamer/optim/byte_stream.h"
 #include "gossamer/optim/model.h"
@@ -67,6 +69,15 @@ struct TableRow {
   float shows = 0, clicks = 0;  ///< decayed; 0 where none are kept
 };
 
+/// What pull_to_learn leaves for push_pulled: which rows were pulled, and for the table itself where they
+/// stood. About 20 bytes per key, kept from one pull to the next. One thread at a time.
+struct PulledRows {
+  const void* table = nullptr;            ///< whose
+  std::vector<std::uint64_t> keys;        ///< as the table keeps them
+  std::vector<const std::byte*> places;   ///< of rows, where they were
+  std::array<std::uint64_t, 64> moves{};  ///< of each of the table's parts, how often rows moved before
+};
+
 /// Any number of threads may call anything at once; each row is read and updated as a whole, rows of one call
 /// independently of each other. Beside the bytes that statistics() counts, each push, add or observe needs
 /// about 20 bytes per key and 256 KiB, which are kept for the next.
@@ -91,6 +102,12 @@ class Table {
   /// One step: the optimiser's update of each key's row by its gradient; gradients of a key that occurs more
   /// than once are summed in the order of the call and applied as one, and each occurrence is a sighting.
   virtual void push(std::span<const std::uint64_t> keys, std::span<const float> gradients) = 0;
+
+  /// pull and push for whoever learns: the keys, each of which occurs once, are looked up only once for both,
+  /// unless rows moved in between. Pushed once per pull.
+  virtual std::size_t pull_to_learn(std::span<const std::uint64_t> keys, std::span<float> weights,
+                                    PulledRows& pulled) const;
+  virtual void push_pulled(const PulledRows& pulled, std::span<const float> gradients);
 
   /// Adds deltas to weights past the optimiser, as averaging with others does; makes rows as push does, but
   /// is no step. A key that occurs more than once gets the sum.

@@ -1,0 +1,97 @@
+// Rows that are pulled and pushed by the same learner: places that the pull found serve the push.
+#include <cassert>
+
+#include "local_table_inline.h"
+
+namespace gossamer::optim {
+namespace {
+
+constexpr std::size_t kRowsAhead = 8;  // of the one that is updated: they are in a cache, if not the nearest
+constexpr std::uint64_t kMovedMeanwhile = ~std::uint64_t{0};
+
+}  // namespace
+
+std::size_t Table::pull_to_learn(std::span<const std::uint64_t> keys, std::span<float> weights,
+                                 PulledRows& pulled) const {
+  pulled.keys.assign(keys.begin(), keys.end());
+  return pull(keys, weights);
+}
+
+void Table::push_pulled(const PulledRows& pulled, std::span<const float> gradients) {
+  push(pulled.keys, gradients);
+}
+
+/// How often rows of these shards have moved, all at the same time for one of them: a pull of many keys lets
+/// go of its shards in between.
+std::uint64_t LocalTable::note_moves(std::uint64_t touched, std::uint64_t noted, PulledRows& notes) const {
+  for (std::uint64_t left = touched; left != 0; left &= left - 1) {
+    const auto shard = static_cast<std::size_t>(std::countr_zero(left));
+    const std::uint64_t moves = shards_[shard]->moves();
+    if ((noted >> shard & 1) == 0)
+      notes.moves[shard] = moves;
+    else if (notes.moves[shard] != moves)
+      notes.moves[shard] = kMovedMeanwhile;
+  }
+  return noted | touched;
+}
+
+std::size_t LocalTable::pull_to_learn(std::span<const std::uint64_t> keys, std::span<float> weights,
+                                      PulledRows& pulled) const {
+  pulled.table = this;
+  pulled.keys.resize(keys.size());
+  pulled.places.resize(keys.size());
+  return pull(keys, weights, {}, &pulled);
+}
+
+/// Rows that are there come first: those that are made would move them. Changes `which`.
+void LocalTable::push_shard(std::size_t of_shard, std::span<std::uint32_t> which, const PulledRows& pulled,
+                            const float* gradients, std::span<float> first_weights) {
+  Shard& shard = *shards_[of_shard];
+  const auto now = static_cast<std::uint32_t>(steps_);
+  const auto update = [&](std::byte* place, std::uint32_t i) {
+    shard.edit(place, [&](float* row) {
+      shape_.touch(row, now);
+      step(row, gradients + i * spec_.width);
+    });
+  };
+  const std::unique_lock lock(shard.mutex());
+  const bool hold = shard.moves() == pulled.moves[of_shard];
+  std::size_t missing = 0;
+  for (std::size_t n = 0; n < which.size(); ++n) {
+    const std::uint32_t i = which[n], later = which[std::min(n + kRowsAhead, which.size() - 1)];
+    if (hold)
+      shard.prefetch_row(pulled.places[later]);
+    else
+      shard.prefetch(number(pulled.keys[later]));
+    std::byte* const place =
+        hold ? const_cast<std::byte*>(pulled.places[i]) : shard.find(number(pulled.keys[i]));
+    if (place)
+      update(place, i);
+    else
+      which[missing++] = i;
+  }
+  for (const std::uint32_t i : which.first(missing)) {
+    const std::uint64_t r = number(pulled.keys[i]);
+    std::byte* place = shard.find(r);  // others may have made it, and moved none
+    if (!place && shard.admits(r, 1)) place = make_row(shard, pulled.keys[i], now, first_weights);
+    if (place) update(place, i);
+  }
+}
+
+void LocalTable::push_pulled(const PulledRows& pulled, std::span<const float> gradients) {
+  const std::size_t n = pulled.keys.size();
+  assert(pulled.table == this && gradients.size() == n * spec_.width && pulled.places.size() == n);
+  const std::uint64_t now = ++steps_;
+  const Order order(*this);
+  const std::span<float> first_weights = order->floats(spec_.width);
+  const ShardSplit split = order->split(pulled.keys, shard_bits_);
+  const std::uint64_t turn = turns_.fetch_add(1, std::memory_order_relaxed) * kTurn;
+  for (std::size_t i = 0; i < shards_.size(); ++i) {
+    const std::size_t shard = (turn + i) % shards_.size();
+    if (const auto which = split.of(shard); !which.empty())
+      push_shard(shard, which, pulled, gradients.data(), first_weights);
+  }
+  sweep_some(now);
+}
+
+}  // namespace gossamer::optim
