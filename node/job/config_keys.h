@@ -81,6 +81,7 @@ struct Constraint {
   std::string (*check)(const std::string&) =
       nullptr;  ///< gives the canonical value or throws; default: in names
   Path path = Path::kNone;
+  bool of_samples = false;  ///< makes a difference to models of sparse samples alone; printed of these alone
   bool number_too = false;  ///< a string that may be written as an integer
 };
 

@@ -175,6 +175,7 @@ std::vector<Key<Draft>> sparse_keys(std::string_view section) {
   std::vector<Key<Draft>> keys;
   std::copy_if(std::begin(kSparseKeys), std::end(kSparseKeys), std::back_inserter(keys),
                [&](const Key<Draft>& key) { return std::string_view(key.name).starts_with(section); });
+  for (Key<Draft>& key : keys) key.rule.of_samples = true;
   return keys;
 }
 

@@ -93,11 +93,18 @@ Text print_key(const Key<Owner>& key, Owner& owner) {
 
 std::string last_part(const std::string& name) { return name.substr(name.rfind('.') + 1); }
 
+bool learns_by_key(const Draft& draft) { return draft.job.learns_by_key(); }
+template <class Owner>
+bool learns_by_key(const Owner&) {
+  return false;
+}
+
 template <class Owner>
 void print_section(std::span<const Key<Owner>> keys, Owner owner, bool shared_only, std::string section,
                    std::string& out) {
   for (const Key<Owner>& key : keys) {
     if (key.rule.scope == Scope::kInput || (shared_only && key.rule.scope != Scope::kShared)) continue;
+    if (key.rule.of_samples && !learns_by_key(owner)) continue;
     const Text value = print_key(key, owner);
     if (!value) continue;
     const std::string name = key.name;

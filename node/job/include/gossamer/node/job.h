@@ -138,7 +138,8 @@ Job load_job(const std::string& path, std::span<const std::string> overrides = {
 Job load_topology(const std::string& path, std::span<const std::string> overrides = {},
                   std::optional<std::size_t> peers = std::nullopt);
 
-/// The job with every key written out, in a fixed order; load_job reads it back. Where shared_only, keys that
+/// The job with every key written out, in a fixed order, those of sparse samples where it learns from them;
+/// load_job reads it back. Where shared_only, keys that
 /// may differ between peers (paths, time-outs, threads, devices, bind addresses, [sim]) are left out.
 std::string to_toml(const Job& job, bool shared_only = false);
 
