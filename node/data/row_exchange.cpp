@@ -79,6 +79,7 @@ optim::Figures row_figures(const optim::Table& table, const RowExchange* exchang
   const auto number = [](auto n) { return static_cast<double>(n); };
   optim::Figures figures{{"rows", number(t.rows)},
                          {"table_bytes", number(t.bytes)},
+                         {"table_bytes_most", number(t.peak_bytes)},
                          {"rows_admitted", number(t.admitted)},
                          {"rows_evicted", number(t.evicted_old + t.evicted_zero + t.evicted_full)},
                          {"pushes_without_row", number(t.waiting + t.no_room)},

@@ -65,7 +65,8 @@ const Key<Draft> kSparseKeys[] = {
      sparse<&SparseSection::test_command>,
      {.scope = Scope::kLocal}},
     {"data.follow",
-     "samples: goes on with what is appended, and with new files of the folder; needs run.rounds",
+     "samples: goes on with what is appended, and with new files of the folder (planted: without end); needs "
+     "run.rounds",
      samples<&SampleStreamSpec::follow>},
     {"data.shuffle", "samples: in random order, as far as memory allows; else in the order of the text",
      samples<&SampleStreamSpec::shuffle>},

@@ -54,7 +54,7 @@ std::span<const optim::NamedHelp> sample_rows() {
       all.push_back({row.name, row.help, reads_of_format(row.name)});
     all.push_back({kPlanted.data(),
                    "clicks drawn with known probabilities, so that the best possible AUC is known",
-                   "rows test_rows fields keys power pair_factors linear pairs bias drift seed"});
+                   "rows test_rows fields keys power pair_factors linear pairs bias drift seed follow"});
     return all;
   }();
   return rows;

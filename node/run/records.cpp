@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <nlohmann/json.hpp>
@@ -69,8 +70,9 @@ WorkerResult read_result(const ordered_json& j) {
 }  // namespace
 
 std::string figures_text(const optim::Figures& figures) {
+  constexpr std::size_t kMostShown = 6;  // the rest is in the records
   std::string text;
-  for (const auto& [name, value] : figures)
+  for (const auto& [name, value] : std::span(figures).first(std::min(figures.size(), kMostShown)))
     text +=
         (text.empty() ? "test " : ", ") + (name == "accuracy" ? fmt::format("{} {:.2f} %", name, 100 * value)
                                                               : fmt::format("{} {:.4f}", name, value));

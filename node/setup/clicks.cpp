@@ -11,6 +11,8 @@
 namespace gossamer::node {
 namespace {
 
+/// Number of a sample that no training comes to.
+constexpr std::uint64_t kAfterEndless = std::uint64_t{1} << 40;
 /// Of a run over samples that nobody has counted, in epochs.
 constexpr std::uint64_t kEpochsOfStream = 10;
 
@@ -50,7 +52,7 @@ optim::PlantedSpec planted_of(const Job& job) {
 /// They come after the training samples.
 optim::PlantedSpec planted_test_of(const Job& job) {
   optim::PlantedSpec spec = planted_of(job);
-  spec.first = job.data.rows;
+  spec.first = job.sparse.samples.follow ? kAfterEndless : job.data.rows;
   spec.samples = job.data.test_rows;
   return spec;
 }

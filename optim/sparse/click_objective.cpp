@@ -66,9 +66,11 @@ class Clicks final : public ClickObjective {
       if (parts_.best_auc && !best_auc_) best_auc_ = parts_.best_auc();
       if (best_auc_) figures.push_back({"best_auc", *best_auc_});
     }
-    const ClickMetrics all = progressive_.total();
+    const ClickMetrics all = progressive_.total(), recent = progressive_.take_window();
     figures.push_back({"progressive_auc", all.auc()});
     figures.push_back({"progressive_loss", all.log_loss()});
+    figures.push_back({"recent_auc", recent.auc()});
+    figures.push_back({"recent_loss", recent.log_loss()});
     if (all.samples() > 0)
       figures.push_back(
           {"keys_per_sample", static_cast<double>(entries_) / static_cast<double>(all.samples())});
