@@ -15,6 +15,7 @@
 #include "flags.h"
 #include "gossamer/node/peer.h"
 #include "gossamer/node/safetensors.h"
+#include "gossamer/optim/click_objective.h"
 #include "line_writer.h"
 #include "machine.h"
 #include "progress.h"
@@ -175,6 +176,8 @@ class PeerProcess {
     result.figures = plane->objective().evaluate(peer_->parameters());
     for (auto& figure : row_figures(rows->table(), plane->rows()))
       result.figures.push_back(std::move(figure));
+    if (const auto* clicks = dynamic_cast<const optim::ClickObjective*>(&plane->objective()))
+      for (const std::string& line : clicks->counters().bad) say("a line was passed over: " + line);
     const auto file = folder_ / (flags_.out.empty() ? "rows.table" : flags_.name + ".table");
     save_table_file(file, rows->table());
     say(fmt::format("{} rows saved to {}", rows->table().statistics().rows, file.string()));

@@ -71,6 +71,7 @@ class Clicks final : public ClickObjective {
     figures.push_back({"progressive_loss", all.log_loss()});
     figures.push_back({"recent_auc", recent.auc()});
     figures.push_back({"recent_loss", recent.log_loss()});
+    figures.push_back({"bad_lines", static_cast<double>(bad_before_ + stream_->counters().bad_lines)});
     if (all.samples() > 0)
       figures.push_back(
           {"keys_per_sample", static_cast<double>(entries_) / static_cast<double>(all.samples())});
@@ -118,6 +119,7 @@ class Clicks final : public ClickObjective {
         if (cancelled_) throw OptimError("reading was given up");
       }
       if (anew) throw OptimError("found no samples in an epoch; expected at least one for each peer");
+      bad_before_ += stream_->counters().bad_lines;
       stream_ = parts_.train(++epoch_);
       batches_ = 0;
     }
@@ -144,6 +146,7 @@ class Clicks final : public ClickObjective {
   std::unique_ptr<SampleStream> stream_;
   std::atomic<bool> cancelled_{false};
   std::optional<double> best_auc_;
+  std::uint64_t bad_before_ = 0;           ///< lines of earlier epochs
   std::uint64_t entries_ = 0;              ///< learned from
   std::uint64_t epoch_ = 0, batches_ = 0;  ///< of the epoch, taken
   bool left_to_caller_ = false;

@@ -145,8 +145,10 @@ TEST_CASE("wrong samples and tables are named") {
   CHECK(bad.status != 0);
   CHECK(bad.err.find("train.svm:301:") != std::string::npos);
   CHECK(bad.err.find("max_bad") != std::string::npos);
-  CHECK(gossamer(folder, {"run", "job.toml", "--quiet", "--out", "out", "--set", "data.max_bad=5"}).status ==
-        0);
+  const auto passed_over =
+      gossamer(folder, {"run", "job.toml", "--json", "--quiet", "--out", "out", "--set", "data.max_bad=5"});
+  REQUIRE(passed_over.status == 0);
+  CHECK(json::parse(passed_over.out).at("figures").at("bad_lines") > 0);
 
   const auto said = [&](const std::vector<std::string>& words) {
     const auto ended = gossamer(folder, words);
