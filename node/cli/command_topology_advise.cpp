@@ -57,6 +57,11 @@ Question read_question(const AdviseOptions& options) {
     const ExchangeSettings exchange = job.exchange;
     job.exchange = {};
     job.exchange.method = "none";  // sound on any graph: what the job exchanges is asked here
+    if (job.learns_by_key())
+      throw ConfigError(fmt::format(
+          "{}: model '{}' keeps rows in a table, and how many of them change in a round is not known "
+          "beforehand; expected a job whose model is all parameters, or --parameters N --codec CODEC",
+          job.where("model.kind"), job.model.kind));
     const Prepared prepared = prepare(std::move(job));
     question.job = prepared.job;
     question.job.exchange = exchange;
