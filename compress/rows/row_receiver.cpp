@@ -6,7 +6,7 @@ namespace {
 
 constexpr StateMark kReceiverMark = {'g', 'r', 'r', 1};
 
-/// Calls take(part) for both parts of the payload.
+/// Calls take(part) for the parts of the payload, in order.
 template <class Take>
 void read_parts(const RowsSpec& spec, std::span<const std::byte> payload, const Take& take) {
   if (payload.empty() || payload[0] != static_cast<std::byte>(kRowsVersion))
@@ -14,8 +14,9 @@ void read_parts(const RowsSpec& spec, std::span<const std::byte> payload, const 
   payload = payload.subspan(1);
   RowPart part;
   const std::string_view codec(spec.codec);
-  for (const std::string_view name : {codec.substr(0, codec.find(':')), std::string_view(kDense)}) {
-    read_row_part(spec, name, payload, part);
+  const std::string_view name = codec.substr(0, codec.find(':'));
+  for (const std::string_view of_part : {name, name, std::string_view(kDense)}) {
+    read_row_part(spec, of_part, payload, part);
     take(part);
   }
   if (!payload.empty()) throw PayloadError("payload holds bytes after its last row");

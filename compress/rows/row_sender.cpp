@@ -15,6 +15,7 @@ namespace {
 constexpr std::size_t kMostWidth = 4096, kLeastUnsent = 16, kMostNumbered = std::size_t{1} << 31;
 /// By how much log τ changes in a message that sends none of what it should, or twice as much.
 constexpr double kThresholdStep = 0.1;
+constexpr std::uint32_t kDrawsOfPart = 2;  ///< streams of random numbers: of its two groups of columns
 /// Part of the rows that makes way at a time.
 constexpr std::size_t kFlushedPart = 16;
 
@@ -125,6 +126,20 @@ struct RowSender::Impl {
     candidates.clear();
   }
 
+  /// Takes out of the chosen rows those that have changed by more than the mean: they are a part by
+  /// themselves, so that a scale that many rows share fits them.
+  std::vector<std::uint32_t> split_large() {
+    double sum = 0;
+    for (const std::uint32_t r : chosen) sum += static_cast<double>(magnitude(row(r), spec.width));
+    const double mean = sum / static_cast<double>(chosen.size());
+    const auto at = std::stable_partition(chosen.begin(), chosen.end(), [&](std::uint32_t r) {
+      return static_cast<double>(magnitude(row(r), spec.width)) <= mean;
+    });
+    std::vector<std::uint32_t> large(at, chosen.end());
+    chosen.erase(at, chosen.end());
+    return large;
+  }
+
   /// The rows that have not been touched for longest, of those that are not sent now.
   void choose_oldest() {
     chosen.clear();
@@ -202,6 +217,10 @@ std::vector<std::byte> RowSender::encode(RandomKey key, Workspace& workspace, Ro
   std::vector<float> values;
   auto* const to = sent ? &places : nullptr;
   s.choose();
+  std::vector<std::uint32_t> large = s.split_large();
+  s.send(*s.codec, key, workspace, out, to, values);
+  s.chosen = std::move(large);
+  key.layer += kDrawsOfPart;
   s.send(*s.codec, key, workspace, out, to, values);
   s.choose_oldest();
   s.send(*s.dense, key, workspace, out, to, values);
