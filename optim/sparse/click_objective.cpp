@@ -8,6 +8,8 @@
 #include <utility>
 #include <vector>
 
+#include "rate_features.h"
+
 namespace gossamer::optim {
 namespace {
 
@@ -43,16 +45,20 @@ class Clicks final : public ClickObjective {
 
   StepResult gradient(std::span<float> x, const BatchKey& key, std::span<float> g,
                       const OnLayer& on_layer) override {
+    observe();
     next_batch(key.idle);
-    rows_.resize(batch_.keys().size() * model_->row_width());
+    unobserved_ = table_->spec().statistics;
+    if (unobserved_) rates_.add(*table_, batch_, with_rates_);
+    const SparseBatch& batch = learned();
+    rows_.resize(batch.keys().size() * model_->row_width());
     if (left_to_caller_)
-      table_->pull(batch_.keys(), rows_);
+      table_->pull(batch.keys(), rows_);
     else
-      table_->pull_to_learn(batch_.keys(), rows_, pulled_);
+      table_->pull_to_learn(batch.keys(), rows_, pulled_);
     row_gradients_.resize(rows_.size());
-    probabilities_.resize(batch_.size());
-    const double loss = model_->gradient(batch_, rows_, x, {row_gradients_, g, probabilities_}, on_layer);
-    progressive_.add(probabilities_, batch_.labels());
+    probabilities_.resize(batch.size());
+    const double loss = model_->gradient(batch, rows_, x, {row_gradients_, g, probabilities_}, on_layer);
+    progressive_.add(probabilities_, batch.labels());
     entries_ += batch_.entries();
     if (!left_to_caller_) table_->push_pulled(pulled_, row_gradients_);
     return {loss, batch_.size()};
@@ -81,9 +87,10 @@ class Clicks final : public ClickObjective {
   KeyedRows* keyed_rows() override { return this; }
   Table& table() override { return *table_; }
   void leave_to_caller() override { left_to_caller_ = true; }
-  Changes changes() const override { return {batch_.keys(), row_gradients_}; }
+  Changes changes() const override { return {learned().keys(), row_gradients_}; }
 
   void save(const ByteSink& sink) const override {
+    observe();
     const std::array<std::uint64_t, 2> place{epoch_, batches_};
     sink(std::as_bytes(std::span(place)));
     table_->save(sink);
@@ -109,6 +116,13 @@ class Clicks final : public ClickObjective {
   StreamCounters counters() const override { return stream_->counters(); }
 
  private:
+  const SparseBatch& learned() const { return table_->spec().statistics ? with_rates_ : batch_; }
+
+  /// Of the last step's samples, once their keys have rows.
+  void observe() const {
+    if (std::exchange(unobserved_, false)) rates_.observe(*table_, batch_);
+  }
+
   /// Reads on, in the next epoch where this one has ended. A stream that grows may have nothing just now.
   void next_batch(const std::function<void()>* idle) {
     for (bool anew = false;; anew = true) {
@@ -130,7 +144,10 @@ class Clicks final : public ClickObjective {
     ClickMetrics metrics;
     SparseBatch batch;
     std::vector<float> rows, probabilities;
-    while (stream->next(kTestBatch, model_->reads_bias(), batch)) {
+    SparseBatch read;
+    const bool statistics = table_->spec().statistics;
+    while (stream->next(kTestBatch, model_->reads_bias(), statistics ? read : batch)) {
+      if (statistics) rates_.add(*table_, read, batch);
       rows.resize(batch.keys().size() * model_->row_width());
       table_->pull(batch.keys(), rows);
       probabilities.resize(batch.size());
@@ -150,7 +167,9 @@ class Clicks final : public ClickObjective {
   std::uint64_t entries_ = 0;              ///< learned from
   std::uint64_t epoch_ = 0, batches_ = 0;  ///< of the epoch, taken
   bool left_to_caller_ = false;
-  SparseBatch batch_;
+  SparseBatch batch_, with_rates_;
+  mutable RateFeatures rates_;
+  mutable bool unobserved_ = false;
   PulledRows pulled_;
   std::vector<float> rows_, row_gradients_, probabilities_;
   ProgressiveMetrics progressive_;

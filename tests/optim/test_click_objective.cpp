@@ -82,3 +82,39 @@ TEST_CASE("a stream that ends begins its next epoch, and one without samples is 
   parts.train = [](std::uint64_t) { return open_planted(planted(0, 1, 3, 1000)); };
   CHECK_THROWS_AS(make_click_objective(parts)->gradient({}, {}, {}, {}), OptimError);
 }
+
+TEST_CASE("click rates of keys so far are features where the table counts them") {
+  ClickParts parts = parts_of("lr");
+  // a rate that barely learns by weight: what it predicts comes from the counts
+  parts.table.optimizer = "sgd";
+  parts.table.learning_rate = 0.0005;
+  const auto plain = make_click_objective(parts);
+  parts.table.statistics = true;
+  const auto counting = make_click_objective(parts);
+  const double without = *find_figure(learned(*plain), "auc"), with = *find_figure(learned(*counting), "auc");
+  CHECK(with > without + 0.01);
+  // one row a field more, but for the keys
+  CHECK(counting->table().statistics().rows == plain->table().statistics().rows + 6);
+}
+
+TEST_CASE("counts go on where they were saved") {
+  for (const bool statistics : {false, true}) {
+    ClickParts parts = parts_of("fm");
+    parts.table.statistics = statistics;
+    const auto first = make_click_objective(parts), second = make_click_objective(parts);
+    std::vector<float> x, g;
+    for (std::uint64_t step = 0; step < 50; ++step) first->gradient(x, {.step = step}, g, {});
+    std::vector<std::byte> saved;
+    first->save([&](std::span<const std::byte> b) { saved.insert(saved.end(), b.begin(), b.end()); });
+    std::span<const std::byte> left(saved);
+    second->restore([&](std::span<std::byte> to) {
+      const std::size_t n = std::min(to.size(), left.size());
+      std::copy_n(left.begin(), n, to.begin());
+      left = left.subspan(n);
+      return n;
+    });
+    for (std::uint64_t step = 50; step < 80; ++step)
+      CHECK(first->gradient(x, {.step = step}, g, {}).loss ==
+            second->gradient(x, {.step = step}, g, {}).loss);
+  }
+}

@@ -195,6 +195,7 @@ TEST_CASE("A run with tables that was saved goes on to the same bits") {
   for (const Settings& settings :
        std::vector<Settings>{kExact,
                              {"table.density=0.1"},
+                             {"table.statistics=true", "table.density=0.2", "data.rows=900"},
                              {"model.kind=deepfm", "model.factors=2", "table.codec=qsgd", "table.density=0.3",
                               "table.optimizer=adam"},
                              {"graph.kind=star", "table.unsent=16", "table.density=0.05", "sim.loss=0.05"}}) {
