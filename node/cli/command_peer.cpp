@@ -173,7 +173,9 @@ class PeerProcess {
     LiveDataPlane* plane = peer_->plane();
     optim::KeyedRows* rows = plane ? plane->objective().keyed_rows() : nullptr;
     if (!rows || result.rounds == 0) return;
-    result.figures = plane->objective().evaluate(peer_->parameters());
+    // Who is told to end has little time.
+    if (result.outcome != Outcome::interrupted)
+      result.figures = plane->objective().evaluate(peer_->parameters());
     for (auto& figure : row_figures(rows->table(), plane->rows()))
       result.figures.push_back(std::move(figure));
     if (const auto* clicks = dynamic_cast<const optim::ClickObjective*>(&plane->objective()))
