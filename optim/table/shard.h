@@ -117,6 +117,7 @@ class Shard {
   /// How often places that were found have ceased to hold.
   std::uint64_t moves() const { return moves_; }
   void prefetch_row(const std::byte* place) const {
+    if (!place) return;
     for (std::size_t at = 0; at < shape_.bytes() && at < 1024; at += 64) __builtin_prefetch(place + at, 1);
   }
   /// Whether a number without a row has been seen often enough, after `times` more sightings.
