@@ -1,7 +1,5 @@
 #include <algorithm>
 #include <cmath>
-#include <cstring>
-#include <numeric>
 #include <string>
 
 #include "key_index.h"
@@ -12,6 +10,7 @@
 namespace gossamer::compress {
 namespace {
 
+constexpr StateMark kSenderMark = {'g', 'r', 's', 1};
 constexpr std::size_t kMostWidth = 4096, kLeastUnsent = 16, kMostNumbered = std::size_t{1} << 31;
 /// By how much log τ changes in a message that sends none of what it should, or twice as much.
 constexpr double kThresholdStep = 0.1;
@@ -239,12 +238,8 @@ void RowSender::visit(const std::function<void(std::uint64_t, std::span<const fl
     if (s.touched[r] != 0) visitor(s.keys[r], std::span(s.rows).subspan(r * s.spec.width, s.spec.width));
 }
 
-// A saved sender: "grs", version; f64 threshold, u64 message; the counters; the numbered keys; rows as keys,
+// A saved sender: the mark; f64 threshold, u64 message; the counters; the numbered keys; rows as keys,
 // when touched, and floats, in the order of their places.
-namespace {
-constexpr StateMark kSenderMark = {'g', 'r', 's', 1};
-}
-
 std::vector<std::byte> RowSender::save() const {
   const Impl& s = *impl_;
   StateWriter out(kSenderMark);

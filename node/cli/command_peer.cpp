@@ -174,10 +174,9 @@ class PeerProcess {
     optim::KeyedRows* rows = plane ? plane->objective().keyed_rows() : nullptr;
     if (!rows || result.rounds == 0) return;
     // Who is told to end has little time.
-    if (result.outcome != Outcome::interrupted)
-      result.figures = plane->objective().evaluate(peer_->parameters());
-    for (auto& figure : row_figures(rows->table(), plane->rows()))
-      result.figures.push_back(std::move(figure));
+    result.figures = result.outcome == Outcome::interrupted
+                         ? row_figures(rows->table(), plane->rows())
+                         : all_figures(plane->objective(), peer_->parameters(), plane->rows());
     if (const auto* clicks = dynamic_cast<const optim::ClickObjective*>(&plane->objective()))
       for (const std::string& line : clicks->counters().bad) say("a line was passed over: " + line);
     const auto file = folder_ / (flags_.out.empty() ? "rows.table" : flags_.name + ".table");

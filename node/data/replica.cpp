@@ -174,11 +174,7 @@ std::vector<optim::Teacher> Replica::teachers(const SoftLabels& soft) const {
 }
 
 void Replica::evaluate(Round round, const Post& post) {
-  optim::Figures figures = parts_.objective->evaluate(parameters());
-  if (optim::KeyedRows* rows = parts_.objective->keyed_rows())
-    for (optim::Figure& figure : row_figures(rows->table(), rows_.get()))
-      figures.push_back(std::move(figure));
-  post(Evaluated{round, std::move(figures)});
+  post(Evaluated{round, all_figures(*parts_.objective, parameters(), rows_.get())});
 }
 
 void Replica::run_one(const op::Update& o, const Post&) {

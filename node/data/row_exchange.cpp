@@ -95,6 +95,14 @@ optim::Figures row_figures(const optim::Table& table, const RowExchange* exchang
   return figures;
 }
 
+optim::Figures all_figures(optim::Objective& objective, std::span<const float> x,
+                           const RowExchange* exchange) {
+  optim::Figures figures = objective.evaluate(x);
+  if (optim::KeyedRows* rows = objective.keyed_rows())
+    for (optim::Figure& figure : row_figures(rows->table(), exchange)) figures.push_back(std::move(figure));
+  return figures;
+}
+
 std::uint64_t digest_of(const optim::Table& table) {
   std::uint64_t sum = 0;
   table.visit([&](const optim::TableRow& row) { sum += hash_bytes(std::as_bytes(row.weights), row.key); });

@@ -48,6 +48,9 @@ class RowExchange {
 /// none.
 optim::Figures row_figures(const optim::Table& table, const RowExchange* exchange);
 
+/// Of an evaluation at x, and where the objective has rows of these.
+optim::Figures all_figures(optim::Objective& objective, std::span<const float> x,
+                           const RowExchange* exchange);
 /// Of all keys and weights, whatever their order.
 std::uint64_t digest_of(const optim::Table& table);
 

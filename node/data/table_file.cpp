@@ -19,42 +19,36 @@ using nlohmann::ordered_json;
 
 constexpr const char* kFirstLine = "gossamer table 1";
 
-ordered_json json_of(const optim::TableSpec& s) {
-  return {{"width", s.width},
-          {"linear", s.linear},
-          {"optimizer", s.optimizer},
-          {"learning_rate", s.learning_rate},
-          {"beta", s.beta},
-          {"l1", s.l1},
-          {"l2", s.l2},
-          {"beta1", s.beta1},
-          {"beta2", s.beta2},
-          {"epsilon", s.epsilon},
-          {"initial_scale", s.initial_scale},
-          {"seed", s.seed},
-          {"versions", s.versions},
-          {"statistics", s.statistics},
-          {"decay", s.decay}};
+/// use(name, member) for what the rows of a table go by.
+template <class Spec, class Use>
+void each_member(Spec& s, const Use& use) {
+  use("width", s.width);
+  use("linear", s.linear);
+  use("optimizer", s.optimizer);
+  use("learning_rate", s.learning_rate);
+  use("beta", s.beta);
+  use("l1", s.l1);
+  use("l2", s.l2);
+  use("beta1", s.beta1);
+  use("beta2", s.beta2);
+  use("epsilon", s.epsilon);
+  use("initial_scale", s.initial_scale);
+  use("seed", s.seed);
+  use("versions", s.versions);
+  use("statistics", s.statistics);
+  use("decay", s.decay);
+}
+
+ordered_json json_of(const optim::TableSpec& spec) {
+  ordered_json j;
+  each_member(spec, [&](const char* name, const auto& member) { j[name] = member; });
+  return j;
 }
 
 optim::TableSpec spec_of(const ordered_json& j) {
-  optim::TableSpec s;
-  j.at("width").get_to(s.width);
-  j.at("linear").get_to(s.linear);
-  j.at("optimizer").get_to(s.optimizer);
-  j.at("learning_rate").get_to(s.learning_rate);
-  j.at("beta").get_to(s.beta);
-  j.at("l1").get_to(s.l1);
-  j.at("l2").get_to(s.l2);
-  j.at("beta1").get_to(s.beta1);
-  j.at("beta2").get_to(s.beta2);
-  j.at("epsilon").get_to(s.epsilon);
-  j.at("initial_scale").get_to(s.initial_scale);
-  j.at("seed").get_to(s.seed);
-  j.at("versions").get_to(s.versions);
-  j.at("statistics").get_to(s.statistics);
-  j.at("decay").get_to(s.decay);
-  return s;
+  optim::TableSpec spec;
+  each_member(spec, [&](const char* name, auto& member) { j.at(name).get_to(member); });
+  return spec;
 }
 
 }  // namespace

@@ -57,6 +57,7 @@ struct Plan {
   std::shared_ptr<const RowPlan> rows{};
 
   ParcelId row_parcel() const { return static_cast<ParcelId>(parcels.size()); }
+  bool is_rows(ParcelId parcel) const { return rows && parcel == row_parcel(); }
   /// What a round waits for: the parcels, and the rows.
   std::size_t parts() const { return parcels.size() + (rows ? 1 : 0); }
   /// Those that a neighbour sends.

@@ -39,7 +39,7 @@ class RowGossip final : public Exchange {
     std::optional<Round> seen;   ///< newest round that came
     std::deque<Message> waiting, to_hand_on;
   };
-  bool is_rows(ParcelId parcel) const { return parcel == host_.plan().row_parcel(); }
+  bool is_rows(ParcelId parcel) const { return host_.plan().is_rows(parcel); }
   const std::optional<std::uint64_t>& staleness() const { return host_.plan().exchange.staleness; }
   bool synchronous() const { return staleness() == std::optional<std::uint64_t>(0); }
   bool can_send(const Origin& origin) const;

@@ -331,7 +331,7 @@ std::string to_table(std::span<const Summary> runs) {
        [](const Summary& s) { return fmt::format("{:.1f}, {:.0f}", s.staleness_mean, s.staleness_max); }},
       {"digest", [](const Summary& s) { return s.digest.value_or(""); }},
   };
-  std::vector<std::string> names;  // labels live as long as the rows
+  std::vector<std::string> names;  // that the rows below refer to
   for (const Summary& s : runs)
     for (const optim::Figure& f : s.figures)
       if (std::find(names.begin(), names.end(), f.name) == names.end()) names.push_back(f.name);

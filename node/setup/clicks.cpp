@@ -112,8 +112,7 @@ ClickData survey(const Job& job) {
   return data;
 }
 
-std::unique_ptr<optim::ClickObjective> make_clicks(const Job& job, const ClickData& data, std::size_t peer,
-                                                   std::size_t threads) {
+optim::ClickParts click_parts(const Job& job, const ClickData& data, std::size_t peer, std::size_t threads) {
   optim::ClickParts parts;
   parts.model = job.sparse.model;
   parts.model.kind = job.model.kind;
@@ -134,7 +133,7 @@ std::unique_ptr<optim::ClickObjective> make_clicks(const Job& job, const ClickDa
   parts.batch = job.peers[peer].batch;
   parts.steps_per_epoch = data.steps_per_epoch;
   parts.data_hash = data.hash;
-  return optim::make_click_objective(std::move(parts));
+  return parts;
 }
 
 compress::RowsSpec rows_of(const Job& job, const optim::TableSpec& table) {

@@ -16,9 +16,8 @@ struct ClickData {
 /// Reads files once. Throws ConfigError, OptimError.
 ClickData survey(const Job& job);
 
-/// threads: that read ahead.
-std::unique_ptr<optim::ClickObjective> make_clicks(const Job& job, const ClickData& data, std::size_t peer,
-                                                   std::size_t threads);
+/// What a peer's objective is made of. threads: that read ahead.
+optim::ClickParts click_parts(const Job& job, const ClickData& data, std::size_t peer, std::size_t threads);
 
 /// How rows of that table are exchanged; throws ConfigError.
 compress::RowsSpec rows_of(const Job& job, const optim::TableSpec& table);

@@ -334,7 +334,8 @@ std::unique_ptr<optim::Objective> make_objective(const Prepared& prepared, PeerI
     return objective;
   }
   if (prepared.job.learns_by_key())
-    return make_clicks(prepared.job, prepared.clicks, peer, prefetch ? kReadAheadThreads : 0);
+    return optim::make_click_objective(
+        click_parts(prepared.job, prepared.clicks, peer, prefetch ? kReadAheadThreads : 0));
   optim::RowObjectiveParts parts{
       .model = model ? std::move(model) : std::shared_ptr(make_model(prepared, peer)),
       .teachers = {},

@@ -138,10 +138,8 @@ class Simulation::Node final : public Env, public DataPlane {
   void add_rows(WorkerResult& result, std::uint64_t& digest) {
     optim::Objective& objective = replica_.objective();
     if (!objective.keyed_rows() || result.rounds == 0) return;
-    const optim::Table& table = objective.keyed_rows()->table();
-    result.figures = objective.evaluate(replica_.parameters());
-    for (auto& figure : row_figures(table, replica_.rows())) result.figures.push_back(std::move(figure));
-    digest += digest_of(table);
+    result.figures = all_figures(objective, replica_.parameters(), replica_.rows());
+    digest += digest_of(objective.keyed_rows()->table());
   }
   bool crashed() const { return crashed_; }
   /// Crashed, or ended and its process has ended too.

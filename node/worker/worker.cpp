@@ -102,7 +102,7 @@ void Worker::send(PeerId to, Message message) {
   LinkCounters& c = link(to).counters();
   const LinkCounters before = c;
   link(to).send(message, env_.now());
-  if (!spec_.plan.rows || message.parcel != spec_.plan.row_parcel()) return;
+  if (!spec_.plan.is_rows(message.parcel)) return;
   // rows have figures of their own (row_exchange.h): these are of parcels
   c.data_bytes_out = before.data_bytes_out;
   c.data_entries_out = before.data_entries_out;
@@ -117,7 +117,7 @@ bool Worker::can_send(PeerId to, ParcelId parcel) const {
   // Under best effort nobody says what was used: a round's messages at most may wait on this side.
   if (best_effort()) return env_.backlog(to) < spec_.plan.parcels.size();
   // of rows, all peers' messages may come this way
-  const bool rows = spec_.plan.rows && parcel == spec_.plan.row_parcel();
+  const bool rows = spec_.plan.is_rows(parcel);
   return links_[to]->unused(parcel) < kWindowRounds * (rows ? spec_.membership.names.size() : 1);
 }
 

@@ -23,7 +23,7 @@ IntakeRules Worker::intake_rules(PeerId from) {
 }
 
 Verdict Worker::judge(PeerId from, const ParcelBody& body) const {
-  const bool rows = spec_.plan.rows && body.parcel == spec_.plan.row_parcel();
+  const bool rows = spec_.plan.is_rows(body.parcel);
   if (!rows && body.parcel >= spec_.plan.parcels_of(from).size()) return Verdict::never(Refusal::parcel);
   if (!rows && spec_.plan.planted.is(Bug::later_round_taken))
     return Verdict::now(spec_.plan.parcels_of(from)[body.parcel].range.size);

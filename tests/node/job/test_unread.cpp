@@ -133,15 +133,13 @@ std::string job_of(const Choice& choice, const std::string& kind) {
     return choice.section == section && kind == name;
   };
   const auto formats = node::sample_rows();
-  const bool samples =
-      choice.section == "table" ||
+  const bool of_samples =
+      is("data", kCsvSamples) ||
       (choice.section == "data" && kind != "csv" &&
-       std::any_of(formats.begin(), formats.end(), [&](const auto& row) { return kind == row.name; })) ||
-      is("data", kCsvSamples);
-  if (samples) text += "[model]\nkind = \"lr\"\n";
-  if (choice.section == "table" || is("model", kind.c_str())) {
-    if (choice.section == "table" || node::is_sparse_model(kind)) text += "[data]\nformat = \"planted\"\n";
-  }
+       std::any_of(formats.begin(), formats.end(), [&](const auto& row) { return kind == row.name; }));
+  if (of_samples || choice.section == "table") text += "[model]\nkind = \"lr\"\n";
+  if (choice.section == "table" || (choice.section == "model" && node::is_sparse_model(kind)))
+    text += "[data]\nformat = \"planted\"\n";
   text +=
       "[" + choice.section + "]\n" + choice.key + " = \"" + (is("data", kCsvSamples) ? "csv" : kind) + "\"\n";
   if (choice.section == "data" && kind != "synthetic" && kind != node::kPlanted)

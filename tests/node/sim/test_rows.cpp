@@ -82,24 +82,11 @@ struct Alone {
   std::vector<float> x;
 
   Alone(const Job& job, std::size_t steps) {
-    optim::ClickParts parts;
-    parts.model = job.sparse.model;
-    parts.model.kind = job.model.kind;
-    parts.model.hidden = job.model.hidden;
-    parts.model.fields = job.sparse.samples.fields;
-    parts.table = job.sparse.table;
-    parts.table.seed = job.run.seed;
+    optim::ClickParts parts = click_parts(job, {}, 0, 0);
     parts.train = [&job](std::uint64_t) -> std::unique_ptr<optim::SampleStream> {
       std::vector<std::unique_ptr<optim::SampleStream>> shares;
-      for (std::size_t p = 0; p < job.peers.size(); ++p) {
-        optim::PlantedSpec spec = job.sparse.planted;
-        spec.samples = job.data.rows;
-        spec.fields = job.sparse.samples.fields;
-        spec.seed = job.data.seed;
-        spec.peer = p;
-        spec.peers = job.peers.size();
-        shares.push_back(optim::open_planted(spec));
-      }
+      for (std::size_t p = 0; p < job.peers.size(); ++p)
+        shares.push_back(click_parts(job, {}, p, 0).train(0));
       return std::make_unique<Together>(std::move(shares), job.batch);
     };
     parts.batch = job.batch * job.peers.size();
