@@ -139,7 +139,7 @@ struct RowSender::Impl {
     return large;
   }
 
-  /// The rows that have not been touched for longest, of those that are not sent now.
+  /// The rows that have not been touched for longest, where too many are unsent.
   void choose_oldest() {
     chosen.clear();
     if (unsent.size() <= spec.most_unsent) return;
@@ -230,7 +230,6 @@ std::vector<std::byte> RowSender::encode(RandomKey key, Workspace& workspace, Ro
 }
 
 const RowCounters& RowSender::counters() const { return impl_->counters; }
-double RowSender::threshold() const { return impl_->threshold; }
 
 void RowSender::visit(const std::function<void(std::uint64_t, std::span<const float>)>& visitor) const {
   const Impl& s = *impl_;

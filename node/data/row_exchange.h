@@ -28,7 +28,6 @@ class RowExchange {
   const compress::RowSender& sender() const { return sender_; }
   optim::KeyedRows::Changes changes() const { return rows_.changes(); }  ///< of the last gradient
   const compress::RowChanges& told() const { return told_; }  ///< what others make of the last message
-  const optim::Table& table() const { return rows_.table(); }
   /// What the last push added up, a key as often as it was told of.
   const compress::RowChanges& pushed() const { return pushed_; }
 

@@ -160,7 +160,7 @@ void RowGossip::archive(Archive archive) {
     origins_[p].waiting.clear();
     origins_[p].to_hand_on.clear();
   }
-  const auto put = [&](auto& messages, std::deque<Message> Origin::*box) {
+  const auto put = [&](auto& messages, std::list<Message> Origin::*box) {
     for (auto& [from, message] : messages) {
       if (message.tag >= origins_.size()) archive.refuse("waiting", "holds rows of a peer that there is not");
       (origins_[message.tag].*box).push_back(std::move(message));

@@ -7,7 +7,7 @@
 // Staleness 0: a round ends when what all peers told of it has come, and all tables hold the same bits; s: of
 // the round s before, and what comes else is applied at once; unbounded: nobody waits. Then a peer tells
 // nothing in a round in which a link on the way is full: what it would have told stays with the unsent.
-#include <deque>
+#include <list>
 #include <memory>
 #include <optional>
 #include <vector>
@@ -34,10 +34,10 @@ class RowGossip final : public Exchange {
  private:
   /// What one peer told, as it came.
   struct Origin {
-    PeerId from = 0;             ///< who hands it on to this peer
-    std::vector<PeerId> onward;  ///< to whom this peer does
-    std::optional<Round> seen;   ///< newest round that came
-    std::deque<Message> waiting, to_hand_on;
+    PeerId from = 0;                         ///< who hands it on to this peer
+    std::vector<PeerId> onward;              ///< to whom this peer does
+    std::optional<Round> seen;               ///< newest round that came
+    std::list<Message> waiting, to_hand_on;  ///< mostly empty; one of each for every peer of the run
   };
   bool is_rows(ParcelId parcel) const { return host_.plan().is_rows(parcel); }
   const std::optional<std::uint64_t>& staleness() const { return host_.plan().exchange.staleness; }

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <deque>
-#include <map>
 #include <string>
 #include <vector>
 
@@ -20,22 +19,6 @@ const char* reads_of(const optim::SparseModelRow& row) {
   return row.has_factors ? "factors deviation" : "";
 }
 
-/// Which keys of [data] the formats read; path, label and seed are dense formats' too.
-const char* reads_of_format(std::string_view name) {
-  static const std::map<std::string_view, const char*> kReads{
-      {"libsvm", "path test_path command test_command follow shuffle shuffle_rows memory max_bad seed"},
-      {"libffm",
-       "path test_path command test_command follow shuffle shuffle_rows memory max_bad seed fields"},
-      {"vw",
-       "path test_path command test_command follow shuffle shuffle_rows memory max_bad seed fields "
-       "namespaces"},
-      {"csv",
-       "path test_path command test_command follow shuffle shuffle_rows memory max_bad seed fields label "
-       "text"}};
-  const auto at = kReads.find(name);
-  return at == kReads.end() ? "" : at->second;
-}
-
 }  // namespace
 
 std::span<const optim::NamedHelp> model_rows() {
@@ -49,9 +32,7 @@ std::span<const optim::NamedHelp> model_rows() {
 
 std::span<const optim::NamedHelp> sample_rows() {
   static const Rows rows = [] {
-    Rows all;
-    for (const auto& row : optim::sample_format_table())
-      all.push_back({row.name, row.help, reads_of_format(row.name)});
+    Rows all(optim::sample_format_table().begin(), optim::sample_format_table().end());
     all.push_back({kPlanted.data(),
                    "clicks drawn with known probabilities, so that the best possible AUC is known",
                    "rows test_rows fields keys power pair_factors linear pairs bias drift seed follow"});

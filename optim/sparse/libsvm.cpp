@@ -86,10 +86,19 @@ class IndexValueFormat final : public LineFormat {
 
 using LineFormatMaker = std::unique_ptr<LineFormat> (*)(const SampleStreamSpec&);
 constexpr std::array<Row<LineFormatMaker>, 4> kLineFormats{{
-    {{"libsvm", "label index:value ...; the index is the key"}, make_libsvm},
-    {{"libffm", "label field:index:value ...; the index is the key"}, make_libffm},
-    {{"vw", "label |namespace feature:value ... (Vowpal Wabbit's text); names are hashed"}, make_vw},
-    {{"csv", "one sample a line; text columns are hashed, numbers are values; comma, semicolon or tab"},
+    {{"libsvm", "label index:value ...; the index is the key",
+      "path test_path command test_command follow shuffle shuffle_rows memory max_bad seed"},
+     make_libsvm},
+    {{"libffm", "label field:index:value ...; the index is the key",
+      "path test_path command test_command follow shuffle shuffle_rows memory max_bad seed fields"},
+     make_libffm},
+    {{"vw", "label |namespace feature:value ... (Vowpal Wabbit's text); names are hashed",
+      "path test_path command test_command follow shuffle shuffle_rows memory max_bad seed fields "
+      "namespaces"},
+     make_vw},
+    {{"csv", "one sample a line; text columns are hashed, numbers are values; comma, semicolon or tab",
+      "path test_path command test_command follow shuffle shuffle_rows memory max_bad seed fields label "
+      "text"},
      make_csv_lines},
 }};
 constexpr auto kLineFormatHelp = help_of(kLineFormats);

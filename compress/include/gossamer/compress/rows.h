@@ -58,7 +58,6 @@ class RowSender {
   /// The next message; tells in `sent`, where given, what the receivers will make of it.
   std::vector<std::byte> encode(RandomKey key, Workspace& workspace, RowChanges* sent = nullptr);
   const RowCounters& counters() const;
-  double threshold() const;
   /// Shows every row of which something is unsent.
   void visit(const std::function<void(std::uint64_t key, std::span<const float> unsent)>& visitor) const;
 
