@@ -172,6 +172,24 @@ std::optional<double> parse_bandwidth(std::string_view text) {
 
 std::optional<double> parse_duration(std::string_view text) { return parse_quantity(text, kDurationUnits); }
 
+SaveInterval parse_save_interval(std::string_view text) {
+  if (text == "0") return {};
+  constexpr double kMostRounds = 9e15;
+  constexpr std::string_view kRounds = " rounds";
+  std::string_view number = text;
+  if (number.ends_with(kRounds)) number.remove_suffix(kRounds.size());
+  const bool digits = !number.empty() &&
+                      std::all_of(number.begin(), number.end(), [](char c) { return c >= '0' && c <= '9'; });
+  if (digits && number.size() < 16) {
+    std::uint64_t rounds = 0;
+    for (const char c : number) rounds = 10 * rounds + static_cast<std::uint64_t>(c - '0');
+    if (rounds > 0 && static_cast<double>(rounds) < kMostRounds) return {rounds, 0};
+  }
+  if (const auto seconds = parse_duration(text); seconds && *seconds > 0) return {0, *seconds};
+  throw std::runtime_error("found " + in_quotes(shortened(text)) +
+                           "; expected a number of rounds such as 500, a time such as \"10min\", or 0");
+}
+
 std::optional<std::uint64_t> parse_count(std::string_view text) {
   const auto count = parse_quantity(text, kCountUnits);
   if (!count || *count < 1 || *count > 0x1p40 || *count != std::floor(*count)) return std::nullopt;

@@ -33,6 +33,12 @@ std::string number_text(float value);
 std::optional<double> parse_bandwidth(std::string_view text);
 /// "5ms", "0.5s" in seconds; ns, us, ms, s, min, h.
 std::optional<double> parse_duration(std::string_view text);
+/// "100" rounds, or a time; 0: never. Throws std::runtime_error: what was expected.
+struct SaveInterval {
+  std::uint64_t rounds = 0;
+  double seconds = 0;
+};
+SaveInterval parse_save_interval(std::string_view text);
 /// "64Ki", "25M", "1000": a whole number from 1 to 2^40; k, M, G are powers of 1000, Ki, Mi, Gi of 1024.
 std::optional<std::uint64_t> parse_count(std::string_view text);
 /// "256MB", "1.5 GiB", "4096": a whole number of bytes below 2^53; kB, MB, GB are powers of 1000, KiB, MiB,

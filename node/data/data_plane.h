@@ -181,6 +181,11 @@ struct Failed {
   bool diverged = false;  ///< a Diverged was thrown
 };
 using DataEvent = std::variant<ParcelReady, Encoded, GradientDone, Evaluated, Measured, Saved, Failed>;
+/// What of a saved state is taken over.
+enum class Kept {
+  all,      ///< it goes on as if it had never stopped
+  learned,  ///< parameters, the optimiser's state, the position in the data, a table's rows
+};
 using PostEvent = std::function<void(DataEvent)>;
 
 /// Training ran away: a value is not finite, or beyond what can be coded. Says what and where; the control
@@ -205,7 +210,7 @@ class DataPlane {
   /// Answered by Saved; while nothing else is under way.
   virtual void submit_snapshot(Round round) = 0;
   /// Before anything is submitted: what a data plane of the same job and peer had saved. Throws StateError.
-  virtual void restore(const State& state) = 0;
+  virtual void restore(const State& state, Kept kept) = 0;
 };
 
 /// A DataPlane of a real process: its answers wait to be fetched.

@@ -84,16 +84,13 @@ Replica::Replica(ReplicaParts parts, std::span<const float> x0, const Buffers& b
 }
 
 void Replica::archive(Archive archive) {
-  for (std::size_t s = 0; s < slots_.size(); ++s)
+  archive_learned(archive);
+  for (std::size_t s = kParameters + 1; s < slots_.size(); ++s)
     archive.floats("slot" + std::to_string(s), std::span<float>(slots_[s]));
-  OptimizerState optimizer(archive.part("optimizer"));
-  parts_.optimizer->show(optimizer);
   encoder_.archive(archive.part("encoder"));
   attack_.archive(archive.part("attack"));
   if (extension_) extension_->archive(archive.part("extension"));
   if (rows_) rows_->archive(archive.part("rows"));
-  archive_objective(archive);
-  archive.value("steps", steps_);
 }
 
 /// What the objective keeps of its own.
@@ -125,7 +122,20 @@ State Replica::save() {
   return state;
 }
 
-void Replica::restore(const State& state) { archive(Archive::restoring(state).part("data")); }
+void Replica::restore(const State& state, Kept kept) {
+  const Archive from = Archive::restoring(state).part("data");
+  if (kept == Kept::all) return archive(from);
+  archive_learned(from);
+}
+
+/// What does not depend on whom the peer exchanges with, and how.
+void Replica::archive_learned(Archive archive) {
+  archive.floats("slot" + std::to_string(kParameters), std::span<float>(slots_[kParameters]));
+  OptimizerState optimizer(archive.part("optimizer"));
+  parts_.optimizer->show(optimizer);
+  archive_objective(archive);
+  archive.value("steps", steps_);
+}
 
 void Replica::use_threads(std::size_t threads) {
   team_ = threads > 1 ? std::make_unique<compress::Threads>(threads) : nullptr;

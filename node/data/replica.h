@@ -62,7 +62,7 @@ class Replica final : public DataView {
   /// All that it keeps between rounds.
   State save();
   /// Throws StateError where the state is another job's or peer's.
-  void restore(const State& state);
+  void restore(const State& state, Kept kept = Kept::all);
 
   /// A gradient under way is to end soon, whatever it waits for; from another thread.
   void cancel() { parts_.objective->cancel(); }
@@ -82,6 +82,7 @@ class Replica final : public DataView {
 
  private:
   void archive(Archive archive);
+  void archive_learned(Archive archive);
   void archive_objective(Archive archive);
   std::span<float> at(Slot s, Range r) { return {slots_[s].data() + r.begin, r.size}; }
   std::vector<optim::Teacher> teachers(const SoftLabels& soft) const;

@@ -43,9 +43,9 @@ void ThreadedDataPlane::submit_snapshot(Round round) {
   work_.notify_one();
 }
 
-void ThreadedDataPlane::restore(const State& state) {
+void ThreadedDataPlane::restore(const State& state, Kept kept) {
   const std::lock_guard lock(mutex_);
-  replica_.restore(state);
+  replica_.restore(state, kept);
 }
 
 void ThreadedDataPlane::use_threads(std::size_t threads) {

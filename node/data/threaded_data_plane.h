@@ -20,7 +20,7 @@ class ThreadedDataPlane final : public LiveDataPlane {
   void submit(Gradient gradient) override;
   void submit_evaluation(Round round) override;
   void submit_snapshot(Round round) override;
-  void restore(const State& state) override;
+  void restore(const State& state, Kept kept) override;
 
   void use_threads(std::size_t threads) override;
   int event_fd() const override { return event_fd_; }

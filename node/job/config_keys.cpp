@@ -44,6 +44,10 @@ std::string check_text_coding_name(const std::string& text) {
   optim::check_text_coding(text);
   return text;
 }
+std::string check_save_interval(const std::string& text) {
+  parse_save_interval(text);
+  return text;
+}
 std::string check_codec(const std::string& text) { return compress::make_codec(text)->spec(); }
 
 // --- The keys ---
@@ -300,6 +304,16 @@ constexpr Key<Draft> kJobKeys[] = {
      "the "
      "longest round so far); 0: for ever",
      run<&RunSection::stall_timeout>, kLocalTime},
+    {"run.checkpoint_every",
+     "rounds, or a time such as \"10min\", after which all peers save what they need to go on; 0: never",
+     run<&RunSection::checkpoint_every>,
+     {.check = check_save_interval, .number_too = true}},
+    {"run.keep",
+     "checkpoints that each peer keeps, beside the best",
+     run<&RunSection::keep>,
+     {.range = kAtLeastOne, .scope = Scope::kLocal}},
+    {"run.grace", "time in which a run that is told to end saves a checkpoint; 0: none",
+     run<&RunSection::grace>, kLocalTime},
     {"run.threads",
      "compute threads of a peer; 0: its share of the cores, counting the peers on this machine and CPU "
      "limits",

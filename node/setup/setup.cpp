@@ -353,6 +353,11 @@ std::unique_ptr<optim::Objective> make_objective(const Prepared& prepared, PeerI
   return optim::make_row_objective(std::move(parts));
 }
 
+SaveSpec save_spec(const Job& job) {
+  const SaveInterval every = parse_save_interval(job.run.checkpoint_every);
+  return {every.rounds, every.seconds, !nobody_waits(job.exchange)};
+}
+
 WorkerSpec worker_spec(const Prepared& prepared, PeerId self, std::uint64_t epoch, std::uint64_t session) {
   const Job& job = prepared.job;
   WorkerSpec spec{plan_of(prepared, self), {}};

@@ -82,6 +82,8 @@ std::unique_ptr<optim::Objective> make_objective(const Prepared& prepared, PeerI
 
 /// One peer's.
 Plan plan_of(const Prepared& prepared, PeerId self);
+/// After which rounds the peers of a job save.
+SaveSpec save_spec(const Job& job);
 /// epoch: drawn by the caller, not 0. session: keeps runs of the same job on the same ports apart.
 WorkerSpec worker_spec(const Prepared& prepared, PeerId self, std::uint64_t epoch, std::uint64_t session);
 /// threads: that share the coding of a large parcel. attack: what the peer does wrong, in a simulation.

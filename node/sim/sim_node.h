@@ -88,8 +88,21 @@ class Simulation::Node final : public Env, public DataPlane {
       out.emplace_back(now, Saved{round, replica_.save()});
     });
   }
-  void restore(const State& state) override { replica_.restore(state); }
+  void restore(const State& state, Kept kept) override { replica_.restore(state, kept); }
   void saved(State state) override { saved_ = std::move(state); }
+  bool may_checkpoint() const override { return writing_ == 0; }
+  void checkpoint(State state, const SavePoint& point) override {
+    SimCheckpoints& all = *sim_.faults_.checkpoints;
+    all.taken[self_].emplace_back(point.name, worker_.rounds());
+    ++writing_;
+    sim_.at(sim_.now_ + all.write_s, self_, [this, &all, name = point.name, s = std::move(state)]() mutable {
+      --writing_;
+      const bool full = std::count(all.full.begin(), all.full.end(), self_) > 0;
+      if (!full) all.kept[name][self_] = std::move(s);
+      on([&](Worker& w) { full ? w.on_storage() : w.committed(name); });
+    });
+  }
+  State load(Round name) override { return sim_.faults_.checkpoints->kept.at(name).at(self_); }
   std::optional<State> take_saved() { return std::exchange(saved_, std::nullopt); }
   /// No command waits for its answer.
   bool idle() const { return unanswered_ == 0; }
@@ -159,6 +172,15 @@ class Simulation::Node final : public Env, public DataPlane {
     s.may_diverge = !honest(sim.prepared_.job, self);
     s.least_resend_s = kLeastResend_s;
     s.observer = sim.observer_;
+    s.grace_s = sim.faults_.grace_s;
+    if (const SimCheckpoints* c = sim.faults_.checkpoints) {
+      s.saves = c->saves;
+      s.drawn = self + 1;
+      if (c->go_on) s.offers.emplace();
+      for (const auto& [name, peers] : c->kept)
+        if (c->go_on && peers.contains(self)) s.offers->push_back(name);
+      s.membership.ready = !c->go_on;
+    }
     return s;
   }
 
@@ -211,6 +233,7 @@ class Simulation::Node final : public Env, public DataPlane {
   bool failure_told_ = false;
   std::size_t unanswered_ = 0;  ///< commands, and answers that are on their way
   std::optional<State> saved_;
+  int writing_ = 0;  ///< checkpoints
   double step_time_ = 0, wake_at_ = -1, ended_at_ = 0;
   bool crashed_ = false;
 };

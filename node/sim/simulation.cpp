@@ -268,6 +268,10 @@ SimResult Simulation::run(const std::function<bool()>& stop) {
   return result;
 }
 
+void Simulation::interrupt(PeerId peer, double time) {
+  at(time, peer, [n = nodes_[peer].get()] { n->on([](Worker& w) { w.interrupt(); }); });
+}
+
 std::span<const float> Simulation::parameters(PeerId peer) const {
   return nodes_[peer]->replica().parameters();
 }

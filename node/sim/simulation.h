@@ -20,9 +20,21 @@
 
 namespace gossamer::node {
 
+/// What the peers of a simulation save, and go on from.
+struct SimCheckpoints {
+  SaveSpec saves{};
+  double write_s = 0;                               ///< that a checkpoint takes until it is on disk
+  std::vector<PeerId> full{};                       ///< peers whose disks are full
+  std::map<Round, std::map<PeerId, State>> kept{};  ///< by name; on disk
+  std::map<PeerId, std::vector<std::pair<Round, Round>>> taken{};  ///< name, and after how many rounds
+  bool go_on = false;  ///< from the newest of `kept` that all peers have
+};
+
 struct SimFaults {
   std::uint64_t seed = 1;  ///< of loss, duplication, reordering, strays, garbling, jitter, machines and links
   std::vector<std::pair<PeerId, double>> crashes;  ///< peer and virtual time at which it stops for good
+  SimCheckpoints* checkpoints = nullptr;           ///< null: none are kept
+  double grace_s = 0;                              ///< for those of a run that is told to end
 };
 
 struct SimResult {
@@ -61,6 +73,8 @@ class Simulation {
   void restore(const std::vector<State>& states);
   /// How far the run is; may be asked while it runs, in the thread that runs it.
   SimProgress progress() const;
+  /// A peer is told to end, as by a signal.
+  void interrupt(PeerId peer, double time);
   std::span<const float> parameters(PeerId peer) const;
   std::span<const float> slot(PeerId peer, Slot slot) const;
   /// What the peer learns, as it stands.

@@ -249,7 +249,7 @@ void ZmqEnv::flush_queues(Worker& worker) {
 }
 
 WorkerResult ZmqEnv::run(WorkerSpec spec, const DataPlaneFactory& make_data_plane,
-                         const std::function<bool()>& stop, const State* state) {
+                         const std::function<bool()>& stop, const State* state, Kept kept) {
   std::vector<std::string> neighbours;
   for (const PeerId p : spec.membership.links) {
     connect(p);
@@ -259,7 +259,7 @@ WorkerResult ZmqEnv::run(WorkerSpec spec, const DataPlaneFactory& make_data_plan
   tick();
   Worker worker(std::move(spec), *this);
   data_ = make_data_plane();
-  if (state) worker.restore(*state);
+  if (state) kept == Kept::all ? worker.restore(*state) : worker.restore_learned(*state);
   tick();
   loop(worker, stop);
   data_->finish();

@@ -35,13 +35,17 @@ class ZmqEnv final : public Env {
   std::function<std::size_t(const CoreSharing&)> on_sharing;
   std::function<void(Worker&)> on_turn;  ///< after whatever happened
   std::function<void(State)> on_saved;
+  // Where checkpoints are kept: as of Env.
+  std::function<bool()> on_may_checkpoint;
+  std::function<void(State, const SavePoint&)> on_checkpoint;
+  std::function<State(Round)> on_load;
 
   /// Once: makes the worker and runs it until it has ended and its last frames are out; closes all
   /// connections, which may have taken all the files that this process can open. `stop` is asked a few times
   /// a second and after every signal; true interrupts the worker. state: where the worker and its data plane
   /// go on; null: at the beginning.
   WorkerResult run(WorkerSpec spec, const DataPlaneFactory& make_data_plane,
-                   const std::function<bool()>& stop, const State* state = nullptr);
+                   const std::function<bool()>& stop, const State* state = nullptr, Kept kept = Kept::all);
   /// Where this peer listens, by address.
   const std::string& endpoint() const { return endpoint_; }
   /// After run: the peer's parameters.
@@ -60,6 +64,11 @@ class ZmqEnv final : public Env {
   void saved(State state) override {
     if (on_saved) on_saved(std::move(state));
   }
+  bool may_checkpoint() const override { return !on_may_checkpoint || on_may_checkpoint(); }
+  void checkpoint(State state, const SavePoint& point) override {
+    if (on_checkpoint) on_checkpoint(std::move(state), point);
+  }
+  State load(Round name) override { return on_load ? on_load(name) : Env::load(name); }
   void report(const Report& r) override {
     if (on_report) on_report(r);
   }

@@ -31,7 +31,7 @@ std::uint64_t checksum(wire::Frame::Reader f) {
   const auto scalars = [&] { return XXH3_64bits(w.data(), sizeof w); };
   switch (f.which()) {
     case wire::Frame::ALIVE:
-      return hash_blob(f.getAlive().getStatus(), scalars());
+      return hash_blob(f.getAlive().getSaves(), hash_blob(f.getAlive().getStatus(), scalars()));
     case wire::Frame::HELLO: {
       const auto h = f.getHello();
       w[8] = h.getHeardEpoch(), w[9] = h.getJobHash(), w[10] = h.getTopologyHash();
@@ -43,7 +43,9 @@ std::uint64_t checksum(wire::Frame::Reader f) {
       return h.hasAllreduce() ? hash_blob(h.getAllreduce(), hash) : hash;  // as versions before 1.4 have it
     }
     case wire::Frame::PROGRESS:
-      return hash_blob(f.getProgress().getSamples(), hash_blob(f.getProgress().getStatus(), scalars()));
+      return hash_blob(
+          f.getProgress().getSaves(),
+          hash_blob(f.getProgress().getSamples(), hash_blob(f.getProgress().getStatus(), scalars())));
     case wire::Frame::PARCEL: {
       const auto p = f.getParcel();
       w[8] = p.getRound(), w[9] = p.getParcel(), w[10] = p.getTag(), w[11] = p.getEntries();
@@ -51,7 +53,7 @@ std::uint64_t checksum(wire::Frame::Reader f) {
       return hash_blob(p.getPayload(), scalars());
     }
     case wire::Frame::PLACES:
-      return hash_blob(f.getPlaces().getPlaces(), scalars());
+      return hash_blob(f.getPlaces().getOffers(), hash_blob(f.getPlaces().getPlaces(), scalars()));
   }
   return 0;
 }
@@ -59,20 +61,22 @@ std::uint64_t checksum(wire::Frame::Reader f) {
 kj::ArrayPtr<const kj::byte> blob(std::span<const std::byte> b) {
   return {reinterpret_cast<const kj::byte*>(b.data()), b.size()};
 }
-PeerStates states(capnp::Data::Reader d) {
-  auto s = PeerStates::from_bytes({reinterpret_cast<const std::byte*>(d.begin()), d.size()});
-  if (!s) throw Malformed{};
-  return std::move(*s);
+std::span<const std::byte> span_of(capnp::Data::Reader d) {
+  return {reinterpret_cast<const std::byte*>(d.begin()), d.size()};
 }
-Places places(capnp::Data::Reader d) {
-  auto p = Places::from_bytes({reinterpret_cast<const std::byte*>(d.begin()), d.size()});
-  if (!p) throw Malformed{};
-  return std::move(*p);
+template <class T>
+T whole(std::optional<T> read) {
+  if (!read) throw Malformed{};
+  return std::move(*read);
 }
-std::vector<PeerSamples> samples(capnp::Data::Reader d) {
-  auto s = samples_from_bytes({reinterpret_cast<const std::byte*>(d.begin()), d.size()});
-  if (!s) throw Malformed{};
-  return std::move(*s);
+PeerStates states(capnp::Data::Reader d) { return whole(PeerStates::from_bytes(span_of(d))); }
+Places places(capnp::Data::Reader d) { return whole(Places::from_bytes(span_of(d))); }
+std::vector<PeerSamples> samples(capnp::Data::Reader d) { return whole(samples_from_bytes(span_of(d))); }
+SaveNews saves(capnp::Data::Reader d) {
+  return d.size() == 0 ? SaveNews{} : whole(SaveNews::from_bytes(span_of(d)));
+}
+Offers offers(capnp::Data::Reader d) {
+  return d.size() == 0 ? Offers{} : whole(Offers::from_bytes(span_of(d)));
 }
 std::string text(capnp::Text::Reader t) {
   std::string plain{t.cStr(), t.size()};
@@ -82,13 +86,18 @@ std::string text(capnp::Text::Reader t) {
 
 void fill(wire::Frame::Builder f, const AliveBody& b) {
   const auto status = b.status.to_bytes();
-  if (b.samples.empty()) return f.initAlive().setStatus(blob(status));
-  auto p = f.initProgress();
-  p.setStatus(blob(status));
-  p.setSamples(blob(to_bytes(b.samples)));
+  const auto fill_saves = [&](auto body) {
+    body.setStatus(blob(status));
+    if (b.saves) body.setSaves(blob(b.saves.to_bytes()));
+    return body;
+  };
+  if (b.samples.empty()) return void(fill_saves(f.initAlive()));
+  fill_saves(f.initProgress()).setSamples(blob(to_bytes(b.samples)));
 }
 void fill(wire::Frame::Builder f, const PlacesBody& b) {
-  f.initPlaces().setPlaces(blob(b.places.to_bytes()));
+  auto p = f.initPlaces();
+  p.setPlaces(blob(b.places.to_bytes()));
+  if (b.offers.asked()) p.setOffers(blob(b.offers.to_bytes()));
 }
 void fill(wire::Frame::Builder f, const HelloBody& b) {
   auto h = f.initHello();
@@ -122,13 +131,14 @@ Frame read(wire::Frame::Reader f) {
                 f.getSequence(), f.getReceived(), f.getConsumed()};
   switch (f.which()) {
     case wire::Frame::ALIVE:
-      out.body = AliveBody{states(f.getAlive().getStatus())};
+      out.body = AliveBody{states(f.getAlive().getStatus()), {}, saves(f.getAlive().getSaves())};
       break;
     case wire::Frame::PLACES:
-      out.body = PlacesBody{places(f.getPlaces().getPlaces())};
+      out.body = PlacesBody{places(f.getPlaces().getPlaces()), offers(f.getPlaces().getOffers())};
       break;
     case wire::Frame::PROGRESS:
-      out.body = AliveBody{states(f.getProgress().getStatus()), samples(f.getProgress().getSamples())};
+      out.body = AliveBody{states(f.getProgress().getStatus()), samples(f.getProgress().getSamples()),
+                           saves(f.getProgress().getSaves())};
       break;
     case wire::Frame::HELLO: {
       const auto h = f.getHello();
@@ -160,8 +170,9 @@ std::size_t first_segment_words(const Frame& frame) {
     bytes +=
         h->job_text.size() + h->layers.size() + h->allreduce.size() + h->name.size() + h->status.most_bytes();
   if (const auto* a = std::get_if<AliveBody>(&frame.body))
-    bytes += a->status.most_bytes() + kMostBytesOfCount * a->samples.size();
-  if (const auto* p = std::get_if<PlacesBody>(&frame.body)) bytes += p->places.to_bytes().size();
+    bytes += a->status.most_bytes() + kMostBytesOfCount * a->samples.size() + a->saves.most_bytes();
+  if (const auto* p = std::get_if<PlacesBody>(&frame.body))
+    bytes += p->places.to_bytes().size() + p->offers.to_bytes().size();
   return bytes / sizeof(capnp::word) + 8;
 }
 

@@ -10,13 +10,15 @@
 #include <vector>
 
 #include "ids.h"
+#include "offers.h"
 #include "peer_states.h"
 #include "places.h"
 #include "samples.h"
+#include "saves.h"
 
 namespace gossamer::node {
 
-constexpr std::uint16_t kWireVersion = 0x0104, kOldestWireVersion = 0x0104;
+constexpr std::uint16_t kWireVersion = 0x0105, kOldestWireVersion = 0x0105;
 /// Payload bytes of one frame at most; larger payloads travel in chunks.
 /// Small enough that a sign of life gets through between two chunks on a slow link (1 s at 1 Mbit/s).
 constexpr std::size_t kChunkBytes = std::size_t{128} << 10;
@@ -26,6 +28,7 @@ constexpr std::size_t kMaxFrameBytes = (std::size_t{1} << 20) + (std::size_t{128
 struct AliveBody {
   PeerStates status;
   std::vector<PeerSamples> samples{};  ///< peers ascend; none: a frame that any version reads
+  SaveNews saves{};                    ///< empty where there are no checkpoints
 };
 
 struct HelloBody {
@@ -44,6 +47,7 @@ struct HelloBody {
 
 struct PlacesBody {
   Places places;
+  Offers offers{};  ///< nobody's where there are no checkpoints
 };
 
 struct ParcelBody {

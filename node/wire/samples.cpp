@@ -4,6 +4,8 @@
 #include <limits>
 #include <numeric>
 
+#include "varint.h"
+
 namespace gossamer::node {
 namespace {
 
@@ -12,32 +14,14 @@ constexpr std::uint64_t kMostSamples = std::uint64_t{1} << 47;
 constexpr std::uint64_t kMostPeers = std::numeric_limits<PeerId>::max();
 constexpr double kTold = 256;
 
-void put(std::uint64_t value, std::vector<std::byte>& bytes) {
-  for (; value >= 128; value >>= 7) bytes.push_back(static_cast<std::byte>((value & 127) | 128));
-  bytes.push_back(static_cast<std::byte>(value));
-}
-
-/// Takes a number off the front; empty where there is none up to `most`.
-std::optional<std::uint64_t> take(std::span<const std::byte>& bytes, std::uint64_t most) {
-  std::uint64_t value = 0;
-  for (unsigned shift = 0; !bytes.empty() && shift < 63; shift += 7) {
-    const auto part = std::to_integer<std::uint64_t>(bytes.front());
-    bytes = bytes.subspan(1);
-    value |= (part & 127) << shift;
-    if (value > most) return std::nullopt;
-    if (part < 128) return value;
-  }
-  return std::nullopt;
-}
-
 }  // namespace
 
 std::vector<std::byte> to_bytes(std::span<const PeerSamples> counts) {
   std::vector<std::byte> bytes;
   std::uint64_t next = 0;
   for (const auto& [peer, samples] : counts) {
-    put(peer - next, bytes);
-    put(samples, bytes);
+    put_varint(peer - next, bytes);
+    put_varint(samples, bytes);
     next = std::uint64_t{peer} + 1;
   }
   return bytes;
@@ -48,8 +32,8 @@ std::optional<std::vector<PeerSamples>> samples_from_bytes(std::span<const std::
   std::uint64_t next = 0;
   while (!bytes.empty()) {
     if (next > kMostPeers) return std::nullopt;
-    const auto passed = take(bytes, kMostPeers - next);
-    const auto samples = passed ? take(bytes, kMostSamples) : std::nullopt;
+    const auto passed = take_varint(bytes, kMostPeers - next);
+    const auto samples = passed ? take_varint(bytes, kMostSamples) : std::nullopt;
     if (!samples) return std::nullopt;
     counts.push_back({static_cast<PeerId>(next + *passed), *samples});
     next += *passed + 1;

@@ -25,17 +25,21 @@ struct Frame {
 struct Alive {
   status @0 :Data;         # what the sender knows of everyone, merged by maximum: runs of peers, each a byte of status and
                            # the number of peers, 7 bits a byte from the lowest on, the highest bit set in all but the last
+  saves @1 :Data;          # since 1.5, of runs that keep checkpoints: after which round all save next, which was the best, and
+                           # who has which on disk (saves.h)
 }
 
 struct Places {
   places @0 :Data;         # who runs where, as far as the sender knows, while peers join: runs of peers, each a machine (0 = not
                            # known), an allotment of its cores and the number of peers, 32 bits each
+  offers @1 :Data;         # since 1.5, of runs that keep checkpoints: from which each peer can go on (offers.h)
 }
 
 struct Progress {
   status @0 :Data;         # as in Alive
   samples @1 :Data;        # taken in by peers since their start, of all that the sender knows of or of those with news: peers
                            # ascend, each as the number of peers passed over and its samples, coded as lengths in Alive
+  saves @2 :Data;          # as in Alive
 }
 
 struct Hello {

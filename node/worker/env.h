@@ -7,6 +7,14 @@
 
 namespace gossamer::node {
 
+/// What a checkpoint that a worker asks for is of.
+struct SavePoint {
+  Round name = 0;         ///< by which all peers of the run know it
+  std::uint64_t run = 0;  ///< as of Offers::run
+  double share_done = 0, epoch = 0;
+  optim::Figures figures{};  ///< of the newest evaluation; empty: there was none here
+};
+
 class Env {
  public:
   virtual ~Env() = default;
@@ -22,6 +30,12 @@ class Env {
   virtual void share_cores(const CoreSharing&) {}
   /// What the worker and its data plane keep, as it was asked to save.
   virtual void saved(State /*state*/) {}
+  /// A checkpoint may be taken: the one before has been written.
+  virtual bool may_checkpoint() const { return true; }
+  /// The same, to be kept; Worker::committed tells when it is.
+  virtual void checkpoint(State /*state*/, const SavePoint& /*point*/) {}
+  /// Of a checkpoint that was offered (WorkerSpec::offers). Throws what std::exception is a base of.
+  virtual State load(Round name);
   virtual void report(const Report& report) = 0;
   virtual void log(const std::string& line) = 0;
 };

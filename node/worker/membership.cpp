@@ -16,7 +16,20 @@ Membership::Membership(MembershipSpec spec, double now)
       neighbours_(spec_.links),
       status_(spec_.names.size(), PeerStatus::unknown) {
   for (const PeerId p : spec_.links) neighbours_[p].peer = p;
-  set(spec_.self, spec_.links.empty() ? PeerStatus::present : PeerStatus::started);
+  set(spec_.self, PeerStatus::started);
+  set_present();
+}
+
+/// Where all neighbours are linked, or there are none.
+bool Membership::set_present() {
+  const bool linked =
+      std::all_of(neighbours_.begin(), neighbours_.end(), [](const auto& n) { return n.linked; });
+  return linked && spec_.ready && set(spec_.self, PeerStatus::present);
+}
+
+bool Membership::become_ready() {
+  spec_.ready = true;
+  return set_present();
 }
 
 std::string Membership::on_hello(PeerId from, const FrameHeader& header, const HelloBody& theirs,
@@ -49,8 +62,7 @@ std::string Membership::on_hello(PeerId from, const FrameHeader& header, const H
   if (theirs.parameters_hash != ours.parameters_hash)
     return differ("hash of the initial parameters", ours.parameters_hash, theirs.parameters_hash);
   n.linked = theirs.heard_epoch == spec_.epoch;
-  if (std::all_of(neighbours_.begin(), neighbours_.end(), [](const auto& x) { return x.linked; }))
-    set(spec_.self, PeerStatus::present);
+  set_present();
   return {};
 }
 

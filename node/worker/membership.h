@@ -20,6 +20,7 @@ struct MembershipSpec {
   std::uint64_t epoch = 0;
   double join_timeout_s = 60;
   double silence_timeout_s = 4;
+  bool ready = true;  ///< else the others are kept waiting until become_ready
   [[no_unique_address]] Planted planted{};
 };
 
@@ -60,6 +61,8 @@ class Membership {
   /// Both sides have each other's hello.
   bool linked(PeerId peer) const { return of(peer).linked; }
   bool set(PeerId peer, PeerStatus status);
+  /// True where it is news.
+  bool become_ready();
   PeerStatus status(PeerId peer) const { return status_[peer]; }
   const PeerStates& all() const { return status_; }
   bool all_at_least(PeerStatus least) const { return status_.all_at_least(least); }
@@ -80,6 +83,7 @@ class Membership {
   Neighbour& of(PeerId peer) { return neighbours_[peer]; }
   const Neighbour& of(PeerId peer) const { return neighbours_[peer]; }
   double verdict_at(const Neighbour& n) const;
+  bool set_present();
 
   MembershipSpec spec_;
   double started_;

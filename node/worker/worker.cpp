@@ -28,19 +28,28 @@ Worker::Worker(WorkerSpec spec, Env& env)
       members_(spec_.membership, env.now()),
       places_(spec_.membership.names.size(), spec_.membership.self, spec_.place),
       links_(spec_.membership.links),
+      saver_(spec_.saves, spec_.membership.names.size(), spec_.membership.self),
       gone_(spec_.membership.names.size(), false),
       watch_(spec_.classes),
-      stall_(spec_.stall_timeout_s),
-      next_evaluation_(static_cast<double>(spec_.evaluate_every)) {
-  if (spec_.total_samples > 0)
-    samples_.emplace(spec_.membership.names.size(), spec_.membership.self, spec_.total_samples,
-                     spec_.plan.planted);
+      stall_(spec_.stall_timeout_s) {
+  if (spec_.drawn != 0)
+    offers_ = Offers(spec_.membership.names.size(), spec_.membership.self, spec_.drawn,
+                     spec_.offers.value_or(std::vector<Round>{}));
+  if (spec_.total_samples > 0) count_samples();
   for (const PeerId p : members_.links())
     links_[p] = std::make_unique<Link>(
         [this, p](Frame f, std::uint32_t priority) { return transmit(p, std::move(f), priority); },
         spec_.least_resend_s, best_effort() ? Delivery::best_effort : Delivery::reliable, spec_.plan.planted,
         intake_rules(p));
   exchange_ = make_exchange(*this);
+  if (const auto every = static_cast<double>(spec_.evaluate_every); every > 0)
+    next_evaluation_ = (std::floor(place(0) / every) + 1) * every;
+}
+
+/// From none on.
+void Worker::count_samples() {
+  samples_.emplace(spec_.membership.names.size(), spec_.membership.self,
+                   spec_.total_samples * (1 - spec_.share_before), spec_.plan.planted);
 }
 
 void Worker::start() { on_timer(); }
@@ -65,9 +74,11 @@ void Worker::send_hello(PeerId to) {
   send_places(to);
 }
 void Worker::send_places(PeerId to) {
-  if (places_.asked()) transmit(to, {{}, PlacesBody{places_}}, kControlPriority);
+  if (places_.asked() || offers_.asked()) transmit(to, {{}, PlacesBody{places_, offers_}}, kControlPriority);
 }
-void Worker::send_alive(PeerId to) { transmit(to, {{}, AliveBody{members_.all()}}, kControlPriority); }
+void Worker::send_alive(PeerId to) {
+  transmit(to, {{}, AliveBody{members_.all(), {}, saver_.news()}}, kControlPriority);
+}
 
 double Worker::samples_after() const { return std::min(kSamplesAfter * round_took_, kSamplesAfter_s); }
 
@@ -78,7 +89,7 @@ void Worker::spread_news(double after_s) {
 }
 
 AliveBody Worker::signs_of_life() {
-  AliveBody body{members_.all(), {}};
+  AliveBody body{members_.all(), {}, saver_.news()};
   if (!samples_) return body;
   body.samples = samples_->take_news();
   if (env_.now() < next_counts_) return body;
@@ -173,6 +184,8 @@ void Worker::handle(const FrameHeader& header, const AliveBody& alive) {
   link(header.sender).acknowledged(header, env_.now());
   if (members_.merge(header.sender, alive.status)) spread_news(kNewsAfter_s);
   if (samples_ && samples_->merge(alive.samples)) spread_news(samples_after());
+  if (saver_.merge(alive.saves, round_, phase_ == Phase::training && !held_, round_took_))
+    spread_news(kNewsAfter_s);
   check_members();
 }
 
@@ -182,7 +195,8 @@ void Worker::handle(const FrameHeader& header, const PlacesBody& body) {
     return;
   }
   // Who has ended says no more: its last hello, which tells why, would be pushed out of the queue.
-  if (phase_ != Phase::over && places_.merge(body.places)) spread_news(kNewsAfter_s);
+  const bool news = places_.merge(body.places), offer = offers_.merge(body.offers);
+  if (phase_ != Phase::over && (news || offer)) spread_news(kNewsAfter_s);
   check_members();
 }
 
@@ -211,6 +225,9 @@ void Worker::deliver(PeerId from, Message message) {
 
 void Worker::check_members() {
   if (phase_ == Phase::over) return;
+  go_on_from_offers();
+  check_ending();
+  if (phase_ == Phase::over) return;
   const bool lost = members_.any(PeerStatus::lost), left = members_.any(PeerStatus::left);
   const auto names = [&](PeerStatus status) {
     return fmt::format("{}", fmt::join(members_.names_with(status), ", "));
@@ -224,18 +241,21 @@ void Worker::check_members() {
     const std::string what = diverged ? fmt::format("peer {} diverged", names(PeerStatus::diverged))
                              : lost   ? fmt::format("lost peer {} (no sign of life)", names(PeerStatus::lost))
                                       : fmt::format("peer {} left", names(PeerStatus::left));
-    return end(Outcome::lost_peer, fmt::format("{} {}{}", what, where(), left ? awaited() : ""));
+    return end(end_by_ ? Outcome::interrupted : Outcome::lost_peer,
+               fmt::format("{} {}{}", what, where(), left ? awaited() : ""));
   }
-  if (phase_ == Phase::joining && members_.all_at_least(PeerStatus::present) && places_.complete()) {
+  if (phase_ == Phase::joining && members_.all_at_least(PeerStatus::present) && places_.complete() &&
+      offers_.complete()) {
     phase_ = Phase::training;
     started_ = since_.time = env_.now();
+    saver_.begin(round_, env_.now());
     broadcast_alive();
     if (places_.asked()) env_.share_cores(places_.sharing());
     env_.log(samples_ ? fmt::format("all {} peers are here; training until all together have taken in {:.0f} "
                                     "samples",
                                     spec_.membership.names.size(), spec_.total_samples)
                       : fmt::format("all {} peers are here; training {} rounds",
-                                    spec_.membership.names.size(), spec_.rounds));
+                                    spec_.membership.names.size(), spec_.rounds - round_));
     begin_round();
   }
   // Who leaves before its neighbours know the end would be missed by them.
@@ -263,8 +283,6 @@ void Worker::end(Outcome outcome, std::string message, PeerStatus as) {
   phase_ = Phase::over;
   broadcast_alive();
 }
-
-void Worker::interrupt() { end(Outcome::interrupted, "interrupted " + where()); }
 
 // --- time
 
@@ -310,6 +328,8 @@ void Worker::schedule_wake() {
   next = std::min(next, phase_ == Phase::joining ? std::min(next_hello_, members_.join_deadline())
                                                  : members_.next_deadline());
   if (phase_ == Phase::draining) next = std::min(next, drain_until_);
+  if (end_by_) next = std::min(next, *end_by_);
+  if (save_by_ > 0) next = std::min(next, save_by_);
   for (const PeerId p : members_.links()) {
     if (const auto due = link(p).resend_due(now, env_.backlog(p) > 0)) next = std::min(next, *due);
     if (link(p).owes_acknowledgement()) {

@@ -14,6 +14,7 @@
 #include "membership.h"
 #include "observer.h"
 #include "samples.h"
+#include "saver.h"
 #include "stall.h"
 
 namespace gossamer::node {
@@ -34,8 +35,15 @@ struct WorkerSpec {
   std::uint64_t evaluate_every = 0;  ///< rounds between test evaluations by this peer; 0 = none
   double report_every_s = 0.5;
   double drain_timeout_s = 60;
-  double stall_timeout_s = 0;    ///< a wait in one round that ends the run; 0 = none does
-  double least_resend_s = 30;    ///< patience before a frame is resent; TCP resends by itself while it stands
+  double stall_timeout_s = 0;  ///< a wait in one round that ends the run; 0 = none does
+  SaveSpec saves{};
+  double grace_s = 0;       ///< in which a peer that is interrupted saves; 0: it does not
+  std::uint64_t drawn = 0;  ///< at random; 0: nobody asks for a number of the run, and there are no offers
+  /// From which checkpoints it can go on: from the newest that all peers can. None: it begins as it is.
+  std::optional<std::vector<Round>> offers{};
+  Round rounds_before = 0;     ///< that the run had had before its first round here; the samples of that time
+  double share_before = 0;     ///< are this share of total_samples
+  double least_resend_s = 30;  ///< patience before a frame is resent; TCP resends by itself while it stands
   Observer* observer = nullptr;  ///< told of what this peer does; outlives the worker
 };
 
@@ -66,8 +74,15 @@ class Worker final : public ExchangeHost {
   void on_timer();
   /// The connection to a neighbour broke (it may come back).
   void on_broken(PeerId link);
-  /// Ends cleanly, telling the others (Ctrl-C).
+  /// Ends cleanly, telling the others (Ctrl-C); with a checkpoint that all have, as far as grace_s allows.
   void interrupt();
+  /// The checkpoint of that name is on disk.
+  void committed(Round name);
+  /// The best checkpoint so far, as of another one: of the peer that evaluates.
+  void judge(Round best, Round as_of);
+  /// Env::may_checkpoint has become true.
+  void on_storage() { settle(); }
+  const SaveNews& saves() const { return saver_.news(); }
   /// Ends because training ran away; the others learn it. what: as of divergence.h.
   void diverge(const std::string& what);
 
@@ -79,15 +94,17 @@ class Worker final : public ExchangeHost {
   bool holds() const;
   void resume();
   /// While it holds: Env::saved is called with what it keeps.
-  void save() { env_.data().submit_snapshot(round_); }
+  void save();
   /// Before start: goes on where this peer of the same job had saved. Throws StateError.
   void restore(const State& state);
+  /// Before start: begins with what a peer had learned, where rounds_before and share_before say.
+  void restore_learned(const State& state) { env_.data().restore(state, Kept::learned); }
 
   /// The neighbour is not known to have gone.
   bool reachable(PeerId peer) const { return members_.reachable(peer); }
   bool finished() const { return result_.outcome != Outcome::running; }
   bool joined() const { return phase_ != Phase::joining; }
-  Round rounds() const { return round_; }  ///< finished
+  Round rounds() const { return spec_.rounds_before + round_; }  ///< finished
   /// Of the run that is over, as far as this peer knows; at most 1.
   double share_done() const;
   WorkerResult result() const;
@@ -125,6 +142,11 @@ class Worker final : public ExchangeHost {
   void begin_round();
   void archive(Archive archive);
   void end_round();
+  bool must_hold() const;
+  void advance_save();
+  void check_ending();
+  void go_on_from_offers();
+  SavePoint save_point(Round name) const;
   void drain();
   void check_members();
   void check_diverged(const std::string& what) {
@@ -139,9 +161,11 @@ class Worker final : public ExchangeHost {
   void broadcast_alive();
   void spread_news(double after_s);
   AliveBody signs_of_life();
+  void count_samples();
   std::string where() const;
   std::string awaited() const;
   double samples_after() const;
+  Round all_rounds() const { return spec_.rounds_before + spec_.rounds; }
   void deliver(PeerId from, Message message);
   IntakeRules intake_rules(PeerId from);
   Verdict judge(PeerId from, const ParcelBody& body) const;
@@ -169,6 +193,14 @@ class Worker final : public ExchangeHost {
   Round round_ = 0, first_round_ = 0;  ///< first: of this start
   std::optional<Round> hold_at_;
   bool held_ = false;
+  Saver saver_;
+  Offers offers_;
+  bool snapshot_asked_ = false;   ///< by save
+  std::optional<Round> saving_;   ///< the checkpoint whose snapshot is under way
+  double save_by_ = 0;            ///< what cannot be written by then is passed over; 0: nothing waits
+  std::optional<double> end_by_;  ///< it was interrupted
+  optim::Figures tested_;         ///< of the newest evaluation
+  bool resumed_ = false;
   Round through_ = 0;  ///< the least round that the parcels that are mixed are final for
   std::size_t unmixed_ = 0;
   std::vector<bool> gone_;  ///< by peer: had done its rounds, and has ended
@@ -179,7 +211,7 @@ class Worker final : public ExchangeHost {
   bool last_measured_ = false;  ///< ‖x‖ after the last round has been looked at
   bool last_round_ended_ = false;
   double round_began_ = 0, round_took_ = 0;
-  double next_evaluation_;  ///< in rounds, as place
+  double next_evaluation_ = 0;  ///< in rounds, as place
   double started_ = 0, drain_until_ = 0;
   std::string other_session_;  ///< a neighbour's name under which another run's peer was heard
   bool news_ = false;          ///< something is known that the neighbours were not told yet

@@ -12,15 +12,17 @@
 namespace gossamer::node {
 
 double Worker::place(Round round) const {
-  const auto rounds = static_cast<double>(spec_.rounds);
-  return samples_ ? std::min(1.0, samples_->share()) * rounds : static_cast<double>(round);
+  const double before = spec_.share_before;
+  if (samples_)
+    return (before + (1 - before) * std::min(1.0, samples_->share())) * static_cast<double>(all_rounds());
+  return static_cast<double>(spec_.rounds_before + round);
 }
 
-double Worker::share_done() const { return place(round_) / static_cast<double>(spec_.rounds); }
+double Worker::share_done() const { return place(round_) / static_cast<double>(all_rounds()); }
 
 std::string Worker::where() const {
-  return samples_ ? fmt::format("in round {}, {:.1f} % of the run", round_, 100 * share_done())
-                  : fmt::format("in round {} of {}", round_, spec_.rounds);
+  return samples_ ? fmt::format("in round {}, {:.1f} % of the run", rounds(), 100 * share_done())
+                  : fmt::format("in round {} of {}", rounds(), all_rounds());
 }
 
 /// Of a round that is not over: what is missing.
@@ -60,7 +62,8 @@ void Worker::join_overdue() {
 }
 
 void Worker::diverge(const std::string& what) {
-  end(Outcome::failed, divergence_text(spec_.plan, spec_.learning_rate, round_, what), PeerStatus::diverged);
+  end(Outcome::failed, divergence_text(spec_.plan, spec_.learning_rate, rounds(), what),
+      PeerStatus::diverged);
 }
 
 void Worker::handle(const Measured& e) {
@@ -71,6 +74,7 @@ void Worker::handle(const Measured& e) {
 
 WorkerResult Worker::result() const {
   WorkerResult r = result_;
+  r.rounds += spec_.rounds_before;
   r.train_loss = std::accumulate(recent_losses_.begin(), recent_losses_.end(), 0.0) /
                  static_cast<double>(recent_losses_.size());  // NaN where there was no step
   r.staleness_mean = staleness_count_ ? staleness_sum_ / static_cast<double>(staleness_count_) : 0;
@@ -93,7 +97,7 @@ void Worker::report(const std::optional<optim::Figures>& test) {
   const double now = env_.now(), seconds = std::max(now - since_.time, 1e-9);
   const LinkCounters sums = result().traffic;
   Report r;
-  r.round = round_;
+  r.round = rounds();
   r.epoch = place(round_) / spec_.rounds_per_epoch;
   r.share_done = share_done();
   r.loss = since_.steps ? since_.loss / static_cast<double>(since_.steps) : std::nan("");

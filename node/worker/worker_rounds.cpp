@@ -1,4 +1,4 @@
-// A peer's rounds: how they begin and end, what the data plane answers, and how a run is held and saved.
+// A peer's rounds: how they begin and end, and what the data plane answers.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -14,6 +14,7 @@ namespace gossamer::node {
 void Worker::settle() {
   while (phase_ == Phase::training && !last_round_ended_ && !held_ && gradient_done_ && unmixed_ == 0)
     end_round();
+  advance_save();
   if (phase_ == Phase::training && last_round_ended_ && exchange_->awaits().empty()) drain();
   schedule_wake();
 }
@@ -52,33 +53,24 @@ void Worker::end_round() {
     next_evaluation_ = (std::floor(place(round_) / every) + 1) * every;
   }
   if (env_.now() >= since_.time + spec_.report_every_s || last) report(std::nullopt);
-  held_ = hold_at_ && round_ >= *hold_at_;
+  if (saver_.on_round(round_, env_.now(), round_took_)) spread_news(0);
+  held_ = must_hold();
   if (phase_ == Phase::training && !held_) begin_round();
-}
-
-bool Worker::holds() const {
-  const bool received =
-      std::all_of(links_.begin(), links_.end(), [](const auto& l) { return l->all_received(); });
-  return phase_ == Phase::training && held_ && received && exchange_->awaits().empty();
-}
-
-void Worker::resume() {
-  hold_at_.reset();
-  if (!std::exchange(held_, false) || phase_ != Phase::training) return;
-  begin_round();
-  settle();
 }
 
 void Worker::restore(const State& state) {
   archive(Archive::restoring(state).part("control"));
-  if (!samples_ && round_ > spec_.rounds)
-    throw StateError(fmt::format("the saved state is of round {}; this run has {}", round_, spec_.rounds));
+  if (!samples_ && rounds() > spec_.rounds)
+    throw StateError(fmt::format("the saved state is of round {}; this run has {}", rounds(), spec_.rounds));
+  spec_.rounds -= std::min(spec_.rounds, spec_.rounds_before);
   first_round_ = result_.rounds = round_;
-  env_.data().restore(state);
+  env_.data().restore(state, Kept::all);
 }
 
 void Worker::archive(Archive archive) {
   archive.value("round", round_);
+  archive.value("rounds_before", spec_.rounds_before);
+  archive.value("share_before", spec_.share_before);
   archive.value("rows", result_.rows);
   archive.value("staleness_max", result_.staleness_max);
   archive.value("staleness_sum", staleness_sum_);
@@ -90,7 +82,10 @@ void Worker::archive(Archive archive) {
   archive.doubles("recent_losses", losses);
   recent_losses_.assign(losses.begin(), losses.end());
   watch_.archive(archive.part("watch"));
-  if (samples_) samples_->archive(archive.part("samples"));
+  if (samples_) {
+    if (archive.restores()) count_samples();
+    samples_->archive(archive.part("samples"));
+  }
   exchange_->archive(archive.part("exchange"));
 }
 
@@ -129,12 +124,10 @@ void Worker::on_data(const DataEvent& event) {
 
 void Worker::handle(const ParcelReady& e) { exchange_->on_parcel_ready(e.round, e.parcel); }
 void Worker::handle(const Encoded& e) { exchange_->on_encoded(e); }
-void Worker::handle(const Saved& e) {
-  State state = e.state;
-  archive(Archive::saving(state).part("control"));
-  env_.saved(std::move(state));
+void Worker::handle(const Evaluated& e) {
+  tested_ = e.test;
+  report(e.test);
 }
-void Worker::handle(const Evaluated& e) { report(e.test); }
 void Worker::handle(const Failed& e) { e.diverged ? diverge(e.what) : end(Outcome::failed, e.what); }
 
 void Worker::handle(const GradientDone& e) {

@@ -49,7 +49,10 @@ struct RunSection {
   double drain_timeout = 60;     ///< seconds a finished peer serves the others
   double silence_timeout = 3.5;  ///< seconds without a sign of life after which a peer counts as lost
   double stall_timeout = 900;    ///< seconds of waiting in one round that end a run; 0 = none do
-  int threads = 0;               ///< compute threads of one peer; 0 = cores / peers on this host, at least 1
+  std::string checkpoint_every = "10min";  ///< rounds, or a time (parse_save_interval); "0": no checkpoints
+  std::uint64_t keep = 3;                  ///< checkpoints, beside the best
+  double grace = 10;                       ///< seconds in which a run that is told to end saves
+  int threads = 0;  ///< compute threads of one peer; 0 = cores / peers on this host, at least 1
 };
 
 /// A time in which a link's direction ("a>b") or a peer ("a") of the simulator for a while.

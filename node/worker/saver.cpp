@@ -1,0 +1,101 @@
+#include "saver.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+namespace gossamer::node {
+namespace {
+
+/// News of a save has so long to reach everyone, before the peer that proposes it is there.
+constexpr double kSpread_s = 0.5;
+constexpr double kMostRoundsAhead = 1e6;
+
+}  // namespace
+
+Saver::Saver(const SaveSpec& spec, std::size_t peers, PeerId self) : spec_(spec), self_(self) {
+  if (!on()) return;
+  news_.committed.assign(peers, 0);
+  news_.heard.assign(peers, 0);
+}
+
+void Saver::propose(Round at) { news_.at = news_.heard[self_] = at; }
+
+void Saver::begin(Round done, double now) {
+  taken_ = done;
+  next_s_ = spec_.every_s > 0 ? now + spec_.every_s : std::numeric_limits<double>::infinity();
+}
+
+Round Saver::soon(Round done, double took_s) const {
+  if (!spec_.together) return done + 1;
+  const double rounds = took_s > 0 ? std::min(kSpread_s / took_s, kMostRoundsAhead) : 0;
+  return done + 1 + static_cast<Round>(rounds);
+}
+
+bool Saver::ask(Round done, double took_s) {
+  const bool to_come = news_.at > taken_ && news_.at >= done;
+  if (!on() || to_come) return false;
+  propose(soon(done, took_s));
+  return true;
+}
+
+bool Saver::on_round(Round done, double now, double took_s) {
+  if (!on() || now < next_s_) return false;
+  next_s_ = now + spec_.every_s;
+  return ask(done, took_s);
+}
+
+bool Saver::merge(const SaveNews& theirs, Round done, bool under_way, double took_s) {
+  if (!on() || theirs.at > static_cast<Round>(2 * kMostRoundsAhead) + done) return false;
+  const Round before = news_.at;
+  bool news = false;
+  if (spec_.together) {
+    news = news_.merge(theirs);
+  } else {
+    SaveNews others = theirs;
+    others.at = 0;
+    news = news_.merge(others);
+  }
+  if (news_.at == before) return news;
+  propose(news_.at < done + (under_way ? 1 : 0) ? soon(done, took_s) : news_.at);
+  return true;
+}
+
+bool Saver::agreed(Round name) const {
+  const bool known = spec_.every_rounds > 0 && name % spec_.every_rounds == 0;
+  return !spec_.together || known || news_.all_heard(name);
+}
+
+std::optional<Round> Saver::next() const {
+  std::optional<Round> next;
+  if (spec_.every_rounds > 0) next = (taken_ / spec_.every_rounds + 1) * spec_.every_rounds;
+  if (news_.at > taken_) next = std::min(next.value_or(news_.at), news_.at);
+  return next;
+}
+
+std::optional<Round> Saver::due(Round done) const {
+  const auto name = next();
+  if (!name || done < *name) return std::nullopt;
+  return spec_.together ? name : std::optional(done);
+}
+
+void Saver::taken(Round name, double now) {
+  taken_ = std::max(taken_, name);
+  if (spec_.every_s > 0) next_s_ = now + spec_.every_s;
+}
+
+bool Saver::committed(Round name) {
+  Round& mine = news_.committed[self_];
+  if (name <= mine) return false;
+  mine = name;
+  return true;
+}
+
+bool Saver::judge(Round best, Round as_of) {
+  if (as_of <= news_.judged) return false;
+  news_.best = best;
+  news_.judged = as_of;
+  return true;
+}
+
+}  // namespace gossamer::node

@@ -1,0 +1,67 @@
+#pragma once
+// Saver knows after which rounds a peer keeps a checkpoint. Peers that wait for each other save after the
+// same rounds: the multiples of a number, or, where they go by time, a round that one of them proposes and
+// that spreads with the signs of life; who has already begun a later round when it hears of it proposes a
+// later one, and the greatest counts; who is there first holds until all have heard of it. Peers that wait
+// for nobody save each at their own time.
+//
+// No clocks are compared: each peer measures how long its own last save is ago, and whoever comes first
+// proposes.
+#include <optional>
+
+#include "saves.h"
+
+namespace gossamer::node {
+
+struct SaveSpec {
+  std::uint64_t every_rounds = 0;
+  double every_s = 0;    ///< in place of rounds
+  bool together = true;  ///< peers wait for each other
+  bool on() const { return every_rounds > 0 || every_s > 0; }
+};
+
+class Saver {
+ public:
+  Saver() = default;
+  Saver(const SaveSpec& spec, std::size_t peers, PeerId self);
+
+  bool on() const { return spec_.on(); }
+  /// Training begins after so many rounds, which need no checkpoint any more.
+  void begin(Round done, double now);
+  /// A round has ended. took_s: how long it did. True where there is news.
+  bool on_round(Round done, double now, double took_s);
+  /// A save is wanted soon, whenever it is due. True where that is news; where one that all know of is still
+  /// to come, it is not.
+  bool ask(Round done, double took_s);
+  /// under_way: the round after `done` has begun. True where there is news.
+  bool merge(const SaveNews& theirs, Round done, bool under_way, double took_s);
+  /// The round by which the checkpoint that is due after so many rounds is known; empty: none is.
+  std::optional<Round> due(Round done) const;
+  /// That one need not be waited with: everyone knows of it.
+  bool agreed(Round name) const;
+  /// The checkpoint of that name was taken, or passed over.
+  void taken(Round name, double now);
+  /// It is on disk. True where there is news.
+  bool committed(Round name);
+  /// As of the first peer, which evaluates.
+  bool judge(Round best, Round as_of);
+  const SaveNews& news() const { return news_; }
+  /// All that was asked for was taken; and is on disk, of all peers where they save together.
+  bool all_taken() const { return taken_ >= news_.at; }
+  bool all_committed() const {
+    return news_.at > 0 && (spec_.together ? news_.common() : news_.committed[self_]) >= news_.at;
+  }
+
+ private:
+  std::optional<Round> next() const;
+  void propose(Round at);
+  Round soon(Round done, double took_s) const;
+
+  SaveSpec spec_;
+  PeerId self_ = 0;
+  SaveNews news_;
+  Round taken_ = 0;
+  double next_s_ = 0;  ///< where it goes by time
+};
+
+}  // namespace gossamer::node

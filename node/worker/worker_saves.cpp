@@ -1,0 +1,146 @@
+// How a peer holds between two rounds, is saved there, and goes on.
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <stdexcept>
+#include <utility>
+
+#include "worker.h"
+
+namespace gossamer::node {
+namespace {
+
+/// How long a peer waits for the checkpoint before to be written, until it passes one over.
+constexpr double kMostSaveWait_s = 60;
+constexpr double kSaveNewsAfter_s = 0.005;
+
+}  // namespace
+
+State Env::load(Round name) {
+  throw std::logic_error(fmt::format("there is no checkpoint of round {} here", name));
+}
+
+bool Worker::holds() const {
+  const bool received =
+      std::all_of(links_.begin(), links_.end(), [](const auto& l) { return l->all_received(); });
+  return phase_ == Phase::training && held_ && !saving_ && received && exchange_->awaits().empty();
+}
+
+void Worker::save() {
+  snapshot_asked_ = true;
+  env_.data().submit_snapshot(round_);
+}
+
+void Worker::resume() {
+  hold_at_.reset();
+  settle();
+}
+
+bool Worker::must_hold() const {
+  if (hold_at_ && round_ >= *hold_at_) return true;
+  if (trained()) return false;
+  return saving_ || saver_.due(round_) || (end_by_ && saver_.all_taken());
+}
+
+/// Takes the checkpoint that is due, or goes on where none is.
+void Worker::advance_save() {
+  if (phase_ != Phase::training || !held_ || saving_ || snapshot_asked_) return;
+  const auto name = trained() ? std::nullopt : saver_.due(round_);
+  if (!name) {
+    if (must_hold()) return;
+    held_ = false;
+    save_by_ = 0;
+    return begin_round();
+  }
+  if (spec_.saves.together && !(saver_.agreed(*name) && holds())) return;
+  const double now = env_.now();
+  if (env_.may_checkpoint()) {
+    saving_ = name;
+    save_by_ = 0;
+    return env_.data().submit_snapshot(round_);
+  }
+  if (save_by_ == 0) save_by_ = now + kMostSaveWait_s;
+  if (now < save_by_) return;
+  env_.log(
+      fmt::format("the checkpoint of round {} was passed over: the one before it has not been written in "
+                  "{:.0f} s; is the disk slow, or gone?",
+                  *name, kMostSaveWait_s));
+  save_by_ = 0;
+  saver_.taken(*name, now);
+  advance_save();
+}
+
+SavePoint Worker::save_point(Round name) const {
+  return {spec_.rounds_before + name, offers_.run(), share_done(), place(round_) / spec_.rounds_per_epoch,
+          tested_};
+}
+
+void Worker::handle(const Saved& e) {
+  State state = e.state;
+  archive(Archive::saving(state).part("control"));
+  if (std::exchange(snapshot_asked_, false)) return env_.saved(std::move(state));
+  const Round name = *std::exchange(saving_, std::nullopt);
+  saver_.taken(name, env_.now());
+  env_.checkpoint(std::move(state), save_point(name));
+}
+
+void Worker::committed(Round name) {
+  if (saver_.committed(name - spec_.rounds_before)) spread_news(kSaveNewsAfter_s);
+  check_ending();
+  settle();
+}
+
+void Worker::judge(Round best, Round as_of) {
+  if (saver_.judge(best - spec_.rounds_before, as_of - spec_.rounds_before)) spread_news(kSaveNewsAfter_s);
+}
+
+void Worker::interrupt() {
+  if (end_by_ || phase_ == Phase::over) return;
+  const bool saves = saver_.on() && spec_.grace_s > 0 && phase_ == Phase::training && !trained();
+  if (!saves) return end(Outcome::interrupted, "interrupted " + where());
+  end_by_ = env_.now() + spec_.grace_s;
+  env_.log(fmt::format("saving before the end, for {:.4g} s at most (run.grace); once more ends it at once",
+                       spec_.grace_s));
+  if (saver_.ask(round_, round_took_)) spread_news(0);
+  schedule_wake();
+}
+
+/// Who leaves before all have saved would end the others' run before they have.
+void Worker::check_ending() {
+  if (!end_by_ || phase_ != Phase::training) return;
+  if (saver_.all_committed())
+    end(Outcome::interrupted, fmt::format("interrupted {}; all saved it after round {}", where(),
+                                          spec_.rounds_before + saver_.news().at));
+  else if (env_.now() >= *end_by_)
+    end(Outcome::interrupted,
+        fmt::format("interrupted {}; not all saved it within {:.4g} s (run.grace)", where(), spec_.grace_s));
+}
+
+/// Where all have told from which checkpoints they can go on.
+void Worker::go_on_from_offers() {
+  if (!spec_.offers || resumed_ || phase_ != Phase::joining || !offers_.complete()) return;
+  const auto name = offers_.newest_common();
+  if (!name) {
+    std::vector<std::string> each;
+    for (PeerId p = 0; p < offers_.by_peer().size(); ++p)
+      each.push_back(fmt::format("{} has {}", spec_.membership.names[p],
+                                 offers_.by_peer()[p]->empty()
+                                     ? "none"
+                                     : fmt::format("{}", fmt::join(*offers_.by_peer()[p], ", "))));
+    return end(Outcome::bad_input,
+               fmt::format("no checkpoint is whole at all peers: {}; expected one of the same round in the "
+                           "folder of each (--resume)",
+                           fmt::join(each, "; ")));
+  }
+  resumed_ = true;
+  try {
+    restore(env_.load(*name));
+  } catch (const std::exception& error) {
+    return end(Outcome::failed, fmt::format("cannot go on from round {}: {}", *name, error.what()));
+  }
+  env_.log(fmt::format("going on from the checkpoint of round {}", *name));
+  if (members_.become_ready()) spread_news(0);
+}
+
+}  // namespace gossamer::node
