@@ -180,15 +180,16 @@ std::unique_ptr<StoredFile> CheckpointFolder::open_new(const std::filesystem::pa
 /// may be none that this user can open.
 void CheckpointFolder::sync_above() {
   if (above_synced_) return;
-  fs::path below = fs::absolute(folder_).lexically_normal();
-  if (!below.has_filename()) below = below.parent_path();
-  fs::path above = below.parent_path();
-  storage_.sync_folder(above);
-  for (; above != above.parent_path(); above = above.parent_path()) try {
-      storage_.sync_folder(above.parent_path());
-    } catch (const StorageError&) {
-      break;
-    }
+  const auto above = [](const fs::path& folder) {
+    const fs::path parent = folder.parent_path();
+    return parent.empty() ? fs::path(".") : parent;
+  };
+  fs::path folder = above(folder_);
+  storage_.sync_folder(folder);
+  try {
+    for (; folder != "." && folder != above(folder); storage_.sync_folder(folder)) folder = above(folder);
+  } catch (const StorageError&) {
+  }
   above_synced_ = true;
 }
 
@@ -255,8 +256,13 @@ std::vector<CheckpointFolder::Leftover> CheckpointFolder::leftovers(const std::s
   return found;
 }
 
+void CheckpointFolder::remove(const Leftover& leftover) {
+  storage_.remove(leftover.path);
+  remove_if_empty(path_of(leftover.round));
+}
+
 void CheckpointFolder::sweep(const std::string& peer) {
-  for (const Leftover& leftover : leftovers(peer)) storage_.remove(leftover.path);
+  for (const Leftover& leftover : leftovers(peer)) remove(leftover);
   for (const Round round : rounds()) remove_if_empty(path_of(round));
 }
 

@@ -103,6 +103,7 @@ class CheckpointFolder {
   /// What failed or interrupted attempts have left, of a peer or, where none is named, of all: files with
   /// another name, and such as no manifest speaks of. While a peer writes, its files are among them.
   std::vector<Leftover> leftovers(const std::string& peer = {}) const;
+  void remove(const Leftover& leftover);  ///< with its folder, if nothing else is there
   /// Removes what failed or interrupted attempts of this peer have left. Throws StorageError.
   void sweep(const std::string& peer);
   const std::filesystem::path& path() const { return folder_; }
