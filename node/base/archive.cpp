@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <bit>
 #include <cstring>
@@ -12,84 +13,147 @@ namespace gossamer::node {
 namespace {
 
 static_assert(std::endian::native == std::endian::little);
-constexpr std::array<char, 8> kStateMark{'g', 's', 's', 't', 'a', 't', 'e', '1'};
-constexpr std::array kElement{1, 8, 4, 8};  ///< bytes, by kind
+constexpr std::array<char, 8> kStateMark{'g', 's', 's', 't', 'a', 't', 'e', '1'};  ///< the last: the version
+constexpr std::array kElement{1, 8, 4, 8};                                         ///< bytes, by kind
 constexpr std::array kKindNames{"bytes", "numbers", "floats", "doubles"};
 
-std::size_t element(NamedArray::Kind kind) {
-  return static_cast<std::size_t>(kElement[static_cast<std::size_t>(kind)]);
-}
-
-void append(std::vector<std::byte>& out, std::span<const std::byte> bytes) {
-  out.insert(out.end(), bytes.begin(), bytes.end());
-}
-void append(std::vector<std::byte>& out, std::uint64_t number) {
-  append(out, std::as_bytes(std::span(&number, 1)));
-}
-
-/// Reads on from where it stands; never beyond the end.
+/// Reads on from where it stands; never beyond the end of what the state's hash is of.
 class StateReader {
  public:
-  explicit StateReader(std::span<const std::byte> bytes) : left_(bytes) {}
-  std::span<const std::byte> take(std::uint64_t size) {
-    if (size > left_.size())
-      throw StateError(
-          fmt::format("a saved state ends after {} bytes, and {} more were expected", at_, size));
-    const auto taken = left_.first(size);
-    left_ = left_.subspan(size);
-    at_ += size;
-    return taken;
+  explicit StateReader(const ByteSource& source) : source_(source) {
+    std::array<char, kStateMark.size()> mark{};
+    if (source.size >= mark.size() + sizeof(std::uint64_t))
+      source.read(0, std::as_writable_bytes(std::span(mark)));
+    if (!std::equal(mark.begin(), mark.end() - 1, kStateMark.begin()) || mark.back() < kStateMark.back())
+      throw StateError(fmt::format("these {} bytes are no saved state", source.size));
+    if (mark.back() > kStateMark.back())
+      throw StateError(fmt::format("version {} of a saved state; this program reads {}; use a newer gossamer",
+                                   mark.back(), kStateMark.back()));
+    end_ = source.size - sizeof(std::uint64_t);
+    at_ = mark.size();
+    hash_.add(std::as_bytes(std::span(mark)));
   }
+
+  void take(std::span<std::byte> into) {
+    source_.read(at_, into);
+    hash_.add(into);
+    skip(into.size());
+  }
+  void skip(std::uint64_t size) { at_ += size; }
   std::uint64_t number() {
-    std::uint64_t n;
-    std::memcpy(&n, take(sizeof n).data(), sizeof n);
+    std::uint64_t n = 0;
+    require(sizeof n);
+    take(std::as_writable_bytes(std::span(&n, 1)));
     return n;
   }
-  bool done() const { return left_.empty(); }
+  /// A number of bytes that follow.
+  std::uint64_t size() {
+    const std::uint64_t n = number();
+    require(n);
+    return n;
+  }
+  bool done() const { return at_ == end_; }
+  /// Whether all that was taken has the hash that stands at the end.
+  bool intact() const {
+    std::uint64_t hash = 0;
+    source_.read(end_, std::as_writable_bytes(std::span(&hash, 1)));
+    return hash_.value() == hash;
+  }
 
  private:
-  std::span<const std::byte> left_;
-  std::uint64_t at_ = 0;
+  void require(std::uint64_t size) const {
+    if (size > end_ - at_)
+      throw StateError(
+          fmt::format("a saved state ends after {} bytes, and {} more were expected", at_, size));
+  }
+
+  const ByteSource& source_;
+  std::uint64_t at_ = 0, end_ = 0;
+  Hasher hash_;
 };
+
+/// Calls function(outline) of each array, which takes or skips its bytes.
+template <class Function>
+void for_each_array(StateReader& reader, Function function) {
+  for (std::uint64_t n = reader.number(); n > 0; --n) {
+    ArrayOutline outline;
+    outline.name.resize(reader.size());
+    reader.take(std::as_writable_bytes(std::span(outline.name)));
+    const std::uint64_t kind = reader.number();
+    if (kind >= kElement.size()) throw StateError(fmt::format("a saved state has an array of kind {}", kind));
+    outline.kind = static_cast<NamedArray::Kind>(kind);
+    outline.bytes = reader.size();
+    function(std::move(outline));
+  }
+  if (!reader.done()) throw StateError("a saved state goes on behind its last array");
+}
+
+ByteSource source_of(std::span<const std::byte> bytes) {
+  return {bytes.size(), [bytes](std::uint64_t offset, std::span<std::byte> into) {
+            std::copy_n(bytes.begin() + static_cast<std::ptrdiff_t>(offset), into.size(), into.begin());
+          }};
+}
 
 }  // namespace
 
+std::string_view kind_name(NamedArray::Kind kind) { return kKindNames[static_cast<std::size_t>(kind)]; }
+
+std::size_t element_bytes(NamedArray::Kind kind) {
+  return static_cast<std::size_t>(kElement[static_cast<std::size_t>(kind)]);
+}
+
+void write_state(const State& state, const ByteSink& sink, std::string_view without) {
+  Hasher hash;
+  const auto put = [&](std::span<const std::byte> bytes) {
+    hash.add(bytes);
+    sink(bytes);
+  };
+  const auto put_number = [&](std::uint64_t number) { put(std::as_bytes(std::span(&number, 1))); };
+  const bool omits = !without.empty() && state.contains(std::string(without));
+  put(std::as_bytes(std::span(kStateMark)));
+  put_number(state.size() - (omits ? 1 : 0));
+  for (const auto& [name, array] : state) {
+    if (omits && name == without) continue;
+    put_number(name.size());
+    put(std::as_bytes(std::span(name)));
+    put_number(static_cast<std::uint64_t>(array.kind));
+    put_number(array.bytes.size());
+    put(array.bytes);
+  }
+  const std::uint64_t total = hash.value();
+  sink(std::as_bytes(std::span(&total, 1)));
+}
+
+State read_state(const ByteSource& source) {
+  StateReader reader(source);
+  State state;
+  for_each_array(reader, [&](ArrayOutline outline) {
+    NamedArray array{outline.kind, std::vector<std::byte>(outline.bytes)};
+    reader.take(array.bytes);
+    state[std::move(outline.name)] = std::move(array);
+  });
+  if (!reader.intact()) throw StateError("a saved state was changed or cut short");
+  return state;
+}
+
+std::vector<ArrayOutline> outline_of_state(const ByteSource& source) {
+  StateReader reader(source);
+  std::vector<ArrayOutline> outlines;
+  for_each_array(reader, [&](ArrayOutline outline) {
+    reader.skip(outline.bytes);
+    outlines.push_back(std::move(outline));
+  });
+  return outlines;
+}
+
 std::vector<std::byte> to_bytes(const State& state) {
   std::vector<std::byte> out;
-  append(out, std::as_bytes(std::span(kStateMark)));
-  append(out, state.size());
-  for (const auto& [name, array] : state) {
-    append(out, name.size());
-    append(out, std::as_bytes(std::span(name)));
-    append(out, static_cast<std::uint64_t>(array.kind));
-    append(out, array.bytes.size());
-    append(out, array.bytes);
-  }
-  append(out, hash_bytes(out));
+  write_state(state,
+              [&](std::span<const std::byte> bytes) { out.insert(out.end(), bytes.begin(), bytes.end()); });
   return out;
 }
 
-State state_from_bytes(std::span<const std::byte> bytes) {
-  std::uint64_t hash = 0;
-  if (bytes.size() < kStateMark.size() + sizeof hash ||
-      std::memcmp(bytes.data(), kStateMark.data(), kStateMark.size()) != 0)
-    throw StateError(fmt::format("these {} bytes are no saved state", bytes.size()));
-  const auto body = bytes.first(bytes.size() - sizeof hash);
-  std::memcpy(&hash, bytes.data() + body.size(), sizeof hash);
-  if (hash_bytes(body) != hash) throw StateError("a saved state was changed or cut short");
-  StateReader reader(body.subspan(kStateMark.size()));
-  State state;
-  for (std::uint64_t n = reader.number(); n > 0; --n) {
-    const auto name = reader.take(reader.number());
-    const std::uint64_t kind = reader.number();
-    if (kind >= kElement.size()) throw StateError(fmt::format("a saved state has an array of kind {}", kind));
-    const auto values = reader.take(reader.number());
-    state[std::string(reinterpret_cast<const char*>(name.data()), name.size())] = {
-        static_cast<NamedArray::Kind>(kind), {values.begin(), values.end()}};
-  }
-  if (!reader.done()) throw StateError("a saved state goes on behind its last array");
-  return state;
-}
+State state_from_bytes(std::span<const std::byte> bytes) { return read_state(source_of(bytes)); }
 
 void Archive::put(std::string_view name, NamedArray::Kind kind, std::span<const std::byte> bytes) {
   (*to_)[prefix_ + std::string(name)] = {kind, {bytes.begin(), bytes.end()}};
@@ -100,12 +164,11 @@ std::span<const std::byte> Archive::get(std::string_view name, NamedArray::Kind 
   const auto at = from_->find(prefix_ + std::string(name));
   if (at == from_->end()) refuse(name, "is missing");
   const NamedArray& array = at->second;
-  if (array.kind != kind || array.bytes.size() % element(kind) != 0)
-    refuse(name, fmt::format("holds {}; expected {}", kKindNames[static_cast<std::size_t>(array.kind)],
-                             kKindNames[static_cast<std::size_t>(kind)]));
-  if (const std::size_t found = array.bytes.size() / element(kind); length != kAnyLength && found != length)
-    refuse(name, fmt::format("holds {} {}; expected {}", found, kKindNames[static_cast<std::size_t>(kind)],
-                             length));
+  if (array.kind != kind || array.bytes.size() % element_bytes(kind) != 0)
+    refuse(name, fmt::format("holds {}; expected {}", kind_name(array.kind), kind_name(kind)));
+  if (const std::size_t found = array.bytes.size() / element_bytes(kind);
+      length != kAnyLength && found != length)
+    refuse(name, fmt::format("holds {} {}; expected {}", found, kind_name(kind), length));
   return array.bytes;
 }
 

@@ -11,6 +11,7 @@
 #include <type_traits>
 #include <vector>
 
+#include "byte_stream.h"
 #include "gossamer/node/errors.h"
 
 namespace gossamer::node {
@@ -27,6 +28,20 @@ using State = std::map<std::string, NamedArray>;
 std::vector<std::byte> to_bytes(const State& state);
 /// Throws StateError.
 State state_from_bytes(std::span<const std::byte> bytes);
+/// The same bytes, piece by piece; of the state without the array of a name, if one is given.
+void write_state(const State& state, const ByteSink& sink, std::string_view without = {});
+/// Throws StateError, and what the source throws.
+State read_state(const ByteSource& source);
+
+struct ArrayOutline {
+  std::string name;
+  NamedArray::Kind kind = NamedArray::Kind::bytes;
+  std::uint64_t bytes = 0;
+};
+std::string_view kind_name(NamedArray::Kind kind);
+std::size_t element_bytes(NamedArray::Kind kind);
+/// What read_state would find, without the arrays' bytes, and so without a look at the hash.
+std::vector<ArrayOutline> outline_of_state(const ByteSource& source);
 
 class Archive {
  public:

@@ -17,6 +17,7 @@ void add_probe_command(CLI::App& app, int& status);
 void add_codec_command(CLI::App& app, int& status);
 void add_evaluate_command(CLI::App& app, int& status);
 void add_table_command(CLI::App& app, int& status);
+void add_checkpoint_command(CLI::App& app, int& status);
 void add_help_command(CLI::App& app, int& status);
 
 }  // namespace gossamer::node

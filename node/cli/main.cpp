@@ -89,6 +89,7 @@ void add_commands(CLI::App& app, int& status) {
   node::add_codec_command(app, status);
   node::add_evaluate_command(app, status);
   node::add_table_command(app, status);
+  node::add_checkpoint_command(app, status);
   node::add_help_command(app, status);
 }
 

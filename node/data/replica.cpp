@@ -112,7 +112,7 @@ void Replica::archive_objective(Archive archive) {
 
 std::vector<float> parameters_in(const State& state) {
   std::vector<float> x;
-  Archive::restoring(state).part("data").floats("slot" + std::to_string(kParameters), x);
+  Archive::restoring(state).floats(kParametersArray, x);
   return x;
 }
 

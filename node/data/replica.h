@@ -43,6 +43,7 @@ struct ReplicaParts {
   [[no_unique_address]] Planted planted{};
 };
 
+constexpr const char* kParametersArray = "data/slot0";  ///< of what a replica saves, the one that is x
 /// x of what a replica had saved.
 std::vector<float> parameters_in(const State& state);
 

@@ -3,8 +3,10 @@
 #include <condition_variable>
 #include <deque>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "checkpoint.h"
@@ -15,7 +17,7 @@ class CheckpointWriter {
  public:
   /// storage outlives it. layers: of the peer's model.
   CheckpointWriter(Storage& storage, const std::filesystem::path& folder, std::vector<optim::Layer> layers);
-  /// Waits for what is under way.
+  /// Waits for what it has been given.
   ~CheckpointWriter();
   CheckpointWriter(const CheckpointWriter&) = delete;
   CheckpointWriter& operator=(const CheckpointWriter&) = delete;
@@ -36,6 +38,7 @@ class CheckpointWriter {
 
  private:
   void loop();
+  Written carry_out(const std::pair<CheckpointHead, State>& what);
 
   CheckpointFolder folder_;
   std::vector<optim::Layer> layers_;

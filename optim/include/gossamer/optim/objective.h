@@ -44,6 +44,7 @@ struct StepResult {
 struct Figure {
   std::string name;  ///< "loss", "auc"; "accuracy" is a share, in [0, 1]
   double value = 0;
+  bool operator==(const Figure&) const = default;
 };
 using Figures = std::vector<Figure>;
 Figures figures_of(const Evaluation& evaluation);

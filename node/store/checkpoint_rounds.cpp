@@ -1,0 +1,99 @@
+#include "checkpoint_rounds.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <map>
+#include <set>
+#include <string_view>
+#include <utility>
+
+namespace gossamer::node {
+namespace {
+
+struct FigureSense {
+  std::string_view name;
+  bool higher;  ///< is better
+};
+/// By how much they say of a model.
+constexpr std::array kSenses{FigureSense{"accuracy", true}, FigureSense{"auc", true},
+                             FigureSense{"loss", false}};
+
+bool judged(const optim::Figures& figures) {
+  return std::ranges::any_of(kSenses, [&](const FigureSense& sense) {
+    const auto value = optim::find_figure(figures, sense.name);
+    return value && !std::isnan(*value);
+  });
+}
+
+}  // namespace
+
+std::vector<CompleteRound> complete_rounds(std::span<const CheckpointEntry> entries) {
+  std::map<std::pair<Round, std::uint64_t>, std::map<std::string, const CheckpointEntry*>> found;
+  for (const CheckpointEntry& entry : entries)
+    found[{entry.head.round, entry.head.run}].emplace(entry.head.peer, &entry);
+  std::vector<CompleteRound> complete;
+  for (const auto& [key, by_peer] : found) {
+    const std::vector<std::string>& peers = by_peer.begin()->second->head.peers;
+    CompleteRound round{key.first, key.second, {}};
+    for (const std::string& peer : peers)
+      if (const auto at = by_peer.find(peer); at != by_peer.end() && at->second->head.peers == peers)
+        round.entries.push_back(*at->second);
+    if (round.entries.size() == peers.size()) complete.push_back(std::move(round));
+  }
+  return complete;
+}
+
+bool better(const optim::Figures& a, const optim::Figures& b) {
+  for (const auto& [name, higher] : kSenses) {
+    const auto x = optim::find_figure(a, name), y = optim::find_figure(b, name);
+    if (x && y) return higher ? *x > *y : *x < *y;
+  }
+  return false;
+}
+
+optim::Figures mean_figures(std::span<const CheckpointEntry> entries) {
+  optim::Figures mean;
+  if (entries.empty()) return mean;
+  for (const optim::Figure& figure : entries.front().head.figures) {
+    double sum = 0;
+    const bool all = std::ranges::all_of(entries, [&](const CheckpointEntry& entry) {
+      const auto value = optim::find_figure(entry.head.figures, figure.name);
+      sum += value.value_or(0);
+      return value.has_value();
+    });
+    if (all) mean.push_back({figure.name, sum / static_cast<double>(entries.size())});
+  }
+  return mean;
+}
+
+std::optional<std::size_t> best_of(std::span<const CompleteRound> rounds) {
+  std::optional<std::size_t> best;
+  optim::Figures best_figures;
+  for (std::size_t i = 0; i < rounds.size(); ++i) {
+    optim::Figures figures = mean_figures(rounds[i].entries);
+    if (!judged(figures) || (best && better(best_figures, figures))) continue;
+    best = i;
+    best_figures = std::move(figures);
+  }
+  return best;
+}
+
+std::vector<Round> superfluous(const std::vector<Round>& rounds, std::optional<Round> common,
+                               std::size_t keep, std::optional<Round> best) {
+  std::set<Round> kept;
+  std::size_t common_kept = 0, later_kept = 0;
+  for (auto at = rounds.rbegin(); at != rounds.rend(); ++at) {
+    std::size_t& count = common && *at <= *common ? common_kept : later_kept;
+    if (count < keep) {
+      kept.insert(*at);
+      ++count;
+    }
+  }
+  if (best) kept.insert(*best);
+  std::vector<Round> result;
+  std::ranges::copy_if(rounds, std::back_inserter(result), [&](Round r) { return !kept.contains(r); });
+  return result;
+}
+
+}  // namespace gossamer::node

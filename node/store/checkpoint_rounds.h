@@ -1,0 +1,31 @@
+#pragma once
+// Which rounds all peers of a run have, which to keep, and which is the best.
+#include <cstddef>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "checkpoint.h"
+
+namespace gossamer::node {
+
+/// A round of which each peer of a run has a checkpoint.
+struct CompleteRound {
+  Round round = 0;
+  std::uint64_t run = 0;
+  std::vector<CheckpointEntry> entries;  ///< by peer, in the job's order
+};
+
+/// Rounds ascend; of one round the runs do. Goes by what the manifests say: whether the files are whole says
+/// CheckpointFolder::damage.
+std::vector<CompleteRound> complete_rounds(std::span<const CheckpointEntry> entries);
+
+/// The same figure counts in both: the first that both have of "accuracy" and "auc", which are better the
+/// higher, and "loss", better the lower. False where there is none, or one is no number.
+bool better(const optim::Figures& a, const optim::Figures& b);
+/// Means over the entries, of each name that all have.
+optim::Figures mean_figures(std::span<const CheckpointEntry> entries);
+/// Its index; of equal ones the newest. Empty where none has figures.
+std::optional<std::size_t> best_of(std::span<const CompleteRound> rounds);
+
+}  // namespace gossamer::node
