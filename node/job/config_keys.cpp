@@ -300,6 +300,20 @@ constexpr Key<Draft> kJobKeys[] = {
      "the "
      "longest round so far); 0: for ever",
      run<&RunSection::stall_timeout>, kLocalTime},
+    {"run.skip_limit",
+     "steps in a row that a peer skips, because their loss or gradient is not finite, before the run counts "
+     "as diverged; 0: any",
+     run<&RunSection::skip_limit>,
+     {.unit = "steps", .scope = Scope::kLocal}},
+    {"run.mute_after",
+     "payloads in a neighbour's name that do not decode before it is muted: where rounds wait for it the run "
+     "ends, else it goes on without it; 0: never",
+     run<&RunSection::mute_after>,
+     {.unit = "payloads", .scope = Scope::kLocal}},
+    {"run.memory",
+     "that a peer may take before a warning says so; 0: what the machine has",
+     run<&RunSection::memory>,
+     {.unit = "bytes", .range = kNotNegative, .scope = Scope::kLocal, .quantity = Quantity::kBytes}},
     {"run.threads",
      "compute threads of a peer; 0: its share of the cores, counting the peers on this machine and CPU "
      "limits",
@@ -347,7 +361,7 @@ constexpr Key<Draft> kJobKeys[] = {
      sim<&SimSection::slow>,
      {.range = {1e-3, 1e6}, .scope = Scope::kLocal}},
     {"sim.attackers",
-     "Byzantine peers: [\"peer3=noise:100\"]; sign_flip, noise, zero, label_flip, alie",
+     "Byzantine peers: [\"peer3=noise:100\"]; sign_flip, noise, zero, label_flip, alie, nan",
      sim<&SimSection::attackers>,
      {.scope = Scope::kLocal}},
     {"sim.cut", "fault windows in which frames from one peer to another are lost: [\"peer0>peer1@2s+500ms\"]",

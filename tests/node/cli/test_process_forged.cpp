@@ -60,7 +60,7 @@ Course forged_run(const Settings& more, std::size_t copies, std::optional<Forger
   const Ports ports(2 * kPeers);
   const auto real = static_cast<std::uint16_t>(ports.first() + kPeers);
   const std::string path = folder.write("job.toml", listed_elsewhere(ports.first(), real));
-  const Settings settings = Settings{"model.kind=softmax"} + more;
+  const Settings settings = Settings{"model.kind=softmax", "run.mute_after=0"} + more;
   std::vector<std::string> words;
   for (const std::string& s : settings) words.insert(words.end(), {"--set", s});
   Course course{.job = load_job(path, settings)};

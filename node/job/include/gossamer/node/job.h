@@ -49,6 +49,9 @@ struct RunSection {
   double drain_timeout = 60;     ///< seconds a finished peer serves the others
   double silence_timeout = 3.5;  ///< seconds without a sign of life after which a peer counts as lost
   double stall_timeout = 900;    ///< seconds of waiting in one round that end a run; 0 = none do
+  std::uint64_t skip_limit = 3;  ///< skipped steps in a row after which a run counts as diverged; 0 = any
+  std::uint64_t mute_after = 3;  ///< payloads that do not decode after which their sender is muted; 0 = never
+  std::uint64_t memory = 0;      ///< bytes that one peer may take before it warns; 0 = the machine's
   int threads = 0;               ///< compute threads of one peer; 0 = cores / peers on this host, at least 1
 };
 
