@@ -212,6 +212,7 @@ TEST_CASE("after a sum over peers a step is taken whatever the own gradient was"
   f.run(op::Combine{f.whole, kParameters, 1e30f, {}});
   f.run(op::Combine{f.whole, kParameters, 1e30f, {}});
   f.run(Gradient{4, std::vector<std::vector<Op>>(1)});
+  f.run(op::Combine{f.whole, kParameters, 0, {{1.0f, kA}}});
   f.run(op::Update{f.whole, 4, 4});
   for (std::size_t i = 0; i < u.size(); ++i) CHECK(f.at(kGradient, i) == 0.5f * u[i]);
 }
