@@ -74,12 +74,29 @@ Allotment allotment() {
 
 std::uint32_t short_hash(const std::string& text) { return static_cast<std::uint32_t>(hash_text(text)) | 1; }
 
-std::uint64_t available_memory() {
+/// In bytes; UINT64_MAX where the kernel does not tell.
+std::uint64_t machine_memory(const char* which) {
   std::ifstream file("/proc/meminfo");
   std::string name, unit;
   for (std::uint64_t kilobytes = 0; file >> name >> kilobytes; std::getline(file, unit))
-    if (name == "MemAvailable:") return kilobytes * 1024;
+    if (name == which) return kilobytes * 1024;
   return UINT64_MAX;
+}
+
+/// What a control group holds of files that it can let go of.
+std::uint64_t cached_files(const fs::path& group) {
+  std::ifstream file(group / "memory.stat");
+  std::string name;
+  for (std::uint64_t bytes = 0; file >> name >> bytes;)
+    if (name == "inactive_file") return bytes;
+  return 0;
+}
+
+std::uint64_t resident_memory() {
+  std::ifstream file("/proc/self/statm");
+  std::uint64_t all = 0, resident = 0;
+  file >> all >> resident;
+  return resident * static_cast<std::uint64_t>(sysconf(_SC_PAGESIZE));
 }
 
 }  // namespace
@@ -112,12 +129,24 @@ std::uint64_t file_limit_reached() {
 }
 
 std::uint64_t free_memory() {
-  std::uint64_t bytes = available_memory();
+  std::uint64_t bytes = machine_memory("MemAvailable:");
   for (const auto& [folder, text] : control_group("memory.max"))
     if (text != "max") bytes = std::min<std::uint64_t>(bytes, std::stoull(text));
   if (rlimit limit{}; getrlimit(RLIMIT_AS, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY)
     bytes = std::min<std::uint64_t>(bytes, limit.rlim_cur);
   return bytes;
+}
+
+MemoryUse memory_use() {
+  MemoryUse use{resident_memory(), machine_memory("MemAvailable:"), machine_memory("MemTotal:")};
+  for (const auto& [folder, text] : control_group("memory.max")) {
+    if (text == "max") continue;
+    const std::uint64_t most = std::stoull(text),
+                        held = std::stoull("0" + first_line(folder / "memory.current"));
+    const std::uint64_t left = most - std::min(most, held) + cached_files(folder);
+    if (left < use.available) use.available = left, use.total = most;
+  }
+  return use;
 }
 
 }  // namespace gossamer::node

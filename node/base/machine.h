@@ -30,4 +30,12 @@ std::uint64_t file_limit_reached();
 /// where a control group or ulimit -v sets a lower bound.
 std::uint64_t free_memory();
 
+struct MemoryUse {
+  std::uint64_t resident = 0;   ///< of this process
+  std::uint64_t available = 0;  ///< before something must be swapped, or a process ended
+  std::uint64_t total = 0;      ///< that there is
+};
+/// Of the machine, or of the control group with the least left.
+MemoryUse memory_use();
+
 }  // namespace gossamer::node

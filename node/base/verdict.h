@@ -17,9 +17,10 @@ enum class Refusal : std::uint8_t {
   memory,    ///< more would be held than is allowed
   digest,    ///< the payload is not the one that its chunks announced
   payload,   ///< it does not decode
+  muted,     ///< too many of its sender's did not: it was not read
 };
-inline constexpr std::array<std::string_view, 9> kRefusals{
-    "parcel", "tag", "round", "entries", "chunks", "sequence", "memory", "digest", "payload"};
+inline constexpr std::array<std::string_view, 10> kRefusals{
+    "parcel", "tag", "round", "entries", "chunks", "sequence", "memory", "digest", "payload", "muted sender"};
 using RefusalCounts = std::array<std::uint64_t, kRefusals.size()>;
 
 struct Verdict {

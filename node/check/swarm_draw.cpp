@@ -286,8 +286,10 @@ class Faults {
     job_.run.silence_timeout = std::max(3.5, std::ceil(longest_silence()));
     job_.run.join_timeout = job_.run.drain_timeout = 60 + job_.run.silence_timeout;
     // what a rule is to bear is not refused
-    if (rule_scope(job_.exchange.aggregate) == RuleScope::none && d_.chance(0.3))
+    if (rule_scope(job_.exchange.aggregate) == RuleScope::none && d_.chance(0.3)) {
       sim_.forge = d_.one(std::array{0.02, 0.2});
+      job_.run.mute_after = 0;  // a stranger who writes in neighbours' names would have them muted
+    }
   }
 
  private:

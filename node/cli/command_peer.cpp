@@ -16,6 +16,7 @@
 #include "gossamer/node/peer.h"
 #include "gossamer/node/safetensors.h"
 #include "gossamer/optim/click_objective.h"
+#include "gossamer/optim/finite.h"
 #include "line_writer.h"
 #include "machine.h"
 #include "progress.h"
@@ -161,6 +162,8 @@ class PeerProcess {
 
   void save_model(const WorkerResult& result) {
     if (result.rounds == 0) return;  // nothing learned: an earlier run's model stays
+    if (!optim::all_finite(peer_->parameters()))
+      return say("the model is not saved: some of its parameters are NaN or Inf");
     const auto model = folder_ / (flags_.out.empty() ? "model.safetensors" : flags_.name + ".safetensors");
     write_safetensors(
         model.string(), prepared().layers_of(self_), peer_->parameters(),

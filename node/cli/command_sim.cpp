@@ -13,6 +13,7 @@
 #include "commands.h"
 #include "flags.h"
 #include "gossamer/node/safetensors.h"
+#include "gossamer/optim/finite.h"
 #include "progress.h"
 #include "records.h"
 #include "simulation.h"
@@ -93,6 +94,14 @@ std::string progress_text(const SimProgress& p, const Prepared& prepared) {
                      100 * p.share_done);
 }
 
+void save_average(const std::string& path, const Prepared& prepared,
+                  std::span<const std::span<const float>> models, std::span<const PeerId> whose) {
+  const AlignedFloats mean = average(models, model_weights(prepared, whose));
+  if (optim::all_finite(mean))
+    return write_safetensors(path, prepared.layers, mean, {{"job", prepared.job.name}});
+  fmt::print(stderr, "gossamer: the model is not saved: some of its parameters are NaN or Inf\n");
+}
+
 int simulate(const SimFlags& flags) {
   auto overrides = flags.job.overrides;
   if (!flags.slow.empty())
@@ -153,9 +162,7 @@ int simulate(const SimFlags& flags) {
   summary.virtual_samples_per_second = rate;
   summary.samples_per_second *= summary.seconds / wall;
   summary.seconds = wall;
-  if (!flags.model.empty())
-    write_safetensors(flags.model, prepared.layers, average(models, model_weights(prepared, whose)),
-                      {{"job", prepared.job.name}});
+  if (!flags.model.empty()) save_average(flags.model, prepared, models, whose);
   const std::string text = flags.job.json ? to_json(summary) + "\n" : to_table(std::span(&summary, 1));
   std::fputs(text.c_str(), stdout);
   for (PeerId p = 0; p < result.peers.size(); ++p)
@@ -190,7 +197,7 @@ void add_sim_command(CLI::App& app, int& status) {
       ->add_option(
           "--attack", flags->attacks,
           "PEER=ATTACK[:SIZE]: the peer sends something wrong, e.g. peer3=noise:100 (sign_flip, noise, "
-          "zero, label_flip, alie); results are of the others; repeatable")
+          "zero, label_flip, alie, nan); results are of the others; repeatable")
       ->allow_extra_args(false);
   command->add_option("--model", flags->model, "write the average model to this safetensors file");
   command->add_option("--metrics", flags->metrics,

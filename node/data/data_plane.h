@@ -140,6 +140,9 @@ struct SoftLabels {
 /// Loss and gradient at x of the next batch, last layer first. As soon as parcel p's gradient stands and its
 /// parameters are not read any more, on_ready[p] runs and ParcelReady{p} is posted; then, where there is one
 /// more, the same of the rows; then GradientDone. The models of soft are read before the first of these.
+/// A layer's gradient that is not finite counts as zero, and an Update among on_ready of its parcels gives
+/// the step 0 and leaves the optimiser as it is. (An Update after a sum over peers is no part of on_ready:
+/// there all peers step alike, and this one has added nothing.)
 struct Gradient {
   Round round;
   std::vector<std::vector<Op>> on_ready;
@@ -161,6 +164,7 @@ struct GradientDone {
   Round round;
   double loss;  ///< mean over the batch
   std::size_t rows;
+  bool skipped = false;  ///< the loss, or something of the gradient, was not finite and was left out
 };
 struct Evaluated {
   Round round;

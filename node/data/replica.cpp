@@ -9,6 +9,7 @@
 
 #include "gossamer/compress/feedback.h"
 #include "gossamer/compress/kernels.h"
+#include "gossamer/optim/finite.h"
 
 namespace gossamer::node {
 namespace {
@@ -157,22 +158,35 @@ void Replica::run(const Gradient& gradient, const Post& post, const std::functio
   if (observer_) observer_->on_gradient(parts_.peer, gradient);
   const auto models = teachers(gradient.soft);
   const optim::BatchKey key{steps_++, attack_.flips_labels(), gradient.soft.weight, models, &between_layers};
+  bool skipped = false;
   const auto on_layer = [&](std::size_t layer) {
     const auto& parcels = parcels_of_layer_[layer];
+    skips_update_ = drop_not_finite(layer);
+    skipped |= skips_update_;
     for (auto p = parcels.rbegin(); p != parcels.rend(); ++p) {
       for (const Op& o : gradient.on_ready[*p]) run(o, post);
       post(ParcelReady{gradient.round, *p});
     }
+    skips_update_ = false;
     between_layers();
   };
-  const auto [loss, rows] = parts_.objective->gradient(slots_[kParameters], key, slots_[kGradient], on_layer);
-  if (!std::isfinite(loss))
-    throw Diverged(fmt::format("the training loss became {} in round {}", loss, gradient.round));
+  const auto [loss, rows, left_out] =
+      parts_.objective->gradient(slots_[kParameters], key, slots_[kGradient], on_layer);
+  skipped |= left_out || !std::isfinite(loss);
   if (rows_) {
     for (const Op& o : gradient.on_ready.back()) run(o, post);
     post(ParcelReady{gradient.round, static_cast<ParcelId>(parts_.parcels.size())});
   }
-  post(GradientDone{gradient.round, loss, rows});
+  post(GradientDone{gradient.round, loss, rows, skipped});
+}
+
+/// Whether the layer's gradient was not finite; then it is zero.
+bool Replica::drop_not_finite(std::size_t layer) {
+  const optim::Layer& l = parts_.objective->layers()[layer];
+  const auto g = at(kGradient, {l.offset, l.size});
+  if (optim::all_finite(g)) return false;
+  std::fill(g.begin(), g.end(), 0.0f);
+  return true;
 }
 
 std::vector<optim::Teacher> Replica::teachers(const SoftLabels& soft) const {
@@ -189,6 +203,7 @@ void Replica::evaluate(Round round, const Post& post) {
 
 void Replica::run_one(const op::Update& o, const Post&) {
   const auto g = at(kGradient, o.range);
+  if (skips_update_) return std::fill(g.begin(), g.end(), 0.0f);
   parts_.optimizer->step(o.place, o.range.begin, at(kParameters, o.range), g, g);
 }
 
@@ -223,10 +238,11 @@ void Replica::run_one(const op::Encode& o, const Post& post) {
   Payload payload = encoder_.encode(o, v, workspace_);
   if (observer_) observer_->after_encode(parts_.peer, o, encoder_.unsent(o), payload);
   if (o.apply_to) compress::decode_add(*payload, 1.0f, at(*o.apply_to, o.range), team_.get());
-  post(Encoded{o.round, o.parcel, o.tag, o.range.size, std::move(payload)});
+  post(Encoded{o.round, o.parcel, o.tag, o.range.size, attack_.spoil(std::move(payload), o.range.size)});
 }
 
 void Replica::run_one(const op::DecodeAdd& o, const Post&) {
+  if (attack_.spoiled(o.payload)) return;
   compress::decode_add(*o.payload, o.weight, at(o.dst, o.range), team_.get());
 }
 

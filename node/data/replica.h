@@ -87,6 +87,7 @@ class Replica final : public DataView {
   void archive_objective(Archive archive);
   std::span<float> at(Slot s, Range r) { return {slots_[s].data() + r.begin, r.size}; }
   std::vector<optim::Teacher> teachers(const SoftLabels& soft) const;
+  bool drop_not_finite(std::size_t layer);
   void run_one(const op::Update& o, const Post&);
   void run_one(const op::Clip& o, const Post&);
   void run_one(const op::Combine& o, const Post&);
@@ -99,7 +100,8 @@ class Replica final : public DataView {
   void run_one(const op::Measure& o, const Post&);
 
   ReplicaParts parts_;
-  std::uint64_t steps_ = 0;  ///< batches taken
+  std::uint64_t steps_ = 0;    ///< batches taken
+  bool skips_update_ = false;  ///< the ops that run belong to a layer whose gradient was not finite
   std::vector<AlignedFloats> slots_;
   std::vector<std::vector<ParcelId>> parcels_of_layer_;
   Encoder encoder_;

@@ -89,7 +89,10 @@ class Choco final : public Gossip {
     for (std::size_t n = 0; n < neighbours_.size(); ++n) {
       told_[n] = !may_skip || host_.can_send(neighbours_[n].peer, parcel) ||
                  host_.plan().planted.is(Bug::delta_encoded_not_sent);
-      if (!told_[n]) continue;
+      if (!told_[n]) {
+        host_.count_held_back();
+        continue;
+      }
       ++deltas_[parcel][n].sent;
       host_.submit(encode(round, parcel, n));
     }

@@ -59,6 +59,8 @@ class Dpsgd final : public Gossip {
     for (const PeerId to : weights(e.round).out(host_.plan().self))
       if (host_.plan().exchange.staleness || host_.can_send(to, e.parcel))
         host_.send(to, {e.round, e.parcel, e.tag, e.entries, e.payload});
+      else
+        host_.count_held_back();
   }
 
   void archive(Archive archive) override {

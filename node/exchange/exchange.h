@@ -87,9 +87,11 @@ class ExchangeHost {
   virtual void saw_staleness(Round rounds) = 0;
   /// A message was not used, because it could not be.
   virtual void count_left_out() {}
+  /// A message was not made, because can_send said no.
+  virtual void count_held_back() {}
   /// The last round has ended.
   virtual bool trained() const { return false; }
-  /// The neighbour had done its rounds and has ended: nothing more comes from it.
+  /// Nothing more comes from the neighbour: it had done its rounds and has ended, or it is muted.
   virtual bool gone(PeerId) const { return false; }
 };
 

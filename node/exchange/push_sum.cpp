@@ -64,6 +64,8 @@ class PushSum final : public Gossip {
       if (!may_skip || host_.can_send(to, parcel))
         push.shares.emplace_back(numbers_.sent(to),
                                  by_matrix ? weight(round, to) : 1.0f / static_cast<float>(1 + out.size()));
+      else
+        host_.count_held_back();
     host_.submit(op::Extended{std::move(push)});
   }
 

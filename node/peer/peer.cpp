@@ -10,6 +10,7 @@
 #include <thread>
 
 #include "machine.h"
+#include "memory_watch.h"
 #include "plan.h"
 #include "setup.h"
 #include "simulation.h"
@@ -28,14 +29,24 @@ std::uint64_t draw_epoch() {
 }
 
 ZmqSpec sockets_of(const Job& job, PeerId self) {
-  ZmqSpec spec{job.peers[self].bind, {}};
+  ZmqSpec spec{job.peers[self].bind, {}, job.run.silence_timeout};
   for (const auto& p : job.peers) spec.addresses.push_back(p.address);
   return spec;
 }
 
 PeerResult result_of(const WorkerResult& w) {
-  return {w.outcome, w.message,           w.rounds,           w.rows,           w.train_loss,
-          w.seconds, w.traffic.bytes_out, w.traffic.bytes_in, w.staleness_mean, w.staleness_max};
+  return {.outcome = w.outcome,
+          .message = w.message,
+          .rounds = w.rounds,
+          .rows = w.rows,
+          .train_loss = w.train_loss,
+          .seconds = w.seconds,
+          .bytes_out = w.traffic.bytes_out,
+          .bytes_in = w.traffic.bytes_in,
+          .staleness_mean = w.staleness_mean,
+          .staleness_max = w.staleness_max,
+          .skipped_steps = w.skipped_steps,
+          .muted = w.muted};
 }
 
 /// Where one thread asks for a snapshot and the run's thread hands it over.
@@ -109,12 +120,18 @@ struct Peer::Impl {
         replica(
             make_replica(*prepared, self, make_objective(*prepared, self, nullptr, true), settings.threads)) {
     if (!settings.state.empty()) state = state_from_bytes(settings.state);
-    env->on_report = on.on_report;
+    env->on_report = [this](const Report& r) { report(r); };
     env->on_log = on.on_log;
     if (on.on_neighbours)
       env->on_sharing = [this](const CoreSharing& s) { return on.on_neighbours(s.machine, s.allotment); };
     env->on_turn = [this](Worker& worker) { desk.turn(worker); };
     env->on_saved = [this](State saved) { desk.saved(std::move(saved)); };
+  }
+
+  void report(const Report& r) {
+    if (memory.due(env->now()))
+      if (const auto warning = memory.look(env->now(), memory_use())) env->log(*warning);
+    if (on.on_report) on.on_report(r);
   }
 
   PeerResult run(const std::function<bool()>& stop) {
@@ -142,6 +159,7 @@ struct Peer::Impl {
   Options settings;
   std::optional<State> state;
   std::optional<Replica> replica;  ///< until run
+  MemoryWatch memory{prepared->job.run.memory};
   Desk desk;
   WorkerResult result;
   bool ran = false;

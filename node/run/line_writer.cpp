@@ -35,12 +35,21 @@ LineWriter::~LineWriter() { end(); }
 void LineWriter::write(std::string text) {
   const std::lock_guard lock(mutex_);
   if (failed_) return;
-  if (texts_.size() == most_) {
-    texts_.pop_front();
+  while (!texts_.empty() && (texts_.size() >= most_ || bytes_ + text.size() > kMostBytes)) {
+    take();
     ++dropped_;
   }
+  bytes_ += text.size();
   texts_.push_back(std::move(text));
   changed_.notify_one();
+}
+
+/// The oldest.
+std::string LineWriter::take() {
+  std::string text = std::move(texts_.front());
+  texts_.pop_front();
+  bytes_ -= text.size();
+  return text;
 }
 
 std::uint64_t LineWriter::dropped() const {
@@ -51,6 +60,7 @@ std::uint64_t LineWriter::dropped() const {
 std::error_code LineWriter::finish(std::string last) {
   {
     const std::lock_guard lock(mutex_);
+    bytes_ += last.size();
     texts_.push_back(std::move(last));
   }
   end();
@@ -74,14 +84,14 @@ void LineWriter::loop() {
   while (true) {
     changed_.wait(lock, [&] { return ending_ || !texts_.empty(); });
     if (texts_.empty()) return;
-    const std::string text = std::move(texts_.front());
-    texts_.pop_front();
+    const std::string text = take();
     lock.unlock();
     const std::error_code failed = write_all(fd_, text);
     lock.lock();
     if (!failed) continue;
     failed_ = failed;
     texts_.clear();
+    bytes_ = 0;
   }
 }
 

@@ -15,6 +15,8 @@ namespace gossamer::node {
 /// discarded.
 class LineWriter {
  public:
+  /// Texts that have not left take at most so much, whatever their number.
+  static constexpr std::size_t kMostBytes = std::size_t{4} << 20;
   /// Holds at most `most` texts that have not left; beyond these the oldest are dropped and counted.
   LineWriter(int fd, std::size_t most);
   ~LineWriter();  ///< waits until all has left
@@ -31,12 +33,14 @@ class LineWriter {
  private:
   void loop();
   void end();
+  std::string take();
 
   const int fd_;
   const std::size_t most_;
   mutable std::mutex mutex_;
   std::condition_variable changed_;
   std::deque<std::string> texts_;
+  std::size_t bytes_ = 0;  ///< of texts_
   std::uint64_t dropped_ = 0;
   std::error_code failed_;
   bool ending_ = false;

@@ -34,6 +34,9 @@ Report read_report(const ordered_json& j) {
   r.bytes_out_per_second = j.at("bytes_out_per_second");
   r.bytes_in_per_second = j.at("bytes_in_per_second");
   r.staleness = j.at("staleness");
+  r.skipped_steps = j.at("skipped_steps");
+  r.held_back = j.at("held_back");
+  r.queued_bytes = j.at("queued_bytes");
   for (const auto& [key, value] : j.items())
     if (key.starts_with(kTestFront)) {
       if (!r.test) r.test.emplace();
@@ -62,6 +65,11 @@ WorkerResult read_result(const ordered_json& j) {
   r.traffic.resent = j.at("frames_resent");
   r.traffic.duplicates = j.at("frames_duplicate");
   r.dropped_frames = j.at("frames_dropped");
+  r.skipped_steps = j.at("skipped_steps");
+  j.at("muted").get_to(r.muted);
+  r.held_back = j.at("held_back");
+  r.queued_bytes_most = j.at("queued_bytes_most");
+  r.dropped_control = j.at("control_frames_dropped");
   for (const auto& [name, value] : j.at("figures").items())
     r.figures.push_back({name, number(j["figures"], name.c_str())});
   return r;
@@ -90,7 +98,10 @@ std::string to_json(const std::string& peer, double time, const Report& r) {
                  {"samples_per_second", r.rows_per_second},
                  {"bytes_out_per_second", r.bytes_out_per_second},
                  {"bytes_in_per_second", r.bytes_in_per_second},
-                 {"staleness", r.staleness}};
+                 {"staleness", r.staleness},
+                 {"skipped_steps", r.skipped_steps},
+                 {"held_back", r.held_back},
+                 {"queued_bytes", r.queued_bytes}};
   if (r.test)
     for (const optim::Figure& f : *r.test) j[kTestFront + f.name] = f.value;
   return j.dump();
@@ -119,6 +130,11 @@ std::string to_json(const std::string& peer, const WorkerResult& r, std::uint64_
                       {"frames_duplicate", r.traffic.duplicates},
                       {"frames_dropped", r.dropped_frames},
                       {"frames_refused", r.traffic.refused()},
+                      {"skipped_steps", r.skipped_steps},
+                      {"muted", r.muted},
+                      {"held_back", r.held_back},
+                      {"queued_bytes_most", r.queued_bytes_most},
+                      {"control_frames_dropped", r.dropped_control},
                       {"figures", figures}}
       .dump();
 }

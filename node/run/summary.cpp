@@ -103,6 +103,18 @@ void evaluate_models(const Prepared& prepared, std::span<const std::span<const f
     evaluate_members(members.all(), test, s);
 }
 
+/// What a peer skipped, muted and held.
+void add_guards(const WorkerResult& r, Summary& s) {
+  s.skipped_steps += r.skipped_steps;
+  s.held_back += r.held_back;
+  s.dropped_control += r.dropped_control;
+  s.queued_bytes_most = std::max(s.queued_bytes_most, r.queued_bytes_most);
+  for (const std::string& name : r.muted)
+    if (std::find(s.muted.begin(), s.muted.end(), name) == s.muted.end()) s.muted.push_back(name);
+}
+
+std::string above_zero(std::uint64_t count) { return count > 0 ? std::to_string(count) : ""; }
+
 /// Of each name that all have; NaN where one is.
 optim::Figures mean_figures(std::span<const WorkerResult> results) {
   optim::Figures mean;
@@ -184,6 +196,7 @@ Summary summarise(const Prepared& prepared, std::span<const WorkerResult> result
     entries += static_cast<double>(r.traffic.data_entries_out);
     dense_bytes += static_cast<double>(r.dense_data_bytes);
     steps += static_cast<double>(r.rounds);
+    add_guards(r, s);
   }
   s.train_loss /= batches;
   s.data_bytes_sent_per_peer = data_bytes / count;
@@ -224,7 +237,12 @@ std::string to_json(const Summary& s) {
       {"topology", s.topology},
       {"staleness", s.staleness},
       {"staleness_mean", number(s.staleness_mean)},
-      {"staleness_max", number(s.staleness_max)}};
+      {"staleness_max", number(s.staleness_max)},
+      {"skipped_steps", s.skipped_steps},
+      {"muted", s.muted},
+      {"held_back", s.held_back},
+      {"queued_bytes_most", s.queued_bytes_most},
+      {"control_frames_dropped", s.dropped_control}};
   const auto where_known = [&](const char* key, const std::optional<double>& value) {
     if (value) j[key] = number(*value);
   };
@@ -262,6 +280,11 @@ std::optional<Summary> parse_summary(const std::string& text) try {
   s.data_bytes_sent_per_peer = value("data_bytes_sent_per_peer");
   s.bits_per_parameter = value("bits_per_parameter"), s.consensus_distance = value("consensus_distance");
   s.staleness_mean = value("staleness_mean"), s.staleness_max = value("staleness_max");
+  s.skipped_steps = j.value("skipped_steps", std::uint64_t{0});  // files of earlier versions have none
+  s.muted = j.value("muted", std::vector<std::string>{});
+  s.held_back = j.value("held_back", std::uint64_t{0});
+  s.queued_bytes_most = j.value("queued_bytes_most", std::uint64_t{0});
+  s.dropped_control = j.value("control_frames_dropped", std::uint64_t{0});
   const auto where_known = [&](const char* key, std::optional<double>& field) {
     if (j.contains(key)) field = value(key);
   };
@@ -329,6 +352,13 @@ std::string to_table(std::span<const Summary> runs) {
        [](const Summary& s) { return s.has_average ? fmt::format("{:.3g}", s.consensus_distance) : "–"; }},
       {"staleness mean, max",
        [](const Summary& s) { return fmt::format("{:.1f}, {:.0f}", s.staleness_mean, s.staleness_max); }},
+      {"skipped steps", [](const Summary& s) { return above_zero(s.skipped_steps); }},
+      {"muted", [](const Summary& s) { return join(s.muted, ", "); }},
+      {"held back", [](const Summary& s) { return above_zero(s.held_back); }},
+      {"MB queued at most",
+       [](const Summary& s) {
+         return s.held_back > 0 ? fmt::format("{:.1f}", static_cast<double>(s.queued_bytes_most) / 1e6) : "";
+       }},
       {"digest", [](const Summary& s) { return s.digest.value_or(""); }},
   };
   std::vector<std::string> names;  // that the rows below refer to

@@ -38,6 +38,11 @@ struct Summary {
   std::optional<double> bits_per_step, coded_bits_per_step;
   double consensus_distance = 0;  ///< Σ weight_i ‖x_i − x̄‖² / Σ weight_i; NaN as above
   double staleness_mean = 0, staleness_max = 0;
+  std::uint64_t skipped_steps = 0;      ///< of all peers
+  std::vector<std::string> muted;       ///< by any of their neighbours; each name once
+  std::uint64_t held_back = 0;          ///< messages, of all peers
+  std::uint64_t queued_bytes_most = 0;  ///< that a peer held for one neighbour
+  std::uint64_t dropped_control = 0;    ///< control frames, of all peers
   std::optional<double> virtual_seconds,
       virtual_samples_per_second;     ///< simulated runs; seconds is then the wall's
   optim::Figures figures{};           ///< of models that learn by key, means over peers

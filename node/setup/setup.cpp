@@ -383,6 +383,8 @@ WorkerSpec worker_spec(const Prepared& prepared, PeerId self, std::uint64_t epoc
   spec.report_every_s = job.run.report_every;
   spec.drain_timeout_s = job.run.drain_timeout;
   spec.stall_timeout_s = job.run.stall_timeout;
+  spec.skip_limit = job.run.skip_limit;
+  spec.mute_after = job.run.mute_after;
   return spec;
 }
 

@@ -1,9 +1,8 @@
 #include "forge.h"
 
 #include <algorithm>
-#include <cstring>
-#include <limits>
 
+#include "attack.h"
 #include "gossamer/compress/codec.h"
 #include "link.h"
 
@@ -17,14 +16,6 @@ std::vector<std::byte> encoded(std::string_view codec, std::size_t entries) {
   compress::Workspace workspace;
   std::vector<std::byte> out(c->max_bytes(entries));
   out.resize(c->encode(std::vector<float>(entries, 1.0f), {}, workspace, out));
-  return out;
-}
-
-/// Dense, with a last number that is not finite.
-std::vector<std::byte> not_finite(std::size_t entries) {
-  std::vector<std::byte> out = encoded(compress::kDense, entries);
-  const float nan = std::numeric_limits<float>::quiet_NaN();
-  std::memcpy(out.data() + out.size() - sizeof nan, &nan, sizeof nan);
   return out;
 }
 
@@ -82,7 +73,7 @@ FrameBytes forged(const FrameBytes& bytes, Forgery forgery, std::mt19937_64& ran
       payload.pop_back();
       break;
     case Forgery::not_finite:
-      payload = not_finite(entries);
+      payload = not_finite_payload(entries);
       break;
     case Forgery::other_codec:
       payload = of_another_codec(payload, entries);

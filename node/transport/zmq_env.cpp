@@ -14,7 +14,8 @@
 namespace gossamer::node {
 namespace {
 
-constexpr int kHandshake_ms = 1000, kHeartbeat_ms = 500, kHeartbeatTimeout_ms = 30000;
+constexpr int kHandshake_ms = 1000, kHeartbeat_ms = 500;
+constexpr double kLeastHeartbeatTimeout_s = 30, kMostHeartbeatTimeout_s = 86400;
 constexpr int kReconnect_ms = 50, kReconnectMost_ms = 500, kLinger_ms = 1000;
 constexpr int kSendQueue = 8;      ///< frames of one link handed to ZeroMQ and not sent: 1 MiB at most
 constexpr int kReceiveQueue = 64;  ///< frames of one connection that wait inside ZeroMQ
@@ -25,11 +26,17 @@ constexpr double kFlush_s = 1.0;
 constexpr std::size_t kMostControlFrames = 8;
 constexpr int kReceiveAtOnce = 256;
 
-void set_common(zmq::socket_t& s) {
+/// A peer that is stopped for less than the silence that is allowed keeps its connections.
+int heartbeat_timeout_ms(const ZmqSpec& spec) {
+  return static_cast<int>(
+      1000 * std::clamp(1.5 * spec.silence_timeout_s, kLeastHeartbeatTimeout_s, kMostHeartbeatTimeout_s));
+}
+
+void set_common(zmq::socket_t& s, const ZmqSpec& spec) {
   s.set(zmq::sockopt::maxmsgsize, static_cast<std::int64_t>(kMaxFrameBytes));
   s.set(zmq::sockopt::handshake_ivl, kHandshake_ms);
   s.set(zmq::sockopt::heartbeat_ivl, kHeartbeat_ms);
-  s.set(zmq::sockopt::heartbeat_timeout, kHeartbeatTimeout_ms);
+  s.set(zmq::sockopt::heartbeat_timeout, heartbeat_timeout_ms(spec));
   s.set(zmq::sockopt::ipv6, has_ipv6());
 }
 
@@ -50,7 +57,18 @@ struct ZmqEnv::Sockets {
     PeerId peer;
     zmq::socket_t socket, events;
     std::map<std::uint32_t, std::deque<FrameBytes>> queue;  ///< by priority
-    std::size_t queued = 0;
+    std::size_t queued = 0, queued_bytes = 0;
+
+    void put(FrameBytes frame, std::uint32_t priority) {
+      ++queued;
+      queued_bytes += frame->size();
+      queue[priority].push_back(std::move(frame));
+    }
+    void pop(std::deque<FrameBytes>& from) {
+      --queued;
+      queued_bytes -= from.front()->size();
+      from.pop_front();
+    }
   };
   zmq::context_t context{1};
   zmq::socket_t in{context, zmq::socket_type::router};
@@ -69,7 +87,7 @@ struct ZmqEnv::Sockets {
 ZmqEnv::ZmqEnv(const ZmqSpec& spec)
     : spec_(spec), sockets_(std::make_unique<Sockets>()), begin_(std::chrono::steady_clock::now()) {
   zmq::socket_t& in = sockets_->in;
-  set_common(in);
+  set_common(in, spec);
   in.set(zmq::sockopt::router_mandatory, true);
   in.set(zmq::sockopt::rcvhwm, kReceiveQueue);
   in.set(zmq::sockopt::linger, 0);
@@ -93,7 +111,7 @@ void ZmqEnv::connect(PeerId to) {
   auto out = std::make_unique<Sockets::Out>();
   out->peer = to;
   out->socket = zmq::socket_t(sockets_->context, zmq::socket_type::dealer);
-  set_common(out->socket);
+  set_common(out->socket, spec_);
   out->socket.set(zmq::sockopt::sndhwm, kSendQueue);
   out->socket.set(zmq::sockopt::immediate, true);
   out->socket.set(zmq::sockopt::linger, kLinger_ms);
@@ -110,14 +128,15 @@ void ZmqEnv::tick() {
 
 void ZmqEnv::send(PeerId to, FrameBytes frame, std::uint32_t priority) {
   Sockets::Out& out = sockets_->to(to);
+  out.put(std::move(frame), priority);
   auto& queue = out.queue[priority];
-  queue.push_back(std::move(frame));
-  ++out.queued;
   if (priority == 0 && queue.size() > kMostControlFrames) {
-    queue.pop_front();
-    --out.queued;
+    out.pop(queue);
+    ++dropped_control_;
   }
 }
+
+std::size_t ZmqEnv::queued_bytes(PeerId to) const { return sockets_->to(to).queued_bytes; }
 
 std::size_t ZmqEnv::backlog(PeerId to) const {
   const Sockets::Out& out = sockets_->to(to);
@@ -136,8 +155,7 @@ void ZmqEnv::push_all() {
             const_cast<std::byte*>((*keep)->data()), (*keep)->size(),
             [](void*, void* hint) { delete static_cast<FrameBytes*>(hint); }, keep);
         if (!out->socket.send(message, zmq::send_flags::dontwait)) break;
-        queue.pop_front();
-        --out->queued;
+        out->pop(queue);
       }
       if (!queue.empty()) break;
     }

@@ -21,6 +21,8 @@ namespace gossamer::node {
 struct ZmqSpec {
   std::string bind;                    ///< tcp://host:port or tcp://*:port; host may be an interface
   std::vector<std::string> addresses;  ///< of all peers; those of the links are connected to
+  /// A neighbour may be silent for so long; a connection that is dead by ZeroMQ's own signs is then no news.
+  double silence_timeout_s = 0;
 };
 
 /// Sockets of one peer. Throws ConfigError where it cannot listen (port in use, no such address or host).
@@ -57,6 +59,8 @@ class ZmqEnv final : public Env {
   void wake_at(double time) override { wake_at_ = time; }
   void send(PeerId to, FrameBytes frame, std::uint32_t priority) override;
   std::size_t backlog(PeerId to) const override;
+  std::size_t queued_bytes(PeerId to) const override;
+  std::uint64_t dropped_control() const override { return dropped_control_; }
   DataPlane& data() override { return *data_; }
   void share_cores(const CoreSharing& sharing) override {
     if (on_sharing) data_->use_threads(on_sharing(sharing));
@@ -95,6 +99,7 @@ class ZmqEnv final : public Env {
   std::unique_ptr<LiveDataPlane> data_;
   std::chrono::steady_clock::time_point begin_;
   double now_ = 0, wake_at_ = 0;
+  std::uint64_t dropped_control_ = 0;
   std::unique_ptr<Resolver> resolver_;               ///< until all have joined
   std::map<std::string, std::string> lost_names_{};  ///< its failures, as last logged
   std::uint64_t files_ = 0;  ///< above 0: so many were open while peers joined, and no more could be

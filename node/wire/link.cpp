@@ -38,7 +38,10 @@ void Link::send(const Message& message, double now) {
     put(o, kMessagePriority);
     if (delivery_ == Delivery::reliable) outstanding_.push_back(std::move(o));
   }
-  if (delivery_ == Delivery::reliable) unused_.emplace_back(next_ - 1, message.parcel);
+  if (delivery_ == Delivery::reliable) {
+    unused_.emplace_back(next_ - 1, message.parcel);
+    bytes_outstanding_ += all.size();
+  }
   counters_.data_entries_out += message.entries;
 }
 
@@ -63,7 +66,10 @@ void Link::acknowledged(const FrameHeader& header, double now) {
   broken_ = false;
   quiet_since_ = now;
   while (!outstanding_.empty() && outstanding_.front().sequence <= peer_received_) {
-    if (!outstanding_.front().resent) measure(now - outstanding_.front().sent_at);
+    const Outstanding& o = outstanding_.front();
+    if (!o.resent) measure(now - o.sent_at);
+    const auto& body = std::get<ParcelBody>(o.frame.body);
+    if (body.chunk + 1 == body.chunks) bytes_outstanding_ -= o.payload->size();
     outstanding_.pop_front();
   }
 }
@@ -109,6 +115,7 @@ std::optional<double> Link::resend_due(double now, bool busy) {
 }
 
 void Link::receive(const FrameHeader& header, const ParcelBody& body) {
+  if (muted_) return refuse(Refusal::muted);
   if (delivery_ == Delivery::best_effort) return receive_newest(header, body);
   intake_.take(header, body);
   if (intake_.repeats_acknowledgement() && intake_.received() > 0) sent_received_ = intake_.received() - 1;

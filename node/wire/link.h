@@ -61,6 +61,11 @@ class Link {
   /// Messages of this parcel that were sent and have not been used at the other end, as far as known.
   std::size_t unused(ParcelId parcel) const;
   bool all_received() const { return outstanding_.empty(); }
+  /// Of the payloads of messages that have not been acknowledged whole; links may share a payload.
+  std::size_t bytes_outstanding() const { return bytes_outstanding_; }
+  /// From now on parcels' frames are refused unread.
+  void mute() { muted_ = true; }
+  bool muted() const { return muted_; }
   LinkCounters& counters() { return counters_; }
   const LinkCounters& counters() const { return counters_; }
 
@@ -90,6 +95,8 @@ class Link {
   double least_resend_s_;
   Delivery delivery_;
   std::deque<Outstanding> outstanding_;
+  std::size_t bytes_outstanding_ = 0;
+  bool muted_ = false;
   std::uint64_t next_ = 1, peer_received_ = 0, peer_consumed_ = 0;
   double smoothed_ = 0, deviation_ = 0;
   double backoff_ = 1;

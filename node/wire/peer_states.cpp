@@ -124,7 +124,7 @@ std::optional<PeerStates> PeerStates::from_bytes(std::span<const std::byte> byte
       if (part < 128) break;
     }
     if (length == 0 || length > kMostPeers - states.size()) return std::nullopt;
-    const bool known = byte <= static_cast<std::uint8_t>(PeerStatus::diverged);
+    const bool known = byte <= static_cast<std::uint8_t>(PeerStatus::muted);
     states.append(length, known ? static_cast<PeerStatus>(byte) : PeerStatus::unknown);
   }
   return states;

@@ -22,6 +22,7 @@ enum class PeerStatus : std::uint8_t {
   left,     ///< ended before its last round, and said so
   lost,     ///< gone without a word
   diverged,  ///< ended because its training ran away, and said so
+  muted,     ///< its payloads do not decode, and a neighbour whose rounds wait for them has ended
 };
 
 class PeerStates {

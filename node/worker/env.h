@@ -25,6 +25,10 @@ class Env {
   virtual void send(PeerId to, FrameBytes frame, std::uint32_t priority) = 0;
   /// Parcel frames (priority above 0) to this peer that have not left, as far as this process can tell.
   virtual std::size_t backlog(PeerId to) const = 0;
+  /// Bytes of frames to this peer, of any priority, that have not left, as far as this process can tell.
+  virtual std::size_t queued_bytes(PeerId /*to*/) const { return 0; }
+  /// Control frames that newer ones replaced before they could leave.
+  virtual std::uint64_t dropped_control() const { return 0; }
   virtual DataPlane& data() = 0;
   /// Before the first round, where the worker's place was given: how many peers share this machine's cores.
   virtual void share_cores(const CoreSharing&) {}

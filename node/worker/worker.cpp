@@ -113,6 +113,7 @@ void Worker::send(PeerId to, Message message) {
   LinkCounters& c = link(to).counters();
   const LinkCounters before = c;
   link(to).send(message, env_.now());
+  result_.queued_bytes_most = std::max<std::uint64_t>(result_.queued_bytes_most, queued_for(to));
   if (!spec_.plan.is_rows(message.parcel)) return;
   // rows have figures of their own (row_exchange.h): these are of parcels
   c.data_bytes_out = before.data_bytes_out;
@@ -211,6 +212,7 @@ void Worker::handle(const FrameHeader& header, const ParcelBody& body) {
   link(from).receive(header, body);
   while (auto m = link(from).next()) deliver(from, std::move(*m));
   name_refusals(from, before, body);
+  mute_where_due(from);
 }
 
 void Worker::deliver(PeerId from, Message message) {
@@ -236,11 +238,15 @@ void Worker::check_members() {
     return end(Outcome::lost_peer,
                fmt::format("peer {} gave up waiting for all to appear (--join-timeout there): missing {}",
                            names(PeerStatus::left), names(PeerStatus::unknown)));
-  const bool diverged = members_.any(PeerStatus::diverged);
-  if (lost || left || diverged) {
-    const std::string what = diverged ? fmt::format("peer {} diverged", names(PeerStatus::diverged))
-                             : lost   ? fmt::format("lost peer {} (no sign of life)", names(PeerStatus::lost))
-                                      : fmt::format("peer {} left", names(PeerStatus::left));
+  const bool diverged = members_.any(PeerStatus::diverged), muted = members_.any(PeerStatus::muted);
+  if (lost || left || diverged || muted) {
+    const std::string what = muted ? fmt::format(
+                                         "peer {} was muted by a neighbour: payloads in its name did "
+                                         "not decode",
+                                         names(PeerStatus::muted))
+                             : diverged ? fmt::format("peer {} diverged", names(PeerStatus::diverged))
+                             : lost ? fmt::format("lost peer {} (no sign of life)", names(PeerStatus::lost))
+                                    : fmt::format("peer {} left", names(PeerStatus::left));
     return end(end_by_ ? Outcome::interrupted : Outcome::lost_peer,
                fmt::format("{} {}{}", what, where(), left ? awaited() : ""));
   }

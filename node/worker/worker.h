@@ -41,9 +41,12 @@ struct WorkerSpec {
   std::uint64_t drawn = 0;  ///< at random; 0: nobody asks for a number of the run, and there are no offers
   /// From which checkpoints it can go on: from the newest that all peers can. None: it begins as it is.
   std::optional<std::vector<Round>> offers{};
-  Round rounds_before = 0;     ///< that the run had had before its first round here; the samples of that time
-  double share_before = 0;     ///< are this share of total_samples
-  double least_resend_s = 30;  ///< patience before a frame is resent; TCP resends by itself while it stands
+  Round rounds_before = 0;  ///< that the run had had before its first round here; the samples of that time
+  double share_before = 0;  ///< are this share of total_samples
+  std::uint64_t skip_limit =
+      3;  ///< steps in a row that are skipped before the run counts as diverged; 0: any
+  std::uint64_t mute_after = 3;  ///< payloads of a neighbour that do not decode before it is muted; 0: never
+  double least_resend_s = 30;    ///< patience before a frame is resent; TCP resends by itself while it stands
   Observer* observer = nullptr;  ///< told of what this peer does; outlives the worker
 };
 
@@ -61,7 +64,12 @@ struct WorkerResult {
   std::vector<std::pair<PeerId, RefusalCounts>> refused;  ///< by neighbour, where there were any
   std::uint64_t dense_data_bytes = 0;  ///< of traffic.data_bytes_out, in exchange.dense_rounds
   optim::Figures figures{};  ///< of the peer's own model, where it learns by key; filled in by who runs it
-  std::uint64_t dropped_frames = 0;  ///< of strangers, other jobs, old epochs; malformed ones
+  std::uint64_t dropped_frames = 0;     ///< of strangers, other jobs, old epochs; malformed ones
+  std::uint64_t skipped_steps = 0;      ///< their loss, or something of their gradient, was not finite
+  std::vector<std::string> muted;       ///< neighbours, by name: their payloads did not decode
+  std::uint64_t held_back = 0;          ///< messages left out because their neighbour's queue was full
+  std::uint64_t queued_bytes_most = 0;  ///< held for one neighbour at a time: not acknowledged, or not sent
+  std::uint64_t dropped_control = 0;    ///< control frames that newer ones replaced before they could leave
 };
 
 class Worker final : public ExchangeHost {
@@ -119,8 +127,9 @@ class Worker final : public ExchangeHost {
   void mixed(ParcelId parcel, std::optional<Round> through) override;
   void saw_staleness(Round rounds) override;
   void count_left_out() override { ++result_.left_out; }
+  void count_held_back() override { ++result_.held_back; }
   bool trained() const override { return samples_ ? samples_->complete() : round_ == spec_.rounds; }
-  bool gone(PeerId peer) const override { return gone_[peer]; }
+  bool gone(PeerId peer) const override { return gone_[peer] || muted(peer); }
 
  private:
   enum class Phase { joining, training, draining, over };
@@ -171,6 +180,10 @@ class Worker final : public ExchangeHost {
   Verdict judge(PeerId from, const ParcelBody& body) const;
   bool decodes(const Message& message);
   void name_refusals(PeerId from, const RefusalCounts& before, const ParcelBody& body);
+  bool muted(PeerId peer) const { return links_.contains(peer) && links_[peer]->muted(); }
+  void mute_where_due(PeerId from);
+  std::size_t queued_for(PeerId to) const { return links_[to]->bytes_outstanding() + env_.queued_bytes(to); }
+  void count_skipped(bool skipped);
   std::size_t transmit(PeerId to, Frame frame, std::uint32_t priority);
   void report(const std::optional<optim::Figures>& test);
   void schedule_wake();
@@ -207,8 +220,9 @@ class Worker final : public ExchangeHost {
   bool gradient_done_ = false;
   DivergenceWatch watch_;
   StallWatch stall_;
-  Round measure_at_ = 0;        ///< the next round that begins with a look at ‖x‖
-  bool last_measured_ = false;  ///< ‖x‖ after the last round has been looked at
+  std::uint64_t skipped_running_ = 0;  ///< steps in a row, up to the last
+  Round measure_at_ = 0;               ///< the next round that begins with a look at ‖x‖
+  bool last_measured_ = false;         ///< ‖x‖ after the last round has been looked at
   bool last_round_ended_ = false;
   double round_began_ = 0, round_took_ = 0;
   double next_evaluation_ = 0;  ///< in rounds, as place

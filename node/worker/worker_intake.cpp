@@ -40,11 +40,30 @@ bool Worker::decodes(const Message& message) {
          payload_check_(*message.payload, message.entries, spec_.plan.exchange.codec);
 }
 
+/// Where nobody waits the run goes on without what a muted neighbour would have sent.
+void Worker::mute_where_due(PeerId from) {
+  const std::uint64_t bad = link(from).counters().refused_by[static_cast<std::size_t>(Refusal::payload)];
+  if (phase_ == Phase::over || muted(from) || spec_.mute_after == 0 || bad < spec_.mute_after) return;
+  link(from).mute();
+  const std::string& name = spec_.membership.names[from];
+  const std::string why = fmt::format(
+      "muted peer {}: {} payload{} in its name did not decode (a number that is not finite, another codec, "
+      "bytes that were changed; run.mute_after)",
+      name, bad, bad == 1 ? "" : "s");
+  env_.log(why);
+  if (samples_) return;
+  members_.set(from, PeerStatus::muted);
+  end(Outcome::lost_peer,
+      fmt::format("{}, and the rounds of this run wait for it; see the log of {}, or start the run without "
+                  "it; {}",
+                  why, name, where()));
+}
+
 /// The first of each kind is told; all are counted.
 void Worker::name_refusals(PeerId from, const RefusalCounts& before, const ParcelBody& body) {
   const RefusalCounts& now = link(from).counters().refused_by;
   for (std::size_t why = 0; why < kRefusals.size(); ++why)
-    if (before[why] == 0 && now[why] > 0)
+    if (before[why] == 0 && now[why] > 0 && static_cast<Refusal>(why) != Refusal::muted)
       env_.log(fmt::format(
           "refused a frame in the name of {} (its {}): round {}, parcel {}, tag {}, {} entries, chunk "
           "{} of {}; this peer is {}. Further ones are counted",

@@ -66,6 +66,19 @@ void Worker::diverge(const std::string& what) {
       PeerStatus::diverged);
 }
 
+void Worker::count_skipped(bool skipped) {
+  skipped_running_ = skipped ? skipped_running_ + 1 : 0;
+  if (!skipped) return;
+  if (result_.skipped_steps++ == 0)
+    env_.log(
+        fmt::format("skipped the step of round {}: its loss or gradient is not finite. Further ones are "
+                    "counted",
+                    round_));
+  if (spec_.skip_limit > 0 && skipped_running_ >= spec_.skip_limit)
+    check_diverged(fmt::format("the loss or gradient was not finite in {} step{} running (run.skip_limit)",
+                               skipped_running_, skipped_running_ == 1 ? "" : "s"));
+}
+
 void Worker::handle(const Measured& e) {
   check_diverged(watch_.on_norm(e.norm));
   if (phase_ == Phase::draining && e.round == round_) last_measured_ = true;
@@ -78,8 +91,10 @@ WorkerResult Worker::result() const {
   r.train_loss = std::accumulate(recent_losses_.begin(), recent_losses_.end(), 0.0) /
                  static_cast<double>(recent_losses_.size());  // NaN where there was no step
   r.staleness_mean = staleness_count_ ? staleness_sum_ / static_cast<double>(staleness_count_) : 0;
+  r.dropped_control = env_.dropped_control();
   for (const PeerId p : members_.links()) {
     const LinkCounters& c = links_[p]->counters();
+    if (muted(p)) r.muted.push_back(spec_.membership.names[p]);
     if (c.refused() > 0) r.refused.emplace_back(p, c.refused_by);
     r.traffic.bytes_out += c.bytes_out;
     r.traffic.bytes_in += c.bytes_in;
@@ -105,6 +120,9 @@ void Worker::report(const std::optional<optim::Figures>& test) {
   r.bytes_out_per_second = static_cast<double>(sums.bytes_out - since_.bytes_out) / seconds;
   r.bytes_in_per_second = static_cast<double>(sums.bytes_in - since_.bytes_in) / seconds;
   r.staleness = static_cast<double>(since_.staleness);
+  r.skipped_steps = result_.skipped_steps;
+  r.held_back = result_.held_back;
+  for (const PeerId p : members_.links()) r.queued_bytes += queued_for(p);
   r.test = test;
   env_.report(r);
   if (test) return;  // an evaluation interrupts no interval

@@ -76,6 +76,8 @@ void Worker::archive(Archive archive) {
   archive.value("staleness_sum", staleness_sum_);
   archive.value("staleness_count", staleness_count_);
   archive.value("left_out", result_.left_out);
+  archive.value("skipped_steps", result_.skipped_steps);
+  archive.value("skipped_running", skipped_running_);
   archive.value("measure_at", measure_at_);
   archive.value("next_evaluation", next_evaluation_);
   std::vector<double> losses(recent_losses_.begin(), recent_losses_.end());
@@ -134,6 +136,8 @@ void Worker::handle(const GradientDone& e) {
   gradient_done_ = true;
   result_.rows += e.rows;
   since_.rows += e.rows;
+  count_skipped(e.skipped);
+  if (e.skipped) return;  // its loss may be anything
   since_.loss += e.loss;
   watch_.on_loss(e.loss);
   ++since_.steps;

@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "gossamer/optim/finite.h"
 #include "rate_features.h"
 
 namespace gossamer::optim {
@@ -58,8 +59,10 @@ class Clicks final : public ClickObjective {
     row_gradients_.resize(rows_.size());
     probabilities_.resize(batch.size());
     const double loss = model_->gradient(batch, rows_, x, {row_gradients_, g, probabilities_}, on_layer);
-    progressive_.add(probabilities_, batch.labels());
+    left_out_ = !std::isfinite(loss) || !all_finite(row_gradients_);
     entries_ += batch_.entries();
+    if (left_out_) return {loss, batch_.size(), true};
+    progressive_.add(probabilities_, batch.labels());
     if (!left_to_caller_) table_->push_pulled(pulled_, row_gradients_);
     return {loss, batch_.size()};
   }
@@ -87,7 +90,9 @@ class Clicks final : public ClickObjective {
   KeyedRows* keyed_rows() override { return this; }
   Table& table() override { return *table_; }
   void leave_to_caller() override { left_to_caller_ = true; }
-  Changes changes() const override { return {learned().keys(), row_gradients_}; }
+  Changes changes() const override {
+    return left_out_ ? Changes{} : Changes{learned().keys(), row_gradients_};
+  }
 
   void save(const ByteSink& sink) const override {
     observe();
@@ -167,6 +172,7 @@ class Clicks final : public ClickObjective {
   std::uint64_t entries_ = 0;              ///< learned from
   std::uint64_t epoch_ = 0, batches_ = 0;  ///< of the epoch, taken
   bool left_to_caller_ = false;
+  bool left_out_ = false;  ///< the last step's rows were not finite
   SparseBatch batch_, with_rates_;
   mutable RateFeatures rates_;
   mutable bool unobserved_ = false;

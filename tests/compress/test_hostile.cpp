@@ -1,5 +1,9 @@
 // Payloads that no encoder wrote. Each must be refused with PayloadError or decode to numbers; under a
 // sanitizer no byte outside the payload may be read (every payload here is an allocation of its own size).
+#include <cstring>
+#include <limits>
+
+#include "gossamer/compress/payload_check.h"
 #include "gossamer_test/catch.h"
 #include "gossamer_test/drawn.h"
 #include "vectors.h"
@@ -72,6 +76,42 @@ TEST_CASE("every payload with one byte changed is refused or decodes to numbers"
         INFO(spec << " on " << n);
         REQUIRE(wrong == 0);
       }
+    }
+  }
+}
+
+TEST_CASE(
+    "NaN and Inf in place of any number of a payload are refused, or nothing of it is read as a number") {
+  const auto pattern = [](auto value) {
+    Bytes b(sizeof value);
+    std::memcpy(b.data(), &value, sizeof value);
+    return b;
+  };
+  std::vector<Bytes> patterns;
+  for (const float v : {std::numeric_limits<float>::quiet_NaN(), std::numeric_limits<float>::infinity(),
+                        -std::numeric_limits<float>::infinity()})
+    patterns.push_back(pattern(v));
+  for (const int half : {0x7c00, 0xfc00, 0x7e00, 0x7f80, 0xff80, 0x7fc0})  // fp16 and bf16
+    patterns.push_back(pattern(static_cast<std::uint16_t>(half)));
+  gossamer::test::Drawn drawn(4);
+  PayloadCheck check;
+  for (const auto& spec : all_specs()) {
+    const auto codec = make_codec(spec);
+    for (const std::size_t n : {1u, 37u, 300u}) {
+      const Bytes payload = encode(*codec, gaussian(n, 1));
+      std::size_t wrong = 0;
+      for (std::size_t at = 0; at < payload.size(); ++at) {
+        if (!drawn()) continue;
+        for (const Bytes& p : patterns) {
+          if (at + p.size() > payload.size()) continue;
+          Bytes changed = payload;
+          std::copy(p.begin(), p.end(), changed.begin() + static_cast<std::ptrdiff_t>(at));
+          const Outcome o = outcome(changed, n);
+          wrong += o == Outcome::not_finite || check(changed, n, spec) != (o == Outcome::decoded) ? 1 : 0;
+        }
+      }
+      INFO(spec << " on " << n);
+      REQUIRE(wrong == 0);
     }
   }
 }

@@ -6,8 +6,11 @@
 #include <array>
 #include <charconv>
 #include <cmath>
+#include <cstring>
+#include <limits>
 #include <random>
 
+#include "gossamer/compress/codec.h"
 #include "gossamer/node/errors.h"
 #include "text.h"
 
@@ -33,6 +36,7 @@ constexpr std::array kAttacks{
          "the attackers"},
         Kind::alie,
         AttackSpec::kPapersSize},
+    Row{{"nan", "payloads of which a number is NaN: they do not decode"}, Kind::nan, 0},
 };
 constexpr auto kHelp = [] {
   std::array<optim::NamedHelp, kAttacks.size()> help{};
@@ -77,7 +81,7 @@ Attacker parse_attacker(const std::string& text) {
 }
 
 std::span<const float> Attack::corrupt(std::span<const float> v, const op::Encode& o) {
-  if (spec_.kind == Kind::none || spec_.kind == Kind::label_flip) return v;
+  if (spec_.kind == Kind::none || spec_.kind == Kind::label_flip || spec_.kind == Kind::nan) return v;
   wrong_.assign(v.size(), 0.0f);
   if (spec_.kind == Kind::sign_flip)
     std::transform(v.begin(), v.end(), wrong_.begin(),
@@ -85,6 +89,24 @@ std::span<const float> Attack::corrupt(std::span<const float> v, const op::Encod
   if (spec_.kind == Kind::noise) draw_noise(v, o);
   if (spec_.kind == Kind::alie) shift_mean(v, moments_[{o.tag, o.range.begin}]);
   return wrong_;
+}
+
+std::vector<std::byte> not_finite_payload(std::size_t entries) {
+  constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
+  const auto dense = compress::make_codec(compress::kDense);
+  std::vector<std::byte> out(dense->max_bytes(entries));
+  compress::Workspace workspace;
+  out.resize(dense->encode(std::vector<float>(entries, 1.0f), {}, workspace, out));
+  std::memcpy(out.data() + out.size() - sizeof kNan, &kNan, sizeof kNan);
+  return out;
+}
+
+Payload Attack::spoil(Payload payload, std::size_t entries) {
+  if (spec_.kind != Kind::nan || entries == 0) return payload;
+  std::erase_if(spoiled_, [](const auto& s) { return s.expired(); });
+  auto wrong = std::make_shared<const std::vector<std::byte>>(not_finite_payload(entries));
+  spoiled_.push_back(wrong);
+  return wrong;
 }
 
 void Attack::draw_noise(std::span<const float> v, const op::Encode& o) {

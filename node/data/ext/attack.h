@@ -2,8 +2,11 @@
 // Attack makes what a Byzantine peer sends, so that an experiment shows what the others tolerate: key
 // sim.attackers, "peer3=sign_flip:10". The control code of an attacker is everyone's; its data plane changes
 // what it encodes.
+#include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <span>
 #include <string>
 #include <utility>
@@ -15,7 +18,7 @@
 namespace gossamer::node {
 
 struct AttackSpec {
-  enum class Kind { none, sign_flip, noise, zero, label_flip, alie } kind = Kind::none;
+  enum class Kind { none, sign_flip, noise, zero, label_flip, alie, nan } kind = Kind::none;
   double size = 0;                           ///< as the table of attacks says
   static constexpr double kPapersSize = -1;  ///< alie: z by the number of peers and of attackers
 };
@@ -29,6 +32,8 @@ struct Attacker {
 };
 /// "peer3=noise:100" or "peer3=zero". Throws ConfigError that says what was expected.
 Attacker parse_attacker(const std::string& text);
+/// Of the dense code, which every peer reads: numbers of which the last is NaN.
+std::vector<std::byte> not_finite_payload(std::size_t entries);
 /// The wrong side of one peer's data plane. Deterministic: noise is drawn from (seed, peer, round, range).
 /// `alie` (Baruch, Baruch & Goldberg 2019, "A little is enough") sends mean − z·(standard deviation) of each
 /// entry, z by default the largest that still hides among the job's peers. The attacker knows no other peer's
@@ -39,6 +44,12 @@ class Attack {
   Attack(AttackSpec spec, std::uint64_t seed, std::uint32_t peer) : spec_(spec), seed_(seed), peer_(peer) {}
   /// What is encoded in place of v; valid until the next call.
   std::span<const float> corrupt(std::span<const float> v, const op::Encode& o);
+  /// What is sent in place of the payload, of so many entries; the attacker's own estimates go by the latter.
+  Payload spoil(Payload payload, std::size_t entries);
+  /// Whether spoil made it: methods that send what they use themselves get it back.
+  bool spoiled(const Payload& payload) const {
+    return std::any_of(spoiled_.begin(), spoiled_.end(), [&](const auto& s) { return s.lock() == payload; });
+  }
   /// What is learned: label_flip takes class c for classes − 1 − c.
   bool flips_labels() const { return spec_.kind == AttackSpec::Kind::label_flip; }
 
@@ -55,7 +66,8 @@ class Attack {
   std::uint64_t seed_;
   std::uint32_t peer_;
   std::vector<float> wrong_;
-  std::map<std::pair<std::uint32_t, std::size_t>, Moments> moments_;  ///< alie: by tag and range begin
+  std::vector<std::weak_ptr<const std::vector<std::byte>>> spoiled_{};  ///< nan: that are still in use
+  std::map<std::pair<std::uint32_t, std::size_t>, Moments> moments_;    ///< alie: by tag and range begin
 };
 
 }  // namespace gossamer::node

@@ -185,14 +185,36 @@ TEST_CASE("a diverged run says where") {
       .range = f.whole, .src = kParameters, .minus = {}, .apply_to = {}, .round = 4, .parcel = 0};
   const std::string encoding = error_of(f, encode);
   CHECK(says(encoding, "in round 4"));
-  std::string message;
-  try {
-    f.run(Gradient{4, std::vector<std::vector<Op>>(1)});
-  } catch (const Diverged& e) {
-    message = e.what();
+}
+
+TEST_CASE("a gradient that is not finite is zero, and its own step leaves parameters and optimiser alone") {
+  for (const char* optimizer : {"momentum", "adam", "quasi_global"}) {
+    Fixture f({std::string("optimizer.kind=") + optimizer});
+    const op::Update step{f.whole, 4, 4};
+    f.run(Gradient{3, {{step}}});
+    CHECK_FALSE(std::get<GradientDone>(f.posted.back()).skipped);
+    const State before = f.replica.save();
+    f.run(op::Combine{f.whole, kParameters, 1e30f, {}});
+    f.run(op::Combine{f.whole, kParameters, 1e30f, {}});
+    f.run(Gradient{4, {{step}}});
+    CHECK(std::get<GradientDone>(f.posted.back()).skipped);
+    for (const float g : f.replica.slot(kGradient)) CHECK(g == 0);
+    const State after = f.replica.save();
+    for (const auto& [name, value] : before)
+      if (name.starts_with("data/optimizer/")) CHECK(after.at(name) == value);
   }
-  CHECK(says(message, "loss became"));
-  CHECK(says(message, "in round 4"));
+}
+
+TEST_CASE("after a sum over peers a step is taken whatever the own gradient was") {
+  Fixture f({"optimizer.kind=momentum", "optimizer.momentum=0.5"});
+  f.run(Gradient{3, {{op::Update{f.whole, 3, 3}}}});
+  const std::vector<float> u(f.replica.slot(kGradient).begin(), f.replica.slot(kGradient).end());
+  f.run(op::Combine{f.whole, kParameters, 1e30f, {}});
+  f.run(op::Combine{f.whole, kParameters, 1e30f, {}});
+  f.run(Gradient{4, std::vector<std::vector<Op>>(1)});
+  f.run(op::Combine{f.whole, kParameters, 0, {{1.0f, kA}}});
+  f.run(op::Update{f.whole, 4, 4});
+  for (std::size_t i = 0; i < u.size(); ++i) CHECK(f.at(kGradient, i) == 0.5f * u[i]);
 }
 
 TEST_CASE("a payload that does not fit is refused") {

@@ -41,6 +41,20 @@ std::vector<std::string> lines_of(const std::string& text) {
   return lines;
 }
 
+TEST_CASE("however long lines are, those that are not read take no more than their bound") {
+  Pipe pipe;
+  LineWriter writer(pipe.ends[1], 1000);
+  const std::string mega(std::size_t{1} << 20, '.');
+  for (int i = 0; i < 20; ++i) writer.write(mega);
+  CHECK(writer.dropped() >= 20 - 1 - LineWriter::kMostBytes / mega.size());
+  std::string text;
+  std::thread reader([&] { text = pipe.read_to_end(); });
+  CHECK(!writer.finish("the last\n"));
+  close(std::exchange(pipe.ends[1], -1));
+  reader.join();
+  CHECK(text.size() <= LineWriter::kMostBytes + mega.size() + 9);
+}
+
 TEST_CASE("lines that are not read wait for nobody; the oldest are dropped and counted, the last is not") {
   constexpr std::size_t kLines = 20000, kMost = 100;
   Pipe pipe;

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "gossamer/optim/objective.h"
 
@@ -17,6 +18,9 @@ struct Report {
   double rows_per_second = 0;
   double bytes_out_per_second = 0, bytes_in_per_second = 0;
   double staleness = 0;  ///< largest age in rounds of a neighbour's message used since the last report
+  std::uint64_t skipped_steps = 0;  ///< so far: their loss, or something of their gradient, was not finite
+  std::uint64_t held_back = 0;  ///< messages so far that were left out because a neighbour's queue was full
+  std::uint64_t queued_bytes = 0;      ///< held for all neighbours now: not acknowledged, or not sent yet
   std::optional<optim::Figures> test;  ///< of the model that the peer has now
 };
 
@@ -41,6 +45,8 @@ struct PeerResult {
   std::uint64_t bytes_out = 0, bytes_in = 0;  ///< all frames
   double staleness_mean = 0;                  ///< rounds
   std::uint64_t staleness_max = 0;
+  std::uint64_t skipped_steps = 0;  ///< their loss, or something of their gradient, was not finite
+  std::vector<std::string> muted;   ///< neighbours that are not read any more: their payloads did not decode
 };
 
 }  // namespace gossamer::node

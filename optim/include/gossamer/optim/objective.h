@@ -38,6 +38,8 @@ struct BatchKey {
 struct StepResult {
   double loss = 0;       ///< mean over the batch
   std::size_t rows = 0;  ///< samples, of whatever kind
+  /// Something of the step was not finite, and the objective has left it out: rows of a table are as before.
+  bool left_out = false;
 };
 
 /// One result of an evaluation.

@@ -52,7 +52,10 @@ struct RunSection {
   std::string checkpoint_every = "10min";  ///< rounds, or a time (parse_save_interval); "0": no checkpoints
   std::uint64_t keep = 3;                  ///< checkpoints, beside the best
   double grace = 10;                       ///< seconds in which a run that is told to end saves
-  int threads = 0;  ///< compute threads of one peer; 0 = cores / peers on this host, at least 1
+  std::uint64_t skip_limit = 3;  ///< skipped steps in a row after which a run counts as diverged; 0 = any
+  std::uint64_t mute_after = 3;  ///< payloads that do not decode after which their sender is muted; 0 = never
+  std::uint64_t memory = 0;      ///< bytes that one peer may take before it warns; 0 = the machine's
+  int threads = 0;               ///< compute threads of one peer; 0 = cores / peers on this host, at least 1
 };
 
 /// A time in which a link's direction ("a>b") or a peer ("a") of the simulator for a while.

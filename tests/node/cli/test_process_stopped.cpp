@@ -1,0 +1,94 @@
+// A peer that is stopped: it costs its neighbours no more memory than what may wait for it, and where nobody
+// waits they go on.
+#include <csignal>
+#include <iostream>
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+#include "gossamer_test/catch.h"
+#include "gossamer_test/drawn.h"
+#include "process.h"
+
+namespace gossamer::test {
+namespace {
+
+using nlohmann::json;
+
+constexpr std::size_t kFeatures = 20000, kClasses = 10, kParameters = (kFeatures + 1) * kClasses;
+constexpr std::size_t kStopped = 2;
+/// Rounds of messages that may wait for a neighbour; each as payload and as frames.
+constexpr std::size_t kWindow = 4, kTwice = 2;
+/// Frames in ZeroMQ, frames sent again, signs of life.
+constexpr std::size_t kBeside = std::size_t{4} << 20;
+/// What an allocator keeps, and other tests' noise.
+constexpr std::size_t kSlack = std::size_t{12} << 20;
+
+std::string job_toml(const Ports& ports, const std::string& exchange) {
+  return "peers = 4\nbase_port = " + std::to_string(ports.first()) +
+         "\n[graph]\nkind = \"ring\"\n[model]\nkind = \"softmax\"\n[data]\nformat = \"synthetic\"\nrows = "
+         "128\ntest_rows = 16\nfeatures = " +
+         std::to_string(kFeatures) + "\nclasses = " + std::to_string(kClasses) +
+         "\n[optimizer]\nlearning_rate = 0.001\nbatch = 4\n[exchange]\n" + exchange +
+         "\n[run]\nthreads = 1\nevaluate_every = 0\nsilence_timeout = 3600\nrounds = " +
+         std::to_string(kForever) + "\n";
+}
+
+std::size_t resident(const Process& process) {
+  std::istringstream status(read_text("/proc/" + std::to_string(process.pid()) + "/statm"));
+  std::size_t all = 0, pages = 0;
+  status >> all >> pages;
+  return pages * 4096;
+}
+
+struct Case {
+  std::string exchange;
+  std::size_t bytes_per_parameter;
+  bool waits;      ///< the others stand still, too
+  double seconds;  ///< for which the peer is stopped
+};
+
+void stop_one(const Case& c) {
+  INFO(c.exchange);
+  const Folder folder;
+  const Ports ports(4);
+  folder.write("job.toml", job_toml(ports, c.exchange));
+  Peers peers(folder, "job.toml", 4, {"--json"});
+  peers.start_all();
+  REQUIRE(peers.train_within(60));
+  pause(2);
+  const std::size_t most = kTwice * kWindow * kParameters * c.bytes_per_parameter + kBeside;
+  const std::vector<std::size_t> neighbours{kStopped - 1, kStopped + 1};
+  std::vector<std::size_t> before, after;
+  for (const std::size_t n : neighbours) before.push_back(resident(peers[n]));
+  after = before;
+  peers[kStopped].signal(SIGSTOP);
+  for (const auto begin = Clock::now(); seconds_since(begin) < c.seconds; pause(0.1))
+    for (std::size_t k = 0; k < neighbours.size(); ++k)
+      after[k] = std::max(after[k], resident(peers[neighbours[k]]));
+  for (std::size_t k = 0; k < neighbours.size(); ++k) {
+    Process& neighbour = peers[neighbours[k]];
+    INFO(neighbour.name() << ": " << neighbour.err());
+    CHECK_FALSE(neighbour.status());
+    std::cout << c.exchange << ": a neighbour's memory grew by " << ((after[k] - before[k]) >> 10)
+              << " KiB in " << c.seconds << " s; " << (most >> 10) << " may wait\n";
+    CHECK((kSanitized || after[k] <= before[k] + most + kSlack));
+    neighbour.signal(SIGINT);
+    REQUIRE(neighbour.wait(30) == 130);
+    const json summary = json::parse(neighbour.out());
+    CHECK(summary.at("queued_bytes_most") <= most);
+    CHECK(summary.at("queued_bytes_most") > 0);
+    CHECK((summary.at("held_back") > 0) == !c.waits);
+    CHECK(summary.at("control_frames_dropped") >= 0);
+  }
+  peers[kStopped].signal(SIGCONT);
+}
+
+TEST_CASE("a stopped peer costs its neighbours what may wait for it and no more") {
+  stop_one({"method = \"dpsgd\"\ncodec = \"dense\"\nstaleness = \"unbounded\"", 4, false, 10});
+  stop_one({"method = \"choco\"\ncodec = \"qsgd:bits=4\"\nstaleness = \"unbounded\"", 1, false, 4});
+  stop_one({"method = \"push_sum\"\ncodec = \"dense\"\nstaleness = \"unbounded\"", 8, false, 4});
+  stop_one({"method = \"dpsgd\"\ncodec = \"dense\"\nstaleness = 2", 4, true, 4});
+}
+
+}  // namespace
+}  // namespace gossamer::test
