@@ -32,6 +32,22 @@ std::vector<std::pair<std::string, std::string>> lines_of(const std::string& tex
 
 }  // namespace
 
+std::vector<KeyDifference> differences(const std::string& here, const std::string& there) {
+  const auto ours = lines_of(here), theirs = lines_of(there);
+  const std::map<std::string, std::string> mine(ours.begin(), ours.end()), other(theirs.begin(), theirs.end());
+  std::vector<KeyDifference> all;
+  const auto value_in = [](const auto& lines, const std::string& key) {
+    const auto at = lines.find(key);
+    return at == lines.end() ? std::string("nothing") : at->second;
+  };
+  for (const auto& [key, value] : ours)
+    if (const std::string there_is = value_in(other, key); there_is != value)
+      all.push_back({key, value, there_is});
+  for (const auto& [key, value] : theirs)
+    if (!mine.contains(key)) all.push_back({key, "nothing", value});
+  return all;
+}
+
 std::string first_difference(const std::string& here, const std::string& there) {
   const auto ours = lines_of(here), theirs = lines_of(there);
   const auto value_of = [](const auto& lines, const std::string& key) -> std::string {

@@ -53,8 +53,10 @@ class LineSink final : public spdlog::sinks::base_sink<spdlog::details::null_mut
 struct PeerFlags {
   JobFlags job;
   std::string name;
-  std::string out;       ///< folder of this peer's files; empty = a new run folder
-  bool records = false;  ///< stdout carries records (started by `gossamer run`)
+  std::string out;          ///< folder of this peer's files; empty = a new run folder
+  std::string checkpoints;  ///< folder of its checkpoints; empty = below its files
+  std::string resume;       ///< a run's folder
+  bool records = false;     ///< stdout carries records (started by `gossamer run`)
   std::uint64_t session = 0;
 };
 
@@ -106,18 +108,21 @@ class PeerProcess {
         told_.write("gossamer: " + warning + "\n");
     const auto threads = static_cast<std::size_t>(compute_threads(job, self_));
     peer_.emplace(std::move(job), flags.name, Learner{}, callbacks(),
-                  Options{.session = flags.session, .state = {}, .threads = threads});
+                  Options{.session = flags.session, .state = {}, .threads = threads, .resume = flags.resume});
     folder_ =
         flags.out.empty() ? make_run_folder(prepared().job.name + "-" + flags.name) : out_folder(flags.out);
+    peer_->keep_checkpoints(flags.checkpoints.empty() ? (folder_ / kCheckpointsFolder).string()
+                                                      : flags.checkpoints);
     if (flags.out.empty()) {
       write_text(folder_ / "job.toml", to_toml(prepared().job));
-      metrics_.open(folder_ / "metrics.jsonl");
+      metrics_.open(folder_ / kMetricsFile);
     }
   }
 
   int run() {
     say(fmt::format("listening on {}; waiting for {} peers", peer_->endpoint(),
                     prepared().job.peers.size() - 1));
+    if (const std::string from = peer_->goes_on_from(); !from.empty()) say("can go on from " + from);
     peer_->run(interrupted);
     progress_.clear();
     finish(peer_->details());
@@ -244,6 +249,11 @@ void add_peer_command(CLI::App& app, int& status) {
   add_job_flags(*command, flags->job);
   command->add_option("--name", flags->name, "which peer of the topology this is")->required();
   command->add_option("--out", flags->out, "folder for this peer's model (default: a new one below runs/)");
+  command->add_option(
+      "--resume", flags->resume,
+      "go on from the checkpoints of this run's folder, at the newest round that all peers have");
+  command->add_option("--checkpoints", flags->checkpoints,
+                      "folder for this peer's checkpoints (default: checkpoints/ beside its files)");
   command->add_flag("--records", flags->records, "print reports as JSON lines on stdout");
   command->add_option("--session", flags->session,
                       "number that all peers of one run share; keeps runs on the same ports apart");

@@ -14,6 +14,7 @@
 #include "launcher.h"
 #include "progress.h"
 #include "records.h"
+#include "resume.h"
 #include "run_folder.h"
 #include "run_view.h"
 #include "summary.h"
@@ -39,21 +40,27 @@ std::string last_line(const fs::path& path) {
 
 struct RunFlags {
   JobFlags job;
-  std::string out;  ///< folder of the run's files; empty = a new one below runs/
+  std::string out;     ///< folder of the run's files; empty = a new one below runs/
+  std::string resume;  ///< a run's folder, from which this one goes on
   bool own_models = false;
 };
 
 class Run {
  public:
-  Run(const RunFlags& flags, Job job)
+  Run(const RunFlags& flags, Job job, const std::optional<Resumption>& from)
       : flags_(flags),
         job_(std::move(job)),
         folder_(flags.out.empty() ? make_run_folder(job_.name) : out_folder(flags.out)),
-        metrics_(folder_ / "metrics.jsonl"),
         progress_(flags.job.quiet),
         view_(job_.peer_names()),
         results_(job_.peers.size()),
-        reasons_(job_.peers.size()) {}
+        reasons_(job_.peers.size()) {
+    if (from) {
+      carry_metrics(from->folder.parent_path(), folder_, from->rounds().back());
+      write_parent(folder_, flags.resume, *from);
+    }
+    metrics_.open(folder_ / kMetricsFile, from ? std::ios::app : std::ios::out);
+  }
 
   int execute() {
     start();
@@ -68,11 +75,21 @@ class Run {
     fs::create_directories(folder_ / "peers");
     std::random_device device;
     const std::string session = std::to_string(device());
-    for (const auto& peer : job_.peers)
-      launcher_.start(peer.name,
-                      {"peer", (folder_ / "job.toml").string(), "--name", peer.name, "--records", "--session",
-                       session, "--out", (folder_ / "peers").string()},
-                      folder_ / "peers" / (peer.name + ".log"));
+    for (const auto& peer : job_.peers) {
+      std::vector<std::string> words{"peer",
+                                     (folder_ / "job.toml").string(),
+                                     "--name",
+                                     peer.name,
+                                     "--records",
+                                     "--session",
+                                     session,
+                                     "--out",
+                                     (folder_ / "peers").string(),
+                                     "--checkpoints",
+                                     (folder_ / kCheckpointsFolder).string()};
+      if (!flags_.resume.empty()) words.insert(words.end(), {"--resume", flags_.resume});
+      launcher_.start(peer.name, words, folder_ / "peers" / (peer.name + ".log"));
+    }
     if (!flags_.job.quiet)
       tell(fmt::format("{} peers started; files in {}", job_.peers.size(), folder_.string()));
   }
@@ -86,7 +103,8 @@ class Run {
         interrupted_ = stop;
         for (const auto& c : launcher_.children()) told_to_end_.push_back(!c.status);
         launcher_.signal_all(SIGTERM);
-        deadline = Clock::now() + std::chrono::milliseconds(static_cast<int>(kPatience_s * 1000));
+        deadline =
+            Clock::now() + std::chrono::milliseconds(static_cast<int>((kPatience_s + job_.run.grace) * 1000));
       }
       if (deadline && Clock::now() > *deadline) launcher_.signal_all(SIGKILL);
       if (training_) progress_.line(view_.text(seconds_since(*training_)));
@@ -221,11 +239,19 @@ class Run {
 
 int run_all(const RunFlags& flags) {
   interrupted();
-  Job job = load_job(flags.job.path, flags.job.overrides);
+  const std::string path =
+      flags.job.path.empty() ? (fs::path(flags.resume) / "job.toml").string() : flags.job.path;
+  Job job = load_job(path, flags.job.overrides);
   const Plan plan = make_plan(job, 0);  // refuses an unsound combination before anything is started
   for (const std::string& warning : warnings_of_run(job, plan)) tell("gossamer: " + warning);
   optim::set_blas_threads(1);
-  return Run(flags, std::move(job)).execute();
+  std::optional<Resumption> from;
+  if (!flags.resume.empty()) {
+    from = find_resumption(flags.resume, job, "");
+    for (const std::string& problem : from->problems) tell("gossamer: passed over: " + problem);
+    tell("going on from " + from->text());
+  }
+  return Run(flags, std::move(job), from).execute();
 }
 
 }  // namespace
@@ -234,14 +260,20 @@ void add_run_command(CLI::App& app, int& status) {
   auto* command =
       app.add_subcommand("run", "Start all peers of a job on this machine and show how they train");
   auto flags = std::make_shared<RunFlags>();
-  add_job_flags(*command, flags->job);
+  add_job_flags(*command, flags->job, false);
+  command->add_option(
+      "--resume", flags->resume,
+      "go on from the newest whole checkpoint in this run's folder (JOB may then be left out: its own)");
   command->add_option("--out", flags->out, "folder for the run's files (default: a new one below runs/)");
   command->add_flag("--own-models", flags->own_models, "also evaluate each peer's own model");
   add_override_flag(*command, flags->job, "--join-timeout", "run.join_timeout",
                     "seconds to wait for all peers to appear");
   add_override_flag(*command, flags->job, "--drain-timeout", "run.drain_timeout",
                     "seconds a finished peer serves the others");
-  command->callback([flags, &status] { status = run_all(*flags); });
+  command->callback([flags, &status] {
+    if (flags->job.path.empty() && flags->resume.empty()) throw CLI::RequiredError("JOB");
+    status = run_all(*flags);
+  });
 }
 
 }  // namespace gossamer::node

@@ -9,9 +9,11 @@
 #include <random>
 #include <thread>
 
+#include "keeper.h"
 #include "machine.h"
 #include "memory_watch.h"
 #include "plan.h"
+#include "resume.h"
 #include "setup.h"
 #include "simulation.h"
 #include "text.h"
@@ -116,40 +118,124 @@ struct Peer::Impl {
         self(number),
         env(std::move(sockets)),
         on(std::move(callbacks)),
-        settings(std::move(options)),
-        replica(
-            make_replica(*prepared, self, make_objective(*prepared, self, nullptr, true), settings.threads)) {
+        settings(std::move(options)) {
     if (!settings.state.empty()) state = state_from_bytes(settings.state);
-    env->on_report = [this](const Report& r) { report(r); };
+    connect();
+  }
+
+  const std::string& name() const { return prepared->names[self]; }
+  void log(const std::string& line) const {
+    if (on.on_log) on.on_log(line);
+  }
+
+  void connect() {
+    replica.emplace(
+        make_replica(*prepared, self, make_objective(*prepared, self, nullptr, true), settings.threads));
+    env->on_report = on.on_report;
     env->on_log = on.on_log;
     if (on.on_neighbours)
       env->on_sharing = [this](const CoreSharing& s) { return on.on_neighbours(s.machine, s.allotment); };
-    env->on_turn = [this](Worker& worker) { desk.turn(worker); };
+    env->on_turn = [this](Worker& worker) {
+      desk.turn(worker);
+      if (keeper) keeper->turn(worker);
+    };
     env->on_saved = [this](State saved) { desk.saved(std::move(saved)); };
+    env->on_may_checkpoint = [this] { return keeper && keeper->may_checkpoint(); };
+    env->on_checkpoint = [this](State saved, const SavePoint& point) {
+      keeper->checkpoint(std::move(saved), point);
+    };
+    env->on_load = [this](Round round) { return load(round); };
   }
 
-  void report(const Report& r) {
-    if (memory.due(env->now()))
-      if (const auto warning = memory.look(env->now(), memory_use())) env->log(*warning);
-    if (on.on_report) on.on_report(r);
+  /// Of the rounds that this peer offers.
+  State load(Round round) {
+    PosixStorage storage;
+    const CheckpointFolder folder(storage, resumption->folder);
+    for (const CheckpointEntry& entry : resumption->entries)
+      if (entry.head.round == round && entry.head.peer == name())
+        return folder.read(entry, prepared->layers_of(self));
+    throw StateError(fmt::format("there is no checkpoint of round {} here", round));
+  }
+
+  WorkerSpec spec() {
+    WorkerSpec spec = worker_spec(*prepared, self, draw_epoch(), settings.session);
+    spec.place = this_place();
+    spec.drawn = draw_epoch();
+    if (keeper) {
+      spec.saves = save_spec(prepared->job);
+      spec.grace_s = prepared->job.run.grace;
+    }
+    if (!resumption) return spec;
+    name_parent(spec, *resumption, settings.session);
+    if (learned) {
+      spec.rounds_before = learned->before;
+      spec.share_before = static_cast<double>(learned->before) / static_cast<double>(spec.rounds);
+      spec.rounds -= learned->before;
+    } else {
+      spec.offers = resumption->rounds();
+      spec.membership.ready = false;
+    }
+    return spec;
+  }
+
+  void keep(const std::string& folder) {
+    const SaveSpec saves = save_spec(prepared->job);
+    if (!saves.on()) return;
+    keeper.reset();
+    keeper.emplace(KeeperSpec{folder, name(), prepared->job.peer_names(), prepared->hello.job_text,
+                              static_cast<std::size_t>(prepared->job.run.keep), saves.together,
+                              prepared->layers_of(self)},
+                   [this](const std::string& line) { log(line); });
   }
 
   PeerResult run(const std::function<bool()>& stop) {
     if (!replica) throw Error(Error::Code::misuse, "a peer runs once; make another one");
-    WorkerSpec spec = worker_spec(*prepared, self, draw_epoch(), settings.session);
-    spec.place = this_place();
+    struct Ending {
+      Desk& desk;
+      ~Ending() { desk.run_ended(); }
+    } const ending{desk};
+    run_once(stop);
+    if (result.diverged && keeper && !keeper->rounds().empty() && !(stop && stop())) {
+      go_back();
+      run_once(stop);
+      if (result.diverged) result.message += fmt::format("; it had gone back to {} before", went_back_to);
+    }
+    return result_of(result);
+  }
+
+  void run_once(const std::function<bool()>& stop) {
     const auto make = [&]() -> std::unique_ptr<LiveDataPlane> {
       auto plane = std::make_unique<ThreadedDataPlane>(std::move(*replica));
       replica.reset();
       return plane;
     };
-    struct Ending {
-      Desk& desk;
-      ~Ending() { desk.run_ended(); }
-    } const ending{desk};
-    result = env->run(std::move(spec), make, stop, state ? &*state : nullptr);
+    const State* from = learned ? &learned->state : state ? &*state : nullptr;
+    result = env->run(spec(), make, stop, from, learned ? Kept::learned : Kept::all);
     ran = true;
-    return result_of(result);
+    if (keeper) keeper->finish();
+  }
+
+  /// To the newest checkpoint that all have, at half the rate; all peers do, since all know that one
+  /// diverged.
+  void go_back() {
+    auto again = std::make_shared<Prepared>(*prepared);
+    again->job.optimizer.learning_rate /= 2;
+    make_plan(*again);
+    Resumption back{keeper->folder(), Way::all_kept, "optimizer.learning_rate is halved", keeper->run()};
+    PosixStorage storage;
+    const CheckpointFolder folder(storage, back.folder);
+    for (const Round round : keeper->rounds()) back.entries.push_back(folder.find(round, name()));
+    went_back_to = fmt::format("the checkpoint of round {}, and to a rate of {:.4g}", back.rounds().back(),
+                               again->job.optimizer.learning_rate);
+    log(fmt::format("{}; going back to {}", result.message, went_back_to));
+    const std::string where = keeper->folder().string();
+    prepared = std::move(again);
+    resumption = std::move(back);
+    learned.reset();
+    keep(where);
+    env.reset();  // its port is free then
+    env = std::make_unique<ZmqEnv>(sockets_of(prepared->job, self));
+    connect();
   }
 
   std::shared_ptr<const Prepared> prepared;
@@ -158,10 +244,13 @@ struct Peer::Impl {
   Callbacks on;
   Options settings;
   std::optional<State> state;
+  std::optional<Resumption> resumption;
+  std::optional<Learned> learned;  ///< of a resumption that is none to the same bits, and begins anew
   std::optional<Replica> replica;  ///< until run
-  MemoryWatch memory{prepared->job.run.memory};
+  std::optional<Keeper> keeper;
   Desk desk;
   WorkerResult result;
+  std::string went_back_to;
   bool ran = false;
 };
 
@@ -173,12 +262,24 @@ Peer::Peer(Job job, const std::string& name, Learner learner, Callbacks callback
     : impl_(translated([&] {
         const PeerId self = find_peer(job, name, "peer '" + name + "'");
         make_plan(job, self);  // refuses an unsound combination before data is read
+        std::optional<Resumption> from;
+        if (!options.resume.empty()) from = find_resumption(options.resume, job, name);
         auto env = std::make_unique<ZmqEnv>(sockets_of(job, self));
-        auto prepared = std::make_shared<const Prepared>(
-            prepare(std::move(job), passed_through(std::move(learner)), self));
-        return std::make_unique<Impl>(std::move(prepared), self, std::move(env), std::move(callbacks),
-                                      std::move(options));
+        auto prepared =
+            std::make_shared<Prepared>(prepare(std::move(job), passed_through(std::move(learner)), self));
+        std::optional<Learned> learned;
+        if (from && from->way == Way::learned) learned = learned_from(*from, *prepared, name);
+        auto impl = std::make_unique<Impl>(std::move(prepared), self, std::move(env), std::move(callbacks),
+                                           std::move(options));
+        impl->resumption = std::move(from);
+        impl->learned = std::move(learned);
+        return impl;
       })) {}
+
+void Peer::keep_checkpoints(const std::string& folder) {
+  translated([&] { impl_->keep(folder); });
+}
+std::string Peer::goes_on_from() const { return impl_->resumption ? impl_->resumption->text() : ""; }
 
 PeerResult Peer::run(std::stop_token stop) {
   return run([stop] { return stop.stop_requested(); });

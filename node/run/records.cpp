@@ -6,7 +6,10 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <fstream>
 #include <nlohmann/json.hpp>
+
+#include "run_folder.h"
 
 namespace gossamer::node {
 namespace {
@@ -149,6 +152,18 @@ std::string refusals_text(const RefusalCounts& counts) {
 std::string to_json(const std::string& peer, const std::exception& error) {
   return ordered_json{{"event", "failure"}, {"peer", peer}, {"message", error.what()}}.dump(
       -1, ' ', false, ordered_json::error_handler_t::replace);
+}
+
+void carry_metrics(const std::filesystem::path& parent, const std::filesystem::path& folder, Round round) {
+  std::ifstream in(parent / kMetricsFile);
+  std::ofstream out(folder / kMetricsFile);
+  for (std::string line; std::getline(in, line);) {
+    const auto j = ordered_json::parse(line, nullptr, false);
+    if (!j.is_object()) continue;
+    const auto at = j.find("round");
+    if (at != j.end() && at->is_number_unsigned() && at->get<Round>() <= round) out << line << '\n';
+  }
+  out << ordered_json{{"event", "resumed"}, {"parent", parent.string()}, {"round", round}}.dump() << '\n';
 }
 
 std::optional<Record> parse_record(std::string_view line) try {

@@ -1,6 +1,7 @@
 #pragma once
 // Records are what a peer tells of itself as lines of JSON: metrics.jsonl, and the pipe to `gossamer run`.
 #include <exception>
+#include <filesystem>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -31,6 +32,10 @@ std::string refusals_text(const RefusalCounts& counts);
 
 /// Instead of the result, where a peer ended by an error: {"event":"failure","peer":name,"message":…}.
 std::string to_json(const std::string& peer, const std::exception& error);
+
+/// Begins a run's metrics with those of the run that it goes on from, up to a round, and a line that says so:
+/// {"event":"resumed","parent":folder,"round":n}. What cannot be read is left out.
+void carry_metrics(const std::filesystem::path& parent, const std::filesystem::path& folder, Round round);
 
 struct Failure {
   std::string message;

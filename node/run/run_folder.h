@@ -7,6 +7,9 @@
 
 namespace gossamer::node {
 
+constexpr const char* kMetricsFile = "metrics.jsonl";
+constexpr const char* kCheckpointsFolder = "checkpoints";
+
 /// Makes runs/<name>-<YYYYmmdd-HHMMSS>/ below the current folder (with -2, -3 … where it is taken).
 std::filesystem::path make_run_folder(const std::string& name);
 /// The folder of --out, made where it is missing. Throws ConfigError where it cannot be written: before the

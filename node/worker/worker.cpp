@@ -240,6 +240,7 @@ void Worker::check_members() {
                            names(PeerStatus::left), names(PeerStatus::unknown)));
   const bool diverged = members_.any(PeerStatus::diverged), muted = members_.any(PeerStatus::muted);
   if (lost || left || diverged || muted) {
+    result_.diverged |= diverged;
     const std::string what = muted ? fmt::format(
                                          "peer {} was muted by a neighbour: payloads in its name did "
                                          "not decode",

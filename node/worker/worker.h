@@ -52,7 +52,8 @@ struct WorkerSpec {
 
 struct WorkerResult {
   Outcome outcome = Outcome::running;
-  std::string message;  ///< empty where finished
+  std::string message;    ///< empty where finished
+  bool diverged = false;  ///< this peer's training ran away, or another's, as it told
   std::uint64_t rounds = 0;
   std::uint64_t rows = 0;  ///< samples seen
   double train_loss = 0;   ///< mean over the last epoch's steps, as many as there were
@@ -90,7 +91,9 @@ class Worker final : public ExchangeHost {
   void judge(Round best, Round as_of);
   /// Env::may_checkpoint has become true.
   void on_storage() { settle(); }
-  const SaveNews& saves() const { return saver_.news(); }
+  /// The newest checkpoint that all peers have; the best one.
+  std::optional<Round> saved_by_all() const;
+  std::optional<Round> best_saved() const;
   /// Ends because training ran away; the others learn it. what: as of divergence.h.
   void diverge(const std::string& what);
 

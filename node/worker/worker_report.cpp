@@ -62,6 +62,7 @@ void Worker::join_overdue() {
 }
 
 void Worker::diverge(const std::string& what) {
+  result_.diverged = true;
   end(Outcome::failed, divergence_text(spec_.plan, spec_.learning_rate, rounds(), what),
       PeerStatus::diverged);
 }

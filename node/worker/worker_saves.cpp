@@ -91,6 +91,16 @@ void Worker::committed(Round name) {
   settle();
 }
 
+std::optional<Round> Worker::saved_by_all() const {
+  const Round common = saver_.news().common();
+  return common > 0 ? std::optional(spec_.rounds_before + common) : std::nullopt;
+}
+
+std::optional<Round> Worker::best_saved() const {
+  const SaveNews& news = saver_.news();
+  return news.judged > 0 ? std::optional(spec_.rounds_before + news.best) : std::nullopt;
+}
+
 void Worker::judge(Round best, Round as_of) {
   if (saver_.judge(best - spec_.rounds_before, as_of - spec_.rounds_before)) spread_news(kSaveNewsAfter_s);
 }

@@ -42,6 +42,9 @@ struct Options {
   /// run ends with the bits of one that was never interrupted.
   std::vector<std::byte> state{};
   std::size_t threads = 1;  ///< that share the coding of large parcels, until on_neighbours says
+  /// A run's folder, from whose checkpoints this one goes on, or, of a run that began from another's and has
+  /// none, from that one's; empty: it begins from the start.
+  std::string resume{};
 };
 
 struct Prepared;
@@ -56,6 +59,11 @@ class Peer {
   ~Peer();
   Peer(Peer&&) noexcept;
 
+  /// Before run: the folder where checkpoints go, as run.checkpoint_every and run.keep say; none is made
+  /// elsewhere.
+  void keep_checkpoints(const std::string& folder);
+  /// From where the run goes on, in words; empty: from the start.
+  std::string goes_on_from() const;
   /// Joins the others, trains, and serves them until all are done. Once; a request to stop ends it cleanly,
   /// within a fraction of a second or the present gradient. How it ended is in the result: errors of a run
   /// are no exceptions.

@@ -1,0 +1,82 @@
+#include "keeper.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <thread>
+#include <utility>
+
+#include "checkpoint_rounds.h"
+#include "text.h"
+
+namespace gossamer::node {
+
+Keeper::Keeper(KeeperSpec spec, std::function<void(const std::string&)> log)
+    : spec_(std::move(spec)), log_(std::move(log)), writer_(storage_, spec_.folder, spec_.layers) {}
+
+Keeper::~Keeper() = default;
+
+void Keeper::checkpoint(State state, const SavePoint& point) {
+  const std::vector<float> x = parameters_in(state);
+  if (!std::all_of(x.begin(), x.end(), [](float v) { return std::isfinite(v); }))
+    return log_(fmt::format("no checkpoint of round {}: the parameters are not finite", point.name));
+  CheckpointHead head{spec_.peer,       spec_.peers, point.name, point.run,
+                      point.share_done, point.epoch, spec_.job,  point.figures};
+  run_ = point.run;
+  figures_[point.name] = point.figures;
+  writer_.write(std::move(head), std::move(state));
+}
+
+void Keeper::take(Worker* worker) {
+  for (const CheckpointWriter::Written& w : writer_.take()) {
+    if (!w.error.empty()) {
+      log_(fmt::format("no checkpoint of round {}: {}; training goes on{}", w.round, w.error,
+                       rounds_.empty() ? "" : fmt::format(", and that of round {} stands", rounds_.back())));
+      continue;
+    }
+    log_(fmt::format("checkpoint of round {}: {} in {:.2f} s", w.round,
+                     bytes_text(static_cast<double>(w.bytes)), w.seconds));
+    rounds_.push_back(w.round);
+    if (!worker) continue;
+    worker->committed(w.round);
+    judge(*worker, w.round);
+  }
+}
+
+/// The best is the first peer's to say, which evaluates; where peers save each at their own time, every
+/// one's.
+void Keeper::judge(Worker& worker, Round round) {
+  const optim::Figures& figures = figures_[round];
+  if (figures.empty()) return;
+  if (!best_ || better(figures, figures_[*best_])) best_ = round;
+  if (spec_.together) worker.judge(*best_, round);
+}
+
+void Keeper::prune(const Worker& worker) {
+  const auto best = spec_.together ? worker.best_saved() : best_;
+  const auto common = spec_.together ? worker.saved_by_all() : std::nullopt;
+  const std::pair now{common, best};
+  const bool more = rounds_.size() > spec_.keep;
+  if (!more || (now == pruned_for_ && rounds_.size() <= 2 * spec_.keep + 1)) return;
+  pruned_for_ = now;
+  std::vector<Round> gone = superfluous(rounds_, common, spec_.keep, best);
+  if (gone.empty()) return;
+  std::erase_if(rounds_, [&](Round r) { return std::binary_search(gone.begin(), gone.end(), r); });
+  writer_.remove(spec_.peer, std::move(gone));
+}
+
+void Keeper::turn(Worker& worker) {
+  const bool was_free = may_checkpoint();
+  take(&worker);
+  prune(worker);
+  if (was_free) worker.on_storage();
+}
+
+void Keeper::finish() {
+  while (writer_.busy()) std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  take(nullptr);
+}
+
+}  // namespace gossamer::node

@@ -1,0 +1,58 @@
+#pragma once
+// A Keeper has what a worker wants kept written, tells it what is on disk, and removes what need not be kept.
+#include <functional>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "checkpoint_writer.h"
+#include "worker.h"
+
+namespace gossamer::node {
+
+struct KeeperSpec {
+  std::filesystem::path folder;    ///< of the checkpoints; made when the first is written
+  std::string peer;                ///< its name
+  std::vector<std::string> peers;  ///< of the run
+  std::string job;                 ///< what the peers agree on, as to_toml writes it
+  std::size_t keep = 1;            ///< checkpoints, beside the best
+  bool together = true;            ///< peers save after the same rounds
+  std::vector<optim::Layer> layers;
+};
+
+/// Errors of the disk are told and end nothing.
+class Keeper {
+ public:
+  Keeper(KeeperSpec spec, std::function<void(const std::string&)> log);
+  ~Keeper();  ///< waits for what is being written
+
+  /// Of Env.
+  bool may_checkpoint() const { return !writer_.busy(); }
+  /// Of Env. Parameters that are not finite are not kept.
+  void checkpoint(State state, const SavePoint& point);
+  /// After whatever happened to the worker.
+  void turn(Worker& worker);
+  /// Rounds that this peer has on disk, of this run; ascending.
+  const std::vector<Round>& rounds() const { return rounds_; }
+  std::uint64_t run() const { return run_; }
+  const std::filesystem::path& folder() const { return spec_.folder; }
+  /// Waits for what is being written, and tells what became of it.
+  void finish();
+
+ private:
+  void take(Worker* worker);
+  void judge(Worker& worker, Round round);
+  void prune(const Worker& worker);
+
+  KeeperSpec spec_;
+  std::function<void(const std::string&)> log_;
+  PosixStorage storage_;
+  CheckpointWriter writer_;
+  std::vector<Round> rounds_;
+  std::map<Round, optim::Figures> figures_;
+  std::optional<Round> best_;
+  std::pair<std::optional<Round>, std::optional<Round>> pruned_for_;  ///< what all have, and the best
+  std::uint64_t run_ = 0;
+};
+
+}  // namespace gossamer::node

@@ -1,0 +1,332 @@
+#include "resume.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <fstream>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <set>
+
+#include "checkpoint_names.h"
+#include "checkpoint_rounds.h"
+#include "difference.h"
+#include "gossamer/node/errors.h"
+#include "hash.h"
+#include "setup.h"
+#include "text.h"
+
+namespace gossamer::node {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr const char* kParentFile = "resumed.json";
+constexpr int kMostParents = 1000;
+
+/// Keys of a job that say how long it learns, how fast, and what is looked at meanwhile.
+constexpr std::array kOfTheCourse{"run.epochs",
+                                  "run.rounds",
+                                  "run.evaluate_every",
+                                  "run.checkpoint_every",
+                                  "optimizer.learning_rate",
+                                  "optimizer.schedule",
+                                  "optimizer.step_every",
+                                  "optimizer.step_factor",
+                                  "optimizer.warmup"};
+
+bool holds_rounds(const fs::path& folder) {
+  const auto names = PosixStorage().names(folder);
+  return std::any_of(names.begin(), names.end(),
+                     [](const std::string& name) { return round_of_folder(name).has_value(); });
+}
+
+/// The folder that this one's run went on from, as written there; empty: it began by itself.
+std::optional<std::string> parent_of(const fs::path& run) {
+  std::ifstream in(run / kParentFile);
+  if (!in) return std::nullopt;
+  const auto json = nlohmann::json::parse(in, nullptr, false);
+  if (!json.is_object() || !json.contains("parent") || !json["parent"].is_string())
+    throw ConfigError(fmt::format("{}: damaged; expected the name of the folder that the run went on from",
+                                  (run / kParentFile).string()));
+  return json["parent"].get<std::string>();
+}
+
+fs::path checkpoints_of(const std::string& run) {
+  std::error_code unknown;
+  if (!fs::is_directory(run, unknown))
+    throw ConfigError(
+        fmt::format("--resume {}: no such folder; expected that of a run (runs/JOB-TIME)", run));
+  std::string at = run;
+  for (int n = 0; n < kMostParents; ++n) {
+    for (const fs::path& folder : {fs::path(at) / "checkpoints", fs::path(at)})
+      if (holds_rounds(folder)) return folder;
+    const auto parent = parent_of(at);
+    if (!parent) break;
+    at = *parent;
+  }
+  throw ConfigError(fmt::format(
+      "--resume {}: holds no checkpoints; expected folders such as checkpoints/{} (a run makes them "
+      "every run.checkpoint_every)",
+      run, round_folder_name(120)));
+}
+
+/// What kind of going on the differences between two jobs allow.
+Way way_of(const std::vector<KeyDifference>& all) {
+  const bool course = std::all_of(all.begin(), all.end(), [](const KeyDifference& d) {
+    return std::find(kOfTheCourse.begin(), kOfTheCourse.end(), d.key) != kOfTheCourse.end();
+  });
+  return all.empty() ? Way::same_bits : course ? Way::all_kept : Way::learned;
+}
+
+std::string words_of(const std::vector<KeyDifference>& all) {
+  constexpr std::size_t kMost = 3;
+  std::vector<std::string> words;
+  for (const KeyDifference& d : std::span(all).first(std::min(kMost, all.size())))
+    words.push_back(fmt::format("{} was {} and is {}", d.key, shortened(d.there), shortened(d.here)));
+  return join(words, ", ") +
+         (all.size() > kMost ? fmt::format(" and {} more keys differ", all.size() - kMost) : "");
+}
+
+/// The entries whose files are whole; the others are told.
+std::vector<CheckpointEntry> whole(const CheckpointFolder& folder, std::span<const CheckpointEntry> entries,
+                                   std::vector<std::string>& problems) {
+  std::vector<CheckpointEntry> good;
+  for (const CheckpointEntry& entry : entries) {
+    const std::string damage = folder.damage(entry);
+    damage.empty() ? good.push_back(entry) : problems.push_back(damage);
+  }
+  return good;
+}
+
+/// The newest round that all peers of the run have, whole.
+std::vector<CheckpointEntry> newest_complete(const CheckpointFolder& folder,
+                                             std::span<const CheckpointEntry> entries,
+                                             std::vector<std::string>& problems) {
+  std::vector<CompleteRound> rounds = complete_rounds(entries);
+  for (; !rounds.empty(); rounds.pop_back())
+    if (auto good = whole(folder, rounds.back().entries, problems);
+        good.size() == rounds.back().entries.size())
+      return good;
+  return {};
+}
+
+/// Of each peer the newest that is whole; of peers that save each at its own time.
+std::vector<CheckpointEntry> newest_of_each(const CheckpointFolder& folder,
+                                            std::span<const CheckpointEntry> entries,
+                                            std::vector<std::string>& problems) {
+  std::map<std::string, CheckpointEntry> newest;
+  for (auto entry = entries.rbegin(); entry != entries.rend(); ++entry)
+    if (!newest.contains(entry->head.peer))
+      if (const auto good = whole(folder, {&*entry, 1}, problems); !good.empty())
+        newest.emplace(entry->head.peer, good.front());
+  std::vector<CheckpointEntry> each;
+  for (const std::string& peer : entries.back().head.peers)
+    if (const auto at = newest.find(peer); at != newest.end()) each.push_back(at->second);
+  return each;
+}
+
+class Search {
+ public:
+  Search(const std::string& run, const Job& job, const std::string& self)
+      : run_(run), job_(job), self_(self), folder_(storage_, checkpoints_of(run)) {
+    found_.folder = folder_.path();
+    entries_ = folder_.list(&found_.problems);
+    keep_one_run();
+    const std::vector<KeyDifference> all = differences(to_toml(job, true), entries_.back().head.job);
+    found_.way = way_of(all);
+    found_.differs = words_of(all);
+    together_ = save_spec(job).together;
+    if (!together_ && found_.way != Way::learned) {
+      found_.way = Way::learned;
+      found_.differs = join(std::vector<std::string>{"its peers wait for nobody", found_.differs},
+                            found_.differs.empty() ? "" : "; ");
+    }
+  }
+
+  Resumption result() {
+    found_.way == Way::learned ? choose_learned() : choose_kept();
+    if (found_.entries.empty()) refuse("none of its checkpoints is whole");
+    return found_;
+  }
+
+ private:
+  /// The run of the newest checkpoint.
+  void keep_one_run() {
+    if (entries_.empty()) refuse("none of its checkpoints can be read");
+    found_.run = entries_.back().head.run;
+    std::erase_if(entries_, [&](const CheckpointEntry& e) { return e.head.run != found_.run; });
+  }
+  void choose_kept() {
+    if (self_.empty()) {
+      found_.entries = newest_complete(folder_, entries_, found_.problems);
+      return;
+    }
+    std::erase_if(entries_, [&](const CheckpointEntry& e) { return e.head.peer != self_; });
+    found_.entries = whole(folder_, entries_, found_.problems);
+  }
+  void choose_learned() {
+    found_.entries = were_together() ? newest_complete(folder_, entries_, found_.problems)
+                                     : newest_of_each(folder_, entries_, found_.problems);
+    if (!found_.entries.empty() && found_.entries.size() == found_.entries.front().head.peers.size()) return;
+    // this peer's own alone, of peers that need not begin alike
+    found_.entries = newest_of_each(folder_, entries_, found_.problems);
+    std::erase_if(found_.entries, [&](const CheckpointEntry& e) { return e.head.peer != self_; });
+    if (found_.entries.empty() || together_)
+      refuse(
+          fmt::format("{}; all peers then begin at the mean of what they had, and the checkpoints of all are "
+                      "not there, whole and of one round: copy them into one folder",
+                      found_.differs));
+  }
+  bool were_together() const {
+    std::set<Round> rounds;
+    for (const CompleteRound& r : complete_rounds(entries_)) rounds.insert(r.round);
+    return !rounds.empty() && together_;
+  }
+  [[noreturn]] void refuse(const std::string& why) const {
+    std::string text = fmt::format("--resume {}: {}", run_, why);
+    for (const std::string& problem : found_.problems) text += "; " + problem;
+    throw ConfigError(text);
+  }
+
+  const std::string& run_;
+  const Job& job_;
+  const std::string& self_;
+  PosixStorage storage_;
+  CheckpointFolder folder_;
+  std::vector<CheckpointEntry> entries_;
+  Resumption found_;
+  bool together_ = true;
+};
+
+constexpr std::string_view kX = "data/slot0", kOptimizer = "data/optimizer/", kObjective = "data/objective",
+                           kSteps = "data/steps";
+
+/// Adds theirs to sums, array by array.
+void add_floats(State& sums, const State& theirs) {
+  for (auto& [name, array] : sums) {
+    if (array.kind != NamedArray::Kind::floats) continue;
+    const auto other = theirs.find(name);
+    if (other == theirs.end() || other->second.bytes.size() != array.bytes.size()) continue;
+    const auto* from = reinterpret_cast<const float*>(other->second.bytes.data());
+    auto* to = reinterpret_cast<float*>(array.bytes.data());
+    for (std::size_t k = 0; k < array.bytes.size() / sizeof(float); ++k) to[k] += from[k];
+  }
+}
+
+void scale_floats(State& sums, float factor) {
+  for (auto& [name, array] : sums)
+    if (array.kind == NamedArray::Kind::floats)
+      for (float& v :
+           std::span(reinterpret_cast<float*>(array.bytes.data()), array.bytes.size() / sizeof(float)))
+        v *= factor;
+}
+
+State only_learned(State state) {
+  std::erase_if(state, [](const auto& array) {
+    const std::string& name = array.first;
+    return name != kX && name != kObjective && name != kSteps && !name.starts_with(kOptimizer);
+  });
+  return state;
+}
+
+}  // namespace
+
+std::vector<Round> Resumption::rounds() const {
+  std::set<Round> all;
+  for (const CheckpointEntry& entry : entries) all.insert(entry.head.round);
+  return {all.begin(), all.end()};
+}
+
+std::string Resumption::text() const {
+  const auto all = rounds();
+  const std::string where =
+      all.size() == 1
+          ? fmt::format("round {} of {}", all.front(), folder.parent_path().string())
+          : fmt::format("rounds {} to {} of {}", all.front(), all.back(), folder.parent_path().string());
+  switch (way) {
+    case Way::same_bits:
+      return where + ", to the same bits";
+    case Way::all_kept:
+      return fmt::format("{}, with all that was saved; not to the same bits: {}", where, differs);
+    case Way::learned:
+      return fmt::format(
+          "{}, with parameters, optimiser and position; residuals and estimates begin anew, so "
+          "that it is not to the same bits: {}",
+          where, differs);
+  }
+  return where;
+}
+
+Resumption find_resumption(const std::string& run, const Job& job, const std::string& self) {
+  return Search(run, job, self).result();
+}
+
+void write_parent(const fs::path& folder, const std::string& parent, const Resumption& from) {
+  const nlohmann::ordered_json json{{"parent", fs::absolute(parent).lexically_normal().string()},
+                                    {"round", from.rounds().back()},
+                                    {"same_bits", from.way == Way::same_bits},
+                                    {"differs", from.differs}};
+  std::ofstream out(folder / kParentFile);
+  out << json.dump(2) << '\n';
+  if (!out.flush()) throw std::runtime_error(fmt::format("cannot write {}", (folder / kParentFile).string()));
+}
+
+Learned learned_from(const Resumption& from, Prepared& prepared, const std::string& self) {
+  if (!prepared.homogeneous())
+    throw ConfigError(
+        fmt::format("--resume {}: {}; peers with models of their own go on under the same job alone",
+                    from.folder.parent_path().string(), from.differs));
+  PosixStorage storage;
+  const CheckpointFolder folder(storage, from.folder);
+  const bool all = from.entries.size() == from.entries.front().head.peers.size();
+  const auto own = std::find_if(from.entries.begin(), from.entries.end(),
+                                [&](const CheckpointEntry& e) { return e.head.peer == self; });
+  const bool same_optimizer = from.differs.find("optimizer.kind") == std::string::npos;
+
+  State state =
+      only_learned(folder.read(own != from.entries.end() ? *own : from.entries.front(), prepared.layers));
+  if (all) {
+    AlignedFloats mean(prepared.initial.size()), x(prepared.initial.size());
+    for (const CheckpointEntry& entry : from.entries) {
+      folder.read_parameters(entry, prepared.layers, x);
+      for (std::size_t k = 0; k < x.size(); ++k) mean[k] += x[k] / static_cast<float>(from.entries.size());
+    }
+    prepared.initial = std::move(mean);
+    Archive::saving(state).part("data").floats("slot0", std::span<float>(prepared.initial));
+    if (own == from.entries.end()) {  // a new peer takes the mean of the optimisers, too
+      const NamedArray x_mean = state.at(std::string(kX));
+      for (std::size_t n = 1; n < from.entries.size(); ++n)
+        add_floats(state, folder.read(from.entries[n], prepared.layers));
+      scale_floats(state, 1.0f / static_cast<float>(from.entries.size()));
+      state[std::string(kX)] = x_mean;
+    }
+  }
+  if (!same_optimizer) std::erase_if(state, [](const auto& a) { return a.first.starts_with(kOptimizer); });
+
+  double epochs = 0;
+  for (const CheckpointEntry& entry : from.entries)
+    epochs += entry.head.epoch / static_cast<double>(from.entries.size());
+  const Round before =
+      static_cast<Round>(std::llround(epochs * static_cast<double>(prepared.rounds_per_epoch)));
+  if (before >= prepared.rounds)
+    throw ConfigError(
+        fmt::format("--resume {}: it had done {:.4g} epochs, and this job has {:.4g}; raise run.epochs",
+                    from.folder.parent_path().string(), epochs,
+                    static_cast<double>(prepared.rounds) / static_cast<double>(prepared.rounds_per_epoch)));
+  std::uint64_t steps = before;
+  Archive::saving(state).part("data").value("steps", steps);
+  make_plan(prepared);
+  return {std::move(state), before};
+}
+
+void name_parent(WorkerSpec& spec, const Resumption& from, std::uint64_t session) {
+  HelloBody& hello = spec.membership.hello;
+  hello.job_text +=
+      fmt::format("\n[resumed]\nfrom = {}\nlearned_alone = {}\n", from.run, from.way == Way::learned);
+  hello.job_hash = hash_text(hello.job_text);
+  spec.job_id = hash_bytes(std::as_bytes(std::span(&hello.job_hash, 1)), session);
+}
+
+}  // namespace gossamer::node

@@ -1,0 +1,58 @@
+#pragma once
+// From where a run goes on: the checkpoints of another one, and what of them fits this job.
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "checkpoint.h"
+#include "gossamer/node/job.h"
+
+namespace gossamer::node {
+
+struct Prepared;
+struct WorkerSpec;
+
+/// How a run goes on where another one was saved.
+enum class Way {
+  same_bits,  ///< as if it had never stopped
+  all_kept,   ///< with all that was saved, under a job that differs in how long it learns, or how fast
+  learned,    ///< with what was learned: parameters, optimiser, position; residuals and estimates begin anew
+};
+
+struct Resumption {
+  std::filesystem::path folder;  ///< of the checkpoints
+  Way way = Way::same_bits;
+  std::string differs;                  ///< why it is not to the same bits; empty: it is
+  std::uint64_t run = 0;                ///< whose they are
+  std::vector<std::string> problems{};  ///< checkpoints that were passed over, and why
+  /// Way::learned: of the peers that are taken, one each. Else of one peer all that are whole, or, where no
+  /// peer was named, of all peers the newest round that is.
+  std::vector<CheckpointEntry> entries{};
+
+  std::vector<Round> rounds() const;
+  /// "round 120 of runs/mnist-…, to the same bits".
+  std::string text() const;
+};
+
+/// run: a run's folder, or its checkpoints'; where a run has none, that of the run that it went on from.
+/// self: the peer that asks, which may have its own files alone; empty: whoever starts them all. Throws
+/// ConfigError where nothing there can be gone on from.
+Resumption find_resumption(const std::string& run, const Job& job, const std::string& self);
+
+/// Says in a run's folder from where it went on; find_resumption reads it.
+void write_parent(const std::filesystem::path& folder, const std::string& parent, const Resumption& from);
+
+struct Learned {
+  State state;       ///< for Worker::restore_learned
+  Round before = 0;  ///< rounds of this job that the run has done
+};
+/// Of Way::learned. The mean of the peers' parameters becomes the initial ones; where this peer has its own
+/// alone it begins at these, and the initial ones are the job's.
+Learned learned_from(const Resumption& from, Prepared& prepared, const std::string& self);
+
+/// Whoever goes on and whoever does not, or from elsewhere, are told apart when they meet.
+void name_parent(WorkerSpec& spec, const Resumption& from, std::uint64_t session);
+
+}  // namespace gossamer::node
