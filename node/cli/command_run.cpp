@@ -192,6 +192,7 @@ class Run {
     if (reports_dropped_ > 0)
       tell(fmt::format("gossamer: {} lacks {} reports of the peers, which this process did not read in time",
                        (folder_ / "metrics.jsonl").string(), reports_dropped_));
+    if (status != kExitOk) say_how_to_go_on();
     const auto peers = saved_models();
     if (peers.empty()) return status == kExitOk ? kExitFailure : status;
     summarise_models(peers);
@@ -200,6 +201,13 @@ class Run {
                ? fmt::format("the peers' models have no average: {}", (folder_ / "peers").string())
                : fmt::format("model: {}", (folder_ / "model.safetensors").string()));
     return status;
+  }
+
+  void say_how_to_go_on() const {
+    std::error_code none;
+    if (!fs::is_empty(folder_ / kCheckpointsFolder, none) && !none)
+      tell(fmt::format("gossamer: its checkpoints are in {0}; to go on from there: gossamer run --resume {0}",
+                       folder_.string()));
   }
 
   void summarise_models(const std::vector<PeerId>& peers) {

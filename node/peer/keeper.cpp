@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "checkpoint_rounds.h"
+#include "replica.h"
 #include "text.h"
 
 namespace gossamer::node {

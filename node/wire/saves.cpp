@@ -24,13 +24,15 @@ bool SaveNews::merge(const SaveNews& theirs) {
   }
   for (std::size_t p = 0; p < committed.size(); ++p) {
     news |= raise(committed[p], theirs.committed[p]);
-    news |= raise(heard[p], theirs.heard[p]);
+    news |= raise(holding[p], theirs.holding[p]);
+    news |= raise(taken[p], theirs.taken[p]);
   }
   return news;
 }
 
-bool SaveNews::all_heard(Round round) const {
-  return std::all_of(heard.begin(), heard.end(), [&](Round r) { return r == round; });
+bool SaveNews::all_hold(Round name) const {
+  const auto is_it = [&](Round r) { return r == name; };
+  return std::all_of(holding.begin(), holding.end(), is_it) || std::any_of(taken.begin(), taken.end(), is_it);
 }
 
 Round SaveNews::common() const {
@@ -41,10 +43,12 @@ std::vector<std::byte> SaveNews::to_bytes() const {
   std::vector<std::byte> bytes;
   for (const Round r : {at, best, judged}) put_varint(r, bytes);
   for (std::size_t p = 0, end; p < committed.size(); p = end) {
-    for (end = p + 1; end < committed.size() && committed[end] == committed[p] && heard[end] == heard[p];)
+    for (end = p + 1; end < committed.size() && committed[end] == committed[p] &&
+                      holding[end] == holding[p] && taken[end] == taken[p];)
       ++end;
     put_varint(end - p, bytes);
-    put_varint(heard[p], bytes);
+    put_varint(holding[p], bytes);
+    put_varint(taken[p], bytes);
     put_varint(committed[p], bytes);
   }
   return bytes;
@@ -59,11 +63,12 @@ std::optional<SaveNews> SaveNews::from_bytes(std::span<const std::byte> bytes) {
   }
   while (!bytes.empty()) {
     const auto peers = take_varint(bytes, kMostSavers - news.committed.size());
-    const auto heard = peers ? take_varint(bytes, kMostSavedRound) : std::nullopt;
-    const auto round = heard ? take_varint(bytes, kMostSavedRound) : std::nullopt;
-    if (!round) return std::nullopt;
-    news.heard.insert(news.heard.end(), *peers, *heard);
-    news.committed.insert(news.committed.end(), *peers, *round);
+    if (!peers) return std::nullopt;
+    for (auto* of_all : {&news.holding, &news.taken, &news.committed}) {
+      const auto name = take_varint(bytes, kMostSavedRound);
+      if (!name) return std::nullopt;
+      of_all->insert(of_all->end(), *peers, *name);
+    }
   }
   return news;
 }

@@ -1,6 +1,6 @@
 #pragma once
 // SaveNews is what peers tell each other of checkpoints with their signs of life: after which round all save
-// next, who has heard of that, and which checkpoint each has on disk. It merges by maximum, in whatever order
+// next, who holds there, who has taken it, and what each has on disk. It merges by maximum, in whatever order
 // it comes.
 #include <cstddef>
 #include <cstdint>
@@ -13,23 +13,27 @@
 namespace gossamer::node {
 
 struct SaveNews {
-  Round at = 0;                    ///< all save when so many rounds have ended; 0: nothing is agreed yet
-  Round best = 0, judged = 0;      ///< the best so far, as of the checkpoint of round `judged`; 0: none
-  std::vector<Round> heard{};      ///< by peer: the greatest `at` that it has told of itself
-  std::vector<Round> committed{};  ///< by peer: the newest that it has; 0: none. Empty: nobody tells
+  Round at = 0;                ///< all save when so many rounds have ended; 0: nothing is agreed yet
+  Round best = 0, judged = 0;  ///< the best so far, as of the checkpoint of round `judged`; 0: none
+  // By peer, the newest checkpoint of which this is so; 0: none. Empty: nobody tells.
+  std::vector<Round> holding{};    ///< it holds for it, and all that it sent has been received
+  std::vector<Round> taken{};      ///< its state has been copied
+  std::vector<Round> committed{};  ///< it is on disk
 
   explicit operator bool() const { return !committed.empty(); }
   /// Takes over what is higher in theirs; true where anything was. Of another number of peers: nothing.
   bool merge(const SaveNews& theirs);
-  /// Everyone knows that all save after that round, and of no later one: nobody goes past it.
-  bool all_heard(Round round) const;
+  /// All hold for it, so that nothing of the rounds before is under way; or did, as one knows who has taken
+  /// it.
+  bool all_hold(Round name) const;
   /// Of all peers the least of `committed`; 0 where one has none.
   Round common() const;
   bool operator==(const SaveNews&) const = default;
 
-  /// Numbers as of varint.h: at, best, judged; then runs of peers alike, each the peers, heard and committed.
+  /// Numbers as of varint.h: at, best, judged; then runs of peers alike, each the peers, holding, taken and
+  /// committed.
   std::vector<std::byte> to_bytes() const;
-  std::size_t most_bytes() const { return 32 + 24 * committed.size(); }  ///< of to_bytes
+  std::size_t most_bytes() const { return 32 + 32 * committed.size(); }  ///< of to_bytes
   /// Empty where the bytes are none of to_bytes.
   static std::optional<SaveNews> from_bytes(std::span<const std::byte> bytes);
 };

@@ -15,11 +15,8 @@ constexpr double kMostRoundsAhead = 1e6;
 
 Saver::Saver(const SaveSpec& spec, std::size_t peers, PeerId self) : spec_(spec), self_(self) {
   if (!on()) return;
-  news_.committed.assign(peers, 0);
-  news_.heard.assign(peers, 0);
+  for (auto* of_all : {&news_.holding, &news_.taken, &news_.committed}) of_all->assign(peers, 0);
 }
-
-void Saver::propose(Round at) { news_.at = news_.heard[self_] = at; }
 
 void Saver::begin(Round done, double now) {
   taken_ = done;
@@ -35,7 +32,7 @@ Round Saver::soon(Round done, double took_s) const {
 bool Saver::ask(Round done, double took_s) {
   const bool to_come = news_.at > taken_ && news_.at >= done;
   if (!on() || to_come) return false;
-  propose(soon(done, took_s));
+  news_.at = soon(done, took_s);
   return true;
 }
 
@@ -57,13 +54,21 @@ bool Saver::merge(const SaveNews& theirs, Round done, bool under_way, double too
     news = news_.merge(others);
   }
   if (news_.at == before) return news;
-  propose(news_.at < done + (under_way ? 1 : 0) ? soon(done, took_s) : news_.at);
+  if (news_.at < done + (under_way ? 1 : 0)) news_.at = soon(done, took_s);
   return true;
 }
 
-bool Saver::agreed(Round name) const {
-  const bool known = spec_.every_rounds > 0 && name % spec_.every_rounds == 0;
-  return !spec_.together || known || news_.all_heard(name);
+bool Saver::hold(Round name) {
+  if (news_.holding[self_] >= name) return false;
+  news_.holding[self_] = name;
+  return true;
+}
+
+bool Saver::agreed(Round name) const { return !spec_.together || news_.all_hold(name); }
+
+bool Saver::beyond(Round round) const {
+  const auto name = on() && spec_.together ? next() : std::nullopt;
+  return name && round >= *name;
 }
 
 std::optional<Round> Saver::next() const {
@@ -81,6 +86,7 @@ std::optional<Round> Saver::due(Round done) const {
 
 void Saver::taken(Round name, double now) {
   taken_ = std::max(taken_, name);
+  news_.taken[self_] = taken_;
   if (spec_.every_s > 0) next_s_ = now + spec_.every_s;
 }
 

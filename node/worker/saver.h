@@ -2,8 +2,9 @@
 // Saver knows after which rounds a peer keeps a checkpoint. Peers that wait for each other save after the
 // same rounds: the multiples of a number, or, where they go by time, a round that one of them proposes and
 // that spreads with the signs of life; who has already begun a later round when it hears of it proposes a
-// later one, and the greatest counts; who is there first holds until all have heard of it. Peers that wait
-// for nobody save each at their own time.
+// later one, and the greatest counts; who is there holds until all hold and nothing is under way, so
+// that the states that they copy then are of one moment of the run. What a peer that has gone on sends to one
+// that has not copied its state yet waits there. Peers that wait for nobody save each at their own time.
 //
 // No clocks are compared: each peer measures how long its own last save is ago, and whoever comes first
 // proposes.
@@ -37,8 +38,12 @@ class Saver {
   bool merge(const SaveNews& theirs, Round done, bool under_way, double took_s);
   /// The round by which the checkpoint that is due after so many rounds is known; empty: none is.
   std::optional<Round> due(Round done) const;
-  /// That one need not be waited with: everyone knows of it.
+  /// This peer holds for it, and all that it sent has been received. True where that is news.
+  bool hold(Round name);
+  /// It may be taken: all peers hold for it.
   bool agreed(Round name) const;
+  /// A message of that round is of a peer that has gone on behind the checkpoint to come.
+  bool beyond(Round round) const;
   /// The checkpoint of that name was taken, or passed over.
   void taken(Round name, double now);
   /// It is on disk. True where there is news.
@@ -54,7 +59,6 @@ class Saver {
 
  private:
   std::optional<Round> next() const;
-  void propose(Round at);
   Round soon(Round done, double took_s) const;
 
   SaveSpec spec_;

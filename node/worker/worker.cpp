@@ -185,8 +185,10 @@ void Worker::handle(const FrameHeader& header, const AliveBody& alive) {
   link(header.sender).acknowledged(header, env_.now());
   if (members_.merge(header.sender, alive.status)) spread_news(kNewsAfter_s);
   if (samples_ && samples_->merge(alive.samples)) spread_news(samples_after());
-  if (saver_.merge(alive.saves, round_, phase_ == Phase::training && !held_, round_took_))
+  if (saver_.merge(alive.saves, round_, phase_ == Phase::training && !held_, round_took_)) {
     spread_news(kNewsAfter_s);
+    deliver_set_aside();
+  }
   check_members();
 }
 
@@ -216,6 +218,9 @@ void Worker::handle(const FrameHeader& header, const ParcelBody& body) {
 }
 
 void Worker::deliver(PeerId from, Message message) {
+  const bool behind = std::any_of(set_aside_.begin(), set_aside_.end(),
+                                  [&](const auto& waiting) { return waiting.first == from; });
+  if (behind || waits_for_save(message)) return void(set_aside_.emplace_back(from, std::move(message)));
   if (spec_.observer) spec_.observer->on_message(spec_.membership.self, from, message);
   if (phase_ == Phase::over || (phase_ == Phase::draining && !serves_after_end(spec_.plan)))
     consumed(from, message);

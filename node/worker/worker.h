@@ -156,6 +156,10 @@ class Worker final : public ExchangeHost {
   void end_round();
   bool must_hold() const;
   void advance_save();
+  void taken(Round name);
+  bool looked_at(Round name);
+  bool waits_for_save(const Message& message) const;
+  void deliver_set_aside();
   void check_ending();
   void go_on_from_offers();
   SavePoint save_point(Round name) const;
@@ -210,12 +214,14 @@ class Worker final : public ExchangeHost {
   std::optional<Round> hold_at_;
   bool held_ = false;
   Saver saver_;
+  std::deque<std::pair<PeerId, Message>> set_aside_;  ///< in the order in which they came
   Offers offers_;
-  bool snapshot_asked_ = false;   ///< by save
-  std::optional<Round> saving_;   ///< the checkpoint whose snapshot is under way
-  double save_by_ = 0;            ///< what cannot be written by then is passed over; 0: nothing waits
-  std::optional<double> end_by_;  ///< it was interrupted
-  optim::Figures tested_;         ///< of the newest evaluation
+  bool snapshot_asked_ = false;        ///< by save
+  std::optional<Round> saving_;        ///< the checkpoint whose snapshot is under way
+  Round look_at_ = 0, looked_at_ = 0;  ///< before which checkpoint a look at ‖x‖ was asked for, and answered
+  double save_by_ = 0;                 ///< what cannot be written by then is passed over; 0: nothing waits
+  std::optional<double> end_by_;       ///< it was interrupted
+  optim::Figures tested_;              ///< of the newest evaluation
   bool resumed_ = false;
   Round through_ = 0;  ///< the least round that the parcels that are mixed are final for
   std::size_t unmixed_ = 0;

@@ -53,7 +53,12 @@ void Worker::advance_save() {
     save_by_ = 0;
     return begin_round();
   }
-  if (spec_.saves.together && !(saver_.agreed(*name) && holds())) return;
+  if (!looked_at(*name)) return;
+  if (spec_.saves.together) {
+    if (!holds()) return;
+    if (saver_.hold(*name)) spread_news(0);
+    if (!saver_.agreed(*name)) return;
+  }
   const double now = env_.now();
   if (env_.may_checkpoint()) {
     saving_ = name;
@@ -67,8 +72,16 @@ void Worker::advance_save() {
                   "{:.0f} s; is the disk slow, or gone?",
                   *name, kMostSaveWait_s));
   save_by_ = 0;
-  saver_.taken(*name, now);
+  taken(*name);
   advance_save();
+}
+
+/// What has run away is not saved. When the answer is there, so are those to all that was submitted before:
+/// nothing more is sent.
+bool Worker::looked_at(Round name) {
+  if (look_at_ != name) submit(op::Measure{round_});
+  look_at_ = name;
+  return looked_at_ == name;
 }
 
 SavePoint Worker::save_point(Round name) const {
@@ -81,8 +94,27 @@ void Worker::handle(const Saved& e) {
   archive(Archive::saving(state).part("control"));
   if (std::exchange(snapshot_asked_, false)) return env_.saved(std::move(state));
   const Round name = *std::exchange(saving_, std::nullopt);
-  saver_.taken(name, env_.now());
+  taken(name);
   env_.checkpoint(std::move(state), save_point(name));
+}
+
+void Worker::taken(Round name) {
+  saver_.taken(name, env_.now());
+  spread_news(kSaveNewsAfter_s);
+  deliver_set_aside();
+}
+
+bool Worker::waits_for_save(const Message& message) const {
+  return phase_ == Phase::training && saver_.beyond(message.round);
+}
+
+/// What came of peers that had gone on, as far as it need not wait any more.
+void Worker::deliver_set_aside() {
+  std::deque<std::pair<PeerId, Message>> waiting;
+  std::swap(waiting, set_aside_);
+  for (auto& [from, message] : waiting) deliver(from, std::move(message));
+  for (const PeerId p : members_.links())
+    while (auto m = link(p).next()) deliver(p, std::move(*m));
 }
 
 void Worker::committed(Round name) {

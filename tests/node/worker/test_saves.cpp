@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "archive.h"
+#include "courses.h"
 #include "gossamer_test/catch.h"
 #include "saver.h"
 #include "sim_job.h"
@@ -25,7 +26,7 @@ std::uint64_t digest_from(const Prepared& prepared, SimCheckpoints& c, std::uint
   c.go_on = true;
   Simulation simulation(prepared, {.seed = seed, .crashes = {}, .checkpoints = &c});
   const SimResult run = simulation.run();
-  for (const WorkerResult& r : run.peers) CHECK(r.message.empty());
+  for (const WorkerResult& r : run.peers) CHECK(r.message == "");
   return run.digest;
 }
 
@@ -49,6 +50,38 @@ TEST_CASE("peers that go by rounds save after the same ones, and change nothing 
       c.kept[36].erase(2);  // one of them is damaged: the one before it is taken
       CHECK(digest_from(prepared, c, 4) == digest);
     }
+}
+
+TEST_CASE(
+    "whatever the method and codec, what peers save while others are elsewhere is one moment of the run") {
+  std::size_t runs = 0;
+  for (const auto& method : method_table())
+    for (const char* codec : kCodecs)
+      for (const char* staleness : {"0", "2"}) {
+        const auto course = sound_course(method.name, codec, staleness);
+        if (!course) continue;
+        Prepared prepared = course->prepared;
+        prepared.job.sim.slow = {{"peer1", 4.0}};
+        prepared.job.sim.jitter = 0.004;
+        INFO(method.name << " " << codec << " " << course->graph << " staleness " << staleness);
+        SimCheckpoints c{.saves = save_spec(prepared.job)};
+        if (!c.saves.together) continue;
+        c.saves = {.every_rounds = 1 + runs % 7};
+        const SimResult run = Simulation(prepared, {.crashes = {}, .checkpoints = &c}).run();
+        for (const WorkerResult& r : run.peers) CHECK(r.outcome == Outcome::finished);
+        REQUIRE_FALSE(c.kept.empty());
+        CHECK(complete(c, run.peers.size()).size() == c.kept.size());
+        c.kept.erase(std::next(c.kept.begin(), static_cast<std::ptrdiff_t>(1 + runs % c.kept.size())),
+                     c.kept.end());
+        if (staleness[0] == '0') {
+          CHECK(run.digest == Simulation(prepared, {}).run().digest);
+          CHECK(digest_from(prepared, c, runs + 3) == run.digest);
+        } else {
+          digest_from(prepared, c, runs + 3);
+        }
+        ++runs;
+      }
+  CHECK(runs > 100);
 }
 
 TEST_CASE("peers that go by time agree on a round") {
@@ -165,6 +198,6 @@ TEST_CASE("who hears of a round that it has passed names a later one, and the gr
   early.taken(8, 12);
   CHECK_FALSE(early.due(9));
   CHECK_FALSE(early.on_round(9, 21.9, 1));
-  SaveNews hostile{.at = Round{1} << 47, .heard = {0, 0}, .committed = {0, 0}};
+  SaveNews hostile{.at = Round{1} << 47, .holding = {0, 0}, .taken = {0, 0}, .committed = {0, 0}};
   CHECK_FALSE(early.merge(hostile, 9, true, 1));
 }
