@@ -79,11 +79,7 @@ void check_contents(const CheckpointFolder& folder, const Course& course) {
   std::set<Key> whole;
   for (const CheckpointEntry& entry : folder.list()) {
     const Key key{entry.head.round, entry.head.peer};
-    if (!folder.damage(entry).empty()) {
-      REQUIRE_FALSE(course.committed.contains(key));
-      REQUIRE_THROWS(folder.read(entry, course.layers));
-      continue;
-    }
+    REQUIRE(folder.damage(entry) == "");  // where a manifest stands, all does
     whole.insert(key);
     const State state = folder.read(entry, course.layers);
     if (const auto at = course.committed.find(key); at != course.committed.end()) {
