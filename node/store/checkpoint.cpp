@@ -103,8 +103,10 @@ std::uint64_t CheckpointFolder::write(const CheckpointHead& head, const std::vec
                     "underscores or hyphens",
                     head.peer));
   x_of(state, layers);
+  CheckpointEntry entry{head, {{head.peer + kParametersSuffix}, {head.peer + kStateSuffix}}, time_text()};
+  parse_manifest(to_json(entry));  // throws where nobody could read it
+  entry.files.clear();
   remove(head.round, head.peer);
-  CheckpointEntry entry{head, {}, time_text()};
   const fs::path folder = path_of(head.round);
   try {
     write_files(folder, entry, layers, state);
@@ -169,9 +171,7 @@ std::unique_ptr<StoredFile> CheckpointFolder::open_new(const std::filesystem::pa
     try {
       return storage_.create(file);
     } catch (const StorageError&) {
-      const auto rounds = storage_.names(folder_);
-      if (attempt == kAttempts || std::ranges::count(rounds, file.parent_path().filename().string()) > 0)
-        throw;
+      if (attempt == kAttempts) throw;
     }
   }
 }
@@ -216,7 +216,7 @@ void CheckpointFolder::remove(Round round, const std::string& peer) {
 }
 
 /// As much of an attempt as can be: sweep finds the rest.
-void CheckpointFolder::discard(Round round, const std::string& peer) noexcept {
+void CheckpointFolder::discard(Round round, const std::string& peer) {
   const fs::path folder = path_of(round);
   const auto attempt = [](const auto& call) {
     try {

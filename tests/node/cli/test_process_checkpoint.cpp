@@ -34,7 +34,8 @@ struct Run {
   }
   std::vector<Round> rounds() const {
     std::vector<Round> rounds;
-    for (const json& round : listed()["rounds"]) rounds.push_back(round["round"]);
+    const json all = listed();
+    for (const json& round : all["rounds"]) rounds.push_back(round["round"]);
     return rounds;
   }
   std::string file(Round round, const std::string& name) const { return checkpoints.path_of(round) / name; }
@@ -55,7 +56,7 @@ void flip_a_bit(const std::string& path, std::streamoff at) {
 }  // namespace
 
 TEST_CASE("checkpoints are listed: whose, how large, how good, and what is missing") {
-  Run run{10, 20, 13};
+  Run run{10, 13, 21};
   run.write("bob", 30);
   std::ofstream(run.file(30, "ann.json")) << "{}";
   const Ended ended = run.call("list");
@@ -119,13 +120,13 @@ TEST_CASE("what is damaged is named") {
 }
 
 TEST_CASE("what need not be kept is removed, and nothing for one that is damaged") {
-  Run run{10, 13, 20, 30, 40};
+  Run run{10, 13, 21, 30, 40};
   run.write("ann", 15);
   run.write("ann", 50);
-  std::ofstream(run.file(20, ".ann.state.tmp")) << "half";
+  std::ofstream(run.file(15, ".bob.state.tmp")) << "half";
   const Ended dry = run.call("prune", {"--keep", "2", "--dry-run"});
   CHECK(dry.status == 0);
-  for (const char* words : {"would remove round 10 of ann", "would remove round 15 of ann", ".ann.state.tmp",
+  for (const char* words : {"would remove round 10 of ann", "would remove round 15 of ann", ".bob.state.tmp",
                             "kept rounds: 40, 30, 13 (the best)"})
     CHECK(says(dry.out, words));
   CHECK(run.rounds().size() == 7);

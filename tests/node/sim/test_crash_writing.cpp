@@ -213,7 +213,7 @@ TEST_CASE("an operation that fails costs one checkpoint at most, and no space") 
     check_contents(folder, course);
     check_space(storage, folder);
   }
-  CHECK(failed > all * 9 / 10);
+  CHECK(failed > all * 3 / 4);  // what cannot be created is tried again
 }
 
 TEST_CASE("a disk that is full at any byte loses none of the former ones, and gets its space back") {

@@ -249,6 +249,8 @@ TEST_CASE(
   const State state = state_of(layers, 1);
   CHECK_THAT(error_of([&] { folder.write(head_of("a/b", 1), layers, state); }),
              ContainsSubstring("no name of a peer"));
+  CHECK_THAT(error_of([&] { folder.write(head_of("eve", 1), layers, state); }),
+             ContainsSubstring("'eve' is none of its peers"));
   CHECK_THAT(error_of([&] { folder.write(head_of("ann", 1), layers_of(100), state); }),
              ContainsSubstring("nothing was saved"));
   CHECK_THAT(error_of([&] { folder.write(head_of("ann", 1), layers, {}); }),
