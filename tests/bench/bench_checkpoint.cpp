@@ -1,6 +1,8 @@
 // What a checkpoint costs: the copy of a peer's state, for which its training pauses; writing it, beside a
 // plain file of as many bytes that is synced; and bytes on the disk for each of the state.
 //   bench_checkpoint [FOLDER [millions of parameters [times]]]
+#include <sys/resource.h>
+
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
@@ -56,6 +58,13 @@ void write_plainly(Storage& storage, const std::filesystem::path& path, const St
   file->sync();
 }
 
+/// Of memory that this process has had at once.
+double most_megabytes() {
+  rusage usage{};
+  getrusage(RUSAGE_SELF, &usage);
+  return static_cast<double>(usage.ru_maxrss) * 1024 / 1e6;
+}
+
 }  // namespace
 
 int main(int argc, char** argv) try {
@@ -73,6 +82,9 @@ int main(int argc, char** argv) try {
   head.peers = {"peer0"};
   head.job = std::string(4000, 'j');
 
+  const double before = most_megabytes();
+  checkpoints.write(head, layers, state);
+  const double memory = most_megabytes() - before;
   std::vector<double> copies, writes, plain, reads;
   std::uint64_t on_disk = 0;
   for (int n = 0; n < times; ++n) {
@@ -91,6 +103,7 @@ int main(int argc, char** argv) try {
   std::printf("state        %.1f MB in %zu arrays, medians of %d\n", megabytes, state.size(), times);
   std::printf("copy         %.0f ms  (the pause)\n", 1e3 * median(copies));
   std::printf("write        %.0f MB/s\n", megabytes / median(writes));
+  std::printf("memory       %.1f MB more at its peak while it is written\n", memory);
   std::printf("plain write  %.0f MB/s  (one file, synced)\n", megabytes / median(plain));
   std::printf("ratio        %.2f  (a checkpoint's time over a plain file's)\n",
               median(writes) / median(plain));
