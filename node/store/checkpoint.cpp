@@ -12,6 +12,7 @@
 #include "hash.h"
 #include "replica.h"
 #include "safetensors_format.h"
+#include "text.h"
 
 namespace gossamer::node {
 namespace {
@@ -346,9 +347,10 @@ std::string CheckpointFolder::damage_of(const CheckpointEntry& entry, const Chec
 }
 
 std::string CheckpointFolder::damage(const CheckpointEntry& entry, Look look) const {
+  std::vector<std::string> all;
   for (const CheckpointFile& file : entry.files)
-    if (std::string wrong = damage_of(entry, file, look); !wrong.empty()) return wrong;
-  return {};
+    if (std::string wrong = damage_of(entry, file, look); !wrong.empty()) all.push_back(std::move(wrong));
+  return join(all, "; ");
 }
 
 void CheckpointFolder::read_x(const CheckpointEntry& entry, const std::vector<optim::Layer>& layers,

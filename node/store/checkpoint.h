@@ -81,7 +81,7 @@ class CheckpointFolder {
   /// Of all manifests, readable or not; ascending.
   std::vector<Place> places() const;
 
-  /// Empty where its files are what the manifest says; else what is wrong, with the file's name. By sizes
+  /// Empty where its files are what the manifest says; else what is wrong, with each file's name. By sizes
   /// alone this takes no time, by hashes that of reading them.
   enum class Look { sizes, hashes };
   std::string damage(const CheckpointEntry& entry, Look look = Look::hashes) const;

@@ -21,7 +21,7 @@ struct CompleteRound {
 std::vector<CompleteRound> complete_rounds(std::span<const CheckpointEntry> entries);
 
 /// The same figure counts in both: the first that both have of "accuracy" and "auc", which are better the
-/// higher, and "loss", better the lower. False where there is none, or one is no number.
+/// higher, "loss" and "log_loss", better the lower. False where there is none, or one is no number.
 bool better(const optim::Figures& a, const optim::Figures& b);
 /// Means over the entries, of each name that all have.
 optim::Figures mean_figures(std::span<const CheckpointEntry> entries);

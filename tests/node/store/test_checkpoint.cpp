@@ -157,6 +157,16 @@ TEST_CASE("every bit that is changed in a file, and every byte that is missing, 
   }
 }
 
+TEST_CASE("where both files are damaged, both are named") {
+  Written w;
+  w.storage.flip(w.folder.path_of(120) / "ann.state", 9);
+  w.storage.cut(w.folder.path_of(120) / "ann.safetensors", 9);
+  const CheckpointEntry entry = w.folder.find(120, "ann");
+  CHECK_THAT(w.folder.damage(entry), ContainsSubstring("ann.state: damaged"));
+  CHECK_THAT(w.folder.damage(entry), ContainsSubstring("ann.safetensors: damaged: 9 bytes"));
+  CHECK_THAT(w.folder.damage(entry, CheckpointFolder::Look::sizes), !ContainsSubstring("ann.state"));
+}
+
 TEST_CASE("what a later version wrote is refused by name") {
   Written w;
   const auto folder = w.folder.path_of(120);
