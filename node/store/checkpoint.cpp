@@ -12,6 +12,7 @@
 #include "hash.h"
 #include "replica.h"
 #include "safetensors_format.h"
+#include "text.h"
 
 namespace gossamer::node {
 namespace {
@@ -103,8 +104,10 @@ std::uint64_t CheckpointFolder::write(const CheckpointHead& head, const std::vec
                     "underscores or hyphens",
                     head.peer));
   x_of(state, layers);
+  CheckpointEntry entry{head, {{head.peer + kParametersSuffix}, {head.peer + kStateSuffix}}, time_text()};
+  parse_manifest(to_json(entry));  // throws where nobody could read it
+  entry.files.clear();
   remove(head.round, head.peer);
-  CheckpointEntry entry{head, {}, time_text()};
   const fs::path folder = path_of(head.round);
   try {
     write_files(folder, entry, layers, state);
@@ -169,9 +172,7 @@ std::unique_ptr<StoredFile> CheckpointFolder::open_new(const std::filesystem::pa
     try {
       return storage_.create(file);
     } catch (const StorageError&) {
-      const auto rounds = storage_.names(folder_);
-      if (attempt == kAttempts || std::ranges::count(rounds, file.parent_path().filename().string()) > 0)
-        throw;
+      if (attempt == kAttempts) throw;
     }
   }
 }
@@ -216,7 +217,7 @@ void CheckpointFolder::remove(Round round, const std::string& peer) {
 }
 
 /// As much of an attempt as can be: sweep finds the rest.
-void CheckpointFolder::discard(Round round, const std::string& peer) noexcept {
+void CheckpointFolder::discard(Round round, const std::string& peer) {
   const fs::path folder = path_of(round);
   const auto attempt = [](const auto& call) {
     try {
@@ -346,9 +347,10 @@ std::string CheckpointFolder::damage_of(const CheckpointEntry& entry, const Chec
 }
 
 std::string CheckpointFolder::damage(const CheckpointEntry& entry, Look look) const {
+  std::vector<std::string> all;
   for (const CheckpointFile& file : entry.files)
-    if (std::string wrong = damage_of(entry, file, look); !wrong.empty()) return wrong;
-  return {};
+    if (std::string wrong = damage_of(entry, file, look); !wrong.empty()) all.push_back(std::move(wrong));
+  return join(all, "; ");
 }
 
 void CheckpointFolder::read_x(const CheckpointEntry& entry, const std::vector<optim::Layer>& layers,

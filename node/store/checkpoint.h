@@ -65,7 +65,7 @@ class CheckpointFolder {
 
   /// In place of one of that round and peer, which is removed first. Padding of x is taken for 0. Returns the
   /// bytes of the three files. Throws StorageError, having given back the space of what it had written; and
-  /// StateError where x is not of these layers or the peer's name is none for a file.
+  /// StateError where x is not of these layers, or the head is none that could be read again.
   std::uint64_t write(const CheckpointHead& head, const std::vector<optim::Layer>& layers,
                       const State& state);
 
@@ -81,7 +81,7 @@ class CheckpointFolder {
   /// Of all manifests, readable or not; ascending.
   std::vector<Place> places() const;
 
-  /// Empty where its files are what the manifest says; else what is wrong, with the file's name. By sizes
+  /// Empty where its files are what the manifest says; else what is wrong, with each file's name. By sizes
   /// alone this takes no time, by hashes that of reading them.
   enum class Look { sizes, hashes };
   std::string damage(const CheckpointEntry& entry, Look look = Look::hashes) const;
@@ -117,7 +117,7 @@ class CheckpointFolder {
                    const std::vector<optim::Layer>& layers, const State& state);
   void commit(const std::filesystem::path& folder, CheckpointEntry& entry);
   void sync_above();
-  void discard(Round round, const std::string& peer) noexcept;
+  void discard(Round round, const std::string& peer);
   void remove_if_empty(const std::filesystem::path& folder);
   std::vector<Round> rounds() const;
   std::string damage_of(const CheckpointEntry& entry, const CheckpointFile& file, Look look) const;

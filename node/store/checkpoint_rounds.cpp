@@ -17,7 +17,7 @@ struct FigureSense {
 };
 /// By how much they say of a model.
 constexpr std::array kSenses{FigureSense{"accuracy", true}, FigureSense{"auc", true},
-                             FigureSense{"loss", false}};
+                             FigureSense{"loss", false}, FigureSense{"log_loss", false}};
 
 bool judged(const optim::Figures& figures) {
   return std::ranges::any_of(kSenses, [&](const FigureSense& sense) {

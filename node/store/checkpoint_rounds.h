@@ -20,8 +20,8 @@ struct CompleteRound {
 /// CheckpointFolder::damage.
 std::vector<CompleteRound> complete_rounds(std::span<const CheckpointEntry> entries);
 
-/// The same figure counts in both: the first that both have of "accuracy" and "auc", which are better the
-/// higher, and "loss", better the lower. False where there is none, or one is no number.
+/// Whether a is better than b by the first of these that both have: accuracy, auc (the higher the better),
+/// loss, log_loss (the lower). False where they share none, or one is NaN.
 bool better(const optim::Figures& a, const optim::Figures& b);
 /// Means over the entries, of each name that all have.
 optim::Figures mean_figures(std::span<const CheckpointEntry> entries);

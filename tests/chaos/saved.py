@@ -44,19 +44,21 @@ class Saved:
         return {r["round"]: r for r in answer["rounds"]}, answer["problems"]
 
     def wrong_with(self, committed):
-        """What is not as it must be where that round is the newest that was committed (0: none); empty where all is."""
+        """What is not as it must be where that round was committed (0: none); empty where all is. A later round may be complete too,
+        where the writer was killed before it could say so; two such, and the committed one need not be there any more."""
         rounds, problems = self.listed()
+        complete = [number for number, r in rounds.items() if r["complete"]]
         if problems:
             return f"problems: {problems}"
-        if committed == 0:
+        if max(complete, default=0) < committed:
+            return f"round {committed} was committed, and these are complete: {complete}"
+        if not complete:
             return ""
-        if committed not in rounds or not rounds[committed]["complete"]:
-            return f"round {committed} was committed, and these are complete: {[n for n, r in rounds.items() if r['complete']]}"
         verified = self.call("verify")
         if verified.returncode != 0:
             return f"verify ended with {verified.returncode}: {verified.stderr}"
-        read = subprocess.run(self.writing("--check", str(committed)), capture_output=True, text=True)
-        return read.stderr
+        read = [subprocess.run(self.writing("--check", str(number)), capture_output=True, text=True) for number in complete]
+        return "".join(done.stderr for done in read)
 
     def files(self):
         return sorted(p for p in self.folder.rglob("*") if p.is_file())

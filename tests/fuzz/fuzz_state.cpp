@@ -20,6 +20,23 @@ void require(bool holds, const char* what) {
   std::abort();
 }
 
+/// An outline is of the same arrays, whether the hash is right or not.
+void outline(std::span<const std::byte> bytes, const State* state) {
+  const ByteSource source{bytes.size(), [bytes](std::uint64_t offset, std::span<std::byte> into) {
+                            require(offset <= bytes.size() && into.size() <= bytes.size() - offset,
+                                    "a state is read beyond its end");
+                            std::copy_n(bytes.begin() + static_cast<std::ptrdiff_t>(offset), into.size(),
+                                        into.begin());
+                          }};
+  try {
+    const auto arrays = outline_of_state(source);
+    for (const ArrayOutline& array : arrays)
+      require(!state || state->contains(array.name), "an outline has an array that the state lacks");
+  } catch (const StateError&) {
+    require(!state, "a state is read that has no outline");
+  }
+}
+
 /// The arrays of every kind, by every name that there is and one that there is not.
 void read_all(const State& state) {
   for (const auto& entry : state) {
@@ -56,6 +73,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     state_from_bytes(bytes);
   } catch (const StateError&) {
   }
+  outline(bytes, nullptr);
   // behind the right mark and with the right hash, which no fuzzer finds
   std::vector<std::byte> whole = to_bytes({});
   whole.resize(8);
@@ -67,8 +85,10 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   try {
     state = state_from_bytes(whole);
   } catch (const StateError&) {
+    outline(whole, nullptr);
     return 0;
   }
+  outline(whole, &state);
   require(state_from_bytes(to_bytes(state)) == state, "a state is read otherwise than it was written");
   read_all(state);
   return 0;

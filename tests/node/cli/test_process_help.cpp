@@ -34,6 +34,8 @@ TEST_CASE("help of the program and of every command") {
       {{"codec", "--help"}, {"list"}},
       {{"codec", "list", "--help"}, {"codec"}},
       {{"evaluate", "--help"}, {"JOB", "MODEL", "--json"}},
+      {{"checkpoint", "--help"}, {"list", "show", "verify", "prune"}},
+      {{"checkpoint", "prune", "--help"}, {"RUN", "--keep", "--dry-run"}},
       {{"help"}, {"gossamer help job"}},
       {{"help", "run"}, {"--join-timeout"}},
   };

@@ -79,11 +79,7 @@ void check_contents(const CheckpointFolder& folder, const Course& course) {
   std::set<Key> whole;
   for (const CheckpointEntry& entry : folder.list()) {
     const Key key{entry.head.round, entry.head.peer};
-    if (!folder.damage(entry).empty()) {
-      REQUIRE_FALSE(course.committed.contains(key));
-      REQUIRE_THROWS(folder.read(entry, course.layers));
-      continue;
-    }
+    REQUIRE(folder.damage(entry) == "");  // where a manifest stands, all does
     whole.insert(key);
     const State state = folder.read(entry, course.layers);
     if (const auto at = course.committed.find(key); at != course.committed.end()) {
@@ -217,7 +213,7 @@ TEST_CASE("an operation that fails costs one checkpoint at most, and no space") 
     check_contents(folder, course);
     check_space(storage, folder);
   }
-  CHECK(failed > all * 9 / 10);
+  CHECK(failed > all * 3 / 4);  // what cannot be created is tried again
 }
 
 TEST_CASE("a disk that is full at any byte loses none of the former ones, and gets its space back") {

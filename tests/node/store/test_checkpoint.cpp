@@ -157,6 +157,16 @@ TEST_CASE("every bit that is changed in a file, and every byte that is missing, 
   }
 }
 
+TEST_CASE("where both files are damaged, both are named") {
+  Written w;
+  w.storage.flip(w.folder.path_of(120) / "ann.state", 9);
+  w.storage.cut(w.folder.path_of(120) / "ann.safetensors", 9);
+  const CheckpointEntry entry = w.folder.find(120, "ann");
+  CHECK_THAT(w.folder.damage(entry), ContainsSubstring("ann.state: damaged"));
+  CHECK_THAT(w.folder.damage(entry), ContainsSubstring("ann.safetensors: damaged: 9 bytes"));
+  CHECK_THAT(w.folder.damage(entry, CheckpointFolder::Look::sizes), !ContainsSubstring("ann.state"));
+}
+
 TEST_CASE("what a later version wrote is refused by name") {
   Written w;
   const auto folder = w.folder.path_of(120);
@@ -249,6 +259,8 @@ TEST_CASE(
   const State state = state_of(layers, 1);
   CHECK_THAT(error_of([&] { folder.write(head_of("a/b", 1), layers, state); }),
              ContainsSubstring("no name of a peer"));
+  CHECK_THAT(error_of([&] { folder.write(head_of("eve", 1), layers, state); }),
+             ContainsSubstring("'eve' is none of its peers"));
   CHECK_THAT(error_of([&] { folder.write(head_of("ann", 1), layers_of(100), state); }),
              ContainsSubstring("nothing was saved"));
   CHECK_THAT(error_of([&] { folder.write(head_of("ann", 1), layers, {}); }),

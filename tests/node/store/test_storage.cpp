@@ -3,6 +3,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <thread>
+
 #include "checkpoint.h"
 #include "config_files.h"
 #include "gossamer_test/catch.h"
@@ -105,4 +107,34 @@ TEST_CASE("a checkpoint on a real disk comes back, by a relative path too") {
   };
   check(folder.path("run/checkpoints/"));
   check(std::filesystem::relative(folder.path("run2/checkpoints")));
+}
+
+TEST_CASE("peers that share a folder do not stand in each other's way") {
+  const Folder folder;
+  constexpr Round kRounds = 60;
+  const auto layers = layers_of();
+  std::vector<std::string> errors(4);
+  {
+    std::vector<std::jthread> peers;
+    for (std::size_t peer = 0; peer < errors.size(); ++peer)
+      peers.emplace_back([&, peer] {
+        errors[peer] = storage_error([&] {
+          const std::string name = "peer" + std::to_string(peer);
+          PosixStorage storage;
+          CheckpointFolder checkpoints(storage, folder.path("checkpoints"));
+          for (Round round = 1; round <= kRounds; ++round) {
+            checkpoints.write(head_of(name, round, 1, {name}), layers, state_of(layers, round));
+            if (round % 7 == 0) checkpoints.sweep(name);
+            if (round < kRounds) checkpoints.remove(round, name);
+          }
+        });
+      });
+  }
+  for (const std::string& error : errors) CHECK(error == "");
+  PosixStorage storage;
+  const CheckpointFolder checkpoints(storage, folder.path("checkpoints"));
+  CHECK(storage.names(folder.path("checkpoints")).size() == 1);
+  CHECK(checkpoints.list().size() == errors.size());
+  for (const CheckpointEntry& entry : checkpoints.list())
+    CHECK(checkpoints.read(entry, layers) == state_of(layers, kRounds));
 }
