@@ -76,7 +76,8 @@ TEST_CASE("a row that is too large for a step is skipped in every epoch, and the
                  return r == 6 ? std::string("3.4e38") : plain(r, c);
                }));
   folder.write("test.csv", csv(16, plain));
-  const auto ended = gossamer(folder, {"run", "job.toml", "--json", "--out", "out"});
+  const auto ended =
+      gossamer(folder, {"run", "job.toml", "--json", "--out", "out", "--set", "run.memory=1MB"});
   INFO(ended.err);
   REQUIRE(ended.status == 0);
   const json summary = json::parse(ended.out);
@@ -87,6 +88,11 @@ TEST_CASE("a row that is too large for a step is skipped in every epoch, and the
       read_text(folder.path("out/peers/peer0.log")) + read_text(folder.path("out/peers/peer1.log"));
   CHECK(says(logs, "skipped the step of round "));
   CHECK(says(read_text(folder.path("out/metrics.jsonl")), "\"skipped_steps\":3"));
+  // each peer warns once
+  const std::string warning = "warning: this peer takes ";
+  const auto first = logs.find(warning), last = logs.rfind(warning);
+  CHECK(says(logs, "of memory, and run.memory is 1 MB"));
+  CHECK((first != last && logs.find(warning, first + 1) == last));
 }
 
 TEST_CASE("parameters that are not finite are saved nowhere") {
