@@ -29,6 +29,9 @@ enum class RuleScope { none, parcel, model };
 struct RowPlan {
   compress::RowsSpec spec;
   std::shared_ptr<const Routes> routes;
+  /// Bytes of others' messages that the data plane is given from one of its gradients to the next, where
+  /// nobody waits; more of them wait to be used.
+  std::size_t most_given = std::size_t{64} << 20;
 };
 
 /// What all methods know of the run; fixed before the first round. Read by every peer alike; copies share

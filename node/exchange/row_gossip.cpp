@@ -37,6 +37,7 @@ std::vector<Op> RowGossip::on_ready(Round round, ParcelId parcel) {
 void RowGossip::on_parcel_ready(Round round, ParcelId parcel) {
   if (!is_rows(parcel)) return parcels_->on_parcel_ready(round, parcel);
   stepped_ = true;
+  given_ = 0;
   for (Origin& origin : origins_) hand_on(origin);
   try_mix();
 }
@@ -80,13 +81,14 @@ bool RowGossip::can_send(const Origin& origin) const {
                      [&](PeerId to) { return host_.can_send(to, host_.plan().row_parcel()); });
 }
 
-/// Where nobody waits a full link holds messages back, and with them their acknowledgement, up to the origin.
+/// Where nobody waits a full link holds messages back, and with them their acknowledgement, up to the origin;
+/// so does a data plane that has been given much.
 void RowGossip::hand_on(Origin& origin) {
   while (!origin.to_hand_on.empty() && (staleness() || can_send(origin))) {
     const Message m = std::move(origin.to_hand_on.front());
     origin.to_hand_on.pop_front();
     for (const PeerId to : origin.onward) host_.send(to, {m.round, m.parcel, m.tag, m.entries, m.payload});
-    if (!staleness()) host_.consumed(origin.from, m);
+    if (!staleness() && origin.waiting.size() <= origin.to_hand_on.size()) host_.consumed(origin.from, m);
   }
 }
 
@@ -101,7 +103,7 @@ std::optional<Round> RowGossip::missing(const Origin& origin) const {
 void RowGossip::try_mix() {
   const PeerId self = host_.plan().self;
   if (!stepped_) {
-    if (!synchronous()) apply_all();
+    if (!synchronous() && may_give()) apply_all();
     return;
   }
   Round oldest = 0;
@@ -125,7 +127,8 @@ void RowGossip::apply_all() {
     while (!origin.waiting.empty() && (all || origin.waiting.front().round <= round_)) {
       const Message m = std::move(origin.waiting.front());
       origin.waiting.pop_front();
-      if (staleness()) host_.consumed(origin.from, m);
+      if (staleness() || origin.to_hand_on.size() <= origin.waiting.size()) host_.consumed(origin.from, m);
+      given_ += m.payload->size();
       push.received.emplace_back(p, m.payload);
     }
   }

@@ -34,10 +34,12 @@ class RowGossip final : public Exchange {
  private:
   /// What one peer told, as it came.
   struct Origin {
-    PeerId from = 0;                         ///< who hands it on to this peer
-    std::vector<PeerId> onward;              ///< to whom this peer does
-    std::optional<Round> seen;               ///< newest round that came
-    std::list<Message> waiting, to_hand_on;  ///< mostly empty; one of each for every peer of the run
+    PeerId from = 0;             ///< who hands it on to this peer
+    std::vector<PeerId> onward;  ///< to whom this peer does
+    std::optional<Round> seen;   ///< newest round that came
+    /// The last ones that came, mostly none; one of each for every peer of the run. What is in neither has
+    /// been used.
+    std::list<Message> waiting, to_hand_on;
   };
   bool is_rows(ParcelId parcel) const { return host_.plan().is_rows(parcel); }
   const std::optional<std::uint64_t>& staleness() const { return host_.plan().exchange.staleness; }
@@ -47,13 +49,15 @@ class RowGossip final : public Exchange {
   std::optional<Round> missing(const Origin& origin) const;
   void try_mix();
   void apply_all();
+  bool may_give() const { return given_ < host_.plan().rows->most_given || host_.trained(); }
   void hand_on(Origin& origin);
 
   ExchangeHost& host_;
   std::unique_ptr<Exchange> parcels_;
   std::vector<Origin> origins_;  ///< by peer
   Round round_ = 0;
-  bool stepped_ = false;  ///< the round's own changes are known, and not applied yet
+  std::size_t given_ = 0;  ///< bytes of others' messages that the data plane got since its last gradient
+  bool stepped_ = false;   ///< the round's own changes are known, and not applied yet
 };
 
 }  // namespace gossamer::node

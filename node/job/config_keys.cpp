@@ -301,8 +301,7 @@ constexpr Key<Draft> kJobKeys[] = {
      kLocalSeconds},
     {"run.stall_timeout",
      "time that a peer waits for others in one round, all alive, before the run ends (never before ten times "
-     "the "
-     "longest round so far); 0: for ever",
+     "the longest round so far); 0: for ever",
      run<&RunSection::stall_timeout>, kLocalTime},
     {"run.checkpoint_every",
      "rounds, or a time such as \"10min\", after which all peers save what they need to go on; 0: never",
@@ -315,8 +314,7 @@ constexpr Key<Draft> kJobKeys[] = {
     {"run.grace", "time in which a run that is told to end saves a checkpoint; 0: none",
      run<&RunSection::grace>, kLocalTime},
     {"run.skip_limit",
-     "steps in a row that a peer skips, because their loss or gradient is not finite, before the run counts "
-     "as diverged; 0: any",
+     "steps in a row whose loss or gradient is not finite before the run counts as diverged; 0: any",
      run<&RunSection::skip_limit>,
      {.unit = "steps", .scope = Scope::kLocal}},
     {"run.mute_after",
@@ -329,8 +327,7 @@ constexpr Key<Draft> kJobKeys[] = {
      run<&RunSection::memory>,
      {.unit = "bytes", .range = kNotNegative, .scope = Scope::kLocal, .quantity = Quantity::kBytes}},
     {"run.threads",
-     "compute threads of a peer; 0: its share of the cores, counting the peers on this machine and CPU "
-     "limits",
+     "compute threads of a peer; 0: its share of the cores, counting the peers here and CPU limits",
      run<&RunSection::threads>,
      {.range = {0, 4096}, .scope = Scope::kLocal}},
 

@@ -7,6 +7,8 @@
 #include <cassert>
 #include <cmath>
 
+#include "text.h"
+
 namespace gossamer::node {
 namespace {
 
@@ -183,6 +185,7 @@ void Worker::handle(const FrameHeader& header, const AliveBody& alive) {
     return;
   }
   link(header.sender).acknowledged(header, env_.now());
+  if (says_muted(alive)) return end_as_muted(header.sender);
   if (members_.merge(header.sender, alive.status)) spread_news(kNewsAfter_s);
   if (samples_ && samples_->merge(alive.samples)) spread_news(samples_after());
   if (saver_.merge(alive.saves, round_, phase_ == Phase::training && !held_, round_took_)) {
@@ -236,23 +239,13 @@ void Worker::check_members() {
   check_ending();
   if (phase_ == Phase::over) return;
   const bool lost = members_.any(PeerStatus::lost), left = members_.any(PeerStatus::left);
-  const auto names = [&](PeerStatus status) {
-    return fmt::format("{}", fmt::join(members_.names_with(status), ", "));
-  };
+  const auto names = [&](PeerStatus status) { return join(members_.names_with(status), ", "); };
   if (phase_ == Phase::joining && left && !lost && members_.any(PeerStatus::unknown))
     return end(Outcome::lost_peer,
                fmt::format("peer {} gave up waiting for all to appear (--join-timeout there): missing {}",
                            names(PeerStatus::left), names(PeerStatus::unknown)));
-  const bool diverged = members_.any(PeerStatus::diverged), muted = members_.any(PeerStatus::muted);
-  if (lost || left || diverged || muted) {
-    result_.diverged |= diverged;
-    const std::string what = muted ? fmt::format(
-                                         "peer {} was muted by a neighbour: payloads in its name did "
-                                         "not decode",
-                                         names(PeerStatus::muted))
-                             : diverged ? fmt::format("peer {} diverged", names(PeerStatus::diverged))
-                             : lost ? fmt::format("lost peer {} (no sign of life)", names(PeerStatus::lost))
-                                    : fmt::format("peer {} left", names(PeerStatus::left));
+  if (const std::string what = what_others_said(); !what.empty()) {
+    result_.diverged |= members_.any(PeerStatus::diverged);
     return end(end_by_ ? Outcome::interrupted : Outcome::lost_peer,
                fmt::format("{} {}{}", what, where(), left ? awaited() : ""));
   }

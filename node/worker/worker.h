@@ -43,9 +43,8 @@ struct WorkerSpec {
   std::optional<std::vector<Round>> offers{};
   Round rounds_before = 0;  ///< that the run had had before its first round here; the samples of that time
   double share_before = 0;  ///< are this share of total_samples
-  std::uint64_t skip_limit =
-      3;  ///< steps in a row that are skipped before the run counts as diverged; 0: any
-  std::uint64_t mute_after = 3;  ///< payloads of a neighbour that do not decode before it is muted; 0: never
+  std::uint64_t skip_limit = 3;  ///< skipped steps in a row at which this peer diverges; 0: none
+  std::uint64_t mute_after = 3;  ///< payloads that do not decode at which a neighbour is muted; 0: none
   double least_resend_s = 30;    ///< patience before a frame is resent; TCP resends by itself while it stands
   Observer* observer = nullptr;  ///< told of what this peer does; outlives the worker
 };
@@ -187,10 +186,18 @@ class Worker final : public ExchangeHost {
   Verdict judge(PeerId from, const ParcelBody& body) const;
   bool decodes(const Message& message);
   void name_refusals(PeerId from, const RefusalCounts& before, const ParcelBody& body);
+  /// What comes in the neighbour's name is not read any more.
   bool muted(PeerId peer) const { return links_.contains(peer) && links_[peer]->muted(); }
   void mute_where_due(PeerId from);
+  /// Bytes that the neighbour has not acknowledged, or that have not left.
   std::size_t queued_for(PeerId to) const { return links_[to]->bytes_outstanding() + env_.queued_bytes(to); }
+  /// Of every step; diverges where too many in a row were skipped.
   void count_skipped(bool skipped);
+  /// Why the run cannot go on, of what is known of the others; empty where it can.
+  std::string what_others_said() const;
+  /// A neighbour has ended because it could not use what came in this peer's name.
+  bool says_muted(const AliveBody& body) const;
+  void end_as_muted(PeerId by);
   std::size_t transmit(PeerId to, Frame frame, std::uint32_t priority);
   void report(const std::optional<optim::Figures>& test);
   void schedule_wake();

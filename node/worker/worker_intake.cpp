@@ -51,12 +51,24 @@ void Worker::mute_where_due(PeerId from) {
       "bytes that were changed; run.mute_after)",
       name, bad, bad == 1 ? "" : "s");
   env_.log(why);
-  if (samples_) return;
+  if (samples_ || phase_ == Phase::draining) return;
   members_.set(from, PeerStatus::muted);
   end(Outcome::lost_peer,
       fmt::format("{}, and the rounds of this run wait for it; see the log of {}, or start the run without "
                   "it; {}",
                   why, name, where()));
+}
+
+bool Worker::says_muted(const AliveBody& body) const {
+  const PeerId self = spec_.membership.self;
+  return self < body.status.size() && body.status[self] == PeerStatus::muted && phase_ != Phase::over;
+}
+
+void Worker::end_as_muted(PeerId by) {
+  end(Outcome::lost_peer,
+      fmt::format("muted by peer {} or a neighbour of its: payloads in the name of this peer did not decode "
+                  "there, and the rounds of this run wait for them {}",
+                  spec_.membership.names[by], where()));
 }
 
 /// The first of each kind is told; all are counted.

@@ -38,6 +38,17 @@ std::string Worker::awaited() const {
   return all.size() > kMostNamed ? fmt::format("{} and {} more", text, all.size() - kMostNamed) : text;
 }
 
+std::string Worker::what_others_said() const {
+  const auto told = [&](PeerStatus status, const char* text) {
+    return fmt::format(fmt::runtime(text), fmt::join(members_.names_with(status), ", "));
+  };
+  if (members_.any(PeerStatus::muted))
+    return told(PeerStatus::muted, "peer {} was muted by a neighbour (payloads in its name did not decode)");
+  if (members_.any(PeerStatus::diverged)) return told(PeerStatus::diverged, "peer {} diverged");
+  if (members_.any(PeerStatus::lost)) return told(PeerStatus::lost, "lost peer {} (no sign of life)");
+  return members_.any(PeerStatus::left) ? told(PeerStatus::left, "peer {} left") : "";
+}
+
 void Worker::check_stalled() {
   stall_.on_time(env_.now(), phase_ == Phase::training && gradient_done_ && !held_);
   if (!stall_.stalled()) return;

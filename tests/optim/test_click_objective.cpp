@@ -1,6 +1,10 @@
 // Sparse models with their table and stream as objectives: what they learn of planted clicks, and their
 // figures.
 #include "gossamer/optim/click_objective.h"
+
+#include <array>
+#include <cmath>
+
 #include "gossamer/optim/planted_clicks.h"
 #include "gossamer_test/catch.h"
 
@@ -46,6 +50,37 @@ Figures learned(Objective& objective, std::uint64_t epochs = 1) {
   return objective.evaluate(x);
 }
 
+/// One sample a batch, whose values are this number of the step's.
+class Values final : public SampleStream {
+ public:
+  explicit Values(std::vector<float> of_step) : of_step_(std::move(of_step)) {}
+  bool next(std::size_t, bool bias, SparseBatch& batch) override {
+    batch.clear(bias);
+    if (step_ == of_step_.size()) return false;
+    const std::array<std::uint64_t, 2> keys{7, 8};
+    const std::array<std::uint32_t, 2> fields{0, 1};
+    const std::array<float, 2> values{of_step_[step_], of_step_[step_]};
+    batch.add({keys, fields, values, 1, step_, step_});
+    ++step_;
+    return true;
+  }
+  StreamCounters counters() const override { return {}; }
+
+ private:
+  std::vector<float> of_step_;
+  std::size_t step_ = 0;
+};
+
+std::vector<float> weights_of(const Table& table) {
+  std::vector<float> all;
+  for (const std::uint64_t key : {7u, 8u}) {
+    std::vector<float> row(table.spec().width);
+    table.pull(std::array{key}, row);
+    all.insert(all.end(), row.begin(), row.end());
+  }
+  return all;
+}
+
 }  // namespace
 
 TEST_CASE("every sparse model learns planted clicks out of its table") {
@@ -81,6 +116,33 @@ TEST_CASE("a stream that ends begins its next epoch, and one without samples is 
   CHECK_FALSE(find_figure(objective->evaluate({}), "auc"));
   parts.train = [](std::uint64_t) { return open_planted(planted(0, 1, 3, 1000)); };
   CHECK_THROWS_AS(make_click_objective(parts)->gradient({}, {}, {}, {}), OptimError);
+}
+
+TEST_CASE("rows whose gradients are not finite are left as they are, by whomever they are pushed") {
+  for (const bool by_caller : {false, true}) {
+    ClickParts parts = parts_of("fm");
+    parts.train = [](std::uint64_t) { return std::make_unique<Values>(std::vector<float>{1, 3e38f, 1}); };
+    const auto objective = make_click_objective(parts);
+    KeyedRows& rows = *objective->keyed_rows();
+    if (by_caller) rows.leave_to_caller();
+    const auto step = [&](std::uint64_t number) {
+      const StepResult result = objective->gradient({}, {.step = number}, {}, {});
+      const auto [keys, gradients] = rows.changes();
+      if (by_caller) rows.table().push(keys, gradients);
+      return result;
+    };
+    const auto before = weights_of(rows.table());
+    CHECK_FALSE(step(0).left_out);
+    const auto learned = weights_of(rows.table());
+    CHECK(learned != before);
+    CHECK(step(1).left_out);
+    CHECK(rows.changes().keys.empty());
+    CHECK(weights_of(rows.table()) == learned);
+    CHECK_FALSE(step(2).left_out);
+    CHECK(weights_of(rows.table()) != learned);
+    CHECK(objective->progressive().total().samples() == 2);
+    CHECK(std::isfinite(objective->progressive().total().log_loss()));
+  }
 }
 
 TEST_CASE("click rates of keys so far are features where the table counts them") {

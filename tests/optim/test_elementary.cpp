@@ -1,7 +1,9 @@
 #include <cmath>
 #include <limits>
+#include <utility>
 
 #include "elementary.h"
+#include "gossamer/optim/finite.h"
 #include "random.h"
 #include "support.h"
 
@@ -50,6 +52,21 @@ TEST_CASE("normal numbers have the moments of a normal distribution") {
   CHECK(std::abs(sum / kCount) < 0.01);
   CHECK(std::abs(square / kCount - 1) < 0.02);
   CHECK(std::abs(fourth / kCount - 3) < 0.1);
+}
+
+TEST_CASE("one entry that is not finite is found wherever it stands") {
+  constexpr float kInf = std::numeric_limits<float>::infinity();
+  for (const std::size_t n : {std::size_t{1}, std::size_t{17}, std::size_t{4096}, std::size_t{9001}}) {
+    std::vector<float> x(n, std::numeric_limits<float>::max());
+    CHECK(all_finite(x));
+    for (const std::size_t at : {std::size_t{0}, n / 2, n - 1})
+      for (const float wrong : {kInf, -kInf, std::numeric_limits<float>::quiet_NaN()}) {
+        const float right = std::exchange(x[at], wrong);
+        CHECK_FALSE(all_finite(x));
+        x[at] = right;
+      }
+  }
+  CHECK(all_finite({}));
 }
 
 }  // namespace gossamer::optim::test

@@ -76,7 +76,8 @@ TEST_CASE("a row that is too large for a step is skipped in every epoch, and the
                  return r == 6 ? std::string("3.4e38") : plain(r, c);
                }));
   folder.write("test.csv", csv(16, plain));
-  const auto ended = gossamer(folder, {"run", "job.toml", "--json", "--out", "out"});
+  const auto ended =
+      gossamer(folder, {"run", "job.toml", "--json", "--out", "out", "--set", "run.memory=1MB"});
   INFO(ended.err);
   REQUIRE(ended.status == 0);
   const json summary = json::parse(ended.out);
@@ -87,6 +88,11 @@ TEST_CASE("a row that is too large for a step is skipped in every epoch, and the
       read_text(folder.path("out/peers/peer0.log")) + read_text(folder.path("out/peers/peer1.log"));
   CHECK(says(logs, "skipped the step of round "));
   CHECK(says(read_text(folder.path("out/metrics.jsonl")), "\"skipped_steps\":3"));
+  // each peer warns once
+  const std::string warning = "warning: this peer takes ";
+  const auto first = logs.find(warning), last = logs.rfind(warning);
+  CHECK(says(logs, "of memory, and run.memory is 1 MB"));
+  CHECK((first != last && logs.find(warning, first + 1) == last));
 }
 
 TEST_CASE("parameters that are not finite are saved nowhere") {
@@ -95,20 +101,21 @@ TEST_CASE("parameters that are not finite are saved nowhere") {
   folder.write("job.toml", job_toml(ports));
   folder.write("train.csv", csv(64, [](std::size_t, std::size_t) { return std::string("1e30"); }));
   folder.write("test.csv", csv(16, plain));
-  // the peers diverge, or what they hold overflows in the last step
-  for (const char* rate : {"1e30", "1e38"}) {
-    const auto ended =
-        gossamer(folder, {"run", "job.toml", "--quiet", "--out", "out", "--set",
-                          std::string("optimizer.learning_rate=") + rate, "--set", "exchange.method=none"});
+  for (const char* rounds : {"1", "20"}) {
+    const auto ended = gossamer(
+        folder, {"run", "job.toml", "--quiet", "--out", "out", "--set", "exchange.method=none", "--set",
+                 "optimizer.learning_rate=1e30", "--set", std::string("run.rounds=") + rounds});
     INFO(ended.err);
     CHECK(ended.status == 1);
     CHECK(says(ended.err, "diverged in round "));
-    for (const char* peer : {"peer0", "peer1"}) {
-      const std::string model = folder.path(std::string("out/peers/") + peer + ".safetensors");
-      const std::string log = read_text(folder.path(std::string("out/peers/") + peer + ".log"));
-      if (!says(log, "the model is not saved: ")) continue;
-      CHECK_FALSE(std::filesystem::exists(model));
+    bool told = false;
+    for (const std::string peer : {"peer0", "peer1"}) {
+      const bool unsaved = static_cast<bool>(
+          says(read_text(folder.path("out/peers/" + peer + ".log")), "the model is not saved: "));
+      CHECK_FALSE((unsaved && std::filesystem::exists(folder.path("out/peers/" + peer + ".safetensors"))));
+      told |= unsaved;
     }
+    CHECK(told);
     std::filesystem::remove_all(folder.path("out"));
   }
 }

@@ -16,6 +16,7 @@ using nlohmann::json;
 
 constexpr std::size_t kFeatures = 20000, kClasses = 10, kParameters = (kFeatures + 1) * kClasses;
 constexpr std::size_t kStopped = 2;
+constexpr int kLost = 3, kInterrupted = 130;
 /// Rounds of messages that may wait for a neighbour; each as payload and as frames.
 constexpr std::size_t kWindow = 4, kTwice = 2;
 /// Frames in ZeroMQ, frames sent again, signs of life.
@@ -65,20 +66,23 @@ void stop_one(const Case& c) {
   for (const auto begin = Clock::now(); seconds_since(begin) < c.seconds; pause(0.1))
     for (std::size_t k = 0; k < neighbours.size(); ++k)
       after[k] = std::max(after[k], resident(peers[neighbours[k]]));
+  for (const std::size_t n : neighbours) {
+    INFO(peers[n].err());
+    CHECK_FALSE(peers[n].status());
+    peers[n].signal(SIGINT);
+  }
   for (std::size_t k = 0; k < neighbours.size(); ++k) {
     Process& neighbour = peers[neighbours[k]];
-    INFO(neighbour.name() << ": " << neighbour.err());
-    CHECK_FALSE(neighbour.status());
     std::cout << c.exchange << ": a neighbour's memory grew by " << ((after[k] - before[k]) >> 10)
               << " KiB in " << c.seconds << " s; " << (most >> 10) << " may wait\n";
     CHECK((kSanitized || after[k] <= before[k] + most + kSlack));
-    neighbour.signal(SIGINT);
-    REQUIRE(neighbour.wait(30) == 130);
+    const auto status = neighbour.wait(30);
+    INFO(neighbour.name() << ": " << neighbour.err());
+    REQUIRE((status == kInterrupted || status == kLost));  // one may hear first that the other has left
     const json summary = json::parse(neighbour.out());
     CHECK(summary.at("queued_bytes_most") <= most);
     CHECK(summary.at("queued_bytes_most") > 0);
     CHECK((summary.at("held_back") > 0) == !c.waits);
-    CHECK(summary.at("control_frames_dropped") >= 0);
   }
   peers[kStopped].signal(SIGCONT);
 }

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <random>
 
+#include "gossamer/compress/payload_check.h"
 #include "gossamer_test/catch.h"
 #include "sim_job.h"
 
@@ -47,6 +48,25 @@ std::string wrong_words(const Settings& settings) {
 }
 
 }  // namespace
+
+TEST_CASE("nan sends payloads that do not decode, and goes by the right ones itself") {
+  const Prepared prepared = prepare(small_job({}));
+  const auto replica = [&](AttackSpec attack) {
+    return make_replica(prepared, 0, make_objective(prepared, 0), 1, attack, Buffers{.slots = 1});
+  };
+  Replica honest = replica({}), attacker = replica(parse_attacker("peer3=nan").attack);
+  const Range whole{0, prepared.initial.size()};
+  const op::Encode tell{
+      .range = whole, .src = kParameters, .minus = {}, .apply_to = 2, .round = 0, .parcel = 0};
+  Payload right, wrong;
+  honest.run(tell, [&](DataEvent e) { right = std::get<Encoded>(e).payload; });
+  attacker.run(tell, [&](DataEvent e) { wrong = std::get<Encoded>(e).payload; });
+  compress::PayloadCheck check;
+  CHECK(check(*right, whole.size, prepared.job.exchange.codec));
+  CHECK_FALSE(check(*wrong, whole.size, prepared.job.exchange.codec));
+  attacker.run(op::DecodeAdd{whole, 2, 1, wrong}, [](const DataEvent&) {});
+  CHECK(Run::same_bits(attacker.slot(2), honest.slot(2)));
+}
 
 TEST_CASE("flipped, zero and honest vectors are what their names say") {
   const auto v = random_vector(1000, 1);

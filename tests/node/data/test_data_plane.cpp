@@ -211,8 +211,12 @@ TEST_CASE("what goes wrong on the thread arrives as an event") {
   ThreadedDataPlane plane(replica_of(prepared));
   for (int k = 0; k < 2; ++k) plane.submit(op::Combine{{0, prepared.initial.size()}, kParameters, 1e30f, {}});
   plane.submit(Gradient{0, std::vector<std::vector<Op>>(1)});
-  const auto events = wait_for(plane, 2);
-  CHECK(says(std::get<Failed>(events.back()).what, "loss became"));
+  CHECK(std::get<GradientDone>(wait_for(plane, 2).back()).skipped);
+  plane.submit(
+      op::Encode{.range = {0, 16}, .src = kParameters, .minus = {}, .apply_to = {}, .round = 0, .parcel = 0});
+  const auto failed = std::get<Failed>(wait_for(plane, 1).back());
+  CHECK(failed.diverged);
+  CHECK(says(failed.what, "in round 0"));
 }
 
 TEST_CASE("a thread that has nothing to do ends at once") {

@@ -102,6 +102,22 @@ struct Alone {
   }
 };
 
+/// How many bytes of others' messages a peer's data plane was given from one of its gradients to the next.
+struct Given final : Observer {
+  explicit Given(PeerId of) : peer(of) {}
+  void on_gradient(PeerId p, const Gradient&) override {
+    if (p == peer) since = 0;
+  }
+  void on_op(PeerId p, const Op& op, const DataView&) override {
+    const auto* push = std::get_if<op::PushRows>(&op);
+    if (p != peer || !push) return;
+    for (const auto& [from, payload] : push->received) since += payload->size();
+    most = std::max(most, since);
+  }
+  PeerId peer;
+  std::size_t since = 0, most = 0;
+};
+
 }  // namespace
 
 TEST_CASE("Peers that tell all of their rows learn what one process learns, over any graph") {
@@ -176,6 +192,24 @@ TEST_CASE("A table that is full stays within its limit, and says so") {
     CHECK(*optim::find_figure(peer.figures, "table_bytes") <= 256 * 1024);
     CHECK(*optim::find_figure(peer.figures, "admit_after") > 1);
   }
+}
+
+TEST_CASE("However slow a peer is, its data plane is given no more of the others' messages than it may") {
+  constexpr std::size_t kMost = 4096, kLargest = 512;
+  Prepared prepared = prepare(click_job(
+      {"exchange.staleness=unbounded", "graph.kind=ring", "run.rounds=1500", "sim.slow=[\"peer1=400\"]"}));
+  Plan plan = *prepared.plan;
+  RowPlan rows = *plan.rows;
+  rows.most_given = kMost;
+  plan.rows = std::make_shared<const RowPlan>(std::move(rows));
+  prepared.plan = std::make_shared<const Plan>(std::move(plan));
+  Given given(1);
+  Run run(prepared, {}, &given);
+  run.go();
+  CHECK(run.all(Outcome::finished));
+  CHECK(given.most > kMost);
+  // what waited until a gradient, and what came after it
+  CHECK(given.most < 2 * kMost + 2 * 16 * kLargest);
 }
 
 TEST_CASE("A run with tables that was saved goes on to the same bits") {

@@ -34,7 +34,7 @@ TEST_CASE("statuses behave as a plain list of them") {
     PeerStates mine(peers, kUnknown), theirs(other, kUnknown);
     std::vector<PeerStatus> my_list(peers, kUnknown), their_list(other, kUnknown);
     for (int change = 0; change < 40; ++change) {
-      const auto status = static_cast<PeerStatus>(random() % 6);
+      const auto status = static_cast<PeerStatus>(random() % 8);
       const auto p = static_cast<PeerId>(random() % peers);
       CHECK(mine.raise(p, status) == (my_list[p] < status));
       my_list[p] = std::max(my_list[p], status);
@@ -55,7 +55,7 @@ TEST_CASE("statuses behave as a plain list of them") {
     CHECK(mine.merge(theirs, self) == news);
     CHECK(same(mine, my_list));
     CHECK_FALSE(mine.merge(theirs, self));
-    for (int s = 0; s < 6; ++s) {
+    for (int s = 0; s < 8; ++s) {
       const auto status = static_cast<PeerStatus>(s);
       CHECK(mine.with(status).size() ==
             static_cast<std::size_t>(std::count(my_list.begin(), my_list.end(), status)));
