@@ -15,6 +15,7 @@
 #include "progress.h"
 #include "records.h"
 #include "resume.h"
+#include "run_checkpoints.h"
 #include "run_folder.h"
 #include "run_view.h"
 #include "summary.h"
@@ -57,7 +58,7 @@ class Run {
         reasons_(job_.peers.size()) {
     if (from) {
       carry_metrics(from->folder.parent_path(), folder_, from->rounds().back());
-      write_parent(folder_, flags.resume, *from);
+      write_parent(folder_, flags.resume, from->rounds().back(), from->way == Way::same_bits, from->differs);
     }
     metrics_.open(folder_ / kMetricsFile, from ? std::ios::app : std::ios::out);
   }

@@ -8,6 +8,7 @@
 #include "command_checkpoint.h"
 #include "flags.h"
 #include "gossamer/node/errors.h"
+#include "run_checkpoints.h"
 #include "text.h"
 
 namespace gossamer::node {
@@ -17,13 +18,10 @@ namespace fs = std::filesystem;
 
 fs::path find_folder(const std::string& run) {
   std::error_code unknown;
-  const fs::path inner = fs::path(run) / "checkpoints";
-  const fs::path folder = fs::is_directory(inner, unknown) ? inner : fs::path(run);
-  if (!fs::is_directory(folder, unknown))
+  if (!fs::is_directory(run, unknown))
     throw ConfigError(
         fmt::format("{}: no such folder; expected that of a run (runs/JOB-TIME), or its checkpoints", run));
-  for (const std::string& name : PosixStorage().names(folder))
-    if (round_of_folder(name)) return folder;
+  if (const auto folder = checkpoints_in(run)) return *folder;
   throw ConfigError(
       fmt::format("{}: holds no checkpoints; expected folders named {} there or in its checkpoints/", run,
                   round_folder_name(120)));

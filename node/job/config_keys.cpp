@@ -88,8 +88,8 @@ constexpr Key<Draft> kJobKeys[] = {
      "mlp: sizes of the hidden layers",
      model<&optim::ModelSpec::hidden>,
      {.unit = "units", .range = kAtLeastOne}},
-    {"model.initial", "safetensors file to start from; empty: drawn from run.seed", job<&Job::initial>,
-     kLocalPath},
+    {"model.initial", "safetensors file, or a run's folder, to start from; empty: drawn from run.seed",
+     job<&Job::initial>, kLocalPath},
 
     {"data.format", "how the data is stored", data<&optim::DataSpec::format>, {.names = format_names}},
     {"data.path", "idx: folder; csv: training file; relative to this file", data<&optim::DataSpec::path>,

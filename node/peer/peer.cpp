@@ -268,7 +268,12 @@ Peer::Peer(Job job, const std::string& name, Learner learner, Callbacks callback
         auto prepared =
             std::make_shared<Prepared>(prepare(std::move(job), passed_through(std::move(learner)), self));
         std::optional<Learned> learned;
-        if (from && from->way == Way::learned) learned = learned_from(*from, *prepared, name);
+        if (from && from->way == Way::learned) try {
+            learned = learned_from(*from, *prepared, name);
+          } catch (const StateError& error) {
+            throw ConfigError(
+                fmt::format("--resume {}: it does not fit this job: {}", options.resume, error.what()));
+          }
         auto impl = std::make_unique<Impl>(std::move(prepared), self, std::move(env), std::move(callbacks),
                                            std::move(options));
         impl->resumption = std::move(from);

@@ -5,16 +5,13 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <fstream>
-#include <map>
-#include <nlohmann/json.hpp>
 #include <set>
 
-#include "checkpoint_names.h"
 #include "checkpoint_rounds.h"
 #include "difference.h"
 #include "gossamer/node/errors.h"
 #include "hash.h"
+#include "run_checkpoints.h"
 #include "setup.h"
 #include "text.h"
 
@@ -22,9 +19,6 @@ namespace gossamer::node {
 namespace {
 
 namespace fs = std::filesystem;
-
-constexpr const char* kParentFile = "resumed.json";
-constexpr int kMostParents = 1000;
 
 /// Keys of a job that say how long it learns, how fast, and what is looked at meanwhile.
 constexpr std::array kOfTheCourse{"run.epochs",
@@ -36,42 +30,6 @@ constexpr std::array kOfTheCourse{"run.epochs",
                                   "optimizer.step_every",
                                   "optimizer.step_factor",
                                   "optimizer.warmup"};
-
-bool holds_rounds(const fs::path& folder) {
-  const auto names = PosixStorage().names(folder);
-  return std::any_of(names.begin(), names.end(),
-                     [](const std::string& name) { return round_of_folder(name).has_value(); });
-}
-
-/// The folder that this one's run went on from, as written there; empty: it began by itself.
-std::optional<std::string> parent_of(const fs::path& run) {
-  std::ifstream in(run / kParentFile);
-  if (!in) return std::nullopt;
-  const auto json = nlohmann::json::parse(in, nullptr, false);
-  if (!json.is_object() || !json.contains("parent") || !json["parent"].is_string())
-    throw ConfigError(fmt::format("{}: damaged; expected the name of the folder that the run went on from",
-                                  (run / kParentFile).string()));
-  return json["parent"].get<std::string>();
-}
-
-fs::path checkpoints_of(const std::string& run) {
-  std::error_code unknown;
-  if (!fs::is_directory(run, unknown))
-    throw ConfigError(
-        fmt::format("--resume {}: no such folder; expected that of a run (runs/JOB-TIME)", run));
-  std::string at = run;
-  for (int n = 0; n < kMostParents; ++n) {
-    for (const fs::path& folder : {fs::path(at) / "checkpoints", fs::path(at)})
-      if (holds_rounds(folder)) return folder;
-    const auto parent = parent_of(at);
-    if (!parent) break;
-    at = *parent;
-  }
-  throw ConfigError(fmt::format(
-      "--resume {}: holds no checkpoints; expected folders such as checkpoints/{} (a run makes them "
-      "every run.checkpoint_every)",
-      run, round_folder_name(120)));
-}
 
 /// What kind of going on the differences between two jobs allow.
 Way way_of(const std::vector<KeyDifference>& all) {
@@ -90,48 +48,10 @@ std::string words_of(const std::vector<KeyDifference>& all) {
          (all.size() > kMost ? fmt::format(" and {} more keys differ", all.size() - kMost) : "");
 }
 
-/// The entries whose files are whole; the others are told.
-std::vector<CheckpointEntry> whole(const CheckpointFolder& folder, std::span<const CheckpointEntry> entries,
-                                   std::vector<std::string>& problems) {
-  std::vector<CheckpointEntry> good;
-  for (const CheckpointEntry& entry : entries) {
-    const std::string damage = folder.damage(entry);
-    damage.empty() ? good.push_back(entry) : problems.push_back(damage);
-  }
-  return good;
-}
-
-/// The newest round that all peers of the run have, whole.
-std::vector<CheckpointEntry> newest_complete(const CheckpointFolder& folder,
-                                             std::span<const CheckpointEntry> entries,
-                                             std::vector<std::string>& problems) {
-  std::vector<CompleteRound> rounds = complete_rounds(entries);
-  for (; !rounds.empty(); rounds.pop_back())
-    if (auto good = whole(folder, rounds.back().entries, problems);
-        good.size() == rounds.back().entries.size())
-      return good;
-  return {};
-}
-
-/// Of each peer the newest that is whole; of peers that save each at its own time.
-std::vector<CheckpointEntry> newest_of_each(const CheckpointFolder& folder,
-                                            std::span<const CheckpointEntry> entries,
-                                            std::vector<std::string>& problems) {
-  std::map<std::string, CheckpointEntry> newest;
-  for (auto entry = entries.rbegin(); entry != entries.rend(); ++entry)
-    if (!newest.contains(entry->head.peer))
-      if (const auto good = whole(folder, {&*entry, 1}, problems); !good.empty())
-        newest.emplace(entry->head.peer, good.front());
-  std::vector<CheckpointEntry> each;
-  for (const std::string& peer : entries.back().head.peers)
-    if (const auto at = newest.find(peer); at != newest.end()) each.push_back(at->second);
-  return each;
-}
-
 class Search {
  public:
   Search(const std::string& run, const Job& job, const std::string& self)
-      : run_(run), job_(job), self_(self), folder_(storage_, checkpoints_of(run)) {
+      : run_(run), job_(job), self_(self), folder_(storage_, checkpoints_of(run, "--resume")) {
     found_.folder = folder_.path();
     entries_ = folder_.list(&found_.problems);
     keep_one_run();
@@ -264,16 +184,6 @@ Resumption find_resumption(const std::string& run, const Job& job, const std::st
   return Search(run, job, self).result();
 }
 
-void write_parent(const fs::path& folder, const std::string& parent, const Resumption& from) {
-  const nlohmann::ordered_json json{{"parent", fs::absolute(parent).lexically_normal().string()},
-                                    {"round", from.rounds().back()},
-                                    {"same_bits", from.way == Way::same_bits},
-                                    {"differs", from.differs}};
-  std::ofstream out(folder / kParentFile);
-  out << json.dump(2) << '\n';
-  if (!out.flush()) throw std::runtime_error(fmt::format("cannot write {}", (folder / kParentFile).string()));
-}
-
 Learned learned_from(const Resumption& from, Prepared& prepared, const std::string& self) {
   if (!prepared.homogeneous())
     throw ConfigError(
@@ -289,12 +199,7 @@ Learned learned_from(const Resumption& from, Prepared& prepared, const std::stri
   State state =
       only_learned(folder.read(own != from.entries.end() ? *own : from.entries.front(), prepared.layers));
   if (all) {
-    AlignedFloats mean(prepared.initial.size()), x(prepared.initial.size());
-    for (const CheckpointEntry& entry : from.entries) {
-      folder.read_parameters(entry, prepared.layers, x);
-      for (std::size_t k = 0; k < x.size(); ++k) mean[k] += x[k] / static_cast<float>(from.entries.size());
-    }
-    prepared.initial = std::move(mean);
+    read_mean(folder, from.entries, prepared.layers, prepared.initial);
     Archive::saving(state).part("data").floats("slot0", std::span<float>(prepared.initial));
     if (own == from.entries.end()) {  // a new peer takes the mean of the optimisers, too
       const NamedArray x_mean = state.at(std::string(kX));

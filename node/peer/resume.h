@@ -41,9 +41,6 @@ struct Resumption {
 /// ConfigError where nothing there can be gone on from.
 Resumption find_resumption(const std::string& run, const Job& job, const std::string& self);
 
-/// Says in a run's folder from where it went on; find_resumption reads it.
-void write_parent(const std::filesystem::path& folder, const std::string& parent, const Resumption& from);
-
 struct Learned {
   State state;       ///< for Worker::restore_learned
   Round before = 0;  ///< rounds of this job that the run has done

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <filesystem>
 #include <map>
 #include <set>
 
@@ -13,6 +14,7 @@
 #include "machine.h"
 #include "plan.h"
 #include "row_soundness.h"
+#include "run_checkpoints.h"
 #include "soundness.h"
 #include "text.h"
 
@@ -274,6 +276,8 @@ Prepared prepare(Job job, Learner learner, PeerId self) {
   p.initial.resize(objective->buffer_size());
   if (j.initial.empty())
     objective->initialise(j.run.seed, p.initial);
+  else if (std::filesystem::is_directory(j.initial))
+    read_run_parameters(j.initial, p.layers, p.initial);
   else
     read_safetensors(j.initial, p.layers, p.initial);
   p.shapes = shapes_of(p);

@@ -63,9 +63,9 @@ struct Course {
 TEST_CASE("a run of which a peer is killed goes on, twice in a row, to the bits of one that never stopped") {
   for (const Course& c :
        {Course{"ring", "choco", "topk:density=0.1", "momentum"},
-        Course{"full", "allreduce", "onebit", "adam"}, Course{"ring", "dpsgd", "dense", "quasi_global"},
-        Course{"full", "diloco", "qsgd:bits=4", "momentum"}, Course{"ring", "moniqua", "dense", "sgd"},
-        Course{"full", "broadcast", "onebit_scaled", "sgd"}}) {
+        Course{"full", "allreduce", "qsgd:bits=8", "momentum"},
+        Course{"ring", "dpsgd", "dense", "quasi_global"}, Course{"full", "diloco", "qsgd:bits=4", "momentum"},
+        Course{"ring", "moniqua", "dense", "sgd"}, Course{"full", "broadcast", "onebit_scaled", "sgd"}}) {
     INFO(c.method << " " << c.codec);
     const Ports ports(4);
     const Folder folder;
@@ -103,7 +103,8 @@ TEST_CASE("a run that is told to end saves first, and says how to go on; a secon
   folder.write("job.toml", SmallJob{.base_port = ports.first(), .rounds = kForever}.toml());
   Process run(folder.path(""), "run", {"run", "job.toml", "--out", "out"});
   REQUIRE(wait_until(30, [&] {
-    return says(read_text(folder.path("") + "/out/peers/peer0.log"), "training 1000000000 rounds");
+    return read_text(folder.path("out/peers/peer0.log")).find("training 1000000000 rounds") !=
+           std::string::npos;
   }));
   pause(0.3);
   const auto begin = Clock::now();
@@ -212,7 +213,8 @@ TEST_CASE("each peer by itself goes on from its own files, at the newest round t
     CHECK(tensors(folder.path("") + "/a" + file) == tensors(folder.path("") + "/b" + file));
   }
   // one that does not go on is told apart
-  Process fresh(folder.path(""), "fresh", Words{"peer", "job.toml", "--name", "peer0", "--out", "c0"} + every);
+  Process fresh(folder.path(""), "fresh",
+                Words{"peer", "job.toml", "--name", "peer0", "--out", "c0"} + every);
   Process old(folder.path(""), "old",
               Words{"peer", "job.toml", "--name", "peer1", "--out", "c1", "--resume", "a1"} + every);
   REQUIRE(fresh.wait(30));
@@ -228,15 +230,15 @@ TEST_CASE("a run whose rate is too high goes back once, at half of it, then ends
       "job.toml",
       SmallJob{.base_port = ports.first(), .method = "dpsgd", .codec = "dense", .rounds = 100000}.toml());
   const Ended run =
-      gossamer(folder, Words{"run", "job.toml", "--out", "out", "-q"} + setting("run.checkpoint_every=20") +
-                           setting("optimizer.learning_rate=30") + setting("optimizer.weight_decay=0.05") +
+      gossamer(folder, Words{"run", "job.toml", "--out", "out", "-q"} + setting("run.checkpoint_every=5") +
+                           setting("optimizer.learning_rate=100") + setting("optimizer.weight_decay=0.05") +
                            setting("run.report_every=0.05"));
   INFO(run.err);
   const std::string log = read_text(folder.path("") + "/out/peers/peer0.log");
   INFO(log);
   CHECK(run.status == 1);
   CHECK(says(log, "going back to the checkpoint of round "));
-  CHECK(says(log, "and to a rate of 15"));
+  CHECK(says(log, "and to a rate of 50"));
   CHECK(says(log, "it had gone back to the checkpoint of round "));
 }
 
