@@ -66,8 +66,8 @@ bool Worker::says_muted(const AliveBody& body) const {
 
 void Worker::end_as_muted(PeerId by) {
   end(Outcome::lost_peer,
-      fmt::format("muted by peer {} or a neighbour of its: payloads in the name of this peer did not decode "
-                  "there, and the rounds of this run wait for them {}",
+      fmt::format("this peer was muted, says {}: payloads in its name did not decode, and the rounds of this "
+                  "run wait for them; {}",
                   spec_.membership.names[by], where()));
 }
 

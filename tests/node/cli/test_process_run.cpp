@@ -78,6 +78,9 @@ std::set<std::string> check_metrics(const std::string& text) {
                                      "samples_per_second",
                                      "bytes_out_per_second",
                                      "bytes_in_per_second",
+                                     "skipped_steps",
+                                     "held_back",
+                                     "queued_bytes",
                                      "staleness"};
   std::set<std::string> peers;
   for (const auto& line : lines_of(text)) {

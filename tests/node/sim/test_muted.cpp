@@ -61,7 +61,7 @@ TEST_CASE(
       CHECK(attacked.of(p).outcome == node::Outcome::lost_peer);
       if (p != kAttacker) CHECK(says(attacked.of(p).message, "peer2"));
     }
-    CHECK(says(attacked.of(kAttacker).message, "muted by peer peer"));
+    CHECK(says(attacked.of(kAttacker).message, "this peer was muted, says peer"));
     CHECK(attacked.run.result.virtual_seconds < 60);  // run.stall_timeout is far away
   }
 }
