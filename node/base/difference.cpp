@@ -34,7 +34,8 @@ std::vector<std::pair<std::string, std::string>> lines_of(const std::string& tex
 
 std::vector<KeyDifference> differences(const std::string& here, const std::string& there) {
   const auto ours = lines_of(here), theirs = lines_of(there);
-  const std::map<std::string, std::string> mine(ours.begin(), ours.end()), other(theirs.begin(), theirs.end());
+  const std::map<std::string, std::string> mine(ours.begin(), ours.end()),
+      other(theirs.begin(), theirs.end());
   std::vector<KeyDifference> all;
   const auto value_in = [](const auto& lines, const std::string& key) {
     const auto at = lines.find(key);

@@ -44,10 +44,6 @@ std::string check_text_coding_name(const std::string& text) {
   optim::check_text_coding(text);
   return text;
 }
-std::string check_save_interval(const std::string& text) {
-  parse_save_interval(text);
-  return text;
-}
 std::string check_codec(const std::string& text) { return compress::make_codec(text)->spec(); }
 
 // --- The keys ---
@@ -67,10 +63,6 @@ auto& optimizer(Draft& d, const void*) {
 template <auto Member>
 auto& exchange(Draft& d, const void*) {
   return d.job.exchange.*Member;
-}
-template <auto Member>
-auto& run(Draft& d, const void*) {
-  return d.job.run.*Member;
 }
 template <auto Member>
 auto& sim(Draft& d, const void*) {
@@ -279,58 +271,6 @@ constexpr Key<Draft> kJobKeys[] = {
      exchange<&ExchangeSettings::layer_density>,
      {.range = kFraction}},
 
-    {"run.epochs",
-     "passes over the data, by all peers together",
-     run<&RunSection::epochs>,
-     {.unit = "epochs", .range = kPositive}},
-    {"run.rounds",
-     "instead of epochs, where above 0; staleness unbounded: as many samples as all peers take in so many",
-     run<&RunSection::rounds>,
-     {.unit = "rounds"}},
-    {"run.seed", "seed of all random draws", run<&RunSection::seed>},
-    {"run.evaluate_every",
-     "between test evaluations by the first peer; 0: at the end only",
-     run<&RunSection::evaluate_every>,
-     {.unit = "epochs", .range = kNotNegative}},
-    {"run.report_every", "time between a peer's reports", run<&RunSection::report_every>, kLocalSeconds},
-    {"run.join_timeout", "time to wait for all peers to appear", run<&RunSection::join_timeout>,
-     kLocalSeconds},
-    {"run.drain_timeout", "time that a finished peer serves the others", run<&RunSection::drain_timeout>,
-     kLocalTime},
-    {"run.silence_timeout", "silence after which a peer counts as lost", run<&RunSection::silence_timeout>,
-     kLocalSeconds},
-    {"run.stall_timeout",
-     "time that a peer waits for others in one round, all alive, before the run ends (never before ten times "
-     "the longest round so far); 0: for ever",
-     run<&RunSection::stall_timeout>, kLocalTime},
-    {"run.checkpoint_every",
-     "rounds, or a time such as \"10min\", after which all peers save what they need to go on; 0: never",
-     run<&RunSection::checkpoint_every>,
-     {.check = check_save_interval, .number_too = true}},
-    {"run.keep",
-     "checkpoints that each peer keeps, beside the best",
-     run<&RunSection::keep>,
-     {.range = kAtLeastOne, .scope = Scope::kLocal}},
-    {"run.grace", "time in which a run that is told to end saves a checkpoint; 0: none",
-     run<&RunSection::grace>, kLocalTime},
-    {"run.skip_limit",
-     "steps in a row whose loss or gradient is not finite before the run counts as diverged; 0: any",
-     run<&RunSection::skip_limit>,
-     {.unit = "steps", .scope = Scope::kLocal}},
-    {"run.mute_after",
-     "payloads in a neighbour's name that do not decode before it is muted: where rounds wait for it the run "
-     "ends, else it goes on without it; 0: never",
-     run<&RunSection::mute_after>,
-     {.unit = "payloads", .scope = Scope::kLocal}},
-    {"run.memory",
-     "that a peer may take before a warning says so; 0: what the machine has",
-     run<&RunSection::memory>,
-     {.unit = "bytes", .range = kNotNegative, .scope = Scope::kLocal, .quantity = Quantity::kBytes}},
-    {"run.threads",
-     "compute threads of a peer; 0: its share of the cores, counting the peers here and CPU limits",
-     run<&RunSection::threads>,
-     {.range = {0, 4096}, .scope = Scope::kLocal}},
-
     {"sim.bandwidth",
      "of each link and direction",
      sim<&SimSection::bandwidth>,
@@ -417,6 +357,8 @@ std::vector<Key<Draft>> with_own_keys() {
     keys.insert(last.base(), more.begin(), more.end());
   };
   insert("exchange.", own);
+  const auto of_run = run_keys();
+  insert("exchange.", {of_run.begin(), of_run.end()});
   insert("optimizer.", sparse_keys("table."));
   for (const char* section : {"data.", "model."}) insert(section, sparse_keys(section));
   return keys;

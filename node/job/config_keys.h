@@ -116,6 +116,7 @@ struct Key {
 /// Of [exchange] the keys of all methods, then those that belong to single ones (OwnKey).
 std::span<const Key<Draft>> job_key_table();
 std::span<const Key<Draft>> topology_key_table();
+std::span<const Key<Draft>> run_keys();
 /// Of models of sparse samples: those of one section, "model." "data." or "table.".
 std::vector<Key<Draft>> sparse_keys(std::string_view section);
 std::span<const Key<PeerDraft>> peer_key_table();

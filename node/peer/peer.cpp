@@ -150,11 +150,19 @@ struct Peer::Impl {
   /// Of the rounds that this peer offers.
   State load(Round round) {
     PosixStorage storage;
-    const CheckpointFolder folder(storage, resumption->folder);
+    CheckpointFolder folder(storage, resumption->folder);
     for (const CheckpointEntry& entry : resumption->entries)
-      if (entry.head.round == round && entry.head.peer == name())
+      if (entry.head.round == round && entry.head.peer == name()) {
+        if (!went_back_to.empty()) drop_after(folder, round);
         return folder.read(entry, prepared->layers_of(self));
+      }
     throw StateError(fmt::format("there is no checkpoint of round {} here", round));
+  }
+
+  /// What led to the divergence must not be gone on from.
+  void drop_after(CheckpointFolder& folder, Round round) {
+    for (const CheckpointEntry& entry : resumption->entries)
+      if (entry.head.round > round) folder.remove(entry.head.round, name());
   }
 
   WorkerSpec spec() {

@@ -68,6 +68,8 @@ WorkerResult read_result(const ordered_json& j) {
   r.traffic.resent = j.at("frames_resent");
   r.traffic.duplicates = j.at("frames_duplicate");
   r.dropped_frames = j.at("frames_dropped");
+  r.checkpoints = j.at("checkpoints");
+  r.checkpoint_pause_s = j.at("checkpoint_pause");
   r.skipped_steps = j.at("skipped_steps");
   j.at("muted").get_to(r.muted);
   r.held_back = j.at("held_back");
@@ -133,6 +135,8 @@ std::string to_json(const std::string& peer, const WorkerResult& r, std::uint64_
                       {"frames_duplicate", r.traffic.duplicates},
                       {"frames_dropped", r.dropped_frames},
                       {"frames_refused", r.traffic.refused()},
+                      {"checkpoints", r.checkpoints},
+                      {"checkpoint_pause", r.checkpoint_pause_s},
                       {"skipped_steps", r.skipped_steps},
                       {"muted", r.muted},
                       {"held_back", r.held_back},

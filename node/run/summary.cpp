@@ -106,6 +106,8 @@ void evaluate_models(const Prepared& prepared, std::span<const std::span<const f
 /// What a peer skipped, muted and held.
 void add_guards(const WorkerResult& r, Summary& s) {
   s.skipped_steps += r.skipped_steps;
+  s.checkpoints = std::max(s.checkpoints, r.checkpoints);
+  s.checkpoint_pause_s = std::max(s.checkpoint_pause_s, r.checkpoint_pause_s);
   s.held_back += r.held_back;
   s.dropped_control += r.dropped_control;
   s.queued_bytes_most = std::max(s.queued_bytes_most, r.queued_bytes_most);
@@ -238,6 +240,8 @@ std::string to_json(const Summary& s) {
       {"staleness", s.staleness},
       {"staleness_mean", number(s.staleness_mean)},
       {"staleness_max", number(s.staleness_max)},
+      {"checkpoints", s.checkpoints},
+      {"checkpoint_pause", s.checkpoint_pause_s},
       {"skipped_steps", s.skipped_steps},
       {"muted", s.muted},
       {"held_back", s.held_back},
@@ -280,6 +284,8 @@ std::optional<Summary> parse_summary(const std::string& text) try {
   s.data_bytes_sent_per_peer = value("data_bytes_sent_per_peer");
   s.bits_per_parameter = value("bits_per_parameter"), s.consensus_distance = value("consensus_distance");
   s.staleness_mean = value("staleness_mean"), s.staleness_max = value("staleness_max");
+  s.checkpoints = j.value("checkpoints", std::uint64_t{0});
+  s.checkpoint_pause_s = j.value("checkpoint_pause", 0.0);
   s.skipped_steps = j.value("skipped_steps", std::uint64_t{0});  // files of earlier versions have none
   s.muted = j.value("muted", std::vector<std::string>{});
   s.held_back = j.value("held_back", std::uint64_t{0});
@@ -352,6 +358,8 @@ std::string to_table(std::span<const Summary> runs) {
        [](const Summary& s) { return s.has_average ? fmt::format("{:.3g}", s.consensus_distance) : "–"; }},
       {"staleness mean, max",
        [](const Summary& s) { return fmt::format("{:.1f}, {:.0f}", s.staleness_mean, s.staleness_max); }},
+      {"checkpoint pause (s)",
+       [](const Summary& s) { return s.checkpoints > 0 ? fmt::format("{:.3f}", s.checkpoint_pause_s) : ""; }},
       {"skipped steps", [](const Summary& s) { return above_zero(s.skipped_steps); }},
       {"muted", [](const Summary& s) { return join(s.muted, ", "); }},
       {"held back", [](const Summary& s) { return above_zero(s.held_back); }},

@@ -38,6 +38,8 @@ struct Summary {
   std::optional<double> bits_per_step, coded_bits_per_step;
   double consensus_distance = 0;  ///< Σ weight_i ‖x_i − x̄‖² / Σ weight_i; NaN as above
   double staleness_mean = 0, staleness_max = 0;
+  std::uint64_t checkpoints = 0;        ///< of the peer that took most
+  double checkpoint_pause_s = 0;        ///< for which its training held for them
   std::uint64_t skipped_steps = 0;      ///< of all peers
   std::vector<std::string> muted;       ///< by any of their neighbours; each name once
   std::uint64_t held_back = 0;          ///< messages, of all peers

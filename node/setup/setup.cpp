@@ -357,13 +357,6 @@ std::unique_ptr<optim::Objective> make_objective(const Prepared& prepared, PeerI
   return optim::make_row_objective(std::move(parts));
 }
 
-SaveSpec save_spec(const Job& job) {
-  const SaveInterval every = parse_save_interval(job.run.checkpoint_every);
-  // rows are handed on, and where peers may be apart nobody knows that none is under way any more
-  const bool rows_apart = job.learns_by_key() && exchanges_rows(job) && job.exchange.staleness != 0u;
-  return {every.rounds, every.seconds, job.exchange.staleness && job.exchange.backup == 0 && !rows_apart};
-}
-
 WorkerSpec worker_spec(const Prepared& prepared, PeerId self, std::uint64_t epoch, std::uint64_t session) {
   const Job& job = prepared.job;
   WorkerSpec spec{plan_of(prepared, self), {}};

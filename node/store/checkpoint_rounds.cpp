@@ -5,6 +5,7 @@
 #include <cmath>
 #include <map>
 #include <set>
+#include <string>
 #include <string_view>
 #include <utility>
 
@@ -53,17 +54,14 @@ bool better(const optim::Figures& a, const optim::Figures& b) {
 }
 
 optim::Figures mean_figures(std::span<const CheckpointEntry> entries) {
+  std::map<std::string, std::pair<double, double>> sums;  // and how many
+  for (const CheckpointEntry& entry : entries)
+    for (const optim::Figure& figure : entry.head.figures) {
+      sums[figure.name].first += figure.value;
+      sums[figure.name].second += 1;
+    }
   optim::Figures mean;
-  if (entries.empty()) return mean;
-  for (const optim::Figure& figure : entries.front().head.figures) {
-    double sum = 0;
-    const bool all = std::ranges::all_of(entries, [&](const CheckpointEntry& entry) {
-      const auto value = optim::find_figure(entry.head.figures, figure.name);
-      sum += value.value_or(0);
-      return value.has_value();
-    });
-    if (all) mean.push_back({figure.name, sum / static_cast<double>(entries.size())});
-  }
+  for (const auto& [name, sum] : sums) mean.push_back({name, sum.first / sum.second});
   return mean;
 }
 

@@ -23,7 +23,7 @@ std::vector<CompleteRound> complete_rounds(std::span<const CheckpointEntry> entr
 /// Whether a is better than b by the first of these that both have: accuracy, auc (the higher the better),
 /// loss, log_loss (the lower). False where they share none, or one is NaN.
 bool better(const optim::Figures& a, const optim::Figures& b);
-/// Means over the entries, of each name that all have.
+/// Of each name the mean over the entries that have it: it may be the first peer alone that evaluates.
 optim::Figures mean_figures(std::span<const CheckpointEntry> entries);
 /// Its index; of equal ones the newest. Empty where none has figures.
 std::optional<std::size_t> best_of(std::span<const CompleteRound> rounds);

@@ -51,8 +51,10 @@ struct WorkerSpec {
 
 struct WorkerResult {
   Outcome outcome = Outcome::running;
-  std::string message;    ///< empty where finished
-  bool diverged = false;  ///< this peer's training ran away, or another's, as it told
+  std::string message;            ///< empty where finished
+  std::uint64_t checkpoints = 0;  ///< taken
+  double checkpoint_pause_s = 0;  ///< for which the training held for them, together
+  bool diverged = false;          ///< this peer's training ran away, or another's, as it told
   std::uint64_t rounds = 0;
   std::uint64_t rows = 0;  ///< samples seen
   double train_loss = 0;   ///< mean over the last epoch's steps, as many as there were
@@ -226,9 +228,10 @@ class Worker final : public ExchangeHost {
   bool snapshot_asked_ = false;        ///< by save
   std::optional<Round> saving_;        ///< the checkpoint whose snapshot is under way
   Round look_at_ = 0, looked_at_ = 0;  ///< before which checkpoint a look at ‖x‖ was asked for, and answered
-  double save_by_ = 0;                 ///< what cannot be written by then is passed over; 0: nothing waits
-  std::optional<double> end_by_;       ///< it was interrupted
-  optim::Figures tested_;              ///< of the newest evaluation
+  double held_since_ = 0;
+  double save_by_ = 0;            ///< what cannot be written by then is passed over; 0: nothing waits
+  std::optional<double> end_by_;  ///< it was interrupted
+  optim::Figures tested_;         ///< of the newest evaluation
   bool resumed_ = false;
   Round through_ = 0;  ///< the least round that the parcels that are mixed are final for
   std::size_t unmixed_ = 0;

@@ -55,6 +55,7 @@ void Worker::end_round() {
   if (env_.now() >= since_.time + spec_.report_every_s || last) report(std::nullopt);
   if (saver_.on_round(round_, env_.now(), round_took_)) spread_news(0);
   held_ = must_hold();
+  held_since_ = env_.now();
   if (phase_ == Phase::training && !held_) begin_round();
 }
 

@@ -51,6 +51,7 @@ void Worker::advance_save() {
     if (must_hold()) return;
     held_ = false;
     save_by_ = 0;
+    result_.checkpoint_pause_s += env_.now() - held_since_;
     return begin_round();
   }
   if (!looked_at(*name)) return;
@@ -95,6 +96,7 @@ void Worker::handle(const Saved& e) {
   if (std::exchange(snapshot_asked_, false)) return env_.saved(std::move(state));
   const Round name = *std::exchange(saving_, std::nullopt);
   taken(name);
+  ++result_.checkpoints;
   env_.checkpoint(std::move(state), save_point(name));
 }
 

@@ -40,14 +40,16 @@ bool same(const FrameHeader& a, const FrameHeader& b) {
   return a.version == b.version && a.sender == b.sender && a.job == b.job && a.epoch == b.epoch &&
          a.sequence == b.sequence && a.received == b.received && a.consumed == b.consumed;
 }
-bool same(const AliveBody& a, const AliveBody& b) { return a.status == b.status && a.samples == b.samples; }
+bool same(const AliveBody& a, const AliveBody& b) {
+  return a.status == b.status && a.samples == b.samples && a.saves == b.saves;
+}
 bool same(const HelloBody& a, const HelloBody& b) {
   return a.oldest_version == b.oldest_version && a.name == b.name && a.heard_epoch == b.heard_epoch &&
          a.job_hash == b.job_hash && a.job_text == b.job_text && a.topology_hash == b.topology_hash &&
          a.layers == b.layers && a.parameters_hash == b.parameters_hash && a.data_hash == b.data_hash &&
          a.status == b.status && a.allreduce == b.allreduce;
 }
-bool same(const PlacesBody& a, const PlacesBody& b) { return a.places == b.places; }
+bool same(const PlacesBody& a, const PlacesBody& b) { return a.places == b.places && a.offers == b.offers; }
 bool same(const ParcelBody& a, const ParcelBody& b) {
   return a.round == b.round && a.parcel == b.parcel && a.tag == b.tag && a.entries == b.entries &&
          a.chunk == b.chunk && a.chunks == b.chunks && a.digest == b.digest &&
@@ -64,7 +66,12 @@ std::vector<Frame> one_of_each(std::span<const std::byte> payload) {
   return {{some_header(), AliveBody{{PeerStatus::done, PeerStatus::lost, PeerStatus::started}}},
           {some_header(), AliveBody{{PeerStatus::present, PeerStatus::done}, {{0, 77}, {3, 1'000'000}}}},
           {some_header(), some_hello()},
+          {some_header(),
+           AliveBody{{PeerStatus::present, PeerStatus::done}, {}, {7, 5, 3, {7, 0}, {3, 3}, {3, 0}}}},
+          {some_header(),
+           AliveBody{{PeerStatus::present, PeerStatus::done}, {{0, 77}}, {7, 5, 3, {7, 0}, {3, 3}, {3, 0}}}},
           {some_header(), PlacesBody{Places(4, 2, {7, 8})}},
+          {some_header(), PlacesBody{Places(4, 2, {7, 8}), Offers(4, 1, 99, {3, 7, 20})}},
           {some_header(), some_parcel(payload)}};
 }
 

@@ -1,0 +1,77 @@
+// The keys of a job's [run]: how long, what is told when, what happens to peers that are silent, and what is
+// kept for the case that it ends too soon.
+#include "config_words.h"
+#include "text.h"
+
+namespace gossamer::node::config {
+namespace {
+
+std::string check_save_interval(const std::string& text) {
+  parse_save_interval(text);
+  return text;
+}
+
+template <auto Member>
+auto& run(Draft& d, const void*) {
+  return d.job.run.*Member;
+}
+constexpr Key<Draft> kRunKeys[] = {
+    {"run.epochs",
+     "passes over the data, by all peers together",
+     run<&RunSection::epochs>,
+     {.unit = "epochs", .range = kPositive}},
+    {"run.rounds",
+     "instead of epochs, where above 0; staleness unbounded: as many samples as all peers take in so many",
+     run<&RunSection::rounds>,
+     {.unit = "rounds"}},
+    {"run.seed", "seed of all random draws", run<&RunSection::seed>},
+    {"run.evaluate_every",
+     "between test evaluations by the first peer; 0: at the end only",
+     run<&RunSection::evaluate_every>,
+     {.unit = "epochs", .range = kNotNegative}},
+    {"run.report_every", "time between a peer's reports", run<&RunSection::report_every>, kLocalSeconds},
+    {"run.join_timeout", "time to wait for all peers to appear", run<&RunSection::join_timeout>,
+     kLocalSeconds},
+    {"run.drain_timeout", "time that a finished peer serves the others", run<&RunSection::drain_timeout>,
+     kLocalTime},
+    {"run.silence_timeout", "silence after which a peer counts as lost", run<&RunSection::silence_timeout>,
+     kLocalSeconds},
+    {"run.stall_timeout",
+     "time that a peer waits for others in one round, all alive, before the run ends (never before ten times "
+     "the longest round so far); 0: for ever",
+     run<&RunSection::stall_timeout>, kLocalTime},
+    {"run.checkpoint_every",
+     "rounds, or a time such as \"10min\", after which all peers save what they need to go on (not in "
+     "simulations); 0: never",
+     run<&RunSection::checkpoint_every>,
+     {.check = check_save_interval, .number_too = true}},
+    {"run.keep",
+     "checkpoints that each peer keeps, beside the best",
+     run<&RunSection::keep>,
+     {.range = kAtLeastOne, .scope = Scope::kLocal}},
+    {"run.grace", "time in which a run that is told to end saves a checkpoint; 0: none",
+     run<&RunSection::grace>, kLocalTime},
+    {"run.skip_limit",
+     "steps in a row whose loss or gradient is not finite before the run counts as diverged; 0: any",
+     run<&RunSection::skip_limit>,
+     {.unit = "steps", .scope = Scope::kLocal}},
+    {"run.mute_after",
+     "payloads in a neighbour's name that do not decode before it is muted: where rounds wait for it the run "
+     "ends, else it goes on without it; 0: never",
+     run<&RunSection::mute_after>,
+     {.unit = "payloads", .scope = Scope::kLocal}},
+    {"run.memory",
+     "that a peer may take before a warning says so; 0: what the machine has",
+     run<&RunSection::memory>,
+     {.unit = "bytes", .range = kNotNegative, .scope = Scope::kLocal, .quantity = Quantity::kBytes}},
+    {"run.threads",
+     "compute threads of a peer; 0: its share of the cores, counting the peers here and CPU limits",
+     run<&RunSection::threads>,
+     {.range = {0, 4096}, .scope = Scope::kLocal}},
+};
+
+}  // namespace
+
+std::span<const Key<Draft>> run_keys() { return kRunKeys; }
+
+}  // namespace gossamer::node::config
