@@ -230,15 +230,15 @@ TEST_CASE("a run whose rate is too high goes back once, at half of it, then ends
       "job.toml",
       SmallJob{.base_port = ports.first(), .method = "dpsgd", .codec = "dense", .rounds = 100000}.toml());
   const Ended run =
-      gossamer(folder, Words{"run", "job.toml", "--out", "out", "-q"} + setting("run.checkpoint_every=5") +
-                           setting("optimizer.learning_rate=100") + setting("optimizer.weight_decay=0.05") +
+      gossamer(folder, Words{"run", "job.toml", "--out", "out", "-q"} + setting("run.checkpoint_every=1") +
+                           setting("optimizer.learning_rate=30") + setting("optimizer.weight_decay=0.05") +
                            setting("run.report_every=0.05"));
   INFO(run.err);
   const std::string log = read_text(folder.path("") + "/out/peers/peer0.log");
   INFO(log);
   CHECK(run.status == 1);
   CHECK(says(log, "going back to the checkpoint of round "));
-  CHECK(says(log, "and to a rate of 50"));
+  CHECK(says(log, "and to a rate of 15"));
   CHECK(says(log, "it had gone back to the checkpoint of round "));
 }
 
