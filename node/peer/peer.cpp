@@ -131,7 +131,7 @@ struct Peer::Impl {
   void connect() {
     replica.emplace(
         make_replica(*prepared, self, make_objective(*prepared, self, nullptr, true), settings.threads));
-    env->on_report = on.on_report;
+    env->on_report = [this](const Report& r) { report(r); };
     env->on_log = on.on_log;
     if (on.on_neighbours)
       env->on_sharing = [this](const CoreSharing& s) { return on.on_neighbours(s.machine, s.allotment); };
@@ -145,6 +145,12 @@ struct Peer::Impl {
       keeper->checkpoint(std::move(saved), point);
     };
     env->on_load = [this](Round round) { return load(round); };
+  }
+
+  void report(const Report& r) {
+    if (memory.due(env->now()))
+      if (const auto warning = memory.look(env->now(), memory_use())) env->log(*warning);
+    if (on.on_report) on.on_report(r);
   }
 
   /// Of the rounds that this peer offers.
@@ -256,6 +262,7 @@ struct Peer::Impl {
   std::optional<Learned> learned;  ///< of a resumption that is none to the same bits, and begins anew
   std::optional<Replica> replica;  ///< until run
   std::optional<Keeper> keeper;
+  MemoryWatch memory{prepared->job.run.memory};
   Desk desk;
   WorkerResult result;
   std::string went_back_to;

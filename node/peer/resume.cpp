@@ -88,22 +88,18 @@ class Search {
     found_.entries = whole(folder_, entries_, found_.problems);
   }
   void choose_learned() {
-    found_.entries = were_together() ? newest_complete(folder_, entries_, found_.problems)
-                                     : newest_of_each(folder_, entries_, found_.problems);
-    if (!found_.entries.empty() && found_.entries.size() == found_.entries.front().head.peers.size()) return;
-    // this peer's own alone, of peers that need not begin alike
+    if (together_) found_.entries = newest_complete(folder_, entries_, found_.problems);
+    if (!found_.entries.empty()) return;
+    // those of peers that saved each at its own time; this peer's own alone, where it begins at these
+    const std::size_t peers = entries_.back().head.peers.size();
     found_.entries = newest_of_each(folder_, entries_, found_.problems);
-    std::erase_if(found_.entries, [&](const CheckpointEntry& e) { return e.head.peer != self_; });
-    if (found_.entries.empty() || together_)
-      refuse(
-          fmt::format("{}; all peers then begin at the mean of what they had, and the checkpoints of all are "
-                      "not there, whole and of one round: copy them into one folder",
-                      found_.differs));
-  }
-  bool were_together() const {
-    std::set<Round> rounds;
-    for (const CompleteRound& r : complete_rounds(entries_)) rounds.insert(r.round);
-    return !rounds.empty() && together_;
+    const bool own = found_.entries.size() == 1 && found_.entries.front().head.peer == self_;
+    const bool all = found_.entries.size() == peers, several = found_.entries.size() > 1;
+    if (all || (!together_ && (several || own))) return;
+    refuse(
+        fmt::format("{}; all peers then begin at the mean of what they had, and of the {} there are whole "
+                    "checkpoints of {} here: copy those of all into one folder",
+                    found_.differs, peers, found_.entries.size()));
   }
   [[noreturn]] void refuse(const std::string& why) const {
     std::string text = fmt::format("--resume {}: {}", run_, why);
@@ -191,14 +187,14 @@ Learned learned_from(const Resumption& from, Prepared& prepared, const std::stri
                     from.folder.parent_path().string(), from.differs));
   PosixStorage storage;
   const CheckpointFolder folder(storage, from.folder);
-  const bool all = from.entries.size() == from.entries.front().head.peers.size();
+  const bool alone = from.entries.size() == 1 && from.entries.front().head.peers.size() > 1;
   const auto own = std::find_if(from.entries.begin(), from.entries.end(),
                                 [&](const CheckpointEntry& e) { return e.head.peer == self; });
   const bool same_optimizer = from.differs.find("optimizer.kind") == std::string::npos;
 
   State state =
       only_learned(folder.read(own != from.entries.end() ? *own : from.entries.front(), prepared.layers));
-  if (all) {
+  if (!alone) {
     read_mean(folder, from.entries, prepared.layers, prepared.initial);
     Archive::saving(state).part("data").floats("slot0", std::span<float>(prepared.initial));
     if (own == from.entries.end()) {  // a new peer takes the mean of the optimisers, too

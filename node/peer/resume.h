@@ -27,8 +27,8 @@ struct Resumption {
   std::string differs;                  ///< why it is not to the same bits; empty: it is
   std::uint64_t run = 0;                ///< whose they are
   std::vector<std::string> problems{};  ///< checkpoints that were passed over, and why
-  /// Way::learned: of the peers that are taken, one each. Else of one peer all that are whole, or, where no
-  /// peer was named, of all peers the newest round that is.
+  /// Way::learned: of the peers that are taken, one each; all, but of peers that wait for nobody. Else of one
+  /// peer all that are whole, or, where no peer was named, of all peers the newest round that is.
   std::vector<CheckpointEntry> entries{};
 
   std::vector<Round> rounds() const;
