@@ -104,7 +104,7 @@ void ThreadedDataPlane::run_task(const Task& task) {
     if (const auto* gradient = std::get_if<Gradient>(&task))
       replica_.run(*gradient, poster, between_layers);
     else if (const auto* snapshot = std::get_if<Snapshot>(&task))
-      post(Saved{snapshot->round, replica_.save()});
+      post(Saved{snapshot->round, std::make_shared<State>(replica_.save())});
     else
       replica_.evaluate(std::get<Evaluation>(task).round, poster);
   } catch (const GivenUp&) {

@@ -4,28 +4,32 @@
 
 #include <algorithm>
 #include <chrono>
-#include <cmath>
 #include <thread>
 #include <utility>
 
 #include "checkpoint_rounds.h"
+#include "gossamer/optim/finite.h"
 #include "replica.h"
 #include "text.h"
 
 namespace gossamer::node {
 
 Keeper::Keeper(KeeperSpec spec, std::function<void(const std::string&)> log)
-    : spec_(std::move(spec)), log_(std::move(log)), writer_(storage_, spec_.folder, spec_.layers) {}
+    : spec_(std::move(spec)),
+      log_(std::move(log)),
+      writer_(storage_, spec_.folder, spec_.layers),
+      rounds_(spec_.rounds),
+      run_(spec_.run) {}
 
 Keeper::~Keeper() = default;
 
 void Keeper::checkpoint(State state, const SavePoint& point) {
-  const std::vector<float> x = parameters_in(state);
-  if (!std::all_of(x.begin(), x.end(), [](float v) { return std::isfinite(v); }))
+  const std::vector<std::byte>& x = state.at(kParametersArray).bytes;
+  if (!optim::all_finite({reinterpret_cast<const float*>(x.data()), x.size() / sizeof(float)}))
     return log_(fmt::format("no checkpoint of round {}: the parameters are not finite", point.name));
-  CheckpointHead head{spec_.peer,       spec_.peers, point.name, point.run,
+  run_ = spec_.run != 0 ? spec_.run : point.run;
+  CheckpointHead head{spec_.peer,       spec_.peers, point.name, run_,
                       point.share_done, point.epoch, spec_.job,  point.figures};
-  run_ = point.run;
   figures_[point.name] = point.figures;
   writer_.write(std::move(head), std::move(state));
 }
@@ -58,6 +62,7 @@ void Keeper::judge(Worker& worker, Round round) {
 void Keeper::prune(const Worker& worker) {
   const auto best = spec_.together ? worker.best_saved() : best_;
   const auto common = spec_.together ? worker.saved_by_all() : std::nullopt;
+  if (common) common_ = common;
   const std::pair now{common, best};
   const bool more = rounds_.size() > spec_.keep;
   if (!more || (now == pruned_for_ && rounds_.size() <= 2 * spec_.keep + 1)) return;

@@ -18,6 +18,8 @@ struct KeeperSpec {
   std::size_t keep = 1;            ///< checkpoints, beside the best
   bool together = true;            ///< peers save after the same rounds
   std::vector<optim::Layer> layers;
+  std::vector<Round> rounds{};  ///< that this peer has there, of the course that goes on
+  std::uint64_t run = 0;        ///< theirs; 0: the number that the peers agree on
 };
 
 /// Errors of the disk are told and end nothing.
@@ -35,6 +37,8 @@ class Keeper {
   /// Rounds that this peer has on disk, of this run; ascending.
   const std::vector<Round>& rounds() const { return rounds_; }
   std::uint64_t run() const { return run_; }
+  /// The newest that all peers have on disk, as far as this one knows.
+  std::optional<Round> common() const { return common_; }
   const std::filesystem::path& folder() const { return spec_.folder; }
   /// Waits for what is being written, and tells what became of it.
   void finish();
@@ -50,7 +54,7 @@ class Keeper {
   CheckpointWriter writer_;
   std::vector<Round> rounds_;
   std::map<Round, optim::Figures> figures_;
-  std::optional<Round> best_;
+  std::optional<Round> best_, common_;
   std::pair<std::optional<Round>, std::optional<Round>> pruned_for_;  ///< what all have, and the best
   std::uint64_t run_ = 0;
 };

@@ -3,12 +3,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <condition_variable>
-#include <mutex>
+#include <chrono>
 #include <optional>
 #include <random>
 #include <thread>
 
+#include "desk.h"
 #include "keeper.h"
 #include "machine.h"
 #include "memory_watch.h"
@@ -51,63 +51,11 @@ PeerResult result_of(const WorkerResult& w) {
           .muted = w.muted};
 }
 
-/// Where one thread asks for a snapshot and the run's thread hands it over.
-class Desk {
- public:
-  /// Waits for it. Throws Error where the run ends first.
-  State ask(Round after) {
-    std::unique_lock lock(mutex_);
-    turned_.wait(lock, [this] { return stage_ == Stage::none || ended_; });
-    if (ended_) end();
-    stage_ = Stage::wanted;
-    after_ = after;
-    turned_.wait(lock, [this] { return stage_ == Stage::there || ended_; });
-    if (stage_ != Stage::there) end();
-    stage_ = Stage::none;
-    turned_.notify_all();
-    return std::move(state_);
-  }
-  /// The run's thread, whenever something happened.
-  void turn(Worker& worker) {
-    const std::lock_guard lock(mutex_);
-    if (stage_ == Stage::wanted) {
-      worker.hold_after(std::max(after_, worker.rounds() + 1));
-      stage_ = Stage::held;
-    }
-    if (stage_ == Stage::held && worker.holds()) {
-      stage_ = Stage::saving;
-      worker.save();
-    }
-    if (stage_ == Stage::saved) {
-      stage_ = Stage::there;
-      worker.resume();
-      turned_.notify_all();
-    }
-  }
-  void saved(State state) {
-    const std::lock_guard lock(mutex_);
-    state_ = std::move(state);
-    stage_ = Stage::saved;
-  }
-  void run_ended() {
-    const std::lock_guard lock(mutex_);
-    ended_ = true;
-    turned_.notify_all();
-  }
-
- private:
-  enum class Stage { none, wanted, held, saving, saved, there };
-  [[noreturn]] static void end() {
-    throw Error(Error::Code::misuse, "the run ended before the round of which a snapshot was asked for");
-  }
-
-  std::mutex mutex_;
-  std::condition_variable turned_;
-  Stage stage_ = Stage::none;
-  Round after_ = 0;
-  bool ended_ = false;
-  State state_;
-};
+/// Microseconds: a later start of this peer has a greater one.
+std::uint64_t now_by_the_clock() {
+  const auto now = std::chrono::system_clock::now().time_since_epoch();
+  return static_cast<std::uint64_t>(std::chrono::duration_cast<std::chrono::microseconds>(now).count());
+}
 
 }  // namespace
 
@@ -159,13 +107,15 @@ struct Peer::Impl {
     CheckpointFolder folder(storage, resumption->folder);
     for (const CheckpointEntry& entry : resumption->entries)
       if (entry.head.round == round && entry.head.peer == name()) {
-        if (!went_back_to.empty()) drop_after(folder, round);
+        std::error_code unknown;
+        if (keeper && std::filesystem::equivalent(keeper->folder(), folder.path(), unknown))
+          drop_after(folder, round);
         return folder.read(entry, prepared->layers_of(self));
       }
     throw StateError(fmt::format("there is no checkpoint of round {} here", round));
   }
 
-  /// What led to the divergence must not be gone on from.
+  /// Of the course that is not gone on with, where this one's checkpoints go to the same folder.
   void drop_after(CheckpointFolder& folder, Round round) {
     for (const CheckpointEntry& entry : resumption->entries)
       if (entry.head.round > round) folder.remove(entry.head.round, name());
@@ -174,7 +124,7 @@ struct Peer::Impl {
   WorkerSpec spec() {
     WorkerSpec spec = worker_spec(*prepared, self, draw_epoch(), settings.session);
     spec.place = this_place();
-    spec.drawn = draw_epoch();
+    spec.started = now_by_the_clock();
     if (keeper) {
       spec.saves = save_spec(prepared->job);
       spec.grace_s = prepared->job.run.grace;
@@ -192,13 +142,15 @@ struct Peer::Impl {
     return spec;
   }
 
-  void keep(const std::string& folder) {
+  /// rounds: those that stand there, and belong to what this run goes on with.
+  void keep(const std::string& folder, std::vector<Round> rounds = {}) {
     const SaveSpec saves = save_spec(prepared->job);
     if (!saves.on()) return;
     keeper.reset();
     keeper.emplace(KeeperSpec{folder, name(), prepared->job.peer_names(), prepared->hello.job_text,
                               static_cast<std::size_t>(prepared->job.run.keep), saves.together,
-                              prepared->layers_of(self)},
+                              prepared->layers_of(self), std::move(rounds),
+                              resumption && !learned ? resumption->run : 0},
                    [this](const std::string& line) { log(line); });
   }
 
@@ -209,10 +161,13 @@ struct Peer::Impl {
       ~Ending() { desk.run_ended(); }
     } const ending{desk};
     run_once(stop);
-    if (result.diverged && keeper && !keeper->rounds().empty() && !(stop && stop())) {
+    if (result.diverged && can_go_back() && !(stop && stop())) {
+      const WorkerResult first = result;
       go_back();
       run_once(stop);
-      if (result.diverged) result.message += fmt::format("; it had gone back to {} before", went_back_to);
+      if (result.rounds == 0 && result.outcome != Outcome::finished) result = first;
+      if (result.outcome != Outcome::finished)
+        result.message += fmt::format("; it had gone back to {}", went_back_to);
     }
     return result_of(result);
   }
@@ -229,24 +184,39 @@ struct Peer::Impl {
     if (keeper) keeper->finish();
   }
 
-  /// To the newest checkpoint that all have, at half the rate; all peers do, since all know that one
-  /// diverged.
+  /// Once; where peers wait for each other, to what all of them have.
+  bool can_go_back() const {
+    if (!keeper || keeper->rounds().empty()) return false;
+    return !save_spec(prepared->job).together || keeper->common();
+  }
+
+  /// To the newest checkpoint that all have, or where nobody waits to its own, at half the rate; all peers
+  /// do, since all know that one diverged.
   void go_back() {
     auto again = std::make_shared<Prepared>(*prepared);
     again->job.optimizer.learning_rate /= 2;
     make_plan(*again);
-    Resumption back{keeper->folder(), Way::all_kept, "optimizer.learning_rate is halved", keeper->run()};
+    const bool together = save_spec(prepared->job).together;
+    Resumption back;
+    back.folder = keeper->folder();
+    back.way = together ? Way::all_kept : Way::learned;
+    back.differs = "optimizer.learning_rate is halved";
+    back.run = keeper->run();
     PosixStorage storage;
     const CheckpointFolder folder(storage, back.folder);
-    for (const Round round : keeper->rounds()) back.entries.push_back(folder.find(round, name()));
+    std::vector<Round> rounds = keeper->rounds();
+    if (!together) rounds = {rounds.back()};
+    for (const Round round : rounds) back.entries.push_back(folder.find(round, name()));
     went_back_to = fmt::format("the checkpoint of round {}, and to a rate of {:.4g}", back.rounds().back(),
                                again->job.optimizer.learning_rate);
     log(fmt::format("{}; going back to {}", result.message, went_back_to));
     const std::string where = keeper->folder().string();
+    learned.reset();
+    if (!together) learned = learned_from(back, *again, name());
     prepared = std::move(again);
     resumption = std::move(back);
-    learned.reset();
-    keep(where);
+    keep(where, std::move(rounds));
+    ran = false;  // until the other one has
     env.reset();  // its port is free then
     env = std::make_unique<ZmqEnv>(sockets_of(prepared->job, self));
     connect();
@@ -312,8 +282,11 @@ std::span<const float> Peer::parameters() const {
   return impl_->ran ? impl_->env->parameters()
                     : std::span<const float>(impl_->prepared->initial_of(impl_->self));
 }
-const std::string& Peer::endpoint() const { return impl_->env->endpoint(); }
-double Peer::seconds() const { return impl_->env->now(); }
+const std::string& Peer::endpoint() const {
+  static const std::string kNowhere;
+  return impl_->env ? impl_->env->endpoint() : kNowhere;
+}
+double Peer::seconds() const { return impl_->env ? impl_->env->now() : 0; }
 const Prepared& Peer::prepared() const { return *impl_->prepared; }
 const WorkerResult& Peer::details() const { return impl_->result; }
 LiveDataPlane* Peer::plane() const { return impl_->ran ? &impl_->env->plane() : nullptr; }
@@ -322,7 +295,11 @@ Snapshot Peer::snapshot(std::uint64_t after_rounds) {
   return translated([&] {
     State state = impl_->desk.ask(after_rounds);
     Snapshot snapshot{0, std::vector<float>(parameters_in(state)), to_bytes(state)};
-    Archive::restoring(state).part("control").value("round", snapshot.round);
+    std::uint64_t before = 0;
+    Archive control = Archive::restoring(state).part("control");
+    control.value("round", snapshot.round);
+    control.value("rounds_before", before);
+    snapshot.round += before;
     return snapshot;
   });
 }

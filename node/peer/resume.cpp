@@ -11,6 +11,7 @@
 #include "difference.h"
 #include "gossamer/node/errors.h"
 #include "hash.h"
+#include "replica.h"
 #include "run_checkpoints.h"
 #include "setup.h"
 #include "text.h"
@@ -58,6 +59,8 @@ class Search {
     const std::vector<KeyDifference> all = differences(to_toml(job, true), entries_.back().head.job);
     found_.way = way_of(all);
     found_.differs = words_of(all);
+    found_.same_optimizer = std::none_of(all.begin(), all.end(),
+                                         [](const KeyDifference& d) { return d.key == "optimizer.kind"; });
     together_ = save_spec(job).together;
     if (!together_ && found_.way != Way::learned) {
       found_.way = Way::learned;
@@ -73,11 +76,17 @@ class Search {
   }
 
  private:
-  /// The run of the newest checkpoint.
+  /// Of the runs that have a round of all peers here, the one that wrote last; where none has, of all.
   void keep_one_run() {
     if (entries_.empty()) refuse("none of its checkpoints can be read");
-    found_.run = entries_.back().head.run;
-    std::erase_if(entries_, [&](const CheckpointEntry& e) { return e.head.run != found_.run; });
+    std::set<std::uint64_t> complete;
+    for (const CompleteRound& r : complete_rounds(entries_)) complete.insert(r.run);
+    const CheckpointEntry* last = nullptr;
+    for (const CheckpointEntry& e : entries_)
+      if ((complete.empty() || complete.contains(e.head.run)) && (!last || e.written >= last->written))
+        last = &e;
+    found_.run = last->head.run;
+    std::erase_if(entries_, [run = found_.run](const CheckpointEntry& e) { return e.head.run != run; });
   }
   void choose_kept() {
     if (self_.empty()) {
@@ -117,8 +126,8 @@ class Search {
   bool together_ = true;
 };
 
-constexpr std::string_view kX = "data/slot0", kOptimizer = "data/optimizer/", kObjective = "data/objective",
-                           kSteps = "data/steps";
+constexpr std::string_view kX = kParametersArray, kOptimizer = "data/optimizer/",
+                           kObjective = "data/objective", kSteps = "data/steps";
 
 /// Adds theirs to sums, array by array.
 void add_floats(State& sums, const State& theirs) {
@@ -190,7 +199,6 @@ Learned learned_from(const Resumption& from, Prepared& prepared, const std::stri
   const bool alone = from.entries.size() == 1 && from.entries.front().head.peers.size() > 1;
   const auto own = std::find_if(from.entries.begin(), from.entries.end(),
                                 [&](const CheckpointEntry& e) { return e.head.peer == self; });
-  const bool same_optimizer = from.differs.find("optimizer.kind") == std::string::npos;
 
   State state =
       only_learned(folder.read(own != from.entries.end() ? *own : from.entries.front(), prepared.layers));
@@ -205,7 +213,8 @@ Learned learned_from(const Resumption& from, Prepared& prepared, const std::stri
       state[std::string(kX)] = x_mean;
     }
   }
-  if (!same_optimizer) std::erase_if(state, [](const auto& a) { return a.first.starts_with(kOptimizer); });
+  if (!from.same_optimizer)
+    std::erase_if(state, [](const auto& a) { return a.first.starts_with(kOptimizer); });
 
   double epochs = 0;
   for (const CheckpointEntry& entry : from.entries)

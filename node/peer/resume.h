@@ -25,6 +25,7 @@ struct Resumption {
   std::filesystem::path folder;  ///< of the checkpoints
   Way way = Way::same_bits;
   std::string differs;                  ///< why it is not to the same bits; empty: it is
+  bool same_optimizer = true;           ///< of the same kind
   std::uint64_t run = 0;                ///< whose they are
   std::vector<std::string> problems{};  ///< checkpoints that were passed over, and why
   /// Way::learned: of the peers that are taken, one each; all, but of peers that wait for nobody. Else of one

@@ -159,14 +159,16 @@ std::string to_json(const std::string& peer, const std::exception& error) {
 }
 
 void carry_metrics(const std::filesystem::path& parent, const std::filesystem::path& folder, Round round) {
+  std::string carried;  // the two may be one
   std::ifstream in(parent / kMetricsFile);
-  std::ofstream out(folder / kMetricsFile);
   for (std::string line; std::getline(in, line);) {
     const auto j = ordered_json::parse(line, nullptr, false);
     if (!j.is_object()) continue;
     const auto at = j.find("round");
-    if (at != j.end() && at->is_number_unsigned() && at->get<Round>() <= round) out << line << '\n';
+    if (at != j.end() && at->is_number_unsigned() && at->get<Round>() <= round) carried += line + '\n';
   }
+  std::ofstream out(folder / kMetricsFile);
+  out << carried;
   out << ordered_json{{"event", "resumed"}, {"parent", parent.string()}, {"round", round}}.dump() << '\n';
 }
 

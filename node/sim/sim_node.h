@@ -85,7 +85,7 @@ class Simulation::Node final : public Env, public DataPlane {
 
   void submit_snapshot(Round round) override {
     compute(sim_.now_, [this, round, now = sim_.now_](Answers& out) {
-      out.emplace_back(now, Saved{round, replica_.save()});
+      out.emplace_back(now, Saved{round, std::make_shared<State>(replica_.save())});
     });
   }
   void restore(const State& state, Kept kept) override { replica_.restore(state, kept); }
@@ -175,7 +175,7 @@ class Simulation::Node final : public Env, public DataPlane {
     s.grace_s = sim.faults_.grace_s;
     if (const SimCheckpoints* c = sim.faults_.checkpoints) {
       s.saves = c->saves;
-      s.drawn = self + 1;
+      s.started = self + 1;
       if (c->go_on) s.offers.emplace();
       for (const auto& [name, peers] : c->kept)
         if (c->go_on && peers.contains(self)) s.offers->push_back(name);

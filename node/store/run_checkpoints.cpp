@@ -65,6 +65,8 @@ fs::path checkpoints_of(const std::string& run, const std::string& asked) {
 
 void write_parent(const fs::path& run, const std::string& parent, Round round, bool same_bits,
                   const std::string& differs) {
+  std::error_code unknown;
+  if (fs::equivalent(run, parent, unknown)) return;  // it goes on in its own folder
   const nlohmann::ordered_json json{{"parent", fs::absolute(parent).lexically_normal().string()},
                                     {"round", round},
                                     {"same_bits", same_bits},

@@ -1,6 +1,7 @@
 #include "offers.h"
 
 #include <algorithm>
+#include <iterator>
 
 #include "varint.h"
 
@@ -10,53 +11,51 @@ namespace {
 constexpr std::uint64_t kMostOffering = 65535;  // peers of a job
 constexpr std::uint64_t kMostOffers = 256;      // of one peer
 constexpr Round kMostOfferedRound = Round{1} << 48;
-constexpr std::uint64_t kMostRun = (std::uint64_t{1} << 62) - 1;
+constexpr std::uint64_t kMostStart = (std::uint64_t{1} << 62) - 1;
 
 }  // namespace
 
-Offers::Offers(std::size_t peers, PeerId self, std::uint64_t drawn, std::vector<Round> rounds)
-    : run_(self == 0 ? std::max<std::uint64_t>(1, drawn & kMostRun) : 0),
-      by_peer_(peers),
-      unknown_(peers - 1) {
-  if (rounds.size() > kMostOffers) rounds.erase(rounds.begin(), rounds.end() - kMostOffers);
-  by_peer_[self] = std::move(rounds);
+Offers::Offers(std::size_t peers, PeerId self, std::uint64_t started, std::vector<Round> rounds)
+    : self_(self), by_peer_(peers) {
+  if (rounds.size() > kMostOffers)
+    rounds.erase(rounds.begin(), rounds.end() - static_cast<std::ptrdiff_t>(kMostOffers));
+  by_peer_[self] = {std::clamp<std::uint64_t>(started, 1, kMostStart), std::move(rounds)};
+}
+
+bool Offers::complete() const {
+  return std::all_of(by_peer_.begin(), by_peer_.end(), [](const Offer& o) { return o.started != 0; });
 }
 
 bool Offers::merge(const Offers& theirs) {
   if (theirs.by_peer_.size() != by_peer_.size()) return false;
-  bool news = run_ == 0 && theirs.run_ != 0;
-  if (news) run_ = theirs.run_;
+  bool news = false;
   for (std::size_t p = 0; p < by_peer_.size(); ++p) {
-    if (by_peer_[p] || !theirs.by_peer_[p]) continue;
+    if (p == self_ || theirs.by_peer_[p].started <= by_peer_[p].started) continue;
     by_peer_[p] = theirs.by_peer_[p];
-    --unknown_;
     news = true;
   }
   return news;
 }
 
 std::optional<Round> Offers::newest_common() const {
-  std::vector<Round> common;
-  for (std::size_t p = 0; p < by_peer_.size(); ++p) {
-    if (!by_peer_[p]) return std::nullopt;
+  if (!asked()) return std::nullopt;
+  std::vector<Round> common = by_peer_.front().rounds;
+  for (const Offer& offer : by_peer_) {
     std::vector<Round> both;
-    if (p > 0)
-      std::set_intersection(common.begin(), common.end(), by_peer_[p]->begin(), by_peer_[p]->end(),
-                            std::back_inserter(both));
-    common = p > 0 ? std::move(both) : *by_peer_[p];
+    std::set_intersection(common.begin(), common.end(), offer.rounds.begin(), offer.rounds.end(),
+                          std::back_inserter(both));
+    common = std::move(both);
   }
   return common.empty() ? std::nullopt : std::optional(common.back());
 }
 
 std::vector<std::byte> Offers::to_bytes() const {
   std::vector<std::byte> bytes;
-  put_varint(run_, bytes);
-  for (std::size_t p = 0, end; p < by_peer_.size(); p = end) {
-    for (end = p + 1; end < by_peer_.size() && by_peer_[end] == by_peer_[p];) ++end;
-    put_varint(end - p, bytes);
-    put_varint(by_peer_[p] ? by_peer_[p]->size() + 1 : 0, bytes);
+  for (const Offer& offer : by_peer_) {
+    put_varint(offer.started, bytes);
+    put_varint(offer.rounds.size(), bytes);
     Round before = 0;
-    for (const Round r : by_peer_[p].value_or(std::vector<Round>{})) {
+    for (const Round r : offer.rounds) {
       put_varint(r - before, bytes);
       before = r;
     }
@@ -66,23 +65,19 @@ std::vector<std::byte> Offers::to_bytes() const {
 
 std::optional<Offers> Offers::from_bytes(std::span<const std::byte> bytes) {
   Offers offers;
-  const auto run = take_varint(bytes, kMostRun);
-  if (!run) return std::nullopt;
-  offers.run_ = *run;
   while (!bytes.empty()) {
-    const auto peers = take_varint(bytes, kMostOffering - offers.by_peer_.size());
-    const auto count = peers ? take_varint(bytes, kMostOffers + 1) : std::nullopt;
+    if (offers.by_peer_.size() == kMostOffering) return std::nullopt;
+    const auto started = take_varint(bytes, kMostStart);
+    const auto count = started ? take_varint(bytes, kMostOffers) : std::nullopt;
     if (!count) return std::nullopt;
-    std::optional<std::vector<Round>> rounds;
-    if (*count > 0) rounds.emplace();
+    Offer offer{*started, {}};
     Round before = 0;
-    for (std::uint64_t n = 1; n < *count; ++n) {
+    for (std::uint64_t n = 0; n < *count; ++n) {
       const auto more = take_varint(bytes, kMostOfferedRound - before);
       if (!more) return std::nullopt;
-      rounds->push_back(before += *more);
+      offer.rounds.push_back(before += *more);
     }
-    if (!rounds) offers.unknown_ += *peers;
-    offers.by_peer_.insert(offers.by_peer_.end(), *peers, rounds);
+    offers.by_peer_.push_back(std::move(offer));
   }
   return offers;
 }

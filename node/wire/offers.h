@@ -13,35 +13,35 @@ namespace gossamer::node {
 
 class Offers {
  public:
+  struct Offer {
+    std::uint64_t started = 0;  ///< by the peer's own clock: a later start's replaces it; 0: not known yet
+    std::vector<Round> rounds{};
+    bool operator==(const Offer&) const = default;
+  };
   /// Nobody asks, and nothing is waited for.
   Offers() = default;
-  /// drawn: a number at random, not 0; the first peer's becomes the run's. rounds: of its checkpoints that
-  /// are whole, ascending; none where the run begins from the start.
-  Offers(std::size_t peers, PeerId self, std::uint64_t drawn, std::vector<Round> rounds);
+  /// rounds: of its checkpoints that are whole, ascending; none where the run begins from the start.
+  Offers(std::size_t peers, PeerId self, std::uint64_t started, std::vector<Round> rounds);
 
   bool asked() const { return !by_peer_.empty(); }
-  bool complete() const { return unknown_ == 0 && (run_ != 0 || !asked()); }
-  /// Takes over what is not known here; true where anything was.
+  bool complete() const;
+  /// Takes over what is newer than here; true where anything was.
   bool merge(const Offers& theirs);
-  std::uint64_t run() const { return run_; }
+  /// The number under which the checkpoints of this run go together: the first peer's start.
+  std::uint64_t run() const { return asked() ? by_peer_.front().started : 0; }
   /// The newest round that all offer.
   std::optional<Round> newest_common() const;
-  /// By peer.
-  const std::vector<std::optional<std::vector<Round>>>& by_peer() const { return by_peer_; }
+  const std::vector<Offer>& by_peer() const { return by_peer_; }
 
-  /// The run's number; then runs of peers alike, each the peers, the rounds that they offer and one more (0:
-  /// not known), and these as differences. Numbers as of varint.h.
+  /// Of each peer its start, how many rounds it offers, and these as differences. Numbers as of varint.h.
   std::vector<std::byte> to_bytes() const;
   /// Empty where the bytes are none of to_bytes.
   static std::optional<Offers> from_bytes(std::span<const std::byte> bytes);
-  friend bool operator==(const Offers& a, const Offers& b) {
-    return a.run_ == b.run_ && a.by_peer_ == b.by_peer_;
-  }
+  friend bool operator==(const Offers& a, const Offers& b) { return a.by_peer_ == b.by_peer_; }
 
  private:
-  std::uint64_t run_ = 0;
-  std::vector<std::optional<std::vector<Round>>> by_peer_;
-  std::size_t unknown_ = 0;
+  PeerId self_ = 0;
+  std::vector<Offer> by_peer_;
 };
 
 }  // namespace gossamer::node

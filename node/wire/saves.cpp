@@ -15,19 +15,35 @@ bool raise(Round& mine, Round theirs) { return theirs > mine && (mine = theirs, 
 
 }  // namespace
 
-bool SaveNews::merge(const SaveNews& theirs) {
+bool SaveNews::merge(const SaveNews& theirs, PeerId self) {
   if (theirs.committed.size() != committed.size()) return false;
   bool news = raise(at, theirs.at);
+  news |= raise(whole, theirs.whole);
   if (raise(judged, theirs.judged)) {
     best = theirs.best;
     news = true;
   }
   for (std::size_t p = 0; p < committed.size(); ++p) {
+    if (p == self) continue;
     news |= raise(committed[p], theirs.committed[p]);
     news |= raise(holding[p], theirs.holding[p]);
     news |= raise(taken[p], theirs.taken[p]);
   }
+  look_whole();
   return news;
+}
+
+Round SaveNews::greatest() const {
+  Round most = std::max({at, best, judged, whole});
+  for (const auto* of_all : {&holding, &taken, &committed})
+    for (const Round r : *of_all) most = std::max(most, r);
+  return most;
+}
+
+void SaveNews::look_whole() {
+  const Round newest = common();
+  const bool same = std::all_of(committed.begin(), committed.end(), [&](Round r) { return r == newest; });
+  if (same) raise(whole, newest);
 }
 
 bool SaveNews::all_hold(Round name) const {
@@ -41,7 +57,7 @@ Round SaveNews::common() const {
 
 std::vector<std::byte> SaveNews::to_bytes() const {
   std::vector<std::byte> bytes;
-  for (const Round r : {at, best, judged}) put_varint(r, bytes);
+  for (const Round r : {at, best, judged, whole}) put_varint(r, bytes);
   for (std::size_t p = 0, end; p < committed.size(); p = end) {
     for (end = p + 1; end < committed.size() && committed[end] == committed[p] &&
                       holding[end] == holding[p] && taken[end] == taken[p];)
@@ -56,7 +72,7 @@ std::vector<std::byte> SaveNews::to_bytes() const {
 
 std::optional<SaveNews> SaveNews::from_bytes(std::span<const std::byte> bytes) {
   SaveNews news;
-  for (Round* r : {&news.at, &news.best, &news.judged}) {
+  for (Round* r : {&news.at, &news.best, &news.judged, &news.whole}) {
     const auto number = take_varint(bytes, kMostSavedRound);
     if (!number) return std::nullopt;
     *r = *number;

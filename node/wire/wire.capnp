@@ -25,8 +25,8 @@ struct Frame {
 struct Alive {
   status @0 :Data;         # what the sender knows of everyone, merged by maximum: runs of peers, each a byte of status and
                            # the number of peers, 7 bits a byte from the lowest on, the highest bit set in all but the last
-  saves @1 :Data;          # since 1.5, of runs that keep checkpoints: after which round all save next, which was the best, and
-                           # who has which on disk (saves.h)
+  saves @1 :Data;          # since 1.5, of runs that keep checkpoints: after which round all save next, which was the best,
+                           # and which each holds for, has taken and has on disk (saves.h)
 }
 
 struct Places {

@@ -9,7 +9,7 @@ namespace {
 
 /// News of a save has so long to reach everyone, before the peer that proposes it is there.
 constexpr double kSpread_s = 0.5;
-constexpr double kMostRoundsAhead = 1e6;
+constexpr double kMostRoundsAhead = 1e5;  ///< that news may be ahead of a peer; more is none's
 
 }  // namespace
 
@@ -43,15 +43,15 @@ bool Saver::on_round(Round done, double now, double took_s) {
 }
 
 bool Saver::merge(const SaveNews& theirs, Round done, bool under_way, double took_s) {
-  if (!on() || theirs.at > static_cast<Round>(2 * kMostRoundsAhead) + done) return false;
+  if (!on() || theirs.greatest() > static_cast<Round>(2 * kMostRoundsAhead) + done) return false;
   const Round before = news_.at;
   bool news = false;
   if (spec_.together) {
-    news = news_.merge(theirs);
+    news = news_.merge(theirs, self_);
   } else {
     SaveNews others = theirs;
     others.at = 0;
-    news = news_.merge(others);
+    news = news_.merge(others, self_);
   }
   if (news_.at == before) return news;
   if (news_.at < done + (under_way ? 1 : 0)) news_.at = soon(done, took_s);
@@ -94,6 +94,7 @@ bool Saver::committed(Round name) {
   Round& mine = news_.committed[self_];
   if (name <= mine) return false;
   mine = name;
+  news_.look_whole();
   return true;
 }
 

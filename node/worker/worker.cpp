@@ -34,8 +34,8 @@ Worker::Worker(WorkerSpec spec, Env& env)
       gone_(spec_.membership.names.size(), false),
       watch_(spec_.classes),
       stall_(spec_.stall_timeout_s) {
-  if (spec_.drawn != 0)
-    offers_ = Offers(spec_.membership.names.size(), spec_.membership.self, spec_.drawn,
+  if (spec_.started != 0)
+    offers_ = Offers(spec_.membership.names.size(), spec_.membership.self, spec_.started,
                      spec_.offers.value_or(std::vector<Round>{}));
   if (spec_.total_samples > 0) count_samples();
   for (const PeerId p : members_.links())
@@ -244,7 +244,8 @@ void Worker::check_members() {
     return end(Outcome::lost_peer,
                fmt::format("peer {} gave up waiting for all to appear (--join-timeout there): missing {}",
                            names(PeerStatus::left), names(PeerStatus::unknown)));
-  if (const std::string what = what_others_said(); !what.empty()) {
+  const bool saves_first = end_by_ && !spec_.saves.together && !saver_.all_committed();
+  if (const std::string what = saves_first ? "" : what_others_said(); !what.empty()) {
     result_.diverged |= members_.any(PeerStatus::diverged);
     return end(end_by_ ? Outcome::interrupted : Outcome::lost_peer,
                fmt::format("{} {}{}", what, where(), left ? awaited() : ""));

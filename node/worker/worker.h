@@ -37,8 +37,8 @@ struct WorkerSpec {
   double drain_timeout_s = 60;
   double stall_timeout_s = 0;  ///< a wait in one round that ends the run; 0 = none does
   SaveSpec saves{};
-  double grace_s = 0;       ///< in which a peer that is interrupted saves; 0: it does not
-  std::uint64_t drawn = 0;  ///< at random; 0: nobody asks for a number of the run, and there are no offers
+  double grace_s = 0;         ///< in which a peer that is interrupted saves; 0: it does not
+  std::uint64_t started = 0;  ///< by this machine's clock, as of Offers; 0: there are no offers
   /// From which checkpoints it can go on: from the newest that all peers can. None: it begins as it is.
   std::optional<std::vector<Round>> offers{};
   Round rounds_before = 0;  ///< that the run had had before its first round here; the samples of that time
@@ -100,7 +100,7 @@ class Worker final : public ExchangeHost {
 
   /// Begins no further round once so many have ended, until it is told to go on. A peer that holds still
   /// takes what comes and answers.
-  void hold_after(Round rounds) { hold_at_ = rounds; }
+  void hold_after(Round rounds) { hold_at_ = rounds - std::min(rounds, spec_.rounds_before); }
   /// It does, awaits nothing, and all that it sent has been received: where that is so of all peers and their
   /// data planes have answered, the run is in what each of them keeps, and nothing is under way.
   bool holds() const;
@@ -232,8 +232,8 @@ class Worker final : public ExchangeHost {
   double save_by_ = 0;            ///< what cannot be written by then is passed over; 0: nothing waits
   std::optional<double> end_by_;  ///< it was interrupted
   optim::Figures tested_;         ///< of the newest evaluation
-  bool resumed_ = false;
-  Round through_ = 0;  ///< the least round that the parcels that are mixed are final for
+  std::optional<Round> resumed_;  ///< from which checkpoint
+  Round through_ = 0;             ///< the least round that the parcels that are mixed are final for
   std::size_t unmixed_ = 0;
   std::vector<bool> gone_;  ///< by peer: had done its rounds, and has ended
   bool gradient_done_ = false;

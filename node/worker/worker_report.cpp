@@ -50,7 +50,8 @@ std::string Worker::what_others_said() const {
 }
 
 void Worker::check_stalled() {
-  stall_.on_time(env_.now(), phase_ == Phase::training && gradient_done_ && !held_);
+  const bool for_others = saver_.due(round_) && looked_at_ == look_at_ && !saving_ && env_.may_checkpoint();
+  stall_.on_time(env_.now(), phase_ == Phase::training && gradient_done_ && (!held_ || for_others));
   if (!stall_.stalled()) return;
   end(Outcome::stalled, fmt::format("stalled {}: no end of a round for {:.4g} s with all peers alive "
                                     "(run.stall_timeout){}",

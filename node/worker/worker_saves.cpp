@@ -66,12 +66,16 @@ void Worker::advance_save() {
     save_by_ = 0;
     return env_.data().submit_snapshot(round_);
   }
-  if (save_by_ == 0) save_by_ = now + kMostSaveWait_s;
+  // others may have gone on, and wait for this one in their round
+  const double patience =
+      spec_.stall_timeout_s > 0 ? std::min(kMostSaveWait_s, spec_.stall_timeout_s / 2) : kMostSaveWait_s;
+  if (save_by_ == 0) save_by_ = now + patience;
   if (now < save_by_) return;
   env_.log(
       fmt::format("the checkpoint of round {} was passed over: the one before it has not been written in "
-                  "{:.0f} s; is the disk slow, or gone?",
-                  *name, kMostSaveWait_s));
+                  "{:.3g} s; is the "
+                  "disk slow, or gone?",
+                  *name, patience));
   save_by_ = 0;
   taken(*name);
   advance_save();
@@ -91,7 +95,7 @@ SavePoint Worker::save_point(Round name) const {
 }
 
 void Worker::handle(const Saved& e) {
-  State state = e.state;
+  State state = std::move(*e.state);
   archive(Archive::saving(state).part("control"));
   if (std::exchange(snapshot_asked_, false)) return env_.saved(std::move(state));
   const Round name = *std::exchange(saving_, std::nullopt);
@@ -114,7 +118,14 @@ bool Worker::waits_for_save(const Message& message) const {
 void Worker::deliver_set_aside() {
   std::deque<std::pair<PeerId, Message>> waiting;
   std::swap(waiting, set_aside_);
-  for (auto& [from, message] : waiting) deliver(from, std::move(message));
+  for (auto& [from, message] : waiting) {
+    // it was judged by what the method knew when it came: of two that say the same, one is enough
+    const auto due = exchange_->judge(from, message.round, message.parcel, message.tag);
+    if (waits_for_save(message) || due.when == Verdict::When::now || phase_ != Phase::training)
+      deliver(from, std::move(message));
+    else
+      consumed(from, message);
+  }
   for (const PeerId p : members_.links())
     while (auto m = link(p).next()) deliver(p, std::move(*m));
 }
@@ -126,8 +137,8 @@ void Worker::committed(Round name) {
 }
 
 std::optional<Round> Worker::saved_by_all() const {
-  const Round common = saver_.news().common();
-  return common > 0 ? std::optional(spec_.rounds_before + common) : std::nullopt;
+  const Round whole = saver_.news().whole;
+  return whole > 0 ? std::optional(spec_.rounds_before + whole) : std::nullopt;
 }
 
 std::optional<Round> Worker::best_saved() const {
@@ -163,21 +174,28 @@ void Worker::check_ending() {
 
 /// Where all have told from which checkpoints they can go on.
 void Worker::go_on_from_offers() {
-  if (!spec_.offers || resumed_ || phase_ != Phase::joining || !offers_.complete()) return;
+  if (!spec_.offers || phase_ != Phase::joining || !offers_.complete()) return;
   const auto name = offers_.newest_common();
+  if (resumed_ && resumed_ == name) return;
+  if (resumed_)
+    return end(
+        Outcome::bad_input,
+        fmt::format("a peer was started anew while the others joined, with other checkpoints: they go on "
+                    "from round {}, and it cannot; start all peers again",
+                    *resumed_));
   if (!name) {
     std::vector<std::string> each;
     for (PeerId p = 0; p < offers_.by_peer().size(); ++p)
       each.push_back(fmt::format("{} has {}", spec_.membership.names[p],
-                                 offers_.by_peer()[p]->empty()
+                                 offers_.by_peer()[p].rounds.empty()
                                      ? "none"
-                                     : fmt::format("{}", fmt::join(*offers_.by_peer()[p], ", "))));
+                                     : fmt::format("{}", fmt::join(offers_.by_peer()[p].rounds, ", "))));
     return end(Outcome::bad_input,
                fmt::format("no checkpoint is whole at all peers: {}; expected one of the same round in the "
                            "folder of each (--resume)",
                            fmt::join(each, "; ")));
   }
-  resumed_ = true;
+  resumed_ = name;
   try {
     restore(env_.load(*name));
   } catch (const std::exception& error) {

@@ -188,7 +188,7 @@ TEST_CASE("a snapshot is what was computed so far, and goes on in another data p
   first.submit_snapshot(3);
   const auto saved = std::get<Saved>(wait_for(first, 3).back());
   CHECK(saved.round == 3);
-  second.restore(saved.state, Kept::all);
+  second.restore(*saved.state, Kept::all);
   for (ThreadedDataPlane* plane : {&first, &second}) {
     plane->submit(gradient);
     wait_for(*plane, 2);

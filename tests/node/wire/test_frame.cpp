@@ -63,16 +63,17 @@ bool same(const Frame& a, const Frame& b) {
 }
 
 std::vector<Frame> one_of_each(std::span<const std::byte> payload) {
-  return {{some_header(), AliveBody{{PeerStatus::done, PeerStatus::lost, PeerStatus::started}}},
-          {some_header(), AliveBody{{PeerStatus::present, PeerStatus::done}, {{0, 77}, {3, 1'000'000}}}},
-          {some_header(), some_hello()},
-          {some_header(),
-           AliveBody{{PeerStatus::present, PeerStatus::done}, {}, {7, 5, 3, {7, 0}, {3, 3}, {3, 0}}}},
-          {some_header(),
-           AliveBody{{PeerStatus::present, PeerStatus::done}, {{0, 77}}, {7, 5, 3, {7, 0}, {3, 3}, {3, 0}}}},
-          {some_header(), PlacesBody{Places(4, 2, {7, 8})}},
-          {some_header(), PlacesBody{Places(4, 2, {7, 8}), Offers(4, 1, 99, {3, 7, 20})}},
-          {some_header(), some_parcel(payload)}};
+  return {
+      {some_header(), AliveBody{{PeerStatus::done, PeerStatus::lost, PeerStatus::started}}},
+      {some_header(), AliveBody{{PeerStatus::present, PeerStatus::done}, {{0, 77}, {3, 1'000'000}}}},
+      {some_header(), some_hello()},
+      {some_header(),
+       AliveBody{{PeerStatus::present, PeerStatus::done}, {}, {7, 5, 3, 0, {7, 0}, {3, 3}, {3, 0}}}},
+      {some_header(),
+       AliveBody{{PeerStatus::present, PeerStatus::done}, {{0, 77}}, {7, 5, 3, 0, {7, 0}, {3, 3}, {3, 0}}}},
+      {some_header(), PlacesBody{Places(4, 2, {7, 8})}},
+      {some_header(), PlacesBody{Places(4, 2, {7, 8}), Offers(4, 1, 99, {3, 7, 20})}},
+      {some_header(), some_parcel(payload)}};
 }
 
 Bytes copy(std::span<const std::byte> bytes) { return {bytes.begin(), bytes.end()}; }

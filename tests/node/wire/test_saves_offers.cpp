@@ -26,9 +26,9 @@ TEST_CASE("news of saves merges to the same, in whatever order it comes and howe
   for (int n = 0; n < 200; ++n) {
     const SaveNews a = drawn_news(random, 9), b = drawn_news(random, 9), c = drawn_news(random, 9);
     SaveNews abc = a, cab = c;
-    abc.merge(b), abc.merge(c), cab.merge(a), cab.merge(b), cab.merge(a);
+    abc.merge(b, 9), abc.merge(c, 9), cab.merge(a, 9), cab.merge(b, 9), cab.merge(a, 9);
     CHECK(abc == cab);
-    CHECK_FALSE(abc.merge(b));
+    CHECK_FALSE(abc.merge(b, 9));
     const auto bytes = a.to_bytes();
     CHECK(bytes.size() <= a.most_bytes());
     REQUIRE(SaveNews::from_bytes(bytes));
@@ -38,7 +38,7 @@ TEST_CASE("news of saves merges to the same, in whatever order it comes and howe
         CHECK(part->committed.size() < 9);
   }
   SaveNews few = drawn_news(random, 3);
-  CHECK_FALSE(few.merge(drawn_news(random, 4)));
+  CHECK_FALSE(few.merge(drawn_news(random, 4), 0));
   CHECK_FALSE(SaveNews{});
   CHECK(SaveNews{}.common() == 0);
   const std::vector<std::byte> huge(20, std::byte{255});
@@ -52,8 +52,23 @@ TEST_CASE("peers alike take a few bytes, however many they are") {
                 .committed = std::vector<Round>(1000, 3000)};
   CHECK(news.to_bytes().size() < 16);
   CHECK(news.common() == 3000);
+  news.look_whole();
+  CHECK(news.whole == 3000);
   news.committed[17] = 0;
   CHECK(news.common() == 0);
+}
+
+TEST_CASE("of itself a peer believes nobody, and what all have was seen to be the same") {
+  SaveNews news{.holding = {1, 1}, .taken = {1, 1}, .committed = {1, 1}};
+  SaveNews theirs{.holding = {9, 9}, .taken = {9, 9}, .committed = {9, 9}};
+  CHECK(theirs.greatest() == 9);
+  CHECK(news.merge(theirs, 0));
+  CHECK(news.holding == std::vector<Round>{1, 9});
+  CHECK(news.common() == 1);
+  CHECK(news.whole == 0);
+  news.committed[0] = 9;
+  news.look_whole();
+  CHECK(news.whole == 9);
 }
 
 TEST_CASE("a checkpoint is taken when all hold for it, or one has taken it") {
@@ -85,13 +100,17 @@ TEST_CASE("offers spread until all are known, and the newest common round is the
   }
   CHECK_FALSE(peers[1].merge(peers[2]));
   CHECK_FALSE(peers[1].merge(Offers(5, 2, 1, {})));
+  // a later start of the same peer counts
+  CHECK(peers[1].merge(Offers(4, 0, 200, {10})));
+  CHECK(peers[1].run() == 200);
+  CHECK_FALSE(peers[1].newest_common());
+  CHECK_FALSE(peers[1].merge(peers[2]));
   CHECK(Offers().complete());
   CHECK_FALSE(Offers().asked());
   const auto bytes = Offers(4, 1, 9, {1, 2, 3}).to_bytes();
-  const auto partly = Offers::from_bytes(bytes);
-  REQUIRE(partly);
-  CHECK_FALSE(partly->complete());
+  REQUIRE(Offers::from_bytes(bytes));
+  CHECK_FALSE(Offers::from_bytes(bytes)->complete());
   CHECK_FALSE(Offers::from_bytes(std::span(bytes).first(5)));
-  std::vector<std::byte> many{std::byte{1}, std::byte{1}, std::byte{255}, std::byte{127}};
+  const std::vector<std::byte> many{std::byte{1}, std::byte{255}, std::byte{127}};
   CHECK_FALSE(Offers::from_bytes(many));
 }
