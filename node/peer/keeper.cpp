@@ -62,7 +62,6 @@ void Keeper::judge(Worker& worker, Round round) {
 void Keeper::prune(const Worker& worker) {
   const auto best = spec_.together ? worker.best_saved() : best_;
   const auto common = spec_.together ? worker.saved_by_all() : std::nullopt;
-  if (common) common_ = common;
   const std::pair now{common, best};
   const bool more = rounds_.size() > spec_.keep;
   if (!more || (now == pruned_for_ && rounds_.size() <= 2 * spec_.keep + 1)) return;

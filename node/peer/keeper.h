@@ -37,8 +37,6 @@ class Keeper {
   /// Rounds that this peer has on disk, of this run; ascending.
   const std::vector<Round>& rounds() const { return rounds_; }
   std::uint64_t run() const { return run_; }
-  /// The newest that all peers have on disk, as far as this one knows.
-  std::optional<Round> common() const { return common_; }
   const std::filesystem::path& folder() const { return spec_.folder; }
   /// Waits for what is being written, and tells what became of it.
   void finish();
@@ -54,7 +52,7 @@ class Keeper {
   CheckpointWriter writer_;
   std::vector<Round> rounds_;
   std::map<Round, optim::Figures> figures_;
-  std::optional<Round> best_, common_;
+  std::optional<Round> best_;
   std::pair<std::optional<Round>, std::optional<Round>> pruned_for_;  ///< what all have, and the best
   std::uint64_t run_ = 0;
 };

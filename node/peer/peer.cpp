@@ -184,10 +184,11 @@ struct Peer::Impl {
     if (keeper) keeper->finish();
   }
 
-  /// Once; where peers wait for each other, to what all of them have.
+  /// Once. All peers must come to the same: those that wait for each other have taken the same checkpoints,
+  /// and tell each other then which of them are whole.
   bool can_go_back() const {
-    if (!keeper || keeper->rounds().empty()) return false;
-    return !save_spec(prepared->job).together || keeper->common();
+    if (!keeper) return false;
+    return save_spec(prepared->job).together ? result.checkpoints > 0 : !keeper->rounds().empty();
   }
 
   /// To the newest checkpoint that all have, or where nobody waits to its own, at half the rate; all peers
@@ -207,8 +208,8 @@ struct Peer::Impl {
     std::vector<Round> rounds = keeper->rounds();
     if (!together) rounds = {rounds.back()};
     for (const Round round : rounds) back.entries.push_back(folder.find(round, name()));
-    went_back_to = fmt::format("the checkpoint of round {}, and to a rate of {:.4g}", back.rounds().back(),
-                               again->job.optimizer.learning_rate);
+    went_back_to = fmt::format("the checkpoint of round {}, and to a rate of {:.4g}",
+                               rounds.empty() ? 0 : rounds.back(), again->job.optimizer.learning_rate);
     log(fmt::format("{}; going back to {}", result.message, went_back_to));
     const std::string where = keeper->folder().string();
     learned.reset();

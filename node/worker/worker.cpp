@@ -335,7 +335,7 @@ void Worker::schedule_wake() {
                                                  : members_.next_deadline());
   if (phase_ == Phase::draining) next = std::min(next, drain_until_);
   if (end_by_) next = std::min(next, *end_by_);
-  if (save_by_ > 0) next = std::min(next, save_by_);
+  if (save_by_ > now) next = std::min(next, save_by_);
   for (const PeerId p : members_.links()) {
     if (const auto due = link(p).resend_due(now, env_.backlog(p) > 0)) next = std::min(next, *due);
     if (link(p).owes_acknowledgement()) {

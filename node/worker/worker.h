@@ -159,6 +159,7 @@ class Worker final : public ExchangeHost {
   void advance_save();
   void taken(Round name);
   bool looked_at(Round name);
+  bool written_or_late();
   bool waits_for_save(const Message& message) const;
   void deliver_set_aside();
   void check_ending();

@@ -54,31 +54,33 @@ void Worker::advance_save() {
     result_.checkpoint_pause_s += env_.now() - held_since_;
     return begin_round();
   }
-  if (!looked_at(*name)) return;
+  if (!looked_at(*name) || !written_or_late()) return;
   if (spec_.saves.together) {
     if (!holds()) return;
     if (saver_.hold(*name)) spread_news(0);
     if (!saver_.agreed(*name)) return;
   }
-  const double now = env_.now();
+  save_by_ = 0;
   if (env_.may_checkpoint()) {
     saving_ = name;
-    save_by_ = 0;
     return env_.data().submit_snapshot(round_);
   }
-  // others may have gone on, and wait for this one in their round
-  const double patience =
-      spec_.stall_timeout_s > 0 ? std::min(kMostSaveWait_s, spec_.stall_timeout_s / 2) : kMostSaveWait_s;
-  if (save_by_ == 0) save_by_ = now + patience;
-  if (now < save_by_) return;
   env_.log(
-      fmt::format("the checkpoint of round {} was passed over: the one before it has not been written in "
-                  "{:.3g} s; is the "
-                  "disk slow, or gone?",
-                  *name, patience));
-  save_by_ = 0;
+      fmt::format("the checkpoint of round {} was passed over: the one before it was not written in time; is "
+                  "the disk slow, or gone?",
+                  *name));
   taken(*name);
   advance_save();
+}
+
+/// The checkpoint before has been written, or has failed; or it has been waited for long enough, and others
+/// wait with this peer. So when all hold, all know what each has.
+bool Worker::written_or_late() {
+  if (env_.may_checkpoint()) return true;
+  const double patience =
+      spec_.stall_timeout_s > 0 ? std::min(kMostSaveWait_s, spec_.stall_timeout_s / 2) : kMostSaveWait_s;
+  if (save_by_ == 0) save_by_ = env_.now() + patience;
+  return env_.now() >= save_by_;
 }
 
 /// What has run away is not saved. When the answer is there, so are those to all that was submitted before:
