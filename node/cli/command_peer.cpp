@@ -21,7 +21,9 @@
 #include "machine.h"
 #include "progress.h"
 #include "records.h"
+#include "resume.h"
 #include "row_exchange.h"
+#include "run_checkpoints.h"
 #include "run_folder.h"
 #include "summary.h"
 #include "table_file.h"
@@ -115,7 +117,13 @@ class PeerProcess {
                                                       : flags.checkpoints);
     if (flags.out.empty()) {
       write_text(folder_ / "job.toml", to_toml(prepared().job));
-      metrics_.open(folder_ / kMetricsFile);
+      const Resumption* from = peer_->resumption();
+      if (from) {
+        carry_metrics(from->folder.parent_path(), folder_, from->rounds().back());
+        write_parent(folder_, flags.resume, from->rounds().back(), from->way == Way::same_bits,
+                     from->differs);
+      }
+      metrics_.open(folder_ / kMetricsFile, from ? std::ios::app : std::ios::out);
     }
   }
 

@@ -270,6 +270,7 @@ Peer::Peer(Job job, const std::string& name, Learner learner, Callbacks callback
 void Peer::keep_checkpoints(const std::string& folder) {
   translated([&] { impl_->keep(folder); });
 }
+const Resumption* Peer::resumption() const { return impl_->resumption ? &*impl_->resumption : nullptr; }
 std::string Peer::goes_on_from() const { return impl_->resumption ? impl_->resumption->text() : ""; }
 
 PeerResult Peer::run(std::stop_token stop) {

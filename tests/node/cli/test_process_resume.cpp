@@ -156,6 +156,14 @@ TEST_CASE("what cannot be gone on from is refused, with what there is") {
   INFO(longer.err);
   CHECK(longer.status == 0);
   CHECK(says(longer.err, "with all that was saved; not to the same bits: run.rounds was 400 and is 500"));
+  // a run's folder as a model to start from: what it came to, or its newest checkpoint
+  const Words from_out =
+      Words{"run", "job.toml", "-q"} + setting("run.rounds=5") + setting("model.initial=out");
+  CHECK(gossamer(folder, from_out + Words{"--out", "start1"}).status == 0);
+  fs::remove(folder.path("out/model.safetensors"));
+  const Ended from_checkpoint = gossamer(folder, from_out + Words{"--out", "start2"});
+  INFO(from_checkpoint.err);
+  CHECK(from_checkpoint.status == 0);
   // a flipped bit in the newest: the one before it
   std::fstream file(folder.path("") + "/out/checkpoints/round-000000000300/peer2.state",
                     std::ios::in | std::ios::out | std::ios::binary);

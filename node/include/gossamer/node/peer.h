@@ -48,6 +48,7 @@ struct Options {
 };
 
 struct Prepared;
+struct Resumption;
 struct WorkerResult;
 class LiveDataPlane;
 
@@ -82,8 +83,9 @@ class Peer {
   double seconds() const;  ///< since it was made
   // For the rooms of node/ alone.
   const Prepared& prepared() const;
-  const WorkerResult& details() const;  ///< after run
-  LiveDataPlane* plane() const;         ///< after run; null: it never began
+  const WorkerResult& details() const;   ///< after run
+  LiveDataPlane* plane() const;          ///< after run; null: it never began
+  const Resumption* resumption() const;  ///< null: it begins from the start
 
  private:
   friend std::vector<PeerResult> run_local(Job, Learner, std::function<Callbacks(std::size_t)>,
