@@ -152,8 +152,6 @@ TEST_CASE("lengths that no frame has are refused") {
   CHECK_FALSE(decode_frame(*oversize));
 }
 
-// The discriminant is among the 16-bit words and the checksum among the 64-bit words: every pair is tried,
-// with the checksum that a kind without fields would have.
 TEST_CASE("text that no terminal should see is refused") {
   const auto with_name = [](const char* name) {
     HelloBody h = some_hello();
@@ -171,15 +169,20 @@ TEST_CASE("text that no terminal should see is refused") {
   CHECK_FALSE(decode_frame(*encode_frame({some_header(), h})));
 }
 
+// The discriminant is among the 16-bit words and the checksum among the 64-bit words: every pair is tried.
+// Some of them change nothing that is read: what pads a blob, or how many pointers a struct has room for.
 TEST_CASE("a kind that this version does not know is refused") {
-  const FrameBytes bytes = encode_frame({some_header(), AliveBody{{PeerStatus::present}}});
+  const Frame frame{some_header(), AliveBody{{PeerStatus::present}}};
+  const FrameBytes bytes = encode_frame(frame);
   for (std::size_t kind = 8; kind < bytes->size(); kind += 2)
     for (std::size_t sum = 8; sum < bytes->size(); sum += 8) {
       Bytes changed = copy(*bytes);
       std::fill_n(changed.begin() + static_cast<std::ptrdiff_t>(sum), 8, std::byte{0});
-      changed[kind] = std::byte{3};
+      changed[kind] = std::byte{5};
       changed[kind + 1] = std::byte{0};
-      if (changed != copy(*bytes)) CHECK_FALSE(decode_frame(changed));
+      const auto back = decode_frame(changed);
+      CAPTURE(kind, sum);
+      CHECK((!back || same(*back, frame)));
     }
 }
 
