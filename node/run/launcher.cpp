@@ -18,11 +18,37 @@ namespace {
 
 [[noreturn]] void fail(const char* what) { throw std::system_error(errno, std::generic_category(), what); }
 
+/// While it lives, signals that end the program wait. A child has this program's handlers until it takes them
+/// away, and a signal that they took there would be lost.
+class SignalsWait {
+ public:
+  SignalsWait() {
+    sigset_t ends;
+    sigemptyset(&ends);
+    for (const int signal : kEnds) sigaddset(&ends, signal);
+    sigprocmask(SIG_BLOCK, &ends, &before_);
+  }
+  ~SignalsWait() { sigprocmask(SIG_SETMASK, &before_, nullptr); }
+  SignalsWait(const SignalsWait&) = delete;
+  SignalsWait& operator=(const SignalsWait&) = delete;
+
+  /// In the child: they end it, as if it had handled none.
+  void let_them_end() const {
+    for (const int signal : kEnds)
+      if (std::signal(signal, SIG_DFL) == SIG_IGN && signal == SIGHUP) std::signal(signal, SIG_IGN);  // nohup
+    sigprocmask(SIG_SETMASK, &before_, nullptr);
+  }
+
+ private:
+  static constexpr int kEnds[] = {SIGHUP, SIGINT, SIGTERM};
+  sigset_t before_;
+};
+
 /// In the child, between fork and exec: only calls that are safe there.
-[[noreturn]] void become(const std::vector<char*>& argv, pid_t parent, int out, int log) {
+[[noreturn]] void become(const std::vector<char*>& argv, pid_t parent, int out, int log,
+                         const SignalsWait& signals) {
   setpgid(0, 0);  // Ctrl-C on the terminal reaches the parent alone, which then tells the peers
-  std::signal(SIGTERM, SIG_DFL);
-  std::signal(SIGINT, SIG_DFL);
+  signals.let_them_end();
   prctl(PR_SET_PDEATHSIG, SIGTERM);
   if (getppid() != parent) _exit(127);  // it ended before the line above
   dup2(open("/dev/null", O_RDONLY | O_CLOEXEC), STDIN_FILENO);
@@ -54,9 +80,10 @@ void Launcher::start(const std::string& name, const std::vector<std::string>& ar
   for (auto& w : words) argv.push_back(w.data());
   argv.push_back(nullptr);
   const pid_t parent = getpid();
+  const SignalsWait signals;
   const pid_t pid = fork();
   if (pid < 0) fail("fork");
-  if (pid == 0) become(argv, parent, pipe_fds[1], log_fd);
+  if (pid == 0) become(argv, parent, pipe_fds[1], log_fd, signals);
   close(pipe_fds[1]);
   close(log_fd);
   fcntl(pipe_fds[0], F_SETFL, O_NONBLOCK);

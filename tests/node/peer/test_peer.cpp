@@ -186,13 +186,13 @@ TEST_CASE("all peers that go on from snapshots of one round come to the same bit
 
 TEST_CASE("a loop of one's own learns what a model that is called learns") {
   const OwnJob job(2);
-  const auto called = simulate(job.load({"graph.kind=full"}), own());
+  const Job full = job.load({"graph.kind=full"});  // it writes a file
+  const auto called = simulate(full, own());
   Models looped(2);
   std::vector<std::jthread> threads;
   for (std::size_t p = 0; p < 2; ++p)
     threads.emplace_back([&, p] {
-      TrainingLoop loop(job.load({"graph.kind=full"}), fmt::format("peer{}", p),
-                        {{"first", {16}}, {"second", {4, 6}}});
+      TrainingLoop loop(full, fmt::format("peer{}", p), {{"first", {16}}, {"second", {4, 6}}});
       std::uint64_t step = 0;
       while (loop.wait()) {
         wave(p, step, loop.parameters(1), loop.gradient(1), 16);
