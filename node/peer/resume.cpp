@@ -52,7 +52,7 @@ std::string words_of(const std::vector<KeyDifference>& all) {
 class Search {
  public:
   Search(const std::string& run, const Job& job, const std::string& self)
-      : run_(run), job_(job), self_(self), folder_(storage_, checkpoints_of(run, "--resume")) {
+      : run_(run), self_(self), folder_(storage_, checkpoints_of(run, "--resume")) {
     found_.folder = folder_.path();
     entries_ = folder_.list(&found_.problems);
     keep_one_run();
@@ -117,7 +117,6 @@ class Search {
   }
 
   const std::string& run_;
-  const Job& job_;
   const std::string& self_;
   PosixStorage storage_;
   CheckpointFolder folder_;
