@@ -231,6 +231,8 @@ class LiveDataPlane : public DataPlane {
   virtual void finish() = 0;
   /// x; after finish.
   virtual std::span<const float> parameters() const = 0;
+  /// What Kept::learned takes of a state; after finish.
+  virtual State learned() = 0;
   /// What was learned, and how its rows were exchanged (null: they were not); after finish.
   virtual optim::Objective& objective() = 0;
   virtual const RowExchange* rows() const = 0;

@@ -123,6 +123,12 @@ State Replica::save() {
   return state;
 }
 
+State Replica::save_learned() {
+  State state;
+  archive_learned(Archive::saving(state).part("data"));
+  return state;
+}
+
 void Replica::restore(const State& state, Kept kept) {
   const Archive from = Archive::restoring(state).part("data");
   if (kept == Kept::all) return archive(from);

@@ -62,6 +62,8 @@ class Replica final : public DataView {
 
   /// All that it keeps between rounds.
   State save();
+  /// What Kept::learned takes of it.
+  State save_learned();
   /// Throws StateError where the state is another job's or peer's.
   void restore(const State& state, Kept kept = Kept::all);
 

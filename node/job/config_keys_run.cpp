@@ -32,6 +32,11 @@ constexpr Key<Draft> kRunKeys[] = {
     {"run.report_every", "time between a peer's reports", run<&RunSection::report_every>, kLocalSeconds},
     {"run.join_timeout", "time to wait for all peers to appear", run<&RunSection::join_timeout>,
      kLocalSeconds},
+    {"run.min_peers",
+     "peers that must be left for the run to go on when some are lost or leave; as many as there are: it ends "
+     "with the first",
+     run<&RunSection::min_peers>,
+     {.unit = "peers", .range = kAtLeastOne}},
     {"run.drain_timeout", "time that a finished peer serves the others", run<&RunSection::drain_timeout>,
      kLocalTime},
     {"run.silence_timeout", "silence after which a peer counts as lost", run<&RunSection::silence_timeout>,

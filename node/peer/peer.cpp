@@ -19,6 +19,7 @@
 #include "text.h"
 #include "threaded_data_plane.h"
 #include "translate.h"
+#include "view_run.h"
 #include "zmq_env.h"
 
 namespace gossamer::node {
@@ -82,7 +83,9 @@ struct Peer::Impl {
     env->on_report = [this](const Report& r) { report(r); };
     env->on_log = on.on_log;
     if (on.on_neighbours)
-      env->on_sharing = [this](const CoreSharing& s) { return on.on_neighbours(s.machine, s.allotment); };
+      env->on_sharing = [this](const CoreSharing& s) {
+        return threads = on.on_neighbours(s.machine, s.allotment);
+      };
     env->on_turn = [this](Worker& worker) {
       desk.turn(worker);
       if (keeper) keeper->turn(worker);
@@ -93,6 +96,23 @@ struct Peer::Impl {
       keeper->checkpoint(std::move(saved), point);
     };
     env->on_load = [this](Round round) { return load(round); };
+    env->on_view = [this](const View& view, double share) { return enter(view, share); };
+  }
+
+  /// What this peer is among those.
+  std::pair<WorkerSpec, DataPlaneFactory> enter(const View& view, double share) {
+    ViewRun run = run_of_view(*prepared, view.names());
+    if (!run.warning.empty()) log("warning: " + run.warning);
+    const PeerId seat = find_peer(run.prepared->job, name(), name());
+    const std::uint64_t both[] = {settings.session, view.id(), view.attempt};
+    WorkerSpec spec = view_worker_spec(*run.prepared, seat, draw_epoch(),
+                                       hash_bytes(std::as_bytes(std::span(both))), share);
+    spec.grace_s = prepared->job.run.grace;
+    view_prepared = run.prepared;
+    return {std::move(spec), [this, run = run.prepared, seat]() -> std::unique_ptr<LiveDataPlane> {
+              return std::make_unique<ThreadedDataPlane>(
+                  make_replica(*run, seat, make_objective(*run, seat, nullptr, true), threads));
+            }};
   }
 
   void report(const Report& r) {
@@ -179,7 +199,9 @@ struct Peer::Impl {
       return plane;
     };
     const State* from = learned ? &learned->state : state ? &*state : nullptr;
-    result = env->run(spec(), make, stop, from, learned ? Kept::learned : Kept::all);
+    WorkerSpec first = spec();
+    MemberSpec all = member_spec(prepared->job, self, first.started, first);
+    result = env->run(std::move(all), std::move(first), make, stop, from, learned ? Kept::learned : Kept::all);
     ran = true;
     if (keeper) keeper->finish();
   }
@@ -236,6 +258,8 @@ struct Peer::Impl {
   MemoryWatch memory{prepared->job.run.memory};
   Desk desk;
   WorkerResult result;
+  std::shared_ptr<const Prepared> view_prepared;  ///< of the view that has begun last; null: the first
+  std::size_t threads = settings.threads;
   std::string went_back_to;
   bool ran = false;
 };

@@ -387,6 +387,28 @@ WorkerSpec worker_spec(const Prepared& prepared, PeerId self, std::uint64_t epoc
   return spec;
 }
 
+MemberSpec member_spec(const Job& job, PeerId self, std::uint64_t start, const WorkerSpec& first) {
+  MemberSpec spec;
+  for (const PeerEntry& peer : job.peers) spec.roster.push_back({peer.name, peer.address});
+  spec.self = self;
+  spec.start = start;
+  spec.job = first.job_id;
+  spec.min_peers = job.run.min_peers;
+  spec.alike = find_method(job.exchange.method).invariants.all_alike;
+  spec.swim.seed = hash_text(job.peers[self].name);
+  return spec;
+}
+
+WorkerSpec view_worker_spec(const Prepared& prepared, PeerId seat, std::uint64_t epoch, std::uint64_t session,
+                            double share) {
+  WorkerSpec spec = worker_spec(prepared, seat, epoch, session);
+  spec.share_before = share;
+  spec.rounds_before = std::min<Round>(
+      spec.rounds - 1, static_cast<Round>(std::llround(share * static_cast<double>(spec.rounds))));
+  spec.rounds -= spec.rounds_before;
+  return spec;
+}
+
 Replica make_replica(const Prepared& prepared, PeerId self, std::unique_ptr<optim::Objective> objective,
                      std::size_t threads, AttackSpec attack, std::optional<Buffers> buffers) {
   const Job& job = prepared.job;

@@ -10,7 +10,7 @@
 #include "gossamer/node/learner.h"
 #include "gossamer/optim/data.h"
 #include "replica.h"
-#include "worker.h"
+#include "member.h"
 
 namespace gossamer::node {
 
@@ -86,6 +86,11 @@ Plan plan_of(const Prepared& prepared, PeerId self);
 SaveSpec save_spec(const Job& job);
 /// epoch: drawn by the caller, not 0. session: keeps runs of the same job on the same ports apart.
 WorkerSpec worker_spec(const Prepared& prepared, PeerId self, std::uint64_t epoch, std::uint64_t session);
+/// One peer's control over a run of which that is its first worker. start: as of Seat.
+MemberSpec member_spec(const Job& job, PeerId self, std::uint64_t start, const WorkerSpec& first);
+/// One peer's, in a view that begins when that share of the run is over; prepared: of the view.
+WorkerSpec view_worker_spec(const Prepared& prepared, PeerId seat, std::uint64_t epoch, std::uint64_t session,
+                            double share);
 /// threads: that share the coding of a large parcel. attack: what the peer does wrong, in a simulation.
 /// buffers: in place of those that the job's method keeps.
 Replica make_replica(const Prepared& prepared, PeerId self, std::unique_ptr<optim::Objective> objective,

@@ -11,15 +11,17 @@
 
 namespace gossamer::node {
 
-class Simulation::Node final : public Env, public DataPlane {
+class Simulation::Node final : public MemberEnv, public DataPlane {
  public:
-  Node(Simulation& sim, PeerId self, std::unique_ptr<optim::Objective> objective)
-      : sim_(sim),
-        self_(self),
-        worker_(spec(sim, self), *this),
-        replica_(
-            make_replica(sim.prepared_, self, std::move(objective), 1, attack_of(sim.prepared_.job, self))) {
-    replica_.observe(sim.observer_);
+  /// start: as of Seat.
+  Node(Simulation& sim, PeerId self, std::unique_ptr<optim::Objective> objective, std::uint64_t start)
+      : sim_(sim), self_(self), start_(start) {
+    WorkerSpec first = spec(sim, self, start);
+    MemberSpec all = members(sim, self, first, start);
+    member_.emplace(std::move(all), *this, std::move(first));
+    replica_.emplace(
+        make_replica(sim.prepared_, self, std::move(objective), 1, attack_of(sim.prepared_.job, self)));
+    replica_->observe(sim.observer_);
     const Job& job = sim.prepared_.job;
     step_time_ = job.sim.step_time * sim.profile_.slowness(self) *
                  static_cast<double>(job.peers[self].batch) / static_cast<double>(job.batch);
@@ -37,8 +39,27 @@ class Simulation::Node final : public Env, public DataPlane {
       wake_at_ = -1;
       if (sim_.now_ > time)
         return wake_at(sim_.now_);  // was paused: reads what waits before it judges silence
-      on([](Worker& w) { w.on_timer(); });
+      on([](Member& m) { m.on_timer(); });
     });
+  }
+  State leave_view() override {
+    sim_.threads_.finish(queue_);
+    ++view_;
+    failure_.reset();
+    failure_told_ = false;
+    return replica_->save_learned();
+  }
+  WorkerSpec enter_view(const View& view, double share) override {
+    const std::shared_ptr<const Prepared> prepared = sim_.prepared_for(view);
+    const PeerId seat = find_peer(prepared->job, sim_.prepared_.names[self_], "view");
+    WorkerSpec s = view_worker_spec(*prepared, seat, start_ + view_, view.id() + view.attempt, share);
+    s.may_diverge = !honest(sim_.prepared_.job, self_);
+    s.least_resend_s = kLeastResend_s;
+    s.grace_s = sim_.faults_.grace_s;
+    replica_.emplace(make_replica(*prepared, seat, make_objective(*prepared, seat), 1,
+                                  attack_of(sim_.prepared_.job, self_)));
+    if (sim_.on_view) sim_.on_view(self_, sim_.now_, view, share);
+    return s;
   }
   void send(PeerId to, FrameBytes frame, std::uint32_t priority) override {
     sim_.deliver(self_, to, std::move(frame), priority);
@@ -57,10 +78,10 @@ class Simulation::Node final : public Env, public DataPlane {
   void submit(Op op) override {
     if (!answers(op))
       return sim_.threads_.add(queue_, [this, o = std::move(op)] {
-        guarded([&] { replica_.run(o, [](const DataEvent&) { assert(false); }); });
+        guarded([&] { replica_->run(o, [](const DataEvent&) { assert(false); }); });
       });
     compute(sim_.now_, [this, o = std::move(op), now = sim_.now_](Answers& out) {
-      replica_.run(o, [&](DataEvent e) { out.emplace_back(now, std::move(e)); });
+      replica_->run(o, [&](DataEvent e) { out.emplace_back(now, std::move(e)); });
     });
   }
   void submit(Gradient gradient) override {
@@ -73,33 +94,35 @@ class Simulation::Node final : public Env, public DataPlane {
     const auto time = [=](double done) { return begin + rest * std::min(done, layers) / layers; };
     compute(time(1), [this, time, g = std::move(gradient)](Answers& out) {
       double done = 1;
-      replica_.run(
+      replica_->run(
           g, [&](DataEvent e) { out.emplace_back(time(done), std::move(e)); }, [&] { ++done; });
     });
   }
   void submit_evaluation(Round round) override {
     compute(sim_.now_, [this, round, now = sim_.now_](Answers& out) {
-      replica_.evaluate(round, [&](DataEvent e) { out.emplace_back(now, std::move(e)); });
+      replica_->evaluate(round, [&](DataEvent e) { out.emplace_back(now, std::move(e)); });
     });
   }
 
   void submit_snapshot(Round round) override {
     compute(sim_.now_, [this, round, now = sim_.now_](Answers& out) {
-      out.emplace_back(now, Saved{round, std::make_shared<State>(replica_.save())});
+      out.emplace_back(now, Saved{round, std::make_shared<State>(replica_->save())});
     });
   }
-  void restore(const State& state, Kept kept) override { replica_.restore(state, kept); }
+  void restore(const State& state, Kept kept) override { replica_->restore(state, kept); }
   void saved(State state) override { saved_ = std::move(state); }
   bool may_checkpoint() const override { return writing_ == 0; }
   void checkpoint(State state, const SavePoint& point) override {
     SimCheckpoints& all = *sim_.faults_.checkpoints;
-    all.taken[self_].emplace_back(point.name, worker_.rounds());
+    all.taken[self_].emplace_back(point.name, member_->rounds());
     ++writing_;
     sim_.at(sim_.now_ + all.write_s, self_, [this, &all, name = point.name, s = std::move(state)]() mutable {
       --writing_;
       const bool full = std::count(all.full.begin(), all.full.end(), self_) > 0;
       if (!full) all.kept[name][self_] = std::move(s);
-      on([&](Worker& w) { full ? w.on_storage() : w.committed(name); });
+      on([&](Member& m) {
+        if (Worker* w = m.worker()) full ? w->on_storage() : w->committed(name);
+      });
     });
   }
   State load(Round name) override { return sim_.faults_.checkpoints->kept.at(name).at(self_); }
@@ -111,35 +134,37 @@ class Simulation::Node final : public Env, public DataPlane {
   template <class Action>
   void on(Action&& action) {
     if (gone()) return;
-    const bool ran = !worker_.finished();
-    action(worker_);
-    if (ran && worker_.finished()) {
+    const bool ran = !member_->finished();
+    action(*member_);
+    if (ran && member_->finished()) {
       --sim_.running_;
       ended_at_ = sim_.now_;
     }
   }
   void crash() {
-    if (!worker_.finished()) --sim_.running_;
+    if (!member_->finished()) --sim_.running_;
     crashed_ = true;
     ended_at_ = sim_.now_;
     if (sim_.observer_) sim_.observer_->on_crash(self_);
   }
 
-  const Worker& worker() const { return worker_; }
-  Worker& worker() { return worker_; }
+  const Member& member() const { return *member_; }
+  Member& member() { return *member_; }
+  /// While views do not change.
+  Worker& worker() { return *member_->worker(); }
   /// With all that was submitted done.
   const Replica& replica() {
     sim_.threads_.finish(queue_);
-    return replica_;
+    return *replica_;
   }
   Replica& settled() {
     sim_.threads_.finish(queue_);
-    return replica_;
+    return *replica_;
   }
   /// Of the run that has ended: a command that failed after the last answer was used counts as well.
   WorkerResult result() {
     replica();
-    WorkerResult r = worker_.result();
+    WorkerResult r = member_->result();
     if (failure_ && r.outcome == Outcome::finished) {
       r.outcome = Outcome::failed;
       r.message = failure_->what;
@@ -149,14 +174,14 @@ class Simulation::Node final : public Env, public DataPlane {
   }
   /// What a model that learns by key has come to.
   void add_rows(WorkerResult& result, std::uint64_t& digest) {
-    optim::Objective& objective = replica_.objective();
+    optim::Objective& objective = replica_->objective();
     if (!objective.keyed_rows() || result.rounds == 0) return;
-    result.figures = all_figures(objective, replica_.parameters(), replica_.rows());
+    result.figures = all_figures(objective, replica_->parameters(), replica_->rows());
     digest += digest_of(objective.keyed_rows()->table());
   }
   bool crashed() const { return crashed_; }
   /// Crashed, or ended and its process has ended too.
-  bool gone() const { return crashed_ || (worker_.finished() && sim_.now_ > ended_at_ + kLinger_s); }
+  bool gone() const { return crashed_ || (member_->finished() && sim_.now_ > ended_at_ + kLinger_s); }
   double ended_at() const { return ended_at_; }
 
  private:
@@ -167,15 +192,22 @@ class Simulation::Node final : public Env, public DataPlane {
   /// A peer that has ended is still there for so long, so that its last words get through a lossy network.
   static constexpr double kLinger_s = 5;
 
-  static WorkerSpec spec(const Simulation& sim, PeerId self) {
-    WorkerSpec s = worker_spec(sim.prepared_, self, self + 1, 0);
+  static MemberSpec members(const Simulation& sim, PeerId self, const WorkerSpec& first, std::uint64_t start) {
+    const Job& job = sim.prepared_.job;
+    MemberSpec s = member_spec(job, self, start, first);
+    if (!sim.faults_.views) s.min_peers = job.peers.size();
+    s.swim.seed ^= sim.faults_.seed;
+    return s;
+  }
+  static WorkerSpec spec(const Simulation& sim, PeerId self, std::uint64_t start) {
+    WorkerSpec s = worker_spec(sim.prepared_, self, start, 0);
     s.may_diverge = !honest(sim.prepared_.job, self);
     s.least_resend_s = kLeastResend_s;
     s.observer = sim.observer_;
     s.grace_s = sim.faults_.grace_s;
     if (const SimCheckpoints* c = sim.faults_.checkpoints) {
       s.saves = c->saves;
-      s.started = self + 1;
+      s.started = start;
       if (c->go_on) s.offers.emplace();
       for (const auto& [name, peers] : c->kept)
         if (c->go_on && peers.contains(self)) s.offers->push_back(name);
@@ -206,16 +238,18 @@ class Simulation::Node final : public Env, public DataPlane {
   void compute(double due, std::function<void(Answers&)> work) {
     ++unanswered_;
     auto out = std::make_shared<Answers>();
+    const std::uint64_t view = view_;
     sim_.threads_.add(queue_, [this, out, work = std::move(work)] { guarded([&] { work(*out); }); });
-    sim_.at(due, kNetwork, [this, due, out, sequence = sim_.next_sequence_] {
+    sim_.at(due, kNetwork, [this, due, out, view, sequence = sim_.next_sequence_] {
       sim_.threads_.finish(queue_);
       --unanswered_;
+      if (view != view_) return;  // it is over
       std::uint32_t place = 0;
       const auto post = [&](double time, DataEvent event) {
         ++unanswered_;
-        sim_.push({time, sequence, ++place, self_, [this, e = std::move(event)] {
+        sim_.push({time, sequence, ++place, self_, [this, view, e = std::move(event)] {
                      --unanswered_;
-                     on([&](Worker& w) { w.on_data(e); });
+                     if (view == view_) on([&](Member& m) { m.on_data(e); });
                    }});
       };
       for (auto& [time, event] : *out) post(time, std::move(event));
@@ -226,8 +260,10 @@ class Simulation::Node final : public Env, public DataPlane {
 
   Simulation& sim_;
   PeerId self_;
-  Worker worker_;
-  Replica replica_;
+  std::uint64_t start_;
+  std::optional<Member> member_;
+  std::optional<Replica> replica_;
+  std::uint64_t view_ = 0;  ///< so many are over
   SimThreads::Queue queue_;
   std::optional<Failed> failure_;  // written by the threads, read when the queue is finished
   bool failure_told_ = false;

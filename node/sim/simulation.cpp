@@ -12,6 +12,7 @@
 #include "hash.h"
 #include "method.h"
 #include "sim_node.h"
+#include "view_run.h"
 
 namespace gossamer::node {
 
@@ -36,7 +37,7 @@ Simulation::Simulation(const Prepared& prepared, SimFaults faults, Observer* obs
   const bool shared = prepared.homogeneous() && !prepared.learner.objective && !prepared.job.learns_by_key();
   const auto alike = shared ? make_shared_model([&prepared] { return make_model(prepared); }) : nullptr;
   for (PeerId p = 0; p < peers; ++p)
-    nodes_.push_back(std::make_unique<Node>(*this, p, make_objective(prepared, p, alike)));
+    nodes_.push_back(std::make_unique<Node>(*this, p, make_objective(prepared, p, alike), p + 1));
   running_ = peers;
 }
 
@@ -73,16 +74,21 @@ void Simulation::check_consensus() {
   const std::string what = too_far_apart(spread, initial_square_);
   if (what.empty()) return;
   const PeerId farthest = whose[spread.farthest];
-  at(now_, farthest, [this, farthest, what] { nodes_[farthest]->on([&](Worker& w) { w.diverge(what); }); });
+  at(now_, farthest, [this, farthest, what] { nodes_[farthest]->on([&](Member& m) {
+      if (m.worker()) m.worker()->diverge(what);
+    }); });
 }
 
 double Simulation::uniform() { return static_cast<double>(random_() >> 11) * 0x1p-53; }
 
 Simulation::Wire& Simulation::wire(PeerId from, PeerId to) {
   auto& wires = wires_[from];
-  const auto at = std::lower_bound(wires.begin(), wires.end(), to,
-                                   [](const Wire& w, PeerId peer) { return w.to < peer; });
-  assert(at != wires.end() && at->to == to);
+  auto at = std::lower_bound(wires.begin(), wires.end(), to,
+                             [](const Wire& w, PeerId peer) { return w.to < peer; });
+  if (at == wires.end() || at->to != to) {
+    const LinkQuality link = profile_.link(from, to);
+    at = wires.insert(at, {to, link.bandwidth, link.latency, false, {}, 0});
+  }
   return *at;
 }
 
@@ -154,7 +160,7 @@ void Simulation::arrive_at(double time, PeerId from, PeerId to, const FrameBytes
   at(free, to, [this, from, to, frame] {
     --scheduled_frames_;
     tell(nodes_[to]->gone() ? Fate::late : Fate::arrived, from, to, frame);
-    nodes_[to]->on([&](Worker& w) { w.on_frame(*frame); });
+    nodes_[to]->on([&](Member& m) { m.on_frame(*frame); });
   });
 }
 
@@ -187,10 +193,10 @@ double Simulation::awake_at(PeerId peer, double time) const {
 SimProgress Simulation::progress() const {
   SimProgress p{now_, std::numeric_limits<Round>::max(), 0, 1, 0};
   for (const auto& node : nodes_) {
-    p.least = std::min(p.least, node->worker().rounds());
-    p.most = std::max(p.most, node->worker().rounds());
-    p.share_done = std::min(p.share_done, node->worker().share_done());
-    p.joined += node->worker().joined();
+    p.least = std::min(p.least, node->member().rounds());
+    p.most = std::max(p.most, node->member().rounds());
+    p.share_done = std::min(p.share_done, node->member().share_done());
+    p.joined += node->member().joined();
   }
   return p;
 }
@@ -199,8 +205,27 @@ void Simulation::begin() {
   if (std::exchange(begun_, true)) return;
   for (const auto& [peer, time] : faults_.crashes)
     at(time, kNetwork, [this, p = peer] { nodes_[p]->crash(); });
+  for (const auto& [peer, time] : faults_.restarts)
+    at(time, kNetwork, [this, p = peer] { restart(p); });
   for (PeerId p = 0; p < nodes_.size(); ++p)
-    at(0, p, [n = nodes_[p].get()] { n->on([](Worker& w) { w.start(); }); });
+    at(0, p, [n = nodes_[p].get()] { n->on([](Member& m) { m.start(); }); });
+}
+
+/// Of a peer that crashed: another process, which has nothing.
+void Simulation::restart(PeerId peer) {
+  if (!nodes_[peer]->crashed()) return;
+  const std::uint64_t start = nodes_.size() * (former_nodes_.size() + 1) + peer + 1;
+  auto again = std::make_unique<Node>(*this, peer, make_objective(prepared_, peer), start);
+  std::swap(nodes_[peer], again);
+  former_nodes_.push_back(std::move(again));
+  ++running_;
+  nodes_[peer]->on([](Member& m) { m.start(); });
+}
+
+std::shared_ptr<const Prepared> Simulation::prepared_for(const View& view) {
+  auto& run = view_runs_[view.names()];
+  if (!run) run = run_of_view(prepared_, view.names()).prepared;
+  return run;
 }
 
 void Simulation::step() {
@@ -228,7 +253,7 @@ std::vector<State> Simulation::save_after(Round rounds) {
     if (running_ < nodes_.size())
       throw std::runtime_error(fmt::format("a peer ended before all had done {} rounds", rounds));
   }
-  for (auto& node : nodes_) node->on([](Worker& w) { w.save(); });
+  for (auto& node : nodes_) node->on([](Member& m) { m.worker()->save(); });
   std::vector<State> states;
   for (auto& node : nodes_) {
     std::optional<State> state;
@@ -246,7 +271,9 @@ void Simulation::restore(const std::vector<State>& states) {
 }
 
 void Simulation::go_on() {
-  for (auto& node : nodes_) node->on([](Worker& w) { w.resume(); });
+  for (auto& node : nodes_) node->on([](Member& m) {
+      if (m.worker()) m.worker()->resume();
+    });
 }
 
 SimResult Simulation::run(const std::function<bool()>& stop) {
@@ -254,7 +281,7 @@ SimResult Simulation::run(const std::function<bool()>& stop) {
   go_on();
   for (std::uint64_t count = 0; running_ > 0; ++count) {
     if (stop && count % 64 == 0 && stop())
-      for (auto& node : nodes_) node->on([](Worker& w) { w.interrupt(); });
+      for (auto& node : nodes_) node->on([](Member& m) { m.interrupt(); });
     step();
   }
   SimResult result;
@@ -269,7 +296,7 @@ SimResult Simulation::run(const std::function<bool()>& stop) {
 }
 
 void Simulation::interrupt(PeerId peer, double time) {
-  at(time, peer, [n = nodes_[peer].get()] { n->on([](Worker& w) { w.interrupt(); }); });
+  at(time, peer, [n = nodes_[peer].get()] { n->on([](Member& m) { m.interrupt(); }); });
 }
 
 std::span<const float> Simulation::parameters(PeerId peer) const {

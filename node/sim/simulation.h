@@ -16,7 +16,7 @@
 #include "profile.h"
 #include "setup.h"
 #include "sim_threads.h"
-#include "worker.h"
+#include "member.h"
 
 namespace gossamer::node {
 
@@ -33,6 +33,8 @@ struct SimCheckpoints {
 struct SimFaults {
   std::uint64_t seed = 1;  ///< of loss, duplication, reordering, strays, garbling, jitter, machines and links
   std::vector<std::pair<PeerId, double>> crashes;  ///< peer and virtual time at which it stops for good
+  std::vector<std::pair<PeerId, double>> restarts{};  ///< as what knows nothing, of one that has crashed
+  bool views = false;  ///< the run goes on without those that are gone, as run.min_peers has it
   SimCheckpoints* checkpoints = nullptr;           ///< null: none are kept
   double grace_s = 0;                              ///< for those of a run that is told to end
 };
@@ -61,6 +63,9 @@ class Simulation {
   /// Called with every report; peer, virtual time.
   std::function<void(PeerId, double, const Report&)> on_report;
   std::function<void(PeerId, double, const std::string&)> on_log;
+
+  /// A peer enters a view; virtual time, share of the run that is over.
+  std::function<void(PeerId, double, const View&, double)> on_view;
 
   /// Until every worker that has not crashed has ended. `stop` is asked now and then; true ends the run at
   /// once. Throws std::runtime_error where nothing is left to happen and a worker still runs.
@@ -119,6 +124,8 @@ class Simulation {
         0;  ///< frames of priority above 0 that have not left, the one that is leaving included
   };
   Wire& wire(PeerId from, PeerId to);
+  void restart(PeerId peer);
+  std::shared_ptr<const Prepared> prepared_for(const View& view);
   void send_next(PeerId from, PeerId to);
   void arrive(PeerId from, PeerId to, const FrameBytes& frame);
   void arrive_at(double time, PeerId from, PeerId to, const FrameBytes& frame);
@@ -139,7 +146,8 @@ class Simulation {
   std::vector<Event> events_;             ///< a heap, the earliest in front
   std::vector<std::vector<Wire>> wires_;  ///< [from], ascending by to
   std::vector<double> uplink_free_;       ///< of each peer that has one: when its last frame has passed it
-  std::vector<std::unique_ptr<Node>> nodes_;
+  std::map<std::vector<std::string>, std::shared_ptr<const Prepared>> view_runs_;  ///< by names
+  std::vector<std::unique_ptr<Node>> nodes_, former_nodes_;  ///< former: what events may still speak of
   mutable SimThreads threads_;  // after nodes_: its threads end first
   std::size_t running_ = 0;
   bool begun_ = false;

@@ -58,6 +58,7 @@ struct ZmqEnv::Sockets {
     zmq::socket_t socket, events;
     std::map<std::uint32_t, std::deque<FrameBytes>> queue;  ///< by priority
     std::size_t queued = 0, queued_bytes = 0;
+    bool was_there = false;  ///< a connection stood, since nothing was found to listen there
 
     void put(FrameBytes frame, std::uint32_t priority) {
       ++queued;
@@ -75,8 +76,10 @@ struct ZmqEnv::Sockets {
   zmq::socket_t in_events;
   std::vector<std::unique_ptr<Out>> out;
 
-  Out& to(PeerId peer) {
-    return **std::find_if(out.begin(), out.end(), [&](const auto& o) { return o->peer == peer; });
+  /// Null: there is no connection yet.
+  Out* to(PeerId peer) const {
+    const auto at = std::find_if(out.begin(), out.end(), [&](const auto& o) { return o->peer == peer; });
+    return at == out.end() ? nullptr : at->get();
   }
   ~Sockets() {
     zmq_socket_monitor(in.handle(), nullptr, 0);
@@ -117,7 +120,8 @@ void ZmqEnv::connect(PeerId to) {
   out->socket.set(zmq::sockopt::linger, kLinger_ms);
   out->socket.set(zmq::sockopt::reconnect_ivl, kReconnect_ms);
   out->socket.set(zmq::sockopt::reconnect_ivl_max, kReconnectMost_ms);
-  out->events = monitor(sockets_->context, out->socket, fmt::format("out-{}", to), ZMQ_EVENT_DISCONNECTED);
+  out->events = monitor(sockets_->context, out->socket, fmt::format("out-{}", to),
+                        ZMQ_EVENT_DISCONNECTED | ZMQ_EVENT_CLOSED | ZMQ_EVENT_HANDSHAKE_SUCCEEDED);
   out->socket.connect(spec_.addresses[to]);
   sockets_->out.push_back(std::move(out));
 }
@@ -127,7 +131,8 @@ void ZmqEnv::tick() {
 }
 
 void ZmqEnv::send(PeerId to, FrameBytes frame, std::uint32_t priority) {
-  Sockets::Out& out = sockets_->to(to);
+  if (!sockets_->to(to)) connect(to);
+  Sockets::Out& out = *sockets_->to(to);
   out.put(std::move(frame), priority);
   auto& queue = out.queue[priority];
   if (priority == 0 && queue.size() > kMostControlFrames) {
@@ -136,12 +141,16 @@ void ZmqEnv::send(PeerId to, FrameBytes frame, std::uint32_t priority) {
   }
 }
 
-std::size_t ZmqEnv::queued_bytes(PeerId to) const { return sockets_->to(to).queued_bytes; }
+std::size_t ZmqEnv::queued_bytes(PeerId to) const {
+  const Sockets::Out* out = sockets_->to(to);
+  return out ? out->queued_bytes : 0;
+}
 
 std::size_t ZmqEnv::backlog(PeerId to) const {
-  const Sockets::Out& out = sockets_->to(to);
-  const auto control = out.queue.find(0);
-  return out.queued - (control == out.queue.end() ? 0 : control->second.size());
+  const Sockets::Out* out = sockets_->to(to);
+  if (!out) return 0;
+  const auto control = out->queue.find(0);
+  return out->queued - (control == out->queue.end() ? 0 : control->second.size());
 }
 
 /// Hands frames to ZeroMQ while it takes them.
@@ -162,7 +171,7 @@ void ZmqEnv::push_all() {
   }
 }
 
-void ZmqEnv::receive_all(Worker& worker) {
+void ZmqEnv::receive_all(Member& member) {
   for (int count = 0; count < kReceiveAtOnce; ++count) {
     zmq::message_t identity, body;
     if (!sockets_->in.recv(identity, zmq::recv_flags::dontwait)) return;
@@ -177,23 +186,32 @@ void ZmqEnv::receive_all(Worker& worker) {
       std::memcpy(aligned.data(), bytes.data(), bytes.size());
       bytes = {reinterpret_cast<const std::byte*>(aligned.data()), bytes.size()};
     }
-    worker.on_frame(bytes);
+    member.on_frame(bytes);
   }
 }
 
-void ZmqEnv::read_monitors(Worker& worker) {
-  const auto events = [](zmq::socket_t& s) {
-    int count = 0;
+void ZmqEnv::read_monitors(Member& member) {
+  // the first message of an event begins with its number, the second is the address
+  const auto next = [](zmq::socket_t& s) -> std::optional<std::uint16_t> {
     zmq::message_t event, address;
-    while (s.recv(event, zmq::recv_flags::dontwait) && s.recv(address)) ++count;
-    return count;
+    if (!s.recv(event, zmq::recv_flags::dontwait) || !s.recv(address)) return std::nullopt;
+    std::uint16_t number = 0;
+    if (event.size() >= sizeof number) std::memcpy(&number, event.data(), sizeof number);
+    return number;
   };
-  for (int strangers = events(sockets_->in_events); strangers > 0; --strangers) worker.on_frame({});
-  for (auto& out : sockets_->out)
-    if (events(out->events) > 0) worker.on_broken(out->peer);
+  while (next(sockets_->in_events)) member.on_frame({});  // a stranger
+  for (std::size_t k = 0; k < sockets_->out.size(); ++k) {  // a member that hears of it may open connections
+    Sockets::Out& out = *sockets_->out[k];
+    while (const auto event = next(out.events)) {
+      if (*event == ZMQ_EVENT_HANDSHAKE_SUCCEEDED) out.was_there = true;
+      if (*event == ZMQ_EVENT_DISCONNECTED) member.on_broken(out.peer);
+      // a first try to come back has failed at once: nothing listens there
+      if (*event == ZMQ_EVENT_CLOSED && std::exchange(out.was_there, false)) member.on_refused(out.peer);
+    }
+  }
 }
 
-void ZmqEnv::poll(Worker& worker, double until) {
+void ZmqEnv::poll(Member& member, double until) {
   std::vector<zmq::pollitem_t> items{{sockets_->in.handle(), 0, ZMQ_POLLIN, 0},
                                      {sockets_->in_events.handle(), 0, ZMQ_POLLIN, 0},
                                      {nullptr, data_->event_fd(), ZMQ_POLLIN, 0}};
@@ -206,16 +224,18 @@ void ZmqEnv::poll(Worker& worker, double until) {
       errno != EINTR)
     throw zmq::error_t();
   tick();
-  read_monitors(worker);
-  receive_all(worker);
-  for (const DataEvent& e : data_->take_events()) worker.on_data(e);
-  if (now_ >= wake_at_) worker.on_timer();
+  read_monitors(member);
+  receive_all(member);
+  const LiveDataPlane* plane = data_.get();
+  for (const DataEvent& e : data_->take_events())
+    if (data_.get() == plane) member.on_data(e);  // else the view that it is of is over
+  if (now_ >= wake_at_) member.on_timer();
   push_all();
 }
 
 /// Logs what keeps peers away, while they are waited for: hosts that cannot be found, no files left to open.
-void ZmqEnv::watch_joining(const Worker& worker) {
-  if (worker.joined() && !worker.finished()) {
+void ZmqEnv::watch_joining(const Member& member) {
+  if (member.joined() && !member.finished()) {
     resolver_.reset();
     return;
   }
@@ -239,34 +259,52 @@ std::string ZmqEnv::what_kept_them_away() const {
   return text;
 }
 
-void ZmqEnv::loop(Worker& worker, const std::function<bool()>& stop) {
-  worker.start();
-  while (!worker.finished()) {
-    poll(worker, wake_at_);
-    if (resolver_) watch_joining(worker);
-    if (on_turn) on_turn(worker);
-    if (stop && stop()) worker.interrupt();
+void ZmqEnv::loop(Member& member, const std::function<bool()>& stop) {
+  member.start();
+  while (!member.finished()) {
+    poll(member, wake_at_);
+    if (resolver_) watch_joining(member);
+    if (on_turn && member.worker()) on_turn(*member.worker());
+    if (stop && stop()) member.interrupt();
   }
-  flush_queues(worker);
+  flush_queues(member);
 }
 
 /// The last frames tell the others how this peer ended; of one that finished they may still need the parcels,
 /// too.
-void ZmqEnv::flush_queues(Worker& worker) {
+void ZmqEnv::flush_queues(Member& member) {
   const double until = now_ + kFlush_s;
-  const bool parcels_too = worker.result().outcome == Outcome::finished;
+  const bool parcels_too = member.result().outcome == Outcome::finished;
   const auto waiting = [&] {
     return std::any_of(sockets_->out.begin(), sockets_->out.end(), [&](const auto& out) {
-      if (parcels_too) return out->queued > 0 && worker.reachable(out->peer);
+      if (parcels_too) return out->queued > 0 && member.reachable(out->peer);
       const auto control = out->queue.find(0);
-      return control != out->queue.end() && !control->second.empty() && worker.reachable(out->peer);
+      return control != out->queue.end() && !control->second.empty() && member.reachable(out->peer);
     });
   };
   push_all();
-  while (waiting() && now_ < until) poll(worker, std::min(until, now_ + 0.02));
+  while (waiting() && now_ < until) poll(member, std::min(until, now_ + 0.02));
 }
 
-WorkerResult ZmqEnv::run(WorkerSpec spec, const DataPlaneFactory& make_data_plane,
+State ZmqEnv::leave_view() {
+  data_->finish();
+  data_->take_events();
+  // what was meant for the view is of no use in the next one
+  for (auto& out : sockets_->out) {
+    auto& queues = out->queue;
+    for (auto& [priority, queue] : queues)
+      while (priority > 0 && !queue.empty()) out->pop(queue);
+  }
+  return data_->learned();
+}
+
+WorkerSpec ZmqEnv::enter_view(const View& view, double share) {
+  auto [spec, make_data_plane] = on_view(view, share);
+  data_ = make_data_plane();
+  return std::move(spec);
+}
+
+WorkerResult ZmqEnv::run(MemberSpec first, WorkerSpec spec, const DataPlaneFactory& make_data_plane,
                          const std::function<bool()>& stop, const State* state, Kept kept) {
   std::vector<std::string> neighbours;
   for (const PeerId p : spec.membership.links) {
@@ -275,13 +313,13 @@ WorkerResult ZmqEnv::run(WorkerSpec spec, const DataPlaneFactory& make_data_plan
   }
   resolver_ = std::make_unique<Resolver>(neighbours);
   tick();
-  Worker worker(std::move(spec), *this);
+  Member member(std::move(first), *this, std::move(spec));
   data_ = make_data_plane();
-  if (state) kept == Kept::all ? worker.restore(*state) : worker.restore_learned(*state);
+  if (state) kept == Kept::all ? member.worker()->restore(*state) : member.worker()->restore_learned(*state);
   tick();
-  loop(worker, stop);
+  loop(member, stop);
   data_->finish();
-  WorkerResult result = worker.result();
+  WorkerResult result = member.result();
   if (resolver_ && result.outcome == Outcome::lost_peer) result.message += what_kept_them_away();
   sockets_.reset();
   return result;

@@ -14,7 +14,7 @@
 
 #include "data_plane.h"
 #include "resolver.h"
-#include "worker.h"
+#include "member.h"
 
 namespace gossamer::node {
 
@@ -26,7 +26,7 @@ struct ZmqSpec {
 };
 
 /// Sockets of one peer. Throws ConfigError where it cannot listen (port in use, no such address or host).
-class ZmqEnv final : public Env {
+class ZmqEnv final : public MemberEnv {
  public:
   explicit ZmqEnv(const ZmqSpec& spec);
   ~ZmqEnv() override;
@@ -35,18 +35,20 @@ class ZmqEnv final : public Env {
   std::function<void(const std::string&)> on_log;
   /// Told how many peers share this machine's cores; gives the threads that this one takes.
   std::function<std::size_t(const CoreSharing&)> on_sharing;
-  std::function<void(Worker&)> on_turn;  ///< after whatever happened
+  std::function<void(Worker&)> on_turn;  ///< after whatever happened, while there is one
+  /// What a peer is in a view, and its data plane; share: of the run that is over.
+  std::function<std::pair<WorkerSpec, DataPlaneFactory>(const View&, double share)> on_view;
   std::function<void(State)> on_saved;
   // Where checkpoints are kept: as of Env.
   std::function<bool()> on_may_checkpoint;
   std::function<void(State, const SavePoint&)> on_checkpoint;
   std::function<State(Round)> on_load;
 
-  /// Once: makes the worker and runs it until it has ended and its last frames are out; closes all
-  /// connections, which may have taken all the files that this process can open. `stop` is asked a few times
-  /// a second and after every signal; true interrupts the worker. state: where the worker and its data plane
-  /// go on; null: at the beginning.
-  WorkerResult run(WorkerSpec spec, const DataPlaneFactory& make_data_plane,
+  /// Once: makes the member and its first worker and runs it until it has ended and its last frames are out;
+  /// closes all connections, which may have taken all the files that this process can open. `stop` is asked a
+  /// few times a second and after every signal; true interrupts the run. state: where the worker and its data
+  /// plane go on; null: at the beginning.
+  WorkerResult run(MemberSpec member, WorkerSpec spec, const DataPlaneFactory& make_data_plane,
                    const std::function<bool()>& stop, const State* state = nullptr, Kept kept = Kept::all);
   /// Where this peer listens, by address.
   const std::string& endpoint() const { return endpoint_; }
@@ -62,6 +64,8 @@ class ZmqEnv final : public Env {
   std::size_t queued_bytes(PeerId to) const override;
   std::uint64_t dropped_control() const override { return dropped_control_; }
   DataPlane& data() override { return *data_; }
+  State leave_view() override;
+  WorkerSpec enter_view(const View& view, double share) override;
   void share_cores(const CoreSharing& sharing) override {
     if (on_sharing) data_->use_threads(on_sharing(sharing));
   }
@@ -83,13 +87,13 @@ class ZmqEnv final : public Env {
  private:
   struct Sockets;
   void connect(PeerId to);
-  void loop(Worker& worker, const std::function<bool()>& stop);
-  void flush_queues(Worker& worker);
-  void poll(Worker& worker, double until);
-  void receive_all(Worker& worker);
+  void loop(Member& member, const std::function<bool()>& stop);
+  void flush_queues(Member& member);
+  void poll(Member& member, double until);
+  void receive_all(Member& member);
   void push_all();
-  void read_monitors(Worker& worker);
-  void watch_joining(const Worker& worker);
+  void read_monitors(Member& member);
+  void watch_joining(const Member& member);
   std::string what_kept_them_away() const;
   void tick();
 

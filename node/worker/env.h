@@ -40,6 +40,8 @@ class Env {
   virtual void checkpoint(State /*state*/, const SavePoint& /*point*/) {}
   /// Of a checkpoint that was offered (WorkerSpec::offers). Throws what std::exception is a base of.
   virtual State load(Round name);
+  /// A frame of this start of the neighbour came.
+  virtual void heard(PeerId /*from*/) {}
   virtual void report(const Report& report) = 0;
   virtual void log(const std::string& line) = 0;
 };

@@ -137,14 +137,13 @@ bool Worker::can_send(PeerId to, ParcelId parcel) const {
 
 // --- frames in
 
-void Worker::on_frame(std::span<const std::byte> bytes) {
-  const auto frame = decode_frame(bytes);
+void Worker::on_frame(const std::optional<Frame>& frame, std::size_t bytes) {
   const auto from = frame ? frame->header.sender : 0;
   if (!frame || !links_.contains(from)) {
     ++result_.dropped_frames;
     return;
   }
-  link(from).counters().bytes_in += bytes.size();
+  link(from).counters().bytes_in += bytes;
   std::visit([&](const auto& body) { handle(frame->header, body); }, frame->body);
   settle();
 }
@@ -180,7 +179,7 @@ void Worker::handle(const FrameHeader& header, const HelloBody& hello) {
 }
 
 void Worker::handle(const FrameHeader& header, const AliveBody& alive) {
-  if (header.job != spec_.job_id || !members_.heard(header.sender, header.epoch, env_.now())) {
+  if (header.job != spec_.job_id || !heard(header)) {
     ++result_.dropped_frames;
     return;
   }
@@ -196,7 +195,7 @@ void Worker::handle(const FrameHeader& header, const AliveBody& alive) {
 }
 
 void Worker::handle(const FrameHeader& header, const PlacesBody& body) {
-  if (header.job != spec_.job_id || !members_.heard(header.sender, header.epoch, env_.now())) {
+  if (header.job != spec_.job_id || !heard(header)) {
     ++result_.dropped_frames;
     return;
   }
@@ -208,7 +207,7 @@ void Worker::handle(const FrameHeader& header, const PlacesBody& body) {
 
 void Worker::handle(const FrameHeader& header, const ParcelBody& body) {
   const PeerId from = header.sender;
-  if (header.job != spec_.job_id || header.sequence == 0 || !members_.heard(from, header.epoch, env_.now())) {
+  if (header.job != spec_.job_id || header.sequence == 0 || !heard(header)) {
     ++result_.dropped_frames;
     return;
   }
@@ -218,6 +217,13 @@ void Worker::handle(const FrameHeader& header, const ParcelBody& body) {
   while (auto m = link(from).next()) deliver(from, std::move(*m));
   name_refusals(from, before, body);
   mute_where_due(from);
+}
+
+/// Whether a frame of this run is of the start of its sender that this peer knows.
+bool Worker::heard(const FrameHeader& header) {
+  if (!members_.heard(header.sender, header.epoch, env_.now())) return false;
+  env_.heard(header.sender);
+  return true;
 }
 
 void Worker::deliver(PeerId from, Message message) {
@@ -241,14 +247,17 @@ void Worker::check_members() {
   const bool lost = members_.any(PeerStatus::lost), left = members_.any(PeerStatus::left);
   const auto names = [&](PeerStatus status) { return join(members_.names_with(status), ", "); };
   if (phase_ == Phase::joining && left && !lost && members_.any(PeerStatus::unknown))
-    return end(Outcome::lost_peer,
+    return end_without_others(
                fmt::format("peer {} gave up waiting for all to appear (--join-timeout there): missing {}",
                            names(PeerStatus::left), names(PeerStatus::unknown)));
   const bool saves_first = end_by_ && !spec_.saves.together && !saver_.all_committed();
   if (const std::string what = saves_first ? "" : what_others_said(); !what.empty()) {
     result_.diverged |= members_.any(PeerStatus::diverged);
-    return end(end_by_ ? Outcome::interrupted : Outcome::lost_peer,
-               fmt::format("{} {}{}", what, where(), left ? awaited() : ""));
+    const std::string message = fmt::format("{} {}{}", what, where(), left ? awaited() : "");
+    if (end_by_) return end(Outcome::interrupted, message);
+    if (members_.any(PeerStatus::diverged) || members_.any(PeerStatus::muted))
+      return end(Outcome::lost_peer, message);
+    return end_without_others(message);
   }
   if (phase_ == Phase::joining && members_.all_at_least(PeerStatus::present) && places_.complete() &&
       offers_.complete()) {
@@ -274,6 +283,14 @@ void Worker::on_broken(PeerId peer) {
   members_.on_broken(peer, env_.now());
   link(peer).on_broken();
   schedule_wake();
+}
+
+void Worker::end_without_others(std::string message) {
+  if (phase_ == Phase::over) return;
+  result_.others_gone = true;
+  for (const PeerStatus status : {PeerStatus::lost, PeerStatus::left})
+    for (const PeerId p : members_.all().with(status)) result_.gone.push_back(p);
+  end(Outcome::lost_peer, std::move(message));
 }
 
 void Worker::end(Outcome outcome, std::string message, PeerStatus as) {

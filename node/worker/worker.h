@@ -55,6 +55,8 @@ struct WorkerResult {
   std::uint64_t checkpoints = 0;  ///< taken
   double checkpoint_pause_s = 0;  ///< for which the training held for them, together
   bool diverged = false;          ///< this peer's training ran away, or another's, as it told
+  bool others_gone = false;       ///< it ended because others have gone, or did not come
+  std::vector<PeerId> gone;       ///< those that are known to have
   std::uint64_t rounds = 0;
   std::uint64_t rows = 0;  ///< samples seen
   double train_loss = 0;   ///< mean over the last epoch's steps, as many as there were
@@ -74,12 +76,16 @@ struct WorkerResult {
   std::uint64_t dropped_control = 0;    ///< control frames that newer ones replaced before they could leave
 };
 
+/// Adds what a worker before it had come to: counts, times, bytes; not how it ended.
+void add_earlier(WorkerResult& now, const WorkerResult& before);
+
 class Worker final : public ExchangeHost {
  public:
   Worker(WorkerSpec spec, Env& env);
 
   void start();
-  void on_frame(std::span<const std::byte> bytes);
+  /// bytes: that it took; none: they are no frame.
+  void on_frame(const std::optional<Frame>& frame, std::size_t bytes);
   void on_data(const DataEvent& event);
   void on_timer();
   /// The connection to a neighbour broke (it may come back).
@@ -173,6 +179,8 @@ class Worker final : public ExchangeHost {
   void join_overdue();
   void check_stalled();
   void end(Outcome outcome, std::string message, PeerStatus as = PeerStatus::left);
+  void end_without_others(std::string message);
+  bool heard(const FrameHeader& header);
   void send_hello(PeerId to);
   void send_alive(PeerId to);
   void send_places(PeerId to);

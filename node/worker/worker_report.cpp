@@ -70,7 +70,7 @@ void Worker::join_overdue() {
         "; a peer '{}' of another run of this job is there: end it, or give all peers of this run the "
         "same --session",
         other_session_);
-  end(Outcome::lost_peer, std::move(what));
+  end_without_others(std::move(what));
 }
 
 void Worker::diverge(const std::string& what) {
@@ -120,6 +120,48 @@ WorkerResult Worker::result() const {
     for (std::size_t why = 0; why < kRefusals.size(); ++why) r.traffic.refused_by[why] += c.refused_by[why];
   }
   return r;
+}
+
+void add_earlier(WorkerResult& now, const WorkerResult& before) {
+  const auto steps = [](const WorkerResult& r) { return static_cast<double>(r.rows); };
+  const double rows = steps(now) + steps(before);
+  if (rows > 0)
+    now.staleness_mean = (now.staleness_mean * steps(now) + before.staleness_mean * steps(before)) / rows;
+  if (now.rows == 0) now.train_loss = before.train_loss;
+  now.staleness_max = std::max(now.staleness_max, before.staleness_max);
+  now.rounds = std::max(now.rounds, before.rounds);
+  now.checkpoints += before.checkpoints;
+  now.checkpoint_pause_s += before.checkpoint_pause_s;
+  now.rows += before.rows;
+  now.seconds += before.seconds;
+  now.left_out += before.left_out;
+  now.dense_data_bytes += before.dense_data_bytes;
+  now.dropped_frames += before.dropped_frames;
+  now.skipped_steps += before.skipped_steps;
+  now.held_back += before.held_back;
+  now.queued_bytes_most = std::max(now.queued_bytes_most, before.queued_bytes_most);
+  now.dropped_control = std::max(now.dropped_control, before.dropped_control);  // a process counts them
+  for (const auto& [peer, counts] : before.refused) {
+    const auto same = std::find_if(now.refused.begin(), now.refused.end(),
+                                   [p = peer](const auto& r) { return r.first == p; });
+    if (same == now.refused.end()) {
+      now.refused.emplace_back(peer, counts);
+      continue;
+    }
+    for (std::size_t why = 0; why < kRefusals.size(); ++why) same->second[why] += counts[why];
+  }
+  for (const std::string& name : before.muted)
+    if (std::find(now.muted.begin(), now.muted.end(), name) == now.muted.end()) now.muted.push_back(name);
+  LinkCounters& t = now.traffic;
+  const LinkCounters& b = before.traffic;
+  t.bytes_out += b.bytes_out;
+  t.bytes_in += b.bytes_in;
+  t.data_bytes_out += b.data_bytes_out;
+  t.data_entries_out += b.data_entries_out;
+  t.resent += b.resent;
+  t.duplicates += b.duplicates;
+  t.reordered += b.reordered;
+  for (std::size_t why = 0; why < kRefusals.size(); ++why) t.refused_by[why] += b.refused_by[why];
 }
 
 void Worker::report(const std::optional<optim::Figures>& test) {

@@ -1,0 +1,44 @@
+#pragma once
+// A View is who takes part at a time. Each has a worker, an exchange and a data plane of its own.
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "ids.h"
+
+namespace gossamer::node {
+
+/// One start of a peer.
+struct Seat {
+  std::string name;
+  std::uint64_t start = 0;  ///< 0: it has not been heard of yet
+  bool operator==(const Seat&) const = default;
+};
+
+struct View {
+  std::vector<Seat> seats;    ///< in the order in which the run's peers stand in its files
+  std::uint64_t attempt = 0;  ///< all of it must begin together; where that failed it is tried again
+
+  /// XXH3 of the sorted names and starts: who sees the same members names the same view.
+  std::uint64_t id() const;
+  std::vector<std::string> names() const;
+  bool has(const std::string& name) const;
+};
+
+/// What a member says of itself with its signs of life.
+struct Standing {
+  bool begun = false;     ///< it knows that the run has begun: nobody waits for all of the file any more
+  bool whole = false;     ///< it has what the run has learned
+  std::uint64_t view = 0, attempt = 0;  ///< with which it waits to begin, or began; 0: none
+  double share = 0;       ///< of the run that is over, as far as its own state is
+  std::uint64_t hash = 0, bytes = 0;    ///< of its state, as others can have it
+  bool operator==(const Standing&) const = default;
+
+  std::vector<std::byte> to_bytes() const;
+};
+/// Where the bytes are none of to_bytes, one that says nothing.
+Standing standing_from(std::span<const std::byte> bytes);
+
+}  // namespace gossamer::node
