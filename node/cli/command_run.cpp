@@ -1,8 +1,10 @@
 // gossamer run: all peers of a job on this machine, one process each.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <chrono>
+#include <cmath>
 #include <csignal>
 #include <cstring>
 #include <fstream>
@@ -28,6 +30,8 @@ using Clock = std::chrono::steady_clock;
 
 /// How long peers may take to end after they were told to, or after one of them failed to start.
 constexpr double kPatience_s = 15;
+/// Before a peer that has crashed is started again, for the first time; then twice as long each time.
+constexpr double kRestartAfter_s = 0.5, kMostRestartAfter_s = 30;
 
 double seconds_since(Clock::time_point t) { return std::chrono::duration<double>(Clock::now() - t).count(); }
 
@@ -55,6 +59,7 @@ class Run {
         progress_(flags.job.quiet),
         view_(job_.peer_names()),
         results_(job_.peers.size()),
+        restarts_(job_.peers.size()),
         reasons_(job_.peers.size()) {
     if (from) {
       carry_metrics(from->folder.parent_path(), folder_, from->rounds().back());
@@ -100,6 +105,7 @@ class Run {
     while (launcher_.running()) {
       launcher_.poll(0.1, [&](std::size_t child, const std::string& line) { take(child, line); });
       const bool stop = interrupted();
+      if (!deadline && !stop && training_) restart_crashed();
       if (!deadline && (stop || failed_to_start())) {
         interrupted_ = stop;
         for (const auto& c : launcher_.children()) told_to_end_.push_back(!c.status);
@@ -109,6 +115,32 @@ class Run {
       }
       if (deadline && Clock::now() > *deadline) launcher_.signal_all(SIGKILL);
       if (training_) progress_.line(view_.text(seconds_since(*training_)));
+    }
+  }
+
+  /// Peers that others go on without, and may come back to them.
+  void restart_crashed() {
+    const auto& children = launcher_.children();
+    const auto running = std::count_if(children.begin(), children.end(), [](const auto& c) { return !c.status; });
+    if (job_.run.min_peers >= children.size() || running == 0) return;
+    for (std::size_t i = 0; i < children.size(); ++i) {
+      const int status = children[i].status.value_or(kExitOk);
+      const bool crashed = status == kExitFailure || (status > 128 && status != kExitInterrupted);
+      if (!crashed || children[i].out_fd >= 0 || restarts_[i].times >= job_.run.restart) continue;
+      Restart& again = restarts_[i];
+      if (!again.at) {
+        const double wait = std::min(kMostRestartAfter_s, std::ldexp(kRestartAfter_s, static_cast<int>(again.times)));
+        again.at = Clock::now() + std::chrono::milliseconds(static_cast<int>(wait * 1000));
+        tell(fmt::format("gossamer: {}: {}; starting it again in {:.1f} s ({} of {} times, run.restart)",
+                         children[i].name,
+                         status > 128 ? fmt::format("killed by signal {}", status - 128) : reason(i), wait,
+                         again.times + 1, job_.run.restart));
+      }
+      if (Clock::now() < *again.at) continue;
+      again.at.reset();
+      ++again.times;
+      reasons_[i].clear();
+      launcher_.start_again(i);
     }
   }
 
@@ -154,6 +186,10 @@ class Run {
       return kExitInterrupted;
     }
     int status = kExitOk;
+    std::size_t finished = 0;
+    for (const auto& c : launcher_.children()) finished += c.status == kExitOk;
+    // lost ones are named, and are no failure of a run that others have ended
+    const bool enough = job_.run.min_peers < job_.peers.size() && finished >= job_.run.min_peers;
     for (std::size_t i = 0; i < launcher_.children().size(); ++i) {
       const auto& c = launcher_.children()[i];
       const int s = c.status.value_or(kExitFailure);
@@ -163,6 +199,7 @@ class Run {
       const bool killed = s > 128 && s != kExitInterrupted;
       tell(fmt::format("gossamer: {}: {}", c.name,
                        killed ? fmt::format("killed by signal {}", s - 128) : reason(i)));
+      if (enough && (killed || s == kExitFailure || s == kExitPeerLost)) continue;
       const int as_run = killed ? kExitPeerLost : s;
       // the cause before its consequences: bad input, then failure, then peers that missed another
       const auto rank = [](int x) {
@@ -239,6 +276,11 @@ class Run {
   RunView view_;
   Launcher launcher_;
   std::vector<std::optional<WorkerResult>> results_;
+  struct Restart {
+    std::uint64_t times = 0;
+    std::optional<Clock::time_point> at{};  ///< when the next one is due
+  };
+  std::vector<Restart> restarts_;     ///< by peer
   std::vector<std::string> reasons_;  ///< by peer: why it ended, as far as it has told
   std::optional<Clock::time_point> training_;
   bool interrupted_ = false, metrics_lost_ = false;

@@ -70,12 +70,26 @@ Launcher::~Launcher() {
 
 void Launcher::start(const std::string& name, const std::vector<std::string>& arguments,
                      const std::filesystem::path& log) {
+  Child child{name, -1, -1, {}, {}, arguments, log};
+  spawn(child, O_TRUNC);
+  children_.push_back(std::move(child));
+}
+
+void Launcher::start_again(std::size_t child) {
+  Child& c = children_[child];
+  if (c.out_fd >= 0) close(c.out_fd);
+  c.partial.clear();
+  spawn(c, O_APPEND);
+  c.status.reset();
+}
+
+void Launcher::spawn(Child& child, int log_flags) {
   int pipe_fds[2];
   if (pipe2(pipe_fds, O_CLOEXEC) != 0) fail("pipe");
-  const int log_fd = open(log.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
-  if (log_fd < 0) fail(log.c_str());
+  const int log_fd = open(child.log.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC | log_flags, 0644);
+  if (log_fd < 0) fail(child.log.c_str());
   std::vector<std::string> words{"gossamer"};
-  words.insert(words.end(), arguments.begin(), arguments.end());
+  words.insert(words.end(), child.arguments.begin(), child.arguments.end());
   std::vector<char*> argv;
   for (auto& w : words) argv.push_back(w.data());
   argv.push_back(nullptr);
@@ -87,7 +101,8 @@ void Launcher::start(const std::string& name, const std::vector<std::string>& ar
   close(pipe_fds[1]);
   close(log_fd);
   fcntl(pipe_fds[0], F_SETFL, O_NONBLOCK);
-  children_.push_back({name, pid, pipe_fds[0], {}, {}, log});
+  child.pid = pid;
+  child.out_fd = pipe_fds[0];
 }
 
 void Launcher::poll(double seconds, const std::function<void(std::size_t, const std::string&)>& on_line) {

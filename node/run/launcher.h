@@ -20,6 +20,7 @@ class Launcher {
     int out_fd = -1;            ///< −1 once at its end
     std::string partial;        ///< an unfinished line
     std::optional<int> status;  ///< exit status, 128 + signal where killed; empty while it runs
+    std::vector<std::string> arguments{};
     std::filesystem::path log;
   };
 
@@ -31,6 +32,8 @@ class Launcher {
   /// Starts this program with the arguments.
   void start(const std::string& name, const std::vector<std::string>& arguments,
              const std::filesystem::path& log);
+  /// Once more, of a child that has ended; its log goes on.
+  void start_again(std::size_t child);
   /// Waits up to `seconds` for output or an end, hands every whole line to on_line(child index, line).
   void poll(double seconds, const std::function<void(std::size_t, const std::string&)>& on_line);
   /// SIGTERM (or another signal) to every child that still runs.
@@ -39,6 +42,7 @@ class Launcher {
   const std::vector<Child>& children() const { return children_; }
 
  private:
+  void spawn(Child& child, int log_flags);
   void reap();
   std::vector<Child> children_;
 };
