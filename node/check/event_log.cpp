@@ -42,6 +42,10 @@ std::string text(const FrameHeader& h, const AliveBody&) {
 std::string text(const FrameHeader& h, const PlacesBody&) {
   return fmt::format("where peers run, of epoch {}", h.epoch);
 }
+std::string text(const FrameHeader&, const SwimBody& b) {
+  return fmt::format("from {} of start {} {} records of who is there", b.from, b.from_start,
+                     b.records.size());
+}
 std::string text(const FrameHeader& h, const HelloBody& b) {
   return fmt::format("a hello of epoch {} that has heard epoch {}", h.epoch, b.heard_epoch);
 }

@@ -52,6 +52,8 @@ std::uint64_t checksum(wire::Frame::Reader f) {
       w[12] = (std::uint64_t{p.getChunk()} << 32) | p.getChunks(), w[13] = p.getDigest();
       return hash_blob(p.getPayload(), scalars());
     }
+    case wire::Frame::SWIM:
+      return hash_blob(f.getSwim().getBody(), scalars());
     case wire::Frame::PLACES:
       return hash_blob(f.getPlaces().getOffers(), hash_blob(f.getPlaces().getPlaces(), scalars()));
   }
@@ -78,6 +80,10 @@ SaveNews saves(capnp::Data::Reader d) {
 Offers offers(capnp::Data::Reader d) {
   return d.size() == 0 ? Offers{} : whole(Offers::from_bytes(span_of(d)));
 }
+SwimBody swim(wire::Frame::Reader f) {
+  if (f.getSender() != kNoPeer) throw Malformed{};
+  return whole(SwimBody::from_bytes(span_of(f.getSwim().getBody())));
+}
 std::string text(capnp::Text::Reader t) {
   std::string plain{t.cStr(), t.size()};
   if (!is_plain(plain)) throw Malformed{};
@@ -99,6 +105,7 @@ void fill(wire::Frame::Builder f, const PlacesBody& b) {
   p.setPlaces(blob(b.places.to_bytes()));
   if (b.offers.asked()) p.setOffers(blob(b.offers.to_bytes()));
 }
+void fill(wire::Frame::Builder f, const SwimBody& b) { f.initSwim().setBody(blob(b.to_bytes())); }
 void fill(wire::Frame::Builder f, const HelloBody& b) {
   auto h = f.initHello();
   h.setOldestVersion(b.oldest_version);
@@ -135,6 +142,9 @@ Frame read(wire::Frame::Reader f) {
       break;
     case wire::Frame::PLACES:
       out.body = PlacesBody{places(f.getPlaces().getPlaces()), offers(f.getPlaces().getOffers())};
+      break;
+    case wire::Frame::SWIM:
+      out.body = swim(f);
       break;
     case wire::Frame::PROGRESS:
       out.body = AliveBody{states(f.getProgress().getStatus()), samples(f.getProgress().getSamples()),
@@ -173,6 +183,7 @@ std::size_t first_segment_words(const Frame& frame) {
     bytes += a->status.most_bytes() + kMostBytesOfCount * a->samples.size() + a->saves.most_bytes();
   if (const auto* p = std::get_if<PlacesBody>(&frame.body))
     bytes += p->places.to_bytes().size() + p->offers.to_bytes().size();
+  if (const auto* s = std::get_if<SwimBody>(&frame.body)) bytes += s->most_bytes();
   return bytes / sizeof(capnp::word) + 8;
 }
 
@@ -213,7 +224,7 @@ std::optional<Frame> decode_frame(std::span<const std::byte> bytes) {
     capnp::FlatArrayMessageReader message(
         {reinterpret_cast<const capnp::word*>(bytes.data()), bytes.size() / sizeof(capnp::word)}, limits);
     const auto f = message.getRoot<wire::Frame>();
-    if (f.which() > wire::Frame::PROGRESS || checksum(f) != f.getChecksum()) return std::nullopt;
+    if (f.which() > wire::Frame::SWIM || checksum(f) != f.getChecksum()) return std::nullopt;
     return read(f);
   } catch (const kj::Exception&) {
     return std::nullopt;

@@ -15,10 +15,11 @@
 #include "places.h"
 #include "samples.h"
 #include "saves.h"
+#include "swim_body.h"
 
 namespace gossamer::node {
 
-constexpr std::uint16_t kWireVersion = 0x0105, kOldestWireVersion = 0x0105;
+constexpr std::uint16_t kWireVersion = 0x0106, kOldestWireVersion = 0x0106;
 /// Payload bytes of one frame at most; larger payloads travel in chunks.
 /// Small enough that a sign of life gets through between two chunks on a slow link (1 s at 1 Mbit/s).
 constexpr std::size_t kChunkBytes = std::size_t{128} << 10;
@@ -68,7 +69,7 @@ struct FrameHeader {
 
 struct Frame {
   FrameHeader header;
-  std::variant<AliveBody, HelloBody, ParcelBody, PlacesBody> body;
+  std::variant<AliveBody, HelloBody, ParcelBody, PlacesBody, SwimBody> body;
 };
 
 using FrameBytes = std::shared_ptr<const std::vector<std::byte>>;

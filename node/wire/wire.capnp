@@ -19,6 +19,7 @@ struct Frame {
     parcel @10 :Parcel;
     places @11 :Places;
     progress @12 :Progress;  # since 1.2, where peers do not wait for each other: an alive that tells of samples too
+    swim @13 :Swim;          # since 1.6: who is there, where members come and go; its sender has no index, and goes by name
   }
 }
 
@@ -40,6 +41,10 @@ struct Progress {
   samples @1 :Data;        # taken in by peers since their start, of all that the sender knows of or of those with news: peers
                            # ascend, each as the number of peers passed over and its samples, coded as lengths in Alive
   saves @2 :Data;          # as in Alive
+}
+
+struct Swim {
+  body @0 :Data;           # kind, number, names and records (swim_body.h)
 }
 
 struct Hello {

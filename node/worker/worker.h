@@ -148,6 +148,7 @@ class Worker final : public ExchangeHost {
   void handle(const FrameHeader& header, const PlacesBody& body);
   void handle(const FrameHeader& header, const HelloBody& body);
   void handle(const FrameHeader& header, const ParcelBody& body);
+  void handle(const FrameHeader&, const SwimBody&) {}  // comes in no link's name
   void handle(const ParcelReady& e);
   void handle(const Encoded& e);
   void handle(const GradientDone& e);

@@ -34,6 +34,19 @@ HelloBody some_hello() {
   return h;
 }
 
+FrameHeader nobodys_header() { return {kWireVersion, kNoPeer, 0xABCDEF0123456789, 42, 0, 0, 0}; }
+
+SwimBody some_swim() {
+  return {SwimBody::Kind::ack,
+          0xfedcba9876543210,
+          "alpha",
+          ~std::uint64_t{0},
+          "βeta",
+          {{"alpha", "tcp://10.0.0.1:7000", 1, 0, MemberStatus::alive, 3, some_bytes(5)},
+           {"gamma", "tcp://10.0.0.3:7000", 9, 2, MemberStatus::suspect, 0, {}, {3, 5, ~std::uint64_t{0}}},
+           {"βeta", "", ~std::uint64_t{0}, 0xffffffff, MemberStatus::left, 0xffffffff, {}}}};
+}
+
 ParcelBody some_parcel(std::span<const std::byte> payload) { return {3, 2, 1, 77, 1, 4, 0xd19e57, payload}; }
 
 bool same(const FrameHeader& a, const FrameHeader& b) {
@@ -50,6 +63,7 @@ bool same(const HelloBody& a, const HelloBody& b) {
          a.status == b.status && a.allreduce == b.allreduce;
 }
 bool same(const PlacesBody& a, const PlacesBody& b) { return a.places == b.places && a.offers == b.offers; }
+bool same(const SwimBody& a, const SwimBody& b) { return a == b; }
 bool same(const ParcelBody& a, const ParcelBody& b) {
   return a.round == b.round && a.parcel == b.parcel && a.tag == b.tag && a.entries == b.entries &&
          a.chunk == b.chunk && a.chunks == b.chunks && a.digest == b.digest &&
@@ -73,6 +87,8 @@ std::vector<Frame> one_of_each(std::span<const std::byte> payload) {
        AliveBody{{PeerStatus::present, PeerStatus::done}, {{0, 77}}, {7, 5, 3, 0, {7, 0}, {3, 3}, {3, 0}}}},
       {some_header(), PlacesBody{Places(4, 2, {7, 8})}},
       {some_header(), PlacesBody{Places(4, 2, {7, 8}), Offers(4, 1, 99, {3, 7, 20})}},
+      {nobodys_header(), SwimBody{.from = "alpha"}},
+      {nobodys_header(), some_swim()},
       {some_header(), some_parcel(payload)}};
 }
 
@@ -178,12 +194,72 @@ TEST_CASE("a kind that this version does not know is refused") {
     for (std::size_t sum = 8; sum < bytes->size(); sum += 8) {
       Bytes changed = copy(*bytes);
       std::fill_n(changed.begin() + static_cast<std::ptrdiff_t>(sum), 8, std::byte{0});
-      changed[kind] = std::byte{5};
+      changed[kind] = std::byte{6};
       changed[kind + 1] = std::byte{0};
       const auto back = decode_frame(changed);
       CAPTURE(kind, sum);
       CHECK((!back || same(*back, frame)));
     }
+}
+
+TEST_CASE("what is beyond the limits of a member's record is refused") {
+  const auto taken = [](const SwimBody& b) {
+    const auto back = decode_frame(*encode_frame({nobodys_header(), b}));
+    if (back) CHECK(std::get<SwimBody>(back->body) == b);
+    return back.has_value();
+  };
+  const auto with = [&](const MemberRecord& r) { return taken({.from = "alpha", .records = {r}}); };
+  CHECK(with({std::string(255, 'n'), std::string(512, 'a'), 1, 2, MemberStatus::dead, 3, some_bytes(512)}));
+  CHECK_FALSE(with({std::string(256, 'n')}));
+  CHECK_FALSE(with({"", "tcp://here"}));
+  CHECK_FALSE(with({"n", std::string(513, 'a')}));
+  CHECK_FALSE(with({"n", "a", 1, 0, MemberStatus::alive, 0, some_bytes(513)}));
+  CHECK_FALSE(with({"n", "a", 1, 0, static_cast<MemberStatus>(4)}));
+  for (const char* name : {"two\nlines", "a\ttab", "\x1b[31malpha", "\xff"}) {
+    CHECK_FALSE(with({name}));
+    CHECK_FALSE(with({"n", name}));
+    CHECK_FALSE(taken({.from = name}));
+    CHECK_FALSE(taken({.from = "alpha", .about = name}));
+  }
+  const auto doubted = [&](std::vector<std::uint64_t> by) {
+    return with({"n", "a", 1, 0, MemberStatus::suspect, 0, {}, std::move(by)});
+  };
+  CHECK(doubted({1, 2, 3, 4}));
+  CHECK_FALSE(doubted({1, 2, 3, 4, 5}));
+  CHECK_FALSE(doubted({2, 1}));
+  CHECK_FALSE(doubted({1, 1}));
+  CHECK_FALSE(taken({.from = ""}));
+  CHECK_FALSE(taken({.kind = static_cast<SwimBody::Kind>(5), .from = "alpha"}));
+  CHECK(taken({.from = "alpha", .records = std::vector<MemberRecord>(64, {"n"})}));
+  CHECK_FALSE(taken({.from = "alpha", .records = std::vector<MemberRecord>(65, {"n"})}));
+  CHECK_FALSE(decode_frame(*encode_frame({some_header(), some_swim()})));  // a sender with a number
+
+  const MemberRecord most{
+      std::string(255, 'n'), std::string(512, 'a'), ~0ULL, 0xffffffff, MemberStatus::left, 0xffffffff,
+      some_bytes(512)};
+  const SwimBody full{.from = most.name, .about = most.name, .records = std::vector(64, most)};
+  CHECK(taken(full));
+  CHECK(full.to_bytes().size() <= kChunkBytes);
+}
+
+// Behind a right checksum: what a faulty or hostile member may send.
+TEST_CASE("no bytes of a member's body crash the reader or pass its limits") {
+  std::mt19937_64 random(2);
+  const auto real = some_swim().to_bytes();
+  std::size_t read = 0;
+  for (int trial = 0; trial < 100'000; ++trial) {
+    auto bytes = real;
+    if (trial % 3 == 0) bytes.resize(random() % (real.size() + 1));
+    for (std::size_t k = random() % 4 + 1; k > 0 && !bytes.empty(); --k)
+      bytes[random() % bytes.size()] = static_cast<std::byte>(random());
+    const auto body = SwimBody::from_bytes(bytes);
+    if (!body) continue;
+    ++read;
+    CHECK(SwimBody::from_bytes(body->to_bytes()) == body);
+    CHECK(body->to_bytes().size() <= body->most_bytes());
+  }
+  CHECK(read > 1000);
+  for (std::size_t n = 0; n < real.size(); ++n) CHECK_FALSE(SwimBody::from_bytes(std::span(real).first(n)));
 }
 
 TEST_CASE("a status from a later version counts as unknown") {

@@ -1,0 +1,133 @@
+#include "swim_body.h"
+
+#include <limits>
+
+#include "text.h"
+#include "varint.h"
+
+namespace gossamer::node {
+namespace {
+
+bool is_line(const std::string& text, std::size_t most) {
+  return text.size() <= most && text.find_first_of("\n\t") == std::string::npos && is_plain(text);
+}
+
+void put_fixed(std::uint64_t value, std::vector<std::byte>& bytes) {
+  for (int k = 0; k < 64; k += 8) bytes.push_back(static_cast<std::byte>(value >> k));
+}
+template <class Blob>
+void put_blob(const Blob& blob, std::vector<std::byte>& bytes) {
+  put_varint(blob.size(), bytes);
+  for (const auto b : blob) bytes.push_back(static_cast<std::byte>(b));
+}
+
+/// Takes values off the front; once one is not there, or wrong, all that follow are nothing.
+class Taker {
+ public:
+  explicit Taker(std::span<const std::byte> bytes) : bytes_(bytes) {}
+
+  std::uint64_t fixed() {
+    std::uint64_t value = 0;
+    const auto part = take(8);
+    for (std::size_t k = 0; k < part.size(); ++k) value |= std::to_integer<std::uint64_t>(part[k]) << (8 * k);
+    return value;
+  }
+  std::uint64_t number(std::uint64_t most) {
+    const auto value = good_ ? take_varint(bytes_, most) : std::nullopt;
+    good_ = value.has_value();
+    return value.value_or(0);
+  }
+  std::uint32_t number() {
+    return static_cast<std::uint32_t>(number(std::numeric_limits<std::uint32_t>::max()));
+  }
+  std::span<const std::byte> blob(std::size_t most) { return take(number(most)); }
+  std::string text(std::size_t most) {
+    const auto part = blob(most);
+    return {reinterpret_cast<const char*>(part.data()), part.size()};
+  }
+  void demand(bool holds) { good_ = good_ && holds; }
+  bool good() const { return good_; }
+  bool at_end() const { return bytes_.empty(); }
+
+ private:
+  std::span<const std::byte> take(std::size_t size) {
+    demand(size <= bytes_.size());
+    if (!good_) return {};
+    const auto part = bytes_.first(size);
+    bytes_ = bytes_.subspan(size);
+    return part;
+  }
+  std::span<const std::byte> bytes_;
+  bool good_ = true;
+};
+
+MemberRecord take_record(Taker& from) {
+  MemberRecord r;
+  r.name = from.text(kMostNameBytes);
+  r.address = from.text(kMostAddressBytes);
+  from.demand(is_member_name(r.name) && is_member_address(r.address));
+  r.start = from.fixed();
+  r.refuted = from.number();
+  r.status = static_cast<MemberStatus>(from.number(static_cast<std::uint64_t>(MemberStatus::left)));
+  r.word_version = from.number();
+  const auto word = from.blob(kMostWordBytes);
+  r.word.assign(word.begin(), word.end());
+  const auto doubts = from.number(kMostDoubts);
+  for (std::uint64_t n = 0; n < doubts; ++n) {
+    const std::uint64_t who = from.fixed();
+    from.demand(r.doubted_by.empty() || r.doubted_by.back() < who);
+    r.doubted_by.push_back(who);
+  }
+  return r;
+}
+
+}  // namespace
+
+bool is_member_name(const std::string& name) { return !name.empty() && is_line(name, kMostNameBytes); }
+bool is_member_address(const std::string& address) { return is_line(address, kMostAddressBytes); }
+
+std::size_t SwimBody::most_bytes() const {
+  std::size_t bytes = 64 + from.size() + about.size();
+  for (const auto& r : records) bytes += 80 + r.name.size() + r.address.size() + r.word.size();
+  return bytes;
+}
+
+std::vector<std::byte> SwimBody::to_bytes() const {
+  std::vector<std::byte> bytes;
+  bytes.reserve(most_bytes());
+  put_varint(static_cast<std::uint64_t>(kind), bytes);
+  put_fixed(number, bytes);
+  put_blob(from, bytes);
+  put_fixed(from_start, bytes);
+  put_blob(about, bytes);
+  put_varint(records.size(), bytes);
+  for (const auto& r : records) {
+    put_blob(r.name, bytes);
+    put_blob(r.address, bytes);
+    put_fixed(r.start, bytes);
+    put_varint(r.refuted, bytes);
+    put_varint(static_cast<std::uint64_t>(r.status), bytes);
+    put_varint(r.word_version, bytes);
+    put_blob(r.word, bytes);
+    put_varint(r.doubted_by.size(), bytes);
+    for (const auto who : r.doubted_by) put_fixed(who, bytes);
+  }
+  return bytes;
+}
+
+std::optional<SwimBody> SwimBody::from_bytes(std::span<const std::byte> bytes) {
+  Taker taker(bytes);
+  SwimBody b;
+  b.kind = static_cast<Kind>(taker.number(static_cast<std::uint64_t>(Kind::news)));
+  b.number = taker.fixed();
+  b.from = taker.text(kMostNameBytes);
+  b.from_start = taker.fixed();
+  b.about = taker.text(kMostNameBytes);
+  taker.demand(is_member_name(b.from) && (b.about.empty() || is_member_name(b.about)));
+  const auto count = taker.number(kMostRecords);
+  for (std::uint64_t n = 0; n < count && taker.good(); ++n) b.records.push_back(take_record(taker));
+  if (!taker.good() || !taker.at_end()) return std::nullopt;
+  return b;
+}
+
+}  // namespace gossamer::node
