@@ -46,6 +46,12 @@ std::string text(const FrameHeader&, const SwimBody& b) {
   return fmt::format("from {} of start {} {} records of who is there", b.from, b.from_start,
                      b.records.size());
 }
+std::string text(const FrameHeader&, const WantBody& b) {
+  return fmt::format("{} asks for bytes of a state from {} on", b.from, b.offset);
+}
+std::string text(const FrameHeader&, const PieceBody& b) {
+  return fmt::format("{} bytes of a state from {} on", b.bytes.size(), b.offset);
+}
 std::string text(const FrameHeader& h, const HelloBody& b) {
   return fmt::format("a hello of epoch {} that has heard epoch {}", h.epoch, b.heard_epoch);
 }

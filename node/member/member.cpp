@@ -14,7 +14,6 @@ namespace gossamer::node {
 namespace {
 
 constexpr std::uint32_t kControlPriority = 0, kStatePriority = 1;
-constexpr PeerId kByName = 0xffffffff;  ///< of frames whose sender says its name
 /// Beginnings of one view that fail before the run ends.
 constexpr std::uint64_t kMostAttempts = 5;
 /// How long a peer that hears of a run under way waits whether it is the one that it is about to begin.
@@ -99,7 +98,7 @@ std::optional<PeerId> Member::number(const std::string& name) const {
 
 void Member::on_frame(std::span<const std::byte> bytes) {
   const auto frame = decode_frame(bytes);
-  const bool by_name = frame && frame->header.sender == kByName;
+  const bool by_name = frame && frame->header.sender == kNoPeer;
   if (by_name && (!swim_ || frame->header.job != spec_.job || over_)) {
     ++before_.dropped_frames;
   } else if (by_name) {
@@ -152,7 +151,7 @@ void Member::send(const Contact& to, SwimBody body) {
 
 void Member::post(PeerId to, FrameBody body, std::uint32_t priority) {
   FrameHeader header;
-  header.sender = kByName;
+  header.sender = kNoPeer;
   header.job = spec_.job;
   env_.send(to, encode_frame({header, std::move(body)}), priority);
 }

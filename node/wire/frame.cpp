@@ -54,6 +54,12 @@ std::uint64_t checksum(wire::Frame::Reader f) {
     }
     case wire::Frame::SWIM:
       return hash_blob(f.getSwim().getBody(), scalars());
+    case wire::Frame::WANT:
+      w[8] = f.getWant().getState(), w[9] = f.getWant().getOffset();
+      return hash_blob(f.getWant().getFrom(), scalars());
+    case wire::Frame::PIECE:
+      w[8] = f.getPiece().getState(), w[9] = f.getPiece().getOffset();
+      return hash_blob(f.getPiece().getBytes(), scalars());
     case wire::Frame::PLACES:
       return hash_blob(f.getPlaces().getOffers(), hash_blob(f.getPlaces().getPlaces(), scalars()));
   }
@@ -80,8 +86,11 @@ SaveNews saves(capnp::Data::Reader d) {
 Offers offers(capnp::Data::Reader d) {
   return d.size() == 0 ? Offers{} : whole(Offers::from_bytes(span_of(d)));
 }
-SwimBody swim(wire::Frame::Reader f) {
+void demand_name(wire::Frame::Reader f) {
   if (f.getSender() != kNoPeer) throw Malformed{};
+}
+SwimBody swim(wire::Frame::Reader f) {
+  demand_name(f);
   return whole(SwimBody::from_bytes(span_of(f.getSwim().getBody())));
 }
 std::string text(capnp::Text::Reader t) {
@@ -104,6 +113,18 @@ void fill(wire::Frame::Builder f, const PlacesBody& b) {
   auto p = f.initPlaces();
   p.setPlaces(blob(b.places.to_bytes()));
   if (b.offers.asked()) p.setOffers(blob(b.offers.to_bytes()));
+}
+void fill(wire::Frame::Builder f, const WantBody& b) {
+  auto want = f.initWant();
+  want.setState(b.hash);
+  want.setOffset(b.offset);
+  want.setFrom(b.from);
+}
+void fill(wire::Frame::Builder f, const PieceBody& b) {
+  auto piece = f.initPiece();
+  piece.setState(b.hash);
+  piece.setOffset(b.offset);
+  piece.setBytes(blob(b.bytes));
 }
 void fill(wire::Frame::Builder f, const SwimBody& b) { f.initSwim().setBody(blob(b.to_bytes())); }
 void fill(wire::Frame::Builder f, const HelloBody& b) {
@@ -146,6 +167,20 @@ Frame read(wire::Frame::Reader f) {
     case wire::Frame::SWIM:
       out.body = swim(f);
       break;
+    case wire::Frame::WANT: {
+      demand_name(f);
+      const auto want = f.getWant();
+      const std::string from = text(want.getFrom());
+      if (!is_member_name(from)) throw Malformed{};
+      out.body = WantBody{want.getState(), want.getOffset(), from};
+      break;
+    }
+    case wire::Frame::PIECE: {
+      demand_name(f);
+      const auto piece = f.getPiece();
+      out.body = PieceBody{piece.getState(), piece.getOffset(), span_of(piece.getBytes())};
+      break;
+    }
     case wire::Frame::PROGRESS:
       out.body = AliveBody{states(f.getProgress().getStatus()), samples(f.getProgress().getSamples()),
                            saves(f.getProgress().getSaves())};
@@ -184,6 +219,8 @@ std::size_t first_segment_words(const Frame& frame) {
   if (const auto* p = std::get_if<PlacesBody>(&frame.body))
     bytes += p->places.to_bytes().size() + p->offers.to_bytes().size();
   if (const auto* s = std::get_if<SwimBody>(&frame.body)) bytes += s->most_bytes();
+  if (const auto* w = std::get_if<WantBody>(&frame.body)) bytes += w->from.size();
+  if (const auto* p = std::get_if<PieceBody>(&frame.body)) bytes += p->bytes.size();
   return bytes / sizeof(capnp::word) + 8;
 }
 
@@ -224,7 +261,7 @@ std::optional<Frame> decode_frame(std::span<const std::byte> bytes) {
     capnp::FlatArrayMessageReader message(
         {reinterpret_cast<const capnp::word*>(bytes.data()), bytes.size() / sizeof(capnp::word)}, limits);
     const auto f = message.getRoot<wire::Frame>();
-    if (f.which() > wire::Frame::SWIM || checksum(f) != f.getChecksum()) return std::nullopt;
+    if (f.which() > wire::Frame::PIECE || checksum(f) != f.getChecksum()) return std::nullopt;
     return read(f);
   } catch (const kj::Exception&) {
     return std::nullopt;

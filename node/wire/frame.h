@@ -61,15 +61,29 @@ struct ParcelBody {
   std::span<const std::byte> payload;  ///< decoded frames: points into the frame's bytes
 };
 
+/// For a piece of what another member has learned (member/transfer.h).
+struct WantBody {
+  std::uint64_t hash = 0;  ///< XXH3 of the whole
+  std::uint64_t offset = 0;
+  std::string from;  ///< name of the sender
+};
+struct PieceBody {
+  std::uint64_t hash = 0, offset = 0;
+  std::span<const std::byte> bytes;  ///< decoded frames: points into the frame's bytes
+};
+
 struct FrameHeader {
   std::uint16_t version = kWireVersion;
   std::uint32_t sender = 0;
   std::uint64_t job = 0, epoch = 0, sequence = 0, received = 0, consumed = 0;
 };
 
+using FrameBody =
+    std::variant<AliveBody, HelloBody, ParcelBody, PlacesBody, SwimBody, WantBody, PieceBody>;
+
 struct Frame {
   FrameHeader header;
-  std::variant<AliveBody, HelloBody, ParcelBody, PlacesBody, SwimBody> body;
+  FrameBody body;
 };
 
 using FrameBytes = std::shared_ptr<const std::vector<std::byte>>;

@@ -20,6 +20,8 @@ struct Frame {
     places @11 :Places;
     progress @12 :Progress;  # since 1.2, where peers do not wait for each other: an alive that tells of samples too
     swim @13 :Swim;          # since 1.6: who is there, where members come and go; its sender has no index, and goes by name
+    want @14 :Want;          # since 1.6: of the state with which a member enters a view; its sender goes by name
+    piece @15 :Piece;        # … and the answer
   }
 }
 
@@ -41,6 +43,18 @@ struct Progress {
   samples @1 :Data;        # taken in by peers since their start, of all that the sender knows of or of those with news: peers
                            # ascend, each as the number of peers passed over and its samples, coded as lengths in Alive
   saves @2 :Data;          # as in Alive
+}
+
+struct Want {
+  state @0 :UInt64;        # XXH3 of the whole
+  offset @1 :UInt64;       # of the piece, a multiple of 128 KiB
+  from @2 :Text;           # name of the sender
+}
+
+struct Piece {
+  state @0 :UInt64;
+  offset @1 :UInt64;
+  bytes @2 :Data;          # 128 KiB, less in the last one
 }
 
 struct Swim {

@@ -148,7 +148,10 @@ class Worker final : public ExchangeHost {
   void handle(const FrameHeader& header, const PlacesBody& body);
   void handle(const FrameHeader& header, const HelloBody& body);
   void handle(const FrameHeader& header, const ParcelBody& body);
-  void handle(const FrameHeader&, const SwimBody&) {}  // comes in no link's name
+  // these come in no link's name
+  void handle(const FrameHeader&, const SwimBody&) {}
+  void handle(const FrameHeader&, const WantBody&) {}
+  void handle(const FrameHeader&, const PieceBody&) {}
   void handle(const ParcelReady& e);
   void handle(const Encoded& e);
   void handle(const GradientDone& e);

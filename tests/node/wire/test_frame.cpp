@@ -64,6 +64,12 @@ bool same(const HelloBody& a, const HelloBody& b) {
 }
 bool same(const PlacesBody& a, const PlacesBody& b) { return a.places == b.places && a.offers == b.offers; }
 bool same(const SwimBody& a, const SwimBody& b) { return a == b; }
+bool same(const WantBody& a, const WantBody& b) {
+  return a.hash == b.hash && a.offset == b.offset && a.from == b.from;
+}
+bool same(const PieceBody& a, const PieceBody& b) {
+  return a.hash == b.hash && a.offset == b.offset && std::ranges::equal(a.bytes, b.bytes);
+}
 bool same(const ParcelBody& a, const ParcelBody& b) {
   return a.round == b.round && a.parcel == b.parcel && a.tag == b.tag && a.entries == b.entries &&
          a.chunk == b.chunk && a.chunks == b.chunks && a.digest == b.digest &&
@@ -89,6 +95,8 @@ std::vector<Frame> one_of_each(std::span<const std::byte> payload) {
       {some_header(), PlacesBody{Places(4, 2, {7, 8}), Offers(4, 1, 99, {3, 7, 20})}},
       {nobodys_header(), SwimBody{.from = "alpha"}},
       {nobodys_header(), some_swim()},
+      {nobodys_header(), WantBody{0xfedcba9876543210, 1 << 20, "alpha"}},
+      {nobodys_header(), PieceBody{0xfedcba9876543210, 1 << 20, payload}},
       {some_header(), some_parcel(payload)}};
 }
 
@@ -194,7 +202,7 @@ TEST_CASE("a kind that this version does not know is refused") {
     for (std::size_t sum = 8; sum < bytes->size(); sum += 8) {
       Bytes changed = copy(*bytes);
       std::fill_n(changed.begin() + static_cast<std::ptrdiff_t>(sum), 8, std::byte{0});
-      changed[kind] = std::byte{6};
+      changed[kind] = std::byte{8};
       changed[kind + 1] = std::byte{0};
       const auto back = decode_frame(changed);
       CAPTURE(kind, sum);
