@@ -38,9 +38,16 @@ std::string listing(const std::vector<PeerId>& peers) {
   return list;
 }
 
-void check_connected(const Schedule& schedule) {
+/// How many parts it would have if all edges went both ways.
+std::size_t parts(const Schedule& schedule) {
+  std::vector<std::vector<PeerId>> joined(schedule.peers());
+  for (PeerId i = 0; i < schedule.peers(); ++i) joined[i] = schedule.links(i);
+  return strong_components(joined).size();
+}
+
+void check_connected(const Schedule& schedule, bool may_fall_apart) {
   const std::vector<std::vector<PeerId>> components = strong_components(schedule);
-  if (components.size() == 1) return;
+  if (components.size() == (may_fall_apart ? parts(schedule) : 1)) return;
   std::vector<PeerId> cut_off;
   for (std::size_t c = 1; c < components.size(); ++c)
     cut_off.insert(cut_off.end(), components[c].begin(), components[c].end());
@@ -89,7 +96,7 @@ Schedule make_schedule(const GraphSpec& spec) {
                                                                         : std::string_view(spec.weights);
   for (const Graph& graph : kind.make(spec)) cycle.push_back(weigh(graph, rule));
   Schedule schedule(std::move(cycle));
-  check_connected(schedule);
+  check_connected(schedule, spec.may_fall_apart);
   return schedule;
 }
 

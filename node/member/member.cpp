@@ -7,6 +7,7 @@
 #include <cassert>
 #include <cmath>
 #include <limits>
+#include <stdexcept>
 
 #include "text.h"
 
@@ -414,7 +415,12 @@ void Member::open(double share) {
   gone_.clear();
   view_env_->numbers.clear();
   for (const Seat& seat : current_.seats) view_env_->numbers.push_back(*number(seat.name));
-  WorkerSpec spec = env_.enter_view(current_, share);
+  WorkerSpec spec;
+  try {
+    spec = env_.enter_view(current_, share);
+  } catch (const std::runtime_error& error) {  // the method cannot go on with so few
+    return end(Outcome::lost_peer, error.what());
+  }
   std::vector<std::string> links;
   for (const PeerId p : spec.membership.links) links.push_back(current_.seats[p].name);
   swim_->links(links);

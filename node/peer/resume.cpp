@@ -202,8 +202,10 @@ Learned learned_from(const Resumption& from, Prepared& prepared, const std::stri
   State state =
       only_learned(folder.read(own != from.entries.end() ? *own : from.entries.front(), prepared.layers));
   if (!alone) {
-    read_mean(folder, from.entries, prepared.layers, prepared.initial);
-    Archive::saving(state).part("data").floats("slot0", std::span<float>(prepared.initial));
+    AlignedFloats mean(prepared.initial.size());
+    read_mean(folder, from.entries, prepared.layers, mean);
+    Archive::saving(state).part("data").floats("slot0", std::span<float>(mean));
+    prepared.initial = std::move(mean);
     if (own == from.entries.end()) {  // a new peer takes the mean of the optimisers, too
       const NamedArray x_mean = state.at(std::string(kX));
       for (std::size_t n = 1; n < from.entries.size(); ++n)

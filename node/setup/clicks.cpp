@@ -96,19 +96,22 @@ ClickData survey(const Job& job) {
   const optim::SampleStreamSpec spec = samples_of(job);
   ClickData data;
   const bool endless = spec.follow || !spec.command.empty() || spec.path == "-";
-  if (endless) {
-    data.steps_per_epoch = job.run.rounds / kEpochsOfStream;
-  } else if (made_up(job)) {
-    data.steps_per_epoch = job.data.rows / rows_a_step(job);
-  } else {
+  if (made_up(job) && !endless) data.samples = job.data.rows;
+  if (!made_up(job) && !endless) {
     const optim::SampleCensus census = optim::count_lines(spec);
     if (census.lines == 0)
       throw ConfigError(fmt::format("{}: {} holds no samples; expected at least one a peer",
                                     job.where("data.path"), job.data.path));
-    data.steps_per_epoch = census.lines / rows_a_step(job);
+    data.samples = census.lines;
     data.hash = census.hash;
   }
-  data.steps_per_epoch = std::max<std::uint64_t>(1, data.steps_per_epoch);
+  return dealt_anew(data, job);
+}
+
+ClickData dealt_anew(ClickData data, const Job& job) {
+  const std::uint64_t steps =
+      data.samples > 0 ? data.samples / rows_a_step(job) : job.run.rounds / kEpochsOfStream;
+  data.steps_per_epoch = std::max<std::uint64_t>(1, steps);
   return data;
 }
 

@@ -12,9 +12,12 @@ namespace gossamer::node {
 /// The job's training samples, as far as anyone knows.
 struct ClickData {
   std::uint64_t steps_per_epoch = 1, hash = 0;
+  std::uint64_t samples = 0;  ///< 0: nobody has counted them
 };
 /// Reads files once. Throws ConfigError, OptimError.
 ClickData survey(const Job& job);
+/// The same samples among the peers of another job.
+ClickData dealt_anew(ClickData data, const Job& job);
 
 /// What a peer's objective is made of. threads: that read ahead.
 optim::ClickParts click_parts(const Job& job, const ClickData& data, std::size_t peer, std::size_t threads);

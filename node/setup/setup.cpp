@@ -11,27 +11,19 @@
 #include "gossamer/compress/feedback.h"
 #include "gossamer/node/safetensors.h"
 #include "hash.h"
+#include "length.h"
 #include "machine.h"
 #include "plan.h"
 #include "row_soundness.h"
 #include "run_checkpoints.h"
+#include "shapes.h"
 #include "soundness.h"
 #include "text.h"
 
 namespace gossamer::node {
 namespace {
 
-constexpr double kMostRounds = 0x1p53;
 constexpr std::size_t kReadAheadThreads = 1;
-
-/// In rounds that close early a peer may fall behind by itself, and is waited for by as many as need it.
-bool nobody_waits(const ExchangeSettings& e) { return !e.staleness && e.backup == 0; }
-
-optim::SplitSpec split_of(const Job& job) {
-  optim::SplitSpec split{job.split, job.run.seed, {}};
-  for (const auto& p : job.peers) split.batches.push_back(p.batch);
-  return split;
-}
 
 /// The data as the job says; what synthetic data cannot be made of is one of the job's numbers.
 optim::Data load(const Job& job) {
@@ -127,41 +119,6 @@ std::uint64_t parameters_hash(const Prepared& prepared) {
   return hash;
 }
 
-/// One for each peer; peers of the same hidden sizes share it.
-std::vector<std::shared_ptr<const Shape>> shapes_of(const Prepared& p) {
-  const Job& job = p.job;
-  std::vector<std::shared_ptr<const Shape>> shapes;
-  if (!job.heterogeneous()) return shapes;
-  std::map<std::vector<std::size_t>, std::shared_ptr<const Shape>> made;
-  for (const auto& peer : job.peers) {
-    auto& shape = made[job.hidden_of(peer)];
-    if (!shape) {
-      Shape s{job.model, {}, {}, {}};
-      s.model.hidden = job.hidden_of(peer);
-      const auto objective = optim::make_model(s.model);
-      s.layers = objective->layers();
-      s.codecs = std::make_shared<const CodecSchedule>(job.exchange, s.layers, p.rounds_per_epoch);
-      s.initial.resize(objective->buffer_size());
-      objective->initialise(job.run.seed, s.initial);
-      shape = std::make_shared<const Shape>(std::move(s));
-    }
-    shapes.push_back(shape);
-  }
-  return shapes;
-}
-
-/// By peer; those of one shape share a list.
-SharedList<SharedList<Parcel>> parcels_by_peer(const Prepared& p) {
-  std::map<const Shape*, SharedList<Parcel>> made;
-  std::vector<SharedList<Parcel>> all;
-  for (const auto& shape : p.shapes) {
-    SharedList<Parcel>& parcels = made[shape.get()];
-    if (parcels.empty()) parcels = make_parcels(shape->layers, p.job.exchange.parcel);
-    all.push_back(parcels);
-  }
-  return all;
-}
-
 /// Peers must take the same algorithm, and what they choose it by (their files' links) may differ: "ring 0-1,
 /// halving_doubling 2".
 std::string allreduce_text(const Plan& plan) {
@@ -216,7 +173,7 @@ std::unique_ptr<optim::Objective> load_objective(Prepared& p) {
   p.job.model.features = p.data.train->features();
   p.job.model.classes = p.data.train->classes();
   check_model(p.job, *make_model(p));
-  p.split = std::make_shared<const optim::Split>(split_of(p.job), p.data.train);
+  p.split = deal(p);
   return make_objective(p, 0);
 }
 
@@ -239,17 +196,6 @@ std::unique_ptr<optim::Objective> ask_for_objective(Prepared& p, PeerId self) {
   return objective;
 }
 
-std::uint64_t rounds_of(const Job& job, std::uint64_t rounds_per_epoch) {
-  if (job.run.rounds > 0) return job.run.rounds;
-  if (job.run.epochs * static_cast<double>(rounds_per_epoch) > kMostRounds)
-    throw ConfigError(fmt::format(
-        "{}: run.epochs = {} are more rounds than can be counted; expected at most {:.0f} epochs "
-        "of {} rounds",
-        job.path, job.run.epochs, kMostRounds / static_cast<double>(rounds_per_epoch), rounds_per_epoch));
-  return static_cast<std::uint64_t>(
-      std::max(1.0, std::round(job.run.epochs * static_cast<double>(rounds_per_epoch))));
-}
-
 }  // namespace
 
 Prepared prepare(Job job, Learner learner, PeerId self) {
@@ -258,12 +204,7 @@ Prepared prepare(Job job, Learner learner, PeerId self) {
   p.learner = std::move(learner);
   const Job& j = p.job;
   auto objective = p.learner.objective ? ask_for_objective(p, self) : load_objective(p);
-  p.rounds_per_epoch = std::max<std::uint64_t>(1, objective->steps_per_epoch());
-  p.rounds = rounds_of(j, p.rounds_per_epoch);
-  p.job.optimizer.total_steps = p.rounds;
-  if (nobody_waits(j.exchange))
-    for (const PeerEntry& peer : j.peers)
-      p.total_samples += static_cast<double>(p.rounds) * static_cast<double>(peer.batch);
+  set_length(p, objective->steps_per_epoch());
   if (optim::KeyedRows* rows = objective->keyed_rows(); rows && exchanges_rows(j)) {
     check_rows(j);
     p.rows = rows_of(j, rows->table().spec());
@@ -273,13 +214,14 @@ Prepared prepare(Job job, Learner learner, PeerId self) {
   p.classes = objective->classes();
   p.hello.data_hash = objective->data_hash();
   check_layer_names(j, p.layers);
-  p.initial.resize(objective->buffer_size());
+  AlignedFloats initial(objective->buffer_size());
   if (j.initial.empty())
-    objective->initialise(j.run.seed, p.initial);
+    objective->initialise(j.run.seed, initial);
   else if (std::filesystem::is_directory(j.initial))
-    read_run_parameters(j.initial, p.layers, p.initial);
+    read_run_parameters(j.initial, p.layers, initial);
   else
-    read_safetensors(j.initial, p.layers, p.initial);
+    read_safetensors(j.initial, p.layers, initial);
+  p.initial = std::move(initial);
   p.shapes = shapes_of(p);
   p.names = j.peer_names();
   make_plan(p);
@@ -296,6 +238,7 @@ void make_plan(Prepared& p) {
   plan.parcels_by_peer = parcels_by_peer(p);
   if (p.rows) plan.rows = std::make_shared<const RowPlan>(row_plan(p.job, *p.rows, plan.schedule));
   p.codecs = std::make_shared<const CodecSchedule>(p.job.exchange, p.layers, p.rounds_per_epoch);
+  p.shapes = with_codecs(p);
   p.hello = hello_of(p, plan);
   p.plan = std::make_shared<const Plan>(std::move(plan));
 }
@@ -314,6 +257,14 @@ Plan plan_of(const Prepared& prepared, PeerId self) {
   plan.parcels = prepared.plan->parcels_of(self);
   plan.planted = prepared.planted;
   return plan;
+}
+
+std::vector<PeerId> Prepared::links_of(PeerId peer) const {
+  std::vector<PeerId> links = plan->schedule.links(peer);
+  for (const auto& [a, b] : bridges)
+    if (a == peer || b == peer) links.push_back(a == peer ? b : a);
+  std::sort(links.begin(), links.end());
+  return links;
 }
 
 PeerId find_peer(const Job& job, const std::string& name, const std::string& asked) {
@@ -363,7 +314,7 @@ WorkerSpec worker_spec(const Prepared& prepared, PeerId self, std::uint64_t epoc
   spec.membership.planted = prepared.planted;
   spec.membership.self = self;
   spec.membership.names = prepared.names;
-  spec.membership.links = spec.plan.schedule.links(self);
+  spec.membership.links = prepared.links_of(self);
   spec.membership.epoch = epoch;
   spec.membership.join_timeout_s = job.run.join_timeout;
   spec.membership.silence_timeout_s = job.run.silence_timeout;

@@ -18,7 +18,7 @@ namespace gossamer::node {
 struct Shape {
   optim::ModelSpec model;
   std::vector<optim::Layer> layers;
-  AlignedFloats initial;  ///< x⁰
+  SharedFloats initial;  ///< x⁰
   std::shared_ptr<const CodecSchedule> codecs;
 };
 
@@ -27,7 +27,7 @@ struct Prepared {
   Job job;           ///< model sizes and the optimiser's length are filled in
   optim::Data data;  ///< empty where there is a learner
   std::vector<optim::Layer> layers;
-  AlignedFloats initial;  ///< x⁰
+  SharedFloats initial;  ///< x⁰
   std::uint64_t rounds = 0;
   std::uint64_t rounds_per_epoch = 1;
   /// Where nobody waits for anybody: of all peers together, as many as `rounds` rounds take; these end the
@@ -48,6 +48,9 @@ struct Prepared {
   std::shared_ptr<std::unique_ptr<optim::Objective>> first_objective{};
   PeerId first_peer = 0;
   std::vector<std::shared_ptr<const Shape>> shapes;  ///< by peer; empty where all have the job's shape
+  /// Links that carry no parameters, beside those of the plan's graph: between its parts where it falls
+  /// apart, so that all hear of all.
+  std::vector<std::pair<PeerId, PeerId>> bridges{};
 
   bool homogeneous() const { return shapes.empty(); }
   const std::vector<optim::Layer>& layers_of(PeerId peer) const {
@@ -56,16 +59,18 @@ struct Prepared {
   const std::shared_ptr<const CodecSchedule>& codecs_of(PeerId peer) const {
     return homogeneous() ? codecs : shapes[peer]->codecs;
   }
-  const AlignedFloats& initial_of(PeerId peer) const {
+  const SharedFloats& initial_of(PeerId peer) const {
     return homogeneous() ? initial : shapes[peer]->initial;
   }
+  /// With whom the peer exchanges frames; ascending.
+  std::vector<PeerId> links_of(PeerId peer) const;
 };
 
 /// Loads the data, draws or reads the initial parameters. learner: asked for the objective of peer `self` at
 /// once. Throws ConfigError (also for an unsound combination), OptimError.
 Prepared prepare(Job job, Learner learner = {}, PeerId self = 0);
 
-/// Plan, codecs and hello anew, where layers or initial parameters were replaced after prepare.
+/// Plan, codecs and hello anew, where job, layers or initial parameters were replaced after prepare.
 void make_plan(Prepared& prepared);
 
 /// Of the shape that all peers have, or of one peer's; of jobs that say what is learned.

@@ -30,7 +30,7 @@ Simulation::Simulation(const Prepared& prepared, SimFaults faults, Observer* obs
   uplink_free_.assign(peers, 0);
   wires_.resize(peers);
   for (PeerId p = 0; p < peers; ++p)
-    for (const PeerId to : prepared.plan->schedule.links(p)) {
+    for (const PeerId to : prepared.links_of(p)) {
       const LinkQuality link = profile_.link(p, to);
       wires_[p].push_back({to, link.bandwidth, link.latency, false, {}, 0});
     }
@@ -263,11 +263,20 @@ std::vector<State> Simulation::save_after(Round rounds) {
   return states;
 }
 
-void Simulation::restore(const std::vector<State>& states) {
+void Simulation::check_states(const std::vector<State>& states) const {
   if (states.size() != nodes_.size())
     throw StateError(
         fmt::format("found the states of {} peers; this job has {}", states.size(), nodes_.size()));
+}
+
+void Simulation::restore(const std::vector<State>& states) {
+  check_states(states);
   for (PeerId p = 0; p < nodes_.size(); ++p) nodes_[p]->worker().restore(states[p]);
+}
+
+void Simulation::restore_learned(const std::vector<State>& states) {
+  check_states(states);
+  for (PeerId p = 0; p < nodes_.size(); ++p) nodes_[p]->worker().restore_learned(states[p]);
 }
 
 void Simulation::go_on() {

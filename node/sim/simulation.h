@@ -76,6 +76,9 @@ class Simulation {
   std::vector<State> save_after(Round rounds);
   /// Before run: goes on where a simulation of the same job had saved. Throws StateError.
   void restore(const std::vector<State>& states);
+  /// Before run: begins with what peers had learned in another, say under another number of peers. Throws
+  /// StateError.
+  void restore_learned(const std::vector<State>& states);
   /// How far the run is; may be asked while it runs, in the thread that runs it.
   SimProgress progress() const;
   /// A peer is told to end, as by a signal.
@@ -102,6 +105,7 @@ class Simulation {
     }
   };
   static constexpr PeerId kNetwork = 0xffffffff;
+  void check_states(const std::vector<State>& states) const;
   void begin();
   void go_on();  ///< of peers that hold
   void step();   ///< the next event

@@ -63,7 +63,7 @@ class ReduceLab {
       : prepared_(prepare(job)), n_(n), random_(seed), mail_(job.peers.size() * (job.peers.size() + 1)) {
     const GivenGradient objective(n, 0, {});
     prepared_.layers = objective.layers();
-    prepared_.initial.assign(objective.buffer_size(), 0.0f);
+    prepared_.initial = AlignedFloats(objective.buffer_size(), 0.0f);
     make_plan(prepared_);
     for (PeerId p = 0; p < job.peers.size(); ++p) peers_.push_back(std::make_unique<Peer>(*this, p, at));
   }

@@ -166,7 +166,7 @@ std::vector<GossipCase> gossip_cases(std::size_t peers, const std::string& start
 
 GossipCourse gossip(const GossipCase& c, std::size_t rounds, std::uint64_t seed, double gamma) {
   Prepared prepared = prepare(job_of(c, gamma));
-  std::fill(prepared.initial.begin(), prepared.initial.end(), 0.0f);
+  prepared.initial = AlignedFloats(prepared.initial.size(), 0.0f);
   make_plan(prepared);
   std::vector<Peer::Sent> sent;
   std::vector<std::unique_ptr<Peer>> peers;

@@ -91,6 +91,8 @@ struct GraphSpec {
     std::optional<float> weight;  ///< explicit weights: W_{to,from}
   };
   std::vector<EdgeSpec> edges;  ///< edges: the list; file: filled by read_graph
+  /// Parts of it need not be joined; each is connected in itself.
+  bool may_fall_apart = false;
 };
 
 /// What others may know of a kind of graph.
@@ -123,7 +125,8 @@ struct WeightRule {
 };
 std::span<const WeightRule> weights_table();
 
-/// Builds and validates: non-negative, rows sum to 1, connected over one period. Throws GraphError.
+/// Builds and validates: non-negative, rows sum to 1, connected over one period (its parts, where the spec
+/// lets it fall apart). Throws GraphError.
 Schedule make_schedule(const GraphSpec& spec);
 
 }  // namespace gossamer::topology

@@ -1,0 +1,45 @@
+#include "length.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+namespace gossamer::node {
+namespace {
+
+constexpr double kMostRounds = 0x1p53;
+
+/// In rounds that close early a peer may fall behind by itself, and is waited for by as many as need it.
+bool nobody_waits(const ExchangeSettings& e) { return !e.staleness && e.backup == 0; }
+
+std::uint64_t rounds_of(const Job& job, std::uint64_t rounds_per_epoch) {
+  if (job.run.rounds > 0) return job.run.rounds;
+  if (job.run.epochs * static_cast<double>(rounds_per_epoch) > kMostRounds)
+    throw ConfigError(fmt::format(
+        "{}: run.epochs = {} are more rounds than can be counted; expected at most {:.0f} epochs "
+        "of {} rounds",
+        job.path, job.run.epochs, kMostRounds / static_cast<double>(rounds_per_epoch), rounds_per_epoch));
+  return static_cast<std::uint64_t>(
+      std::max(1.0, std::round(job.run.epochs * static_cast<double>(rounds_per_epoch))));
+}
+
+}  // namespace
+
+std::shared_ptr<const optim::Split> deal(const Prepared& p) {
+  optim::SplitSpec split{p.job.split, p.job.run.seed, {}};
+  for (const PeerEntry& peer : p.job.peers) split.batches.push_back(peer.batch);
+  return std::make_shared<const optim::Split>(split, p.data.train);
+}
+
+void set_length(Prepared& p, std::uint64_t steps_per_epoch) {
+  p.rounds_per_epoch = std::max<std::uint64_t>(1, steps_per_epoch);
+  p.rounds = rounds_of(p.job, p.rounds_per_epoch);
+  p.job.optimizer.total_steps = p.rounds;
+  p.total_samples = 0;
+  if (!nobody_waits(p.job.exchange)) return;
+  for (const PeerEntry& peer : p.job.peers)
+    p.total_samples += static_cast<double>(p.rounds) * static_cast<double>(peer.batch);
+}
+
+}  // namespace gossamer::node

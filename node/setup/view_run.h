@@ -1,0 +1,27 @@
+#pragma once
+// A view is those of a job's peers that are there at a time; each has a run of its own.
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "setup.h"
+
+namespace gossamer::node {
+
+struct ViewRun {
+  std::shared_ptr<const Prepared> prepared;
+  std::string warning;  ///< empty, or what users should know: "the graph falls apart into {a, b} and {c} …"
+};
+
+/// What the run of `base` is for these of its peers: job, graph, weights, split, plan, rounds and hello of
+/// their number (view_graph.h says which graph). Data, layers and initial parameters are shared.
+///
+/// members: names of base's peers, ascending by their place there, at least one. keyframes: where the method
+/// reads exchange.dense_rounds, at least the first round goes dense, so that estimates that begin at x⁰ find
+/// parameters that have moved on. A backup that some peer has too few neighbours for is lowered.
+///
+/// A learner is asked by base's numbers; steps per epoch stay what it said. Throws ConfigError for members
+/// that are none, or where method or aggregation rule cannot go on with so few.
+ViewRun run_of_view(const Prepared& base, const std::vector<std::string>& members, bool keyframes = true);
+
+}  // namespace gossamer::node
