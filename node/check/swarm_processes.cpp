@@ -68,12 +68,12 @@ double cpu_seconds(pid_t process) {
 }
 
 /// One process and what it has told.
-class Member {
+class Process {
  public:
-  Member(const Swarm& swarm, std::uint64_t begin) : swarm_(swarm), next_(begin) { start(); }
-  Member(const Member&) = delete;
-  Member& operator=(const Member&) = delete;
-  ~Member() {
+  Process(const Swarm& swarm, std::uint64_t begin) : swarm_(swarm), next_(begin) { start(); }
+  Process(const Process&) = delete;
+  Process& operator=(const Process&) = delete;
+  ~Process() {
     if (process_ > 0) ::kill(process_, SIGKILL);
     reap();
   }
@@ -168,13 +168,13 @@ class Member {
 }  // namespace
 
 void run_swarm(const Swarm& swarm, const std::function<bool(const SwarmOutcome&)>& on_outcome) {
-  std::vector<std::unique_ptr<Member>> members;
+  std::vector<std::unique_ptr<Process>> processes;
   for (std::size_t k = 0; k < std::min<std::uint64_t>(swarm.processes, swarm.count); ++k)
-    members.push_back(std::make_unique<Member>(swarm, swarm.first + k));
+    processes.push_back(std::make_unique<Process>(swarm, swarm.first + k));
   for (;;) {
     std::vector<pollfd> files;
-    std::vector<Member*> at;
-    for (const auto& m : members)
+    std::vector<Process*> at;
+    for (const auto& m : processes)
       if (m->file() >= 0) {
         files.push_back({m->file(), POLLIN, 0});
         at.push_back(m.get());

@@ -9,6 +9,7 @@
 #include <limits>
 #include <stdexcept>
 
+#include "hash.h"
 #include "text.h"
 
 namespace gossamer::node {
@@ -71,7 +72,7 @@ Member::Member(MemberSpec spec, MemberEnv& env, WorkerSpec first)
     swim.name = name();
     swim.address = spec_.roster[spec_.self].address;
     swim.start = spec_.start;
-    swim_.emplace(swim, *this, env_.now());
+    swim_.emplace(swim, static_cast<SwimHost&>(*this), env_.now());
     std::vector<std::string> links;
     for (const PeerId p : first.membership.links) links.push_back(spec_.roster[p].name);
     swim_->links(links);
@@ -168,7 +169,7 @@ void Member::changed(const MemberRecord& now, std::optional<MemberStatus> before
     env_.log(fmt::format("peer {} is back", now.name));
 }
 
-void Member::superseded() {
+void Member::superseded(std::uint64_t) {
   end(Outcome::bad_input, fmt::format("another process takes part as peer {}, which was started later", name()));
 }
 
@@ -415,17 +416,17 @@ void Member::open(double share) {
   gone_.clear();
   view_env_->numbers.clear();
   for (const Seat& seat : current_.seats) view_env_->numbers.push_back(*number(seat.name));
-  WorkerSpec spec;
+  std::optional<WorkerSpec> spec;
   try {
     spec = env_.enter_view(current_, share);
   } catch (const std::runtime_error& error) {  // the method cannot go on with so few
     return end(Outcome::lost_peer, error.what());
   }
   std::vector<std::string> links;
-  for (const PeerId p : spec.membership.links) links.push_back(current_.seats[p].name);
+  for (const PeerId p : spec->membership.links) links.push_back(current_.seats[p].name);
   swim_->links(links);
-  std::uint64_t steps = spec.rounds_before;
-  worker_ = std::make_unique<Worker>(std::move(spec), *view_env_);
+  std::uint64_t steps = spec->rounds_before;
+  worker_ = std::make_unique<Worker>(std::move(*spec), *view_env_);
   if (!learned_.empty()) {
     State state = state_from_bytes(learned_);
     Archive::saving(state).part("data").value("steps", steps);

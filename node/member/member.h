@@ -76,7 +76,7 @@ class Member final : SwimHost {
   // SwimHost
   void send(const Contact& to, SwimBody body) override;
   void changed(const MemberRecord& now, std::optional<MemberStatus> before) override;
-  void superseded() override;
+  void superseded(std::uint64_t start) override;
 
   bool may_change() const { return spec_.min_peers < spec_.roster.size(); }
   const std::string& name() const { return spec_.roster[spec_.self].name; }

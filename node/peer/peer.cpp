@@ -9,6 +9,7 @@
 #include <thread>
 
 #include "desk.h"
+#include "hash.h"
 #include "keeper.h"
 #include "machine.h"
 #include "memory_watch.h"
@@ -107,8 +108,14 @@ struct Peer::Impl {
     const std::uint64_t both[] = {settings.session, view.id(), view.attempt};
     WorkerSpec spec = view_worker_spec(*run.prepared, seat, draw_epoch(),
                                        hash_bytes(std::as_bytes(std::span(both))), share);
-    spec.grace_s = prepared->job.run.grace;
     view_prepared = run.prepared;
+    if (keeper) {  // its checkpoints are of these peers; those before go when these are whole
+      const std::string folder = keeper->folder().string();
+      keep(folder, keeper->rounds());
+      spec.saves = save_spec(run.prepared->job);
+      spec.grace_s = run.prepared->job.run.grace;
+      spec.started = now_by_the_clock();
+    }
     return {std::move(spec), [this, run = run.prepared, seat]() -> std::unique_ptr<LiveDataPlane> {
               return std::make_unique<ThreadedDataPlane>(
                   make_replica(*run, seat, make_objective(*run, seat, nullptr, true), threads));
@@ -164,13 +171,14 @@ struct Peer::Impl {
 
   /// rounds: those that stand there, and belong to what this run goes on with.
   void keep(const std::string& folder, std::vector<Round> rounds = {}) {
-    const SaveSpec saves = save_spec(prepared->job);
+    const Prepared& now = view_prepared ? *view_prepared : *prepared;
+    const SaveSpec saves = save_spec(now.job);
     if (!saves.on()) return;
     keeper.reset();
-    keeper.emplace(KeeperSpec{folder, name(), prepared->job.peer_names(), prepared->hello.job_text,
-                              static_cast<std::size_t>(prepared->job.run.keep), saves.together,
+    keeper.emplace(KeeperSpec{folder, name(), now.job.peer_names(), to_toml(now.job, true),
+                              static_cast<std::size_t>(now.job.run.keep), saves.together,
                               prepared->layers_of(self), std::move(rounds),
-                              resumption && !learned ? resumption->run : 0},
+                              resumption && !learned && !view_prepared ? resumption->run : 0},
                    [this](const std::string& line) { log(line); });
   }
 
