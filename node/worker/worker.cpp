@@ -280,6 +280,7 @@ void Worker::check_members() {
 }
 
 void Worker::on_broken(PeerId peer) {
+  if (!links_.contains(peer)) return;
   members_.on_broken(peer, env_.now());
   link(peer).on_broken();
   schedule_wake();
