@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <functional>
 
 #include "attack.h"
 #include "hash.h"
@@ -20,7 +21,8 @@ std::vector<PeerId> places_of(const Job& base, const std::vector<std::string>& m
   std::vector<PeerId> places;
   for (const std::string& name : members)
     places.push_back(find_peer(base, name, "a view names '" + name + "'"));
-  if (places.empty() || !std::is_sorted(places.begin(), places.end(), std::less_equal<>()))
+  if (places.empty() ||
+      std::adjacent_find(places.begin(), places.end(), std::greater_equal<>()) != places.end())
     throw ConfigError(
         fmt::format("a view of the peers {}; expected at least one, each once, in the job's order",
                     places.empty() ? "none" : join(members, ", ")));

@@ -105,6 +105,17 @@ TEST_CASE("undirected edges may be listed in both directions") {
   REQUIRE_NOTHROW(make_schedule(edges_spec(2, {{0, 1, 0.25F}, {1, 0, 0.5F}}, "metropolis", false)));
 }
 
+TEST_CASE("a graph that may fall apart does into parts that are connected in themselves") {
+  GraphSpec spec = edges_spec(5, {{0, 3, {}}, {1, 4, {}}}, "metropolis", false);
+  REQUIRE_FALSE(error_of([&] { make_schedule(spec); }).empty());
+  spec.may_fall_apart = true;
+  REQUIRE(out(make_schedule(spec), 3) == Peers{0});
+  REQUIRE(out(make_schedule(spec), 2).empty());
+  spec.directed = true;  // 3 hears 0, and nobody hears 3
+  spec.weights = "uniform";
+  REQUIRE_FALSE(error_of([&] { make_schedule(spec); }).empty());
+}
+
 TEST_CASE("a tree joins parents with children") {
   GraphSpec spec = spec_of("tree", 7);
   spec.degree = 2;

@@ -1,16 +1,12 @@
 // What a run is for those of its peers that are there: any graph, any method, any of eight peers.
-#include "view_run.h"
+#include "view_lab.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <numeric>
 #include <random>
 
-#include "archive.h"
-#include "gossamer/topology/report.h"
-#include "gossamer_test/catch.h"
-#include "sim_job.h"
+#include "courses.h"
 
 using namespace gossamer;
 using namespace gossamer::node;
@@ -19,15 +15,7 @@ using gossamer::test::says;
 
 namespace {
 
-using Members = std::vector<std::string>;
-
 constexpr std::size_t kPeers = 8;
-
-Members named(const std::vector<PeerId>& peers) {
-  Members names;
-  for (const PeerId p : peers) names.push_back(fmt::format("peer{}", p));
-  return names;
-}
 
 /// At least one of eight.
 Members drawn_members(std::mt19937_64& random) {
@@ -36,22 +24,6 @@ Members drawn_members(std::mt19937_64& random) {
     for (PeerId p = 0; p < kPeers; ++p)
       if (random() % 8 < 5) peers.push_back(p);
   return named(peers);
-}
-
-bool every(const topology::Schedule& s, bool (topology::MixingMatrix::*property)() const) {
-  for (std::size_t t = 0; t < s.period(); ++t)
-    if (!(s.at(t).*property)()) return false;
-  return true;
-}
-
-bool rows_sum_to_one(const topology::Schedule& s) {
-  for (std::size_t t = 0; t < s.period(); ++t)
-    for (PeerId i = 0; i < s.peers(); ++i) {
-      double sum = s.at(t).self_weight(i);
-      for (const auto& e : s.at(t).in(i)) sum += e.weight;
-      if (std::abs(sum - 1) > 1e-5 || s.at(t).self_weight(i) < -1e-6f) return false;
-    }
-  return true;
 }
 
 /// Eight peers with different batches, on the first codec, optimiser and staleness that is sound; none where
@@ -90,50 +62,6 @@ std::vector<Settings> all_graphs() {
   return all;
 }
 
-std::size_t batches(const Job& job) {
-  std::size_t sum = 0;
-  for (const auto& p : job.peers) sum += p.batch;
-  return sum;
-}
-
-/// What holds of every view.
-void check_view(const Prepared& base, const Members& members, const ViewRun& view) {
-  const Prepared& p = *view.prepared;
-  INFO(fmt::format("{}: {}", fmt::join(members, " "), view.warning));
-  const topology::Schedule& w = p.plan->schedule;
-  CHECK(p.job.peer_names() == members);
-  CHECK(w.peers() == members.size());
-  CHECK(p.plan->share.size() == members.size());
-  CHECK(rows_sum_to_one(w));
-  if (every(base.plan->schedule, &topology::MixingMatrix::doubly_stochastic))
-    CHECK(every(w, &topology::MixingMatrix::doubly_stochastic));
-  if (every(base.plan->schedule, &topology::MixingMatrix::symmetric))
-    CHECK(every(w, &topology::MixingMatrix::symmetric));
-  const bool connected = topology::analyse(w).connected;
-  CHECK((connected || says(view.warning, "falls apart")));
-  CHECK(connected == p.bridges.empty());
-  if (!base.job.learns_by_key())
-    CHECK(p.rounds_per_epoch == std::max<std::size_t>(1, base.data.train->rows() / batches(p.job)));
-  CHECK(p.job.optimizer.total_steps == p.rounds);
-  CHECK(p.total_samples == (p.job.exchange.staleness ? 0.0 : static_cast<double>(p.rounds * batches(p.job))));
-  CHECK(p.initial.data() == base.initial.data());
-  CHECK(p.hello.job_hash != base.hello.job_hash);
-  CHECK(says(p.hello.job_text, fmt::format("[view]\nmembers = [\"{}\"", members.front())));
-}
-
-void check_runs(const ViewRun& view, std::size_t rounds) {
-  Prepared p = *view.prepared;
-  p.rounds = rounds;
-  if (p.total_samples > 0) p.total_samples = static_cast<double>(rounds * batches(p.job));
-  Run run(p);
-  run.go();
-  for (const auto& peer : run.result.peers) {
-    INFO(peer.message);
-    CHECK(peer.outcome == Outcome::finished);
-  }
-  CHECK(largest_difference(run.simulation.parameters(0), p.initial) > 1e-4);
-}
-
 }  // namespace
 
 TEST_CASE("any of the peers go on, whatever graph and method are sound together") {
@@ -158,16 +86,202 @@ TEST_CASE("any of the peers go on, whatever graph and method are sound together"
   CHECK(runs > 80);
 }
 
-TEST_CASE("every method runs alone, and learns") {
-  std::vector<std::string> left;
+TEST_CASE("every method runs alone, and learns, whatever its codec") {
   for (const auto& method : method_table()) {
-    std::optional<Prepared> base;
-    for (const char* graph : {"full", "ring", "tree"})
-      if (!base) base = sound_run({std::string("graph.kind=") + graph}, method.name);
+    std::size_t runs = 0;
     INFO(method.name);
-    REQUIRE(base);
-    const ViewRun view = run_of_view(*base, {"peer5"});
-    CHECK(view.warning.empty());
-    check_runs(view, 20);
+    for (const char* codec : kCodecs)
+      for (const char* staleness : {"0", "2", "unbounded"})
+        for (const char* graph : {"full", "tree"}) try {
+            const Prepared base = prepare(
+                small_job({"peers=8", "exchange.method=" + std::string(method.name), "optimizer.kind=sgd",
+                           fmt::format("exchange.codec={}", codec), fmt::format("graph.kind={}", graph),
+                           fmt::format("exchange.staleness={}", staleness)}));
+            const ViewRun view = run_of_view(base, {"peer5"});
+            CHECK(view.warning.empty());
+            check_runs(view, 20);
+            ++runs;
+          } catch (const ConfigError&) {
+          }
+    CHECK(runs > 0);
+  }
+}
+
+TEST_CASE("the generated graph of the new number is taken where there is one, else what is left of the old") {
+  const auto view = [](const Settings& graph, const std::vector<PeerId>& members) {
+    return run_of_view(
+        prepare(small_job(Settings{"peers=8", "exchange.method=dpsgd", "exchange.codec=dense"} + graph)),
+        named(members));
+  };
+  const auto links = [](const ViewRun& v, PeerId peer) { return v.prepared->plan->schedule.links(peer); };
+  using Peers = std::vector<PeerId>;
+
+  const ViewRun ring = view({"graph.kind=ring"}, {0, 2, 3, 6, 7});
+  CHECK(ring.warning.empty());
+  for (PeerId p = 0; p < 5; ++p) CHECK(links(ring, p).size() == 2);
+  const ViewRun star = view({"graph.kind=star"}, {1, 4, 5, 6});
+  CHECK(star.warning.empty());
+  CHECK(links(star, 0) == Peers{1, 2, 3});
+  CHECK(view({"graph.kind=hypercube"}, {1, 2, 5, 6}).warning.empty());
+
+  const ViewRun cube = view({"graph.kind=hypercube"}, {0, 1, 2, 3, 5});
+  CHECK(cube.warning ==
+        "graph 'hypercube' of 5 peers does not do: they keep the edges among them that they had");
+  CHECK(links(cube, 0) == Peers{1, 2});
+  CHECK(links(cube, 1) == Peers{0, 3, 4});
+  // of 0, 3, 5 and 6 no two differ in one bit only
+  const ViewRun corners = view({"graph.kind=hypercube"}, {0, 3, 5});
+  CHECK(corners.warning ==
+        "graph 'hypercube' of 3 peers does not do: they keep the edges among them that they had. the graph "
+        "falls apart into {peer0}, {peer3} and {peer5}; these are joined by peer0 - peer3, peer3 - peer5");
+  CHECK(links(corners, 1) == Peers{0, 2});
+  CHECK(corners.prepared->bridges.empty());
+  CHECK(view({"graph.kind=torus", "graph.rows=2"}, {0, 1, 2, 3, 4, 5, 6}).warning != "");
+  CHECK(view({"graph.kind=torus"}, {0, 1, 2, 3, 4, 5, 6}).warning.empty());
+  CHECK(view({"graph.kind=random_regular", "graph.degree=3"}, {0, 1, 2, 3, 4, 5}).warning.empty());
+  CHECK(view({"graph.kind=random_regular", "graph.degree=3"}, {0, 1, 2, 3, 4}).warning != "");
+
+  const ViewRun reduce = view({"graph.kind=hypercube", "exchange.method=allreduce"}, {0, 1, 2, 3, 5, 6});
+  CHECK(says(reduce.warning, "an edge joins every two of them"));
+  check_runs(reduce, 5);
+  const ViewRun waits = view({"graph.kind=ring", "exchange.backup=1", "optimizer.kind=sgd"}, {2, 5});
+  CHECK(waits.warning == "exchange.backup is 0 in place of 1, as some peer hears no more than 1");
+  check_runs(waits, 5);
+}
+
+TEST_CASE("of listed graphs peers are lost with their edges, and nothing is added") {
+  const auto base = [](const char* edges, const Settings& more) {
+    return prepare(small_job(Settings{"peers=6", "exchange.method=dpsgd", "exchange.codec=dense",
+                                      "graph.kind=edges", std::string("graph.edges=") + edges} +
+                             more));
+  };
+  const char* const kPath = "[[0,1],[1,2],[2,3],[3,4],[4,5]]";
+  const Settings both{"graph.directed=false"};
+  const Prepared path = base(kPath, both);
+  CHECK(run_of_view(path, named({1, 2, 3, 4})).warning.empty());
+  const ViewRun torn = run_of_view(path, named({0, 1, 3, 5}));
+  CHECK(torn.warning ==
+        "the graph falls apart into {peer0, peer1}, {peer3} and {peer5}, which learn apart from each other");
+  CHECK(torn.prepared->plan->schedule.links(0) == std::vector<PeerId>{1});
+  CHECK(torn.prepared->bridges == std::vector<std::pair<PeerId, PeerId>>{{0, 2}, {2, 3}});
+  CHECK(torn.prepared->links_of(2) == std::vector<PeerId>{0, 3});
+  check_view(path, named({0, 1, 3, 5}), torn);
+  for (const char* staleness : {"0", "unbounded"}) {
+    const Prepared other = base(kPath, both + Settings{std::string("exchange.staleness=") + staleness});
+    check_runs(run_of_view(other, named({0, 1, 3, 5})), 8);
+  }
+  CHECK(refusal_of([&] {
+          run_of_view(base(kPath, both + Settings{"exchange.method=relay_sum"}), named({0, 1, 3}));
+        }).starts_with("3 of 6 peers are there (peer0, peer1, peer3), and cannot go on by themselves: "));
+
+  // weights: what a lost peer had stays with its neighbours, so that W stays symmetric
+  const Settings weighted = both + Settings{"graph.weights=explicit"};
+  const ViewRun light =
+      run_of_view(base("[[0,1,0.2],[1,2,0.3],[2,3,0.1],[3,4,0.4],[4,5,0.5],[5,0,0.2]]", weighted),
+                  named({0, 1, 2, 3, 4}));
+  const topology::MixingMatrix& w = light.prepared->plan->schedule.at(0);
+  CHECK(light.warning.empty());
+  CHECK(w.symmetric());
+  CHECK(w.doubly_stochastic());
+  CHECK(w.self_weight(0) == 0.8f);
+  CHECK(w.in(3)[1].weight == 0.4f);
+
+  // one way: in-degrees where the method goes with these, else both ways
+  const char* const kCycle = "[[0,1],[1,2],[2,3],[3,4],[4,5],[5,0],[4,0]]";
+  const Settings one_way{"graph.weights=uniform", "exchange.method=push_sum"};
+  const ViewRun cycle = run_of_view(base(kCycle, one_way), named({0, 1, 2, 3, 4}));
+  CHECK(cycle.warning.empty());
+  CHECK(cycle.prepared->plan->schedule.at(0).out(1).size() == 1);
+  const ViewRun cut = run_of_view(base(kCycle, one_way), named({0, 1, 2, 4, 5}));
+  CHECK(says(cut.warning, "both ways"));
+  CHECK(cut.prepared->plan->schedule.at(0).symmetric());
+  check_runs(cut, 5);
+  const ViewRun rounds =
+      run_of_view(base("[[0,1],[1,2],[2,3],[3,4],[4,5],[5,0]]", {}), named({0, 1, 2, 4, 5}));
+  CHECK(says(rounds.warning, "both ways"));
+  CHECK(rounds.prepared->plan->schedule.at(0).doubly_stochastic());
+}
+
+TEST_CASE("a graph that a file holds goes on as listed edges") {
+  const gossamer::test::Folder folder;
+  const std::string edges =
+      folder.write("edges.txt", "peer0 peer1\npeer1 peer2\npeer2 peer3\npeer3 peer0\npeer0 peer2\n");
+  const std::string job = folder.write("job.toml", std::string("peers = 4") + kSmallJob);
+  const Prepared base =
+      prepare(load_job(job, Settings{"graph.kind=file", "graph.file=" + edges, "graph.directed=false"}));
+  const ViewRun view = run_of_view(base, named({0, 2, 3}));
+  CHECK(view.warning.empty());
+  CHECK(view.prepared->plan->schedule.links(0) == std::vector<PeerId>{1, 2});
+  check_view(base, named({0, 2, 3}), view);
+  check_runs(view, 5);
+}
+
+TEST_CASE("what names peers follows them") {
+  Job job = small_job({"peers=5", "exchange.method=dpsgd", "exchange.codec=dense",
+                       "exchange.aggregate=samples", "sim.slow=[\"peer1=3\", \"peer4=2\"]",
+                       "sim.attackers=[\"peer3=noise:1\"]", "graph.kind=full"});
+  job.links = {{1, 2, 1e6, {}}, {0, 4, 2e6, {}}};
+  job.sim.pause = {{"peer1", 1, 1}, {"peer2", 1, 1}};
+  job.sim.cut = {{"peer0>peer4", 1, 2}, {"peer1>peer4", 1, 2}};
+  const Prepared base = prepare(with_batches(job, {2, 4, 6, 8, 10}));
+  const ViewRun view = run_of_view(base, named({0, 2, 4}));
+  const Job& cut = view.prepared->job;
+  CHECK(cut.sim.slow == std::vector<std::pair<std::string, double>>{{"peer4", 2}});
+  CHECK(cut.sim.attackers.empty());
+  CHECK(cut.sim.pause.size() == 1);
+  REQUIRE(cut.sim.cut.size() == 1);
+  CHECK(cut.sim.cut[0].where == "peer0>peer4");
+  REQUIRE(cut.links.size() == 1);
+  CHECK(cut.links[0].b == 2);
+  CHECK(view.prepared->plan->share[2] == 10.0 / 18);
+  check_view(base, named({0, 2, 4}), view);
+  check_runs(view, 5);
+  CHECK(run_of_view(base, named({0, 2, 4})).prepared->hello.job_hash == view.prepared->hello.job_hash);
+  CHECK(run_of_view(base, named({0, 2, 3})).prepared->hello.job_hash != view.prepared->hello.job_hash);
+  CHECK(says(refusal_of([&] { run_of_view(base, {"peer0", "peer7"}); }), "no such peer"));
+  CHECK(says(refusal_of([&] { run_of_view(base, {"peer2", "peer0"}); }), "in the job's order"));
+  CHECK(says(refusal_of([&] { run_of_view(base, {}); }), "expected at least one"));
+}
+
+TEST_CASE("rounds, samples and rates are those of so many peers") {
+  const auto view = [](const Settings& more) {
+    return run_of_view(prepare(small_job(Settings{"peers=8", "exchange.method=dpsgd", "exchange.codec=dense",
+                                                  "data.rows=640", "run.rounds=0", "run.epochs=3"} +
+                                         more)),
+                       named({0, 4, 5, 6}))
+        .prepared;
+  };
+  CHECK(view({})->rounds_per_epoch == 20);
+  CHECK(view({})->rounds == 60);
+  CHECK(view({})->job.optimizer.total_steps == 60);
+  CHECK(view({})->total_samples == 0);
+  CHECK(view({"exchange.staleness=unbounded"})->total_samples == 3 * 640);
+  CHECK(view({"run.rounds=7"})->rounds == 7);
+}
+
+TEST_CASE("the first round goes dense where estimates begin anew and messages are coded") {
+  const auto dense = [](const Settings& more, bool keyframes = true) {
+    return run_of_view(prepare(small_job(Settings{"peers=8", "exchange.method=choco"} + more)),
+                       named({0, 4, 5}), keyframes)
+        .prepared->plan->exchange.dense_rounds;
+  };
+  CHECK(dense({}) == 1);
+  CHECK(dense({}, false) == 0);
+  CHECK(dense({"exchange.dense_rounds=5"}) == 5);
+  CHECK(dense({"exchange.codec=dense"}) == 0);
+  CHECK(dense({"exchange.method=moniqua", "exchange.codec=dense"}) == 0);
+  CHECK(dense({"exchange.method=allreduce", "exchange.codec=sign_vote", "graph.kind=full"}) == 0);
+}
+
+TEST_CASE("a rule that cannot tolerate its f among so few is refused, and asks nothing of one alone") {
+  for (const char* method : {"dpsgd", "broadcast"}) {
+    const Prepared base =
+        prepare(small_job({"peers=8", std::string("exchange.method=") + method, "exchange.codec=dense",
+                           "graph.kind=full", "exchange.aggregate=krum:f=1"}));
+    check_runs(run_of_view(base, named({0, 1, 2, 4, 7})), 4);
+    check_runs(run_of_view(base, named({7})), 4);
+    const std::string said = refusal_of([&] { run_of_view(base, named({0, 4, 5})); });
+    CHECK(says(said, "3 of 8 peers are there (peer0, peer4, peer5), and cannot go on by themselves: "));
+    CHECK(says(said, "krum"));
   }
 }
