@@ -128,6 +128,9 @@ struct Buffers {
   std::vector<PeerId> models{};
   /// Makes what the method keeps that is no floats; empty: nothing.
   std::function<std::unique_ptr<Extension>(const ExtensionInputs&)> extension{};
+  /// The slots start at the x⁰ that all peers have, also where this one's parameters are elsewhere by then:
+  /// what two peers know of each other must be the same at both.
+  bool anchored = false;
 };
 
 /// A batch's labels by several models beside the data's own: the weighted mean of the class probabilities
@@ -188,7 +191,8 @@ using DataEvent = std::variant<ParcelReady, Encoded, GradientDone, Evaluated, Me
 /// What of a saved state is taken over.
 enum class Kept {
   all,      ///< it goes on as if it had never stopped
-  learned,  ///< parameters, the optimiser's state, the position in the data, a table's rows
+  learned,  ///< parameters, the optimiser's state, the position in the data, a table's rows; what the method
+            ///< keeps starts anew from there (Buffers::anchored: from x⁰)
 };
 using PostEvent = std::function<void(DataEvent)>;
 

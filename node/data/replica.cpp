@@ -71,6 +71,7 @@ Replica::Replica(ReplicaParts parts, std::span<const float> x0, const Buffers& b
       attack_(parts_.attack, parts_.seed, parts_.peer) {
   const std::size_t n = parts_.objective->buffer_size();
   assert(x0.size() == n);
+  buffers_ = buffers;
   if (buffers.extension) extension_ = buffers.extension({x0, parts_.rate});
   if (parts_.rows)
     rows_ = std::make_unique<RowExchange>(*parts_.rows, parts_.peers, parts_.peer, parts_.seed,
@@ -133,6 +134,9 @@ void Replica::restore(const State& state, Kept kept) {
   const Archive from = Archive::restoring(state).part("data");
   if (kept == Kept::all) return archive(from);
   archive_learned(from);
+  if (buffers_.anchored) return;
+  for (std::size_t s = 0; s < buffers_.slots; ++s) slots_[2 + s] = slots_[kParameters];
+  if (buffers_.extension) extension_ = buffers_.extension({slots_[kParameters], parts_.rate});
 }
 
 /// What does not depend on whom the peer exchanges with, and how.

@@ -112,6 +112,7 @@ class Replica final : public DataView {
   Rule rule_;
   Attack attack_;
   AlignedFloats difference_;
+  Buffers buffers_;
   std::unique_ptr<Extension> extension_;  ///< null: the method has none
   std::unique_ptr<RowExchange> rows_;     ///< null: none are exchanged
   Observer* observer_ = nullptr;

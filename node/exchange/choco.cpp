@@ -143,7 +143,10 @@ class Choco final : public Gossip {
 
 Buffers estimates(const Plan& plan) {
   const std::size_t neighbours = plan.schedule.at(0).in(plan.self).size();
-  return {.slots = neighbours + (plan.exchange.staleness == 0 ? 1 : neighbours)};
+  return {.slots = neighbours + (plan.exchange.staleness == 0 ? 1 : neighbours),
+          .models = {},
+          .extension = {},
+          .anchored = true};
 }
 
 std::unique_ptr<Exchange> make_choco(ExchangeHost& host) { return std::make_unique<Choco>(host); }

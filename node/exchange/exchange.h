@@ -61,6 +61,10 @@ struct Plan {
 
   ParcelId row_parcel() const { return static_cast<ParcelId>(parcels.size()); }
   bool is_rows(ParcelId parcel) const { return rows && parcel == row_parcel(); }
+  /// Of every neighbour the first message is waited for, however stale later ones may be: what is known of it
+  /// before says nothing. (Not where nobody waits.)
+  bool first_heard = false;
+
   /// What a round waits for: the parcels, and the rows.
   std::size_t parts() const { return parcels.size() + (rows ? 1 : 0); }
   /// Those that a neighbour sends.

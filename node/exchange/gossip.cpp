@@ -72,9 +72,9 @@ void Gossip::on_parcel_ready(Round round, ParcelId parcel) {
 std::optional<Round> Gossip::missing(PeerId from, ParcelId parcel) const {
   auto staleness = host_.plan().exchange.staleness;
   if (staleness > 0u && host_.plan().planted.is(Bug::staleness_off_by_one)) ++*staleness;
-  if (!staleness || *staleness > round_) return std::nullopt;
+  if (!staleness || (*staleness > round_ && !host_.plan().first_heard)) return std::nullopt;
   const auto& schedule = host_.plan().schedule;
-  const Round latest = round_ - *staleness;
+  const Round latest = round_ - std::min(*staleness, round_);
   for (Round back = 0; back < schedule.period() && back <= latest; ++back) {
     const auto row = schedule.at(latest - back).in(host_.plan().self);
     if (std::none_of(row.begin(), row.end(), [&](const auto& e) { return e.peer == from; })) continue;

@@ -65,6 +65,10 @@ bool has_algorithms(const Method& method, const Plan& plan) {
   return method.pattern && method.pattern->messages == Pattern::Messages::reduce && plan.codec.exact;
 }
 
+bool begins_alike(const Method& method) {
+  return method.pattern && method.pattern->mixing == Pattern::Mixing::full;
+}
+
 const Method& find_method(std::string_view name) {
   std::vector<std::string> names;
   for (const Method* m : kMethods) {

@@ -117,6 +117,8 @@ std::span<const Method* const> methods();
 bool reads(const Method& method, std::string_view key);
 /// Whether there are several all-reduce algorithms for what the method sends: a dense reduce.
 bool has_algorithms(const Method& method, const Plan& plan);
+/// All peers must begin with the same parameters: what they exchange does not draw them together.
+bool begins_alike(const Method& method);
 /// Throws ConfigError for an unknown name.
 const Method& find_method(std::string_view name);
 

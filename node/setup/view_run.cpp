@@ -144,6 +144,9 @@ ViewRun run_of_view(const Prepared& base, const std::vector<std::string>& member
   renumber_learner(*view, base, places);
   deal_data(*view, base);
   make_plan(*view);
+  Plan plan = *view->plan;
+  plan.first_heard = keyframes;
+  view->plan = std::make_shared<const Plan>(std::move(plan));
   name_members(view->hello, members);
   return {std::move(view), warning};
 }
