@@ -43,7 +43,12 @@ enum class Bug : std::uint8_t {
   rows_pushed_twice,         ///< rows: the last message of several is applied twice
   row_change_lost,           ///< rows: the last change of a step is neither sent nor kept
   samples_counted_again,  ///< unbounded: what a peer has taken in counts again with all that is heard of it
+  // found by tests/node/member/test_swim.cpp: runs of a simulated swarm have fixed members
+  refuted_by_no_more,  ///< swim: a refutation has the number of what it refutes
+  old_start_taken,     ///< swim: news of a member's earlier start replaces that of its present one
+  dead_forgotten,      ///< swim: the dead are forgotten at once, and late news of them is taken for new
 };
+inline constexpr std::array kMemberBugs{Bug::refuted_by_no_more, Bug::old_start_taken, Bug::dead_forgotten};
 
 struct BugName {
   Bug bug;

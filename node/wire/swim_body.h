@@ -34,7 +34,7 @@ struct MemberRecord {
 struct SwimBody {
   enum class Kind : std::uint8_t { ping, ack, ping_request, nack, news };
   Kind kind = Kind::news;
-  std::uint64_t number = 0;  ///< of the probe
+  std::uint64_t number = 0;  ///< of the probe; of news: not 0 asks for all that the receiver knows
   std::string from{};        ///< name of the sender
   std::uint64_t from_start = 0;
   /// ping_request, nack: whom to probe. ping, ack: the name that is meant, empty where it is not known yet: a
