@@ -122,7 +122,7 @@ class Run {
   void restart_crashed() {
     const auto& children = launcher_.children();
     const auto running = std::count_if(children.begin(), children.end(), [](const auto& c) { return !c.status; });
-    if (job_.run.min_peers >= children.size() || running == 0) return;
+    if (job_.least_peers() >= children.size() || running == 0) return;
     for (std::size_t i = 0; i < children.size(); ++i) {
       const int status = children[i].status.value_or(kExitOk);
       const bool crashed = status == kExitFailure || (status > 128 && status != kExitInterrupted);
@@ -189,7 +189,7 @@ class Run {
     std::size_t finished = 0;
     for (const auto& c : launcher_.children()) finished += c.status == kExitOk;
     // lost ones are named, and are no failure of a run that others have ended
-    const bool enough = job_.run.min_peers < job_.peers.size() && finished >= job_.run.min_peers;
+    const bool enough = job_.least_peers() < job_.peers.size() && finished >= job_.least_peers();
     for (std::size_t i = 0; i < launcher_.children().size(); ++i) {
       const auto& c = launcher_.children()[i];
       const int s = c.status.value_or(kExitFailure);

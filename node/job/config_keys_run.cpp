@@ -33,10 +33,9 @@ constexpr Key<Draft> kRunKeys[] = {
     {"run.join_timeout", "time to wait for all peers to appear", run<&RunSection::join_timeout>,
      kLocalSeconds},
     {"run.min_peers",
-     "peers that must be left for the run to go on when some are lost or leave; as many as there are: it ends "
-     "with the first",
+     "peers that must be left for the run to go on when some are lost or leave; 0: all, it ends with the first",
      run<&RunSection::min_peers>,
-     {.unit = "peers", .range = kAtLeastOne}},
+     {.unit = "peers"}},
     {"run.restart",
      "times that `gossamer run` starts a peer again that has crashed while others train; 0: never",
      run<&RunSection::restart>,

@@ -411,22 +411,17 @@ void Member::ask() {
       post(*peer, WantBody{transfer_->hash(), ask.offset, name()}, kControlPriority);
 }
 
-void Member::open(double share) {
+void Member::open(double share) try {
   share_ = share;
   gone_.clear();
   view_env_->numbers.clear();
   for (const Seat& seat : current_.seats) view_env_->numbers.push_back(*number(seat.name));
-  std::optional<WorkerSpec> spec;
-  try {
-    spec = env_.enter_view(current_, share);
-  } catch (const std::runtime_error& error) {  // the method cannot go on with so few
-    return end(Outcome::lost_peer, error.what());
-  }
+  WorkerSpec spec = env_.enter_view(current_, share);
   std::vector<std::string> links;
-  for (const PeerId p : spec->membership.links) links.push_back(current_.seats[p].name);
+  for (const PeerId p : spec.membership.links) links.push_back(current_.seats[p].name);
   swim_->links(links);
-  std::uint64_t steps = spec->rounds_before;
-  worker_ = std::make_unique<Worker>(std::move(*spec), *view_env_);
+  std::uint64_t steps = spec.rounds_before;
+  worker_ = std::make_unique<Worker>(std::move(spec), *view_env_);
   if (!learned_.empty()) {
     State state = state_from_bytes(learned_);
     Archive::saving(state).part("data").value("steps", steps);
@@ -435,6 +430,9 @@ void Member::open(double share) {
   whole_ = true;
   tell_view();
   worker_->start();
+} catch (const std::runtime_error& error) {  // a method, or a model, that cannot go on with these
+  worker_.reset();
+  end(Outcome::lost_peer, error.what());
 }
 
 void Member::tell_view() const {

@@ -12,6 +12,7 @@ namespace {
 constexpr double kBrokenEcho_s = 0.25;  // frames read this soon after a connection broke came before it
 constexpr double kFirstSeek_s = 0.2, kFirstExchange_s = 1, kFirstGonePing_s = 2;
 constexpr int kHealthOfRefuting = 1;
+constexpr std::size_t kExchangeAtShare = 16;
 
 }  // namespace
 
@@ -21,6 +22,7 @@ Swim::Swim(SwimSpec spec, SwimHost& host, double now)
   if (!is_member_address(spec_.address))
     throw std::invalid_argument("address of member '" + spec_.name + "': must be one line of text");
   members_[spec_.name] = {spec_.name, spec_.address, spec_.start};
+  note(self(), now);
   last_number_ = random_() | 1;  // an answer to an earlier start's ping is most likely none to this one's
   probe_at_ = now + draw() * spec_.probe_every_s;
   exchange_at_ = now + kFirstExchange_s * (0.5 + draw());
@@ -60,13 +62,22 @@ void Swim::links(std::vector<std::string> names) {
 
 const std::vector<std::string>& Swim::targets() {
   if (targets_) return *targets_;
-  targets_ = few() ? ring_.all() : ring_.targets(spec_.name, spec_.most_targets);
-  if (!few())
-    for (const auto& name : links_)
-      if (name != spec_.name && is_alive(name) &&
-          std::find(targets_->begin(), targets_->end(), name) == targets_->end())
-        targets_->push_back(name);
-  return *targets_;
+  if (few()) {
+    targets_ = alive();
+    std::erase(*targets_, spec_.name);
+    return *targets_;
+  }
+  const auto dialled_by = [&](const std::string& name) { return ring_.targets(name, spec_.most_targets); };
+  const auto own = dialled_by(spec_.name);
+  std::set<std::string> chosen{own.begin(), own.end()};
+  // who cannot be dialled is pinged by those whom it dials
+  for (const auto& name : diallers_) {
+    const auto theirs = dialled_by(name);
+    if (std::find(theirs.begin(), theirs.end(), spec_.name) != theirs.end()) chosen.insert(name);
+  }
+  for (const auto& name : links_)
+    if (name != spec_.name && is_alive(name)) chosen.insert(name);
+  return targets_.emplace(chosen.begin(), chosen.end());
 }
 
 void Swim::on_body(const SwimBody& b, double now) {
@@ -100,7 +111,8 @@ void Swim::on_body(const SwimBody& b, double now) {
   if (b.kind == Kind::nack)
     if (const auto p = probes_.find(b.number); p != probes_.end() && p->second.asked.contains(b.from))
       ++p->second.nacks;
-  if (b.kind == Kind::news && b.number != 0) tell_all(b.from, body_of(Kind::news, 0, b.from), 0, now);
+  if (b.kind == Kind::news && b.number != 0 && members_.contains(b.from))
+    tell_all(b.from, body_of(Kind::news, 0, b.from), 0, now);
   settle();
 }
 
@@ -124,6 +136,9 @@ void Swim::take_in(const MemberRecord& theirs, const std::string& from, double n
   const auto before = fresh ? std::nullopt : std::optional(ours.status);
   const News news = fresh ? News{true, true, true, true} : take_newer(ours, theirs, spec_.planted);
   if (!news) return;
+  // where many come at once rumours do not keep up
+  if (fresh && ++newcomers_ * kExchangeAtShare >= living())
+    exchange_at_ = std::min(exchange_at_, now + kFirstExchange_s * (0.5 + draw()));
   if (news.start) {
     tracks_[theirs.name] = {.turn = random_()};
     std::erase_if(probes_, [&](const auto& p) { return p.second.target == theirs.name; });
@@ -133,8 +148,8 @@ void Swim::take_in(const MemberRecord& theirs, const std::string& from, double n
   if (news.start || news.word || before != ours.status) events_.push_back({ours, before});
   if (ours.status <= MemberStatus::suspect)
     std::erase_if(sought_, [&](const Sought& s) { return s.contact.name == theirs.name; });
-  // Whoever keeps in touch with a suspect asks it at once: so it hears of it, and it is soon confirmed or
-  // not.
+  // Whoever keeps in touch with a suspect asks it at once: so it hears of that, and others soon know for
+  // themselves.
   if (news.standing && ours.status == MemberStatus::suspect && !probing(ours.name) && !has_left()) {
     const auto& near = targets();
     if (std::find(near.begin(), near.end(), ours.name) != near.end()) probe(ours.name, now);
@@ -149,11 +164,13 @@ void Swim::note(const MemberRecord& r, double now) {
   if (r.status == MemberStatus::suspect) t.suspected = now;
   if (lives) {
     gone_.erase(r.name);
-    ring_.insert(r.name);
+    r.address.empty() ? ring_.erase(r.name) : ring_.insert(r.name);
+    r.address.empty() ? diallers_.insert(r.name).second : diallers_.erase(r.name);
   } else {
     gone_.insert(r.name);
     t.ended = now;
     ring_.erase(r.name);
+    diallers_.erase(r.name);
     t.wait = kFirstGonePing_s;
     t.next_ping = now + t.wait * (0.5 + draw());
     std::erase_if(probes_, [&](const auto& p) { return p.second.target == r.name; });
@@ -228,7 +245,7 @@ void Swim::heard(const std::string& name, std::uint64_t start, double now) {
   // it lives, and does not know what is said of it
   if (m != members_.end() && m->second.start == start && m->second.status == MemberStatus::dead &&
       tracks_[name].pinged + spec_.probe_every_s <= now)
-    ping_gone(name, now);
+    ping(name, ++last_number_, now);
 }
 
 void Swim::on_broken(const std::string& name, double now) {
@@ -239,7 +256,8 @@ void Swim::on_broken(const std::string& name, double now) {
 }
 
 void Swim::on_refused(const std::string& name, double now) {
-  if (silent() || !is_alive(name) || name == spec_.name || tracks_[name].heard == -kNever) return;
+  if (silent() || !is_alive(name) || name == spec_.name) return;
+  if (const Track& t = tracks_.at(name); t.heard == -kNever && t.broken == -kNever) return;
   bury(name, now);
   settle();
 }

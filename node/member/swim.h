@@ -4,9 +4,11 @@
 //
 // Every member pings one of its targets each period, the one not heard of for longest. Who does not answer in
 // time is asked by others, too (ping_request); where they fail as well it is suspected, and dead unless it
-// refutes that in time, which it learns with the next ping. The more members suspect it by themselves, the
-// less time it has; who fails to reach others and lacks even their nacks doubts itself, and goes slower. A
-// peer that was declared dead wrongly comes back when it hears of it; so the dead are pinged now and then.
+// refutes that in time, which it learns with the next ping, or is heard itself. The more members suspect it
+// by themselves, the less time it has. Whoever fails to reach others and lacks even the nacks of those it
+// asked doubts itself, and goes slower. A member that was declared dead wrongly comes back when it hears of
+// it; so the dead are pinged now and then. News goes out at once, rides on pings for a while, and members
+// exchange all that they know with each other now and then.
 //
 // A state machine without I/O: bodies, timers and events come in, calls on a SwimHost go out. Time is in
 // seconds of any clock that does not go back.
@@ -71,7 +73,7 @@ class Swim {
   void heard(const std::string& name, std::uint64_t start, double now);
   /// Its connection broke: suspected at once, as if a probe had failed.
   void on_broken(const std::string& name, double now);
-  /// Nothing listens at its address any more: dead at once, if it has been heard here.
+  /// Nothing listens at its address any more: dead at once, if it was heard here, or its connection broke.
   void on_refused(const std::string& name, double now);
   /// At most kMostWordBytes, or std::invalid_argument.
   void say(std::vector<std::byte> word, double now);
@@ -80,6 +82,8 @@ class Swim {
   /// Neighbours that are always among the targets.
   void links(std::vector<std::string> names);
 
+  /// Due at next_deadline(), which any call may change; where it comes 0.1 s late or more this process is
+  /// taken to have stood still.
   void on_timer(double now);
   double next_deadline() const;
 
@@ -139,7 +143,7 @@ class Swim {
   void bury(const std::string& name, double now);
   void note_heard(const std::string& name, std::uint64_t start, double now);
   double verdict_at(const std::string& name) const;
-  std::size_t living() const { return ring_.size() + 1; }
+  std::size_t living() const { return ring_.size() + diallers_.size(); }
   bool few() const { return living() <= spec_.most_targets + 1; }
   double draw();
   /// Ends every call from outside.
@@ -150,13 +154,14 @@ class Swim {
   void change_health(int by);
   bool probing(const std::string& name) const;
   void begin_period(double now);
+  void wait_on(double late);
   void probe(const std::string& name, double now);
+  void ping(const std::string& name, std::uint64_t number, double now);
   void ask_others(std::uint64_t number, Probe& probe, double now);
   void give_up(const Probe& probe, double now);
   void answer_ping(const SwimBody& body, bool first, double now);
   void relay(const SwimBody& body, double now);
   void on_ack(const SwimBody& body, double now);
-  void ping_gone(const std::string& name, double now);
   void run_relays(double now);
   void seek(double now);
   void look_after_gone(double now);
@@ -179,7 +184,8 @@ class Swim {
   std::mt19937_64 random_;
   std::map<std::string, MemberRecord> members_;
   std::map<std::string, Track> tracks_;
-  Ring ring_;                              // others that are alive or suspect
+  Ring ring_;                              // all that are alive or suspect, but those
+  std::set<std::string> diallers_;         // that cannot be dialled
   std::set<std::string> suspects_, gone_;  // gone: dead or left
   std::set<std::string> links_;
   std::optional<std::vector<std::string>> targets_;
@@ -190,6 +196,7 @@ class Swim {
   std::map<std::uint64_t, Probe> probes_;
   std::map<std::uint64_t, Relay> relays_;
   double probe_at_, exchange_at_;
+  std::size_t newcomers_ = 0;  // since the last exchange
 
   Rumours rumours_;
   std::map<std::string, std::string> news_;  // told of in a few milliseconds; from whom

@@ -12,7 +12,7 @@ constexpr double kExchangeEvery_s = 10, kNoExchange_s = 1, kTellAllAgain_s = 0.5
 constexpr double kTellGone_s =
     1800;  // long before they are forgotten, so that nobody hears of them again then
 constexpr std::size_t kMostRiding = 16;
-constexpr std::size_t kFanOut = 3;
+constexpr std::size_t kFanOut = 4;
 
 }  // namespace
 
@@ -46,6 +46,7 @@ void Swim::add_rumours(SwimBody& body, const std::string& to) {
 
 /// from: who told, itself where it is this member's own news.
 void Swim::spread(const std::string& name, const std::string& from, double now) {
+  if (has_left() && name != spec_.name) return;
   rumours_.add(name);
   if (news_.empty()) news_at_ = now + kNewsAfter_s;
   news_[name] = from;
@@ -96,6 +97,7 @@ void Swim::tell_all(const std::string& to, SwimBody body, std::uint64_t number, 
 /// With one target at a time: what no rumour brought stays unknown to nobody for long.
 void Swim::exchange_all(double now) {
   const auto& near = targets();
+  newcomers_ = 0;
   exchange_at_ = now + (near.empty() ? kNoExchange_s : kExchangeEvery_s * (0.75 + 0.5 * draw()));
   if (near.empty()) return;
   const std::string to = near[random_() % near.size()];

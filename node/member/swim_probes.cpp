@@ -9,6 +9,7 @@ namespace {
 
 constexpr int kMostHealth = 8;
 constexpr double kEarly_s = 1e-9;  // timers may come by a rounding too soon
+constexpr double kLate_s = 0.1;
 constexpr double kLastSeek_s = 2, kLastGonePing_s = 30, kKeepGone_s = 3600;
 
 }  // namespace
@@ -39,23 +40,31 @@ void Swim::begin_period(double now) {
 void Swim::probe(const std::string& name, double now) {
   const std::uint64_t number = ++last_number_;
   probes_[number] = {name, now + slower() * spec_.probe_timeout_s};
+  ping(name, number, now);
+}
+
+void Swim::ping(const std::string& name, std::uint64_t number, double now) {
   tracks_.at(name).pinged = now;
-  SwimBody ping = body_of(Kind::ping, number, name);
-  add_own_and_theirs(ping, name);
-  add_rumours(ping, name);
-  send(name, std::move(ping));
+  SwimBody body = body_of(Kind::ping, number, name);
+  add_own_and_theirs(body, name);
+  add_rumours(body, name);
+  send(name, std::move(body));
 }
 
 void Swim::ask_others(std::uint64_t number, Probe& p, double now) {
   std::vector<std::string> others;
-  for (const auto& name : targets())
-    if (name != p.target && members_.at(name).status == MemberStatus::alive) others.push_back(name);
+  // who cannot be dialled is in touch with those whom it dials
+  for (const auto& name :
+       diallers_.contains(p.target) ? ring_.targets(p.target, spec_.most_targets) : targets())
+    if (name != p.target && name != spec_.name && members_.at(name).status == MemberStatus::alive)
+      others.push_back(name);
   std::shuffle(others.begin(), others.end(), random_);
   if (others.size() > spec_.indirect) others.resize(spec_.indirect);
   p.asked = {others.begin(), others.end()};
   p.late = true;
   p.due = now + slower() * spec_.probe_timeout_s;
   for (const auto& name : others) send(name, body_of(Kind::ping_request, number, p.target));
+  ping(p.target, number, now);  // the first one may have been lost
 }
 
 /// Whoever lacks even the nacks of those it asked is most likely to blame itself.
@@ -79,9 +88,7 @@ void Swim::relay(const SwimBody& b, double now) {
   if (b.about == spec_.name) return send(b.from, body_of(Kind::ack, b.number, b.from));
   const std::uint64_t number = ++last_number_;
   relays_[number] = {b.from, b.about, b.number, now + timeout / 2, now + timeout};
-  SwimBody ping = body_of(Kind::ping, number, b.about);
-  add_own_and_theirs(ping, b.about);
-  send(b.about, std::move(ping));
+  ping(b.about, number, now);
 }
 
 void Swim::run_relays(double now) {
@@ -110,13 +117,6 @@ void Swim::on_ack(const SwimBody& b, double now) {
   }
 }
 
-void Swim::ping_gone(const std::string& name, double now) {
-  tracks_.at(name).pinged = now;
-  SwimBody ping = body_of(Kind::ping, ++last_number_, name);
-  add_own_and_theirs(ping, name);
-  send(name, std::move(ping));
-}
-
 void Swim::seek(double now) {
   for (auto& s : sought_) {
     if (s.next_ping > now) continue;
@@ -142,14 +142,22 @@ void Swim::look_after_gone(double now) {
     } else if (t.next_ping <= now) {
       t.next_ping = now + t.wait * by_many * (0.75 + 0.5 * draw());
       t.wait = std::min(2 * t.wait, kLastGonePing_s);
-      if (members_.at(name).status == MemberStatus::dead) ping_gone(name, now);
+      if (members_.at(name).status == MemberStatus::dead) ping(name, ++last_number_, now);
     }
   }
+}
+
+/// This process stood still, and what came meanwhile is not read yet: nobody is judged before it is.
+void Swim::wait_on(double late) {
+  for (auto& [number, p] : probes_) p.due += late;
+  for (const auto& name : suspects_) tracks_.at(name).suspected += late;
+  change_health(1);
 }
 
 void Swim::on_timer(double now) {
   if (silent()) return;
   now += kEarly_s;
+  if (const double late = now - next_deadline(); late > kLate_s) wait_on(late);
   if (news_at_ <= now) flush(false);
   if (has_left()) return;
   std::vector<std::uint64_t> due;

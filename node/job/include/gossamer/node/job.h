@@ -47,7 +47,7 @@ struct RunSection {
   double report_every = 0.5;     ///< seconds between a peer's reports
   double join_timeout = 60;      ///< seconds to wait for all peers to appear
   double drain_timeout = 60;     ///< seconds a finished peer serves the others
-  std::uint64_t min_peers = 1;   ///< fewer end the run; where it is all of them nobody may be lost
+  std::uint64_t min_peers = 0;   ///< fewer end the run; 0 = all of them: nobody may be lost
   std::uint64_t restart = 5;     ///< times that a local peer is started again where it crashes
   double silence_timeout = 3.5;  ///< seconds without a sign of life after which a peer counts as lost
   double stall_timeout = 900;    ///< seconds of waiting in one round that end a run; 0 = none do
@@ -129,6 +129,7 @@ struct Job {
   const std::vector<std::size_t>& hidden_of(const PeerEntry& peer) const {
     return peer.hidden.empty() ? model.hidden : peer.hidden;
   }
+  std::size_t least_peers() const { return run.min_peers == 0 ? peers.size() : run.min_peers; }
   bool heterogeneous() const;  ///< some peers' models have hidden sizes of their own
   bool learns_by_key() const;  ///< the model is one of sparse samples, with a table
 };
