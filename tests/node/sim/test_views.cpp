@@ -47,7 +47,7 @@ struct Views {
 
 Job job_of(const std::string& method, const std::string& codec, const Settings& more = {}) {
   return small_job(Settings{"exchange.method=" + method, "exchange.codec=" + codec, "peers=6",
-                            "run.rounds=600", "graph.kind=full"} +
+                            "run.rounds=600", "run.min_peers=1", "graph.kind=full"} +
                    more);
 }
 
