@@ -121,7 +121,8 @@ class Run {
   /// Peers that others go on without, and may come back to them.
   void restart_crashed() {
     const auto& children = launcher_.children();
-    const auto running = std::count_if(children.begin(), children.end(), [](const auto& c) { return !c.status; });
+    const auto running =
+        std::count_if(children.begin(), children.end(), [](const auto& c) { return !c.status; });
     if (job_.least_peers() >= children.size() || running == 0) return;
     for (std::size_t i = 0; i < children.size(); ++i) {
       const int status = children[i].status.value_or(kExitOk);
@@ -129,7 +130,8 @@ class Run {
       if (!crashed || children[i].out_fd >= 0 || restarts_[i].times >= job_.run.restart) continue;
       Restart& again = restarts_[i];
       if (!again.at) {
-        const double wait = std::min(kMostRestartAfter_s, std::ldexp(kRestartAfter_s, static_cast<int>(again.times)));
+        const double wait =
+            std::min(kMostRestartAfter_s, std::ldexp(kRestartAfter_s, static_cast<int>(again.times)));
         again.at = Clock::now() + std::chrono::milliseconds(static_cast<int>(wait * 1000));
         tell(fmt::format("gossamer: {}: {}; starting it again in {:.1f} s ({} of {} times, run.restart)",
                          children[i].name,

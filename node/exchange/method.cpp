@@ -66,7 +66,8 @@ bool has_algorithms(const Method& method, const Plan& plan) {
 }
 
 bool begins_alike(const Method& method) {
-  return method.pattern && method.pattern->mixing == Pattern::Mixing::full;
+  using enum Pattern::Mixing;
+  return method.pattern && (method.pattern->mixing == full || method.pattern->mixing == outer);
 }
 
 const Method& find_method(std::string_view name) {

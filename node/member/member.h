@@ -72,6 +72,8 @@ class Member final : SwimHost {
 
  private:
   class ViewEnv;
+  /// How long a peer that hears of a run under way waits whether it is the one that it is about to begin.
+  static constexpr double kPatience_s = 2;
 
   // SwimHost
   void send(const Contact& to, SwimBody body) override;
@@ -114,8 +116,8 @@ class Member final : SwimHost {
   View current_;              ///< of the worker, or the one that is agreed on
   std::unique_ptr<Worker> worker_;
   std::map<std::uint64_t, std::uint64_t> past_;  ///< attempt with which a view that is over was left
-  std::set<std::string> gone_;  ///< of the view: what its worker found out before Swim did
-  WorkerResult before_;         ///< of the views that are over
+  std::set<std::string> gone_;                   ///< of the view: what its worker found out before Swim did
+  WorkerResult before_;                          ///< of the views that are over
   Standing standing_;
   std::vector<std::byte> learned_;  ///< state_to_bytes, between views and until all are in the next one
   std::optional<Transfer> transfer_;

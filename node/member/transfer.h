@@ -1,6 +1,6 @@
 #pragma once
-// A Transfer brings a state from the members that have it, piece by piece and from several at once; whoever is
-// silent is asked no more. What has come is taken when its hash is right.
+// A Transfer brings a state from the members that have it, piece by piece and from several at once; whoever
+// is silent is asked no more. What has come is taken when its hash is right.
 #include <cstdint>
 #include <optional>
 #include <span>

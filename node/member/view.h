@@ -29,10 +29,10 @@ struct View {
 
 /// What a member says of itself with its signs of life.
 struct Standing {
-  bool begun = false;     ///< it knows that the run has begun: nobody waits for all of the file any more
-  bool whole = false;     ///< it has what the run has learned
+  bool begun = false;  ///< it knows that the run has begun: nobody waits for all of the file any more
+  bool whole = false;  ///< it has what the run has learned
   std::uint64_t view = 0, attempt = 0;  ///< with which it waits to begin, or began; 0: none
-  double share = 0;       ///< of the run that is over, as far as its own state is
+  double share = 0;                     ///< of the run that is over, as far as its own state is
   std::uint64_t hash = 0, bytes = 0;    ///< of its state, as others can have it
   bool operator==(const Standing&) const = default;
 

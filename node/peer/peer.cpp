@@ -175,11 +175,11 @@ struct Peer::Impl {
     const SaveSpec saves = save_spec(now.job);
     if (!saves.on()) return;
     keeper.reset();
-    keeper.emplace(KeeperSpec{folder, name(), now.job.peer_names(), to_toml(now.job, true),
-                              static_cast<std::size_t>(now.job.run.keep), saves.together,
-                              prepared->layers_of(self), std::move(rounds),
-                              resumption && !learned && !view_prepared ? resumption->run : 0},
-                   [this](const std::string& line) { log(line); });
+    keeper.emplace(
+        KeeperSpec{folder, name(), now.job.peer_names(), to_toml(now.job, true),
+                   static_cast<std::size_t>(now.job.run.keep), saves.together, prepared->layers_of(self),
+                   std::move(rounds), resumption && !learned && !view_prepared ? resumption->run : 0},
+        [this](const std::string& line) { log(line); });
   }
 
   PeerResult run(const std::function<bool()>& stop) {
@@ -209,7 +209,8 @@ struct Peer::Impl {
     const State* from = learned ? &learned->state : state ? &*state : nullptr;
     WorkerSpec first = spec();
     MemberSpec all = member_spec(prepared->job, self, first.started, first);
-    result = env->run(std::move(all), std::move(first), make, stop, from, learned ? Kept::learned : Kept::all);
+    result =
+        env->run(std::move(all), std::move(first), make, stop, from, learned ? Kept::learned : Kept::all);
     ran = true;
     if (keeper) keeper->finish();
   }

@@ -9,8 +9,8 @@
 #include "gossamer/node/job.h"
 #include "gossamer/node/learner.h"
 #include "gossamer/optim/data.h"
-#include "replica.h"
 #include "member.h"
+#include "replica.h"
 
 namespace gossamer::node {
 

@@ -192,7 +192,8 @@ class Simulation::Node final : public MemberEnv, public DataPlane {
   /// A peer that has ended is still there for so long, so that its last words get through a lossy network.
   static constexpr double kLinger_s = 5;
 
-  static MemberSpec members(const Simulation& sim, PeerId self, const WorkerSpec& first, std::uint64_t start) {
+  static MemberSpec members(const Simulation& sim, PeerId self, const WorkerSpec& first,
+                            std::uint64_t start) {
     const Job& job = sim.prepared_.job;
     MemberSpec s = member_spec(job, self, start, first);
     if (!sim.faults_.views) s.min_peers = job.peers.size();

@@ -74,9 +74,11 @@ void Simulation::check_consensus() {
   const std::string what = too_far_apart(spread, initial_square_);
   if (what.empty()) return;
   const PeerId farthest = whose[spread.farthest];
-  at(now_, farthest, [this, farthest, what] { nodes_[farthest]->on([&](Member& m) {
+  at(now_, farthest, [this, farthest, what] {
+    nodes_[farthest]->on([&](Member& m) {
       if (m.worker()) m.worker()->diverge(what);
-    }); });
+    });
+  });
 }
 
 double Simulation::uniform() { return static_cast<double>(random_() >> 11) * 0x1p-53; }
@@ -205,8 +207,7 @@ void Simulation::begin() {
   if (std::exchange(begun_, true)) return;
   for (const auto& [peer, time] : faults_.crashes)
     at(time, kNetwork, [this, p = peer] { nodes_[p]->crash(); });
-  for (const auto& [peer, time] : faults_.restarts)
-    at(time, kNetwork, [this, p = peer] { restart(p); });
+  for (const auto& [peer, time] : faults_.restarts) at(time, kNetwork, [this, p = peer] { restart(p); });
   for (PeerId p = 0; p < nodes_.size(); ++p)
     at(0, p, [n = nodes_[p].get()] { n->on([](Member& m) { m.start(); }); });
 }
@@ -280,7 +281,8 @@ void Simulation::restore_learned(const std::vector<State>& states) {
 }
 
 void Simulation::go_on() {
-  for (auto& node : nodes_) node->on([](Member& m) {
+  for (auto& node : nodes_)
+    node->on([](Member& m) {
       if (m.worker()) m.worker()->resume();
     });
 }

@@ -13,10 +13,10 @@
 #include <vector>
 
 #include "faults.h"
+#include "member.h"
 #include "profile.h"
 #include "setup.h"
 #include "sim_threads.h"
-#include "member.h"
 
 namespace gossamer::node {
 
@@ -32,11 +32,11 @@ struct SimCheckpoints {
 
 struct SimFaults {
   std::uint64_t seed = 1;  ///< of loss, duplication, reordering, strays, garbling, jitter, machines and links
-  std::vector<std::pair<PeerId, double>> crashes;  ///< peer and virtual time at which it stops for good
+  std::vector<std::pair<PeerId, double>> crashes;     ///< peer and virtual time at which it stops for good
   std::vector<std::pair<PeerId, double>> restarts{};  ///< as what knows nothing, of one that has crashed
   bool views = false;  ///< the run goes on without those that are gone, as run.min_peers has it
-  SimCheckpoints* checkpoints = nullptr;           ///< null: none are kept
-  double grace_s = 0;                              ///< for those of a run that is told to end
+  SimCheckpoints* checkpoints = nullptr;  ///< null: none are kept
+  double grace_s = 0;                     ///< for those of a run that is told to end
 };
 
 struct SimResult {
@@ -152,7 +152,7 @@ class Simulation {
   std::vector<double> uplink_free_;       ///< of each peer that has one: when its last frame has passed it
   std::map<std::vector<std::string>, std::shared_ptr<const Prepared>> view_runs_;  ///< by names
   std::vector<std::unique_ptr<Node>> nodes_, former_nodes_;  ///< former: what events may still speak of
-  mutable SimThreads threads_;  // after nodes_: its threads end first
+  mutable SimThreads threads_;                               // after nodes_: its threads end first
   std::size_t running_ = 0;
   bool begun_ = false;
   std::size_t scheduled_frames_ = 0;  ///< that have left their wire and not arrived

@@ -199,7 +199,7 @@ void ZmqEnv::read_monitors(Member& member) {
     if (event.size() >= sizeof number) std::memcpy(&number, event.data(), sizeof number);
     return number;
   };
-  while (next(sockets_->in_events)) member.on_frame({});  // a stranger
+  while (next(sockets_->in_events)) member.on_frame({});    // a stranger
   for (std::size_t k = 0; k < sockets_->out.size(); ++k) {  // a member that hears of it may open connections
     Sockets::Out& out = *sockets_->out[k];
     while (const auto event = next(out.events)) {

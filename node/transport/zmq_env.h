@@ -13,8 +13,8 @@
 #include <vector>
 
 #include "data_plane.h"
-#include "resolver.h"
 #include "member.h"
+#include "resolver.h"
 
 namespace gossamer::node {
 

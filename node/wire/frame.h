@@ -78,8 +78,7 @@ struct FrameHeader {
   std::uint64_t job = 0, epoch = 0, sequence = 0, received = 0, consumed = 0;
 };
 
-using FrameBody =
-    std::variant<AliveBody, HelloBody, ParcelBody, PlacesBody, SwimBody, WantBody, PieceBody>;
+using FrameBody = std::variant<AliveBody, HelloBody, ParcelBody, PlacesBody, SwimBody, WantBody, PieceBody>;
 
 struct Frame {
   FrameHeader header;

@@ -248,8 +248,8 @@ void Worker::check_members() {
   const auto names = [&](PeerStatus status) { return join(members_.names_with(status), ", "); };
   if (phase_ == Phase::joining && left && !lost && members_.any(PeerStatus::unknown))
     return end_without_others(
-               fmt::format("peer {} gave up waiting for all to appear (--join-timeout there): missing {}",
-                           names(PeerStatus::left), names(PeerStatus::unknown)));
+        fmt::format("peer {} gave up waiting for all to appear (--join-timeout there): missing {}",
+                    names(PeerStatus::left), names(PeerStatus::unknown)));
   const bool saves_first = end_by_ && !spec_.saves.together && !saver_.all_committed();
   if (const std::string what = saves_first ? "" : what_others_said(); !what.empty()) {
     result_.diverged |= members_.any(PeerStatus::diverged);

@@ -86,7 +86,8 @@ class Room {
       const auto events = plane.take_events();
       for (const DataEvent& e : events) worker.on_data(e);
       const std::size_t frames = inbox.size();
-      for (; !inbox.empty(); inbox.pop_front()) worker.on_frame(*inbox.front());
+      for (; !inbox.empty(); inbox.pop_front())
+        worker.on_frame(decode_frame(*inbox.front()), inbox.front()->size());
       if (now() >= wake) worker.on_timer();
       return events.empty() && frames == 0;
     }

@@ -180,12 +180,10 @@ TEST_CASE("moniqua comes together once its bound is doubled past what peers diff
 }
 
 TEST_CASE("what methods keep beside parameters begins where the parameters are") {
-  for (const auto& [method, graph, more] :
-       std::vector<std::tuple<const char*, const char*, Settings>>{
+  for (const auto& [method, graph, more] : std::vector<std::tuple<const char*, const char*, Settings>>{
            {"push_sum", "ring", {}},
            {"pairwise", "ring", {"exchange.staleness=unbounded"}},
            {"diloco", "ring", {}},
-           {"diloco", "full", {}},
            {"noloco", "ring", {}},
            {"choco", "ring", {"exchange.staleness=2"}}}) {
     INFO(method << " " << graph);
@@ -197,7 +195,7 @@ TEST_CASE("what methods keep beside parameters begins where the parameters are")
 
 TEST_CASE("where all peers must be alike nothing else draws them together") {
   // gradients are exchanged there, or what changed since the last exchange
-  for (const char* method : {"allreduce", "broadcast", "topk_allgather", "sparse_loco"}) {
+  for (const char* method : {"allreduce", "broadcast", "topk_allgather", "diloco", "sparse_loco"}) {
     INFO(method);
     const bool sparse = std::string_view(method) == "sparse_loco";
     CHECK(left_after(view_of(method, "full", sparse ? "topk:density=0.05" : "dense"), 20).apart > 0.99);

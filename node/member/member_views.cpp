@@ -1,0 +1,294 @@
+// How a member goes from one view to the next.
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <stdexcept>
+#include <utility>
+
+#include "hash.h"
+#include "member.h"
+#include "text.h"
+#include "view_env.h"
+
+namespace gossamer::node {
+namespace {
+
+constexpr std::uint32_t kControlPriority = 0, kStatePriority = 1;
+/// Beginnings of one view that fail before the run ends.
+constexpr std::uint64_t kMostAttempts = 5;
+
+}  // namespace
+
+void Member::settle() {
+  if (worker_ && worker_->finished() && !over_) worker_ended();
+  if (!over_ && swim_ && has_begun()) {
+    if (!std::exchange(begun_, true)) begun_since_ = env_.now();
+    if (worker_ && worker_->joined()) whole_ = true;
+    say_first();
+    follow_members();
+    if (!over_) advance();
+  }
+  if (transfer_) ask();
+  schedule_wake();
+}
+
+/// That the first view has begun; by name as soon as all starts are known.
+void Member::say_first() {
+  if (!past_.empty() || !worker_ || !worker_->joined() || standing_.view != 0) return;
+  const std::uint64_t id = all_known() ? current_.id() : 0;
+  if (id != 0 || !standing_.begun) say({.begun = true, .whole = true, .view = id});
+}
+
+bool Member::all_known() const {
+  return std::all_of(current_.seats.begin(), current_.seats.end(),
+                     [](const Seat& s) { return s.start != 0; });
+}
+
+/// It waits for the first view, and the others have begun without it.
+bool Member::left_behind() const {
+  bool elsewhere = false;
+  for (const auto& [name, record] : swim_->members()) {
+    const Standing s = standing_from(record.word);
+    if (!s.begun || s.view == 0) continue;
+    if (s.view == current_.id() && all_known()) return false;
+    elsewhere = true;
+  }
+  return (elsewhere && all_known()) || env_.now() >= begun_since_ + kPatience_s;
+}
+
+/// Nobody waits for all of the roster any more.
+bool Member::has_begun() const {
+  if (begun_ || (worker_ && worker_->joined())) return true;
+  const auto& all = swim_->members();
+  return std::any_of(all.begin(), all.end(),
+                     [](const auto& m) { return standing_from(m.second.word).begun; });
+}
+
+/// A view that others have ended is no reason to end here.
+void Member::worker_ended() {
+  WorkerResult r = worker_->result();
+  if (!may_change() || !r.others_gone || !begun_) {
+    over_ = true;
+    if (swim_) swim_->leave(env_.now());
+    return;
+  }
+  for (const PeerId p : r.gone) gone_.insert(current_.seats[p].name);
+  View again = current_;
+  ++again.attempt;
+  close_view();
+  announce(std::move(again));
+}
+
+/// All that are there and would take part.
+View Member::target() const {
+  View view;
+  const auto& all = swim_->members();
+  for (const Contact& peer : spec_.roster) {
+    const auto record = all.find(peer.name);
+    const auto seat = std::find_if(current_.seats.begin(), current_.seats.end(),
+                                   [&](const Seat& s) { return s.name == peer.name; });
+    const bool mine = seat != current_.seats.end();
+    if (record == all.end() || record->second.start == 0) {
+      if (mine && !gone_.contains(peer.name)) view.seats.push_back(*seat);
+      continue;
+    }
+    const MemberRecord& r = record->second;
+    const bool lives = r.status == MemberStatus::alive || r.status == MemberStatus::suspect;
+    const bool same = mine && (seat->start == 0 || seat->start == r.start);
+    if (peer.name == name() || (lives && (same || standing_from(r.word).begun)))
+      view.seats.push_back({peer.name, r.start});
+  }
+  view.attempt = attempt_for(view);
+  return view;
+}
+
+/// At least as many as anyone's; one more than this peer's last for the view, where that is over.
+std::uint64_t Member::attempt_for(const View& view) const {
+  const std::uint64_t id = view.id();
+  const bool running = view.seats == current_.seats;
+  std::uint64_t attempt = running ? current_.attempt : 0;
+  if (const auto past = past_.find(id); !running && past != past_.end()) attempt = past->second + 1;
+  for (const auto& [name, record] : swim_->members()) {
+    const Standing s = standing_from(record.word);
+    if (s.view == id) attempt = std::max(attempt, s.attempt);
+  }
+  return attempt;
+}
+
+void Member::follow_members() {
+  const bool first = worker_ && !worker_->joined() && past_.empty();
+  if (first && !left_behind()) return;
+  View next = target();
+  const std::uint64_t id = next.id();
+  const bool waits = !worker_ && standing_.view == id && standing_.attempt == next.attempt;
+  const bool runs = worker_ && next.seats == current_.seats && next.attempt == current_.attempt;
+  if (waits || (runs && !first)) return;
+  if (runs) ++next.attempt;
+  // Who has trained to the end needs no other view, unless those who have not do.
+  const auto wanted = [&](const Seat& seat) {
+    const auto record = swim_->members().find(seat.name);
+    return seat.name != name() && record != swim_->members().end() &&
+           standing_from(record->second.word).view == id;
+  };
+  if (worker_ && worker_->share_done() >= 1 && std::none_of(next.seats.begin(), next.seats.end(), wanted))
+    return;
+  if (next.seats.size() < spec_.min_peers)
+    return end(Outcome::lost_peer,
+               fmt::format("{} of {} peers are left, and run.min_peers = {} must be there", next.seats.size(),
+                           spec_.roster.size(), spec_.min_peers));
+  close_view();
+  announce(std::move(next));
+}
+
+void Member::close_view() {
+  transfer_.reset();
+  if (!worker_) return;
+  past_[current_.id()] = current_.attempt;
+  failed_attempts_ = worker_->joined() ? 0 : failed_attempts_ + 1;
+  WorkerResult r = worker_->result();
+  for (auto& [peer, counts] : r.refused) peer = view_env_->numbers[peer];
+  add_earlier(r, before_);
+  before_ = std::move(r);
+  if (worker_->joined()) share_ = worker_->share_done();
+  rounds_ = worker_->rounds();
+  State state = env_.leave_view();
+  worker_.reset();
+  worker_wake_ = std::numeric_limits<double>::infinity();
+  if (whole_ || !learned_.empty()) keep(std::move(state));
+}
+
+/// As others can have it.
+void Member::keep(State learned) {
+  learned_ = to_bytes(learned);
+  standing_.hash = hash_bytes(learned_);
+  standing_.bytes = learned_.size();
+}
+
+void Member::announce(View view) {
+  current_ = std::move(view);
+  if (failed_attempts_ > kMostAttempts)
+    return end(Outcome::lost_peer, fmt::format("the peers {} did not come together in {} attempts",
+                                               fmt::join(current_.names(), ", "), kMostAttempts));
+  say({.begun = true,
+       .whole = whole_,
+       .view = current_.id(),
+       .attempt = current_.attempt,
+       .share = whole_ ? share_ : 0,
+       .hash = whole_ ? standing_.hash : 0,
+       .bytes = whole_ ? standing_.bytes : 0});
+}
+
+void Member::say(Standing standing) {
+  standing_ = standing;
+  swim_->say(standing.to_bytes(), env_.now());
+}
+
+/// Of all members of the view, by their places; none until all have announced it.
+std::optional<std::vector<Standing>> Member::standings() const {
+  std::vector<Standing> all;
+  for (const Seat& seat : current_.seats) {
+    const auto record = swim_->members().find(seat.name);
+    if (record == swim_->members().end() || record->second.start != seat.start) return std::nullopt;
+    all.push_back(seat.name == name() ? standing_ : standing_from(record->second.word));
+    if (all.back().view != standing_.view || all.back().attempt != standing_.attempt) return std::nullopt;
+  }
+  return all;
+}
+
+void Member::advance() {
+  if (worker_ && worker_->joined() && !learned_.empty()) learned_ = {};  // all have it
+  if (worker_ || transfer_) return;
+  const auto all = standings();
+  if (!all) return;
+  double share = 0;
+  for (const Standing& s : *all)
+    if (s.whole) share = std::max(share, s.share);
+  if (share >= 1)
+    return end(Outcome::finished, whole_ ? "" : "the run was over before this peer could take part again");
+  fetch(*all, share);
+  if (!transfer_) open(share);
+}
+
+/// Where this peer needs what another has.
+void Member::fetch(const std::vector<Standing>& all, double share) {
+  std::vector<PeerId> have;
+  for (PeerId p = 0; p < all.size(); ++p)
+    if (all[p].whole && (all[p].share == share || !spec_.alike)) have.push_back(p);
+  if (have.empty()) return;  // all begin anew
+  const Standing& first = all[have.front()];
+  if (whole_ && (!spec_.alike || standing_.hash == first.hash)) return;
+  const PeerId own = *number(name());
+  const PeerId from = spec_.alike ? have.front() : have[own % have.size()];
+  std::vector<std::string> sources;
+  for (const PeerId p : have)
+    if (all[p].hash == all[from].hash) sources.push_back(current_.seats[p].name);
+  env_.log(fmt::format("taking the state of {} ({}) from {}", current_.seats[from].name,
+                       bytes_text(static_cast<double>(all[from].bytes)), fmt::join(sources, ", ")));
+  transfer_.emplace(std::move(sources), all[from].hash, all[from].bytes);
+}
+
+void Member::handle(const WantBody& want) {
+  const auto to = number(want.from);
+  if (!to || want.hash != standing_.hash || want.offset >= learned_.size()) return;
+  const auto at = static_cast<std::size_t>(want.offset);
+  const std::size_t size = std::min(kPieceBytes, learned_.size() - at);
+  post(*to, PieceBody{want.hash, want.offset, std::span(learned_).subspan(at, size)}, kStatePriority);
+}
+
+void Member::handle(const PieceBody& piece) {
+  if (!transfer_ || piece.hash != transfer_->hash() || !transfer_->take(piece.offset, piece.bytes)) return;
+  if (!transfer_->complete()) return;
+  auto bytes = transfer_->result();
+  if (!bytes) return;
+  learned_ = std::move(*bytes);
+  whole_ = true;
+  transfer_.reset();
+  if (const auto all = standings()) {
+    double share = 0;
+    for (const Standing& s : *all)
+      if (s.whole) share = std::max(share, s.share);
+    open(share);
+  }
+}
+
+void Member::ask() {
+  for (const Transfer::Ask& ask : transfer_->asks(env_.now()))
+    if (const auto peer = number(ask.whom))
+      post(*peer, WantBody{transfer_->hash(), ask.offset, name()}, kControlPriority);
+}
+
+void Member::open(double share) try {
+  share_ = share;
+  gone_.clear();
+  view_env_->numbers.clear();
+  for (const Seat& seat : current_.seats) view_env_->numbers.push_back(*number(seat.name));
+  WorkerSpec spec = env_.enter_view(current_, share);
+  std::vector<std::string> links;
+  for (const PeerId p : spec.membership.links) links.push_back(current_.seats[p].name);
+  swim_->links(links);
+  std::uint64_t steps = spec.rounds_before;
+  worker_ = std::make_unique<Worker>(std::move(spec), *view_env_);
+  if (!learned_.empty()) {
+    State state = state_from_bytes(learned_);
+    Archive::saving(state).part("data").value("steps", steps);
+    worker_->restore_learned(state);
+  }
+  whole_ = true;
+  tell_view();
+  worker_->start();
+} catch (const std::runtime_error& error) {  // a method, or a model, that cannot go on with these
+  worker_.reset();
+  end(Outcome::lost_peer, error.what());
+}
+
+void Member::tell_view() const {
+  std::vector<std::string> missing;
+  for (const Contact& peer : spec_.roster)
+    if (!current_.has(peer.name)) missing.push_back(peer.name);
+  env_.log(fmt::format("{} of {} peers go on{}, {:.1f} % of the run being over", current_.seats.size(),
+                       spec_.roster.size(), missing.empty() ? "" : " without " + join(missing, ", "),
+                       100 * share_));
+}
+
+}  // namespace gossamer::node
