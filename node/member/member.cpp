@@ -73,7 +73,7 @@ void Member::on_data(const DataEvent& event) {
 
 void Member::on_timer() {
   const double now = env_.now();
-  if (worker_ && now >= worker_wake_) worker_->on_timer();
+  if (worker_ && (!swim_ || now >= worker_wake_)) worker_->on_timer();
   if (swim_ && !over_) swim_->on_timer(now);
   settle();
 }
@@ -159,10 +159,11 @@ WorkerResult Member::result() const {
 }
 
 void Member::schedule_wake() {
+  if (!swim_) return;  // the worker's own are all
   double next = worker_ ? worker_wake_ : std::numeric_limits<double>::infinity();
-  if (swim_ && !over_) next = std::min(next, swim_->next_deadline());
+  if (!over_) next = std::min(next, swim_->next_deadline());
   if (transfer_) next = std::min(next, transfer_->next_deadline());
-  if (swim_ && begun_ && worker_ && !worker_->joined() && past_.empty())
+  if (begun_ && worker_ && !worker_->joined() && past_.empty())
     next = std::min(next, std::max(env_.now(), begun_since_ + kPatience_s));
   env_.wake_at(next);
 }

@@ -14,7 +14,10 @@ class Member::ViewEnv final : public Env {
   std::vector<PeerId> numbers;
 
   double now() const override { return env_.now(); }
-  void wake_at(double time) override { member_.worker_wake_ = time; }
+  void wake_at(double time) override {
+    member_.worker_wake_ = time;
+    if (!member_.swim_) env_.wake_at(time);
+  }
   void send(PeerId to, FrameBytes frame, std::uint32_t priority) override {
     env_.send(numbers[to], std::move(frame), priority);
   }

@@ -102,6 +102,7 @@ void Worker::handle(const Measured& e) {
 WorkerResult Worker::result() const {
   WorkerResult r = result_;
   r.rounds += spec_.rounds_before;
+  if (phase_ == Phase::training) r.seconds = env_.now() - started_;
   r.train_loss = std::accumulate(recent_losses_.begin(), recent_losses_.end(), 0.0) /
                  static_cast<double>(recent_losses_.size());  // NaN where there was no step
   r.staleness_mean = staleness_count_ ? staleness_sum_ / static_cast<double>(staleness_count_) : 0;
@@ -123,11 +124,12 @@ WorkerResult Worker::result() const {
 }
 
 void add_earlier(WorkerResult& now, const WorkerResult& before) {
-  const auto steps = [](const WorkerResult& r) { return static_cast<double>(r.rows); };
-  const double rows = steps(now) + steps(before);
-  if (rows > 0)
-    now.staleness_mean = (now.staleness_mean * steps(now) + before.staleness_mean * steps(before)) / rows;
-  if (now.rows == 0) now.train_loss = before.train_loss;
+  if (before.rows > 0) {
+    const auto rows = [](const WorkerResult& r) { return static_cast<double>(r.rows); };
+    now.staleness_mean =
+        (now.staleness_mean * rows(now) + before.staleness_mean * rows(before)) / (rows(now) + rows(before));
+    if (now.rows == 0) now.train_loss = before.train_loss;
+  }
   now.staleness_max = std::max(now.staleness_max, before.staleness_max);
   now.rounds = std::max(now.rounds, before.rounds);
   now.checkpoints += before.checkpoints;
