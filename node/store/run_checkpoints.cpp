@@ -6,6 +6,7 @@
 #include <fstream>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <set>
 
 #include "checkpoint_names.h"
 #include "checkpoint_rounds.h"
@@ -24,6 +25,17 @@ bool holds_rounds(const fs::path& folder) {
   const auto names = PosixStorage().names(folder);
   return std::any_of(names.begin(), names.end(),
                      [](const std::string& name) { return round_of_folder(name).has_value(); });
+}
+
+/// A round of all peers, or something of each; else it is what some had written when the run was killed.
+bool holds_something_of_all(const fs::path& folder) {
+  PosixStorage storage;
+  std::vector<std::string> problems;
+  const auto entries = CheckpointFolder(storage, folder).list(&problems);
+  if (!complete_rounds(entries).empty()) return true;
+  std::set<std::string> here;
+  for (const CheckpointEntry& e : entries) here.insert(e.head.peer);
+  return !entries.empty() && here.size() >= entries.back().head.peers.size();
 }
 
 /// The folder that a run went on from; empty: it began by itself.
@@ -50,13 +62,17 @@ fs::path checkpoints_of(const std::string& run, const std::string& asked) {
   if (!fs::is_directory(run, unknown))
     throw ConfigError(
         fmt::format("{} {}: no such folder; expected that of a run (runs/JOB-TIME)", asked, run));
+  std::optional<fs::path> some;
   std::string at = run;
   for (int n = 0; n < kMostParents; ++n) {
-    if (auto folder = checkpoints_in(at)) return *folder;
+    const auto folder = checkpoints_in(at);
+    if (folder && holds_something_of_all(*folder)) return *folder;
+    if (!some) some = folder;
     const auto parent = parent_of(at);
     if (!parent) break;
     at = *parent;
   }
+  if (some) return *some;  // a peer's own, or a run's that never got as far
   throw ConfigError(fmt::format(
       "{} {}: holds no checkpoints; expected folders such as checkpoints/{} (a run makes them every "
       "run.checkpoint_every, and where it is told to end)",

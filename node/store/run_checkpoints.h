@@ -13,8 +13,9 @@ namespace gossamer::node {
 /// Where a run's folder has checkpoints: in its checkpoints/, or there itself where it is that folder.
 std::optional<std::filesystem::path> checkpoints_in(const std::filesystem::path& run);
 
-/// The same; where a run has none, of the run that it went on from. asked: what names the folder, for the
-/// message, such as "--resume". Throws ConfigError.
+/// The same; where a run has none, or was killed before each peer had one, of the run that it went on from,
+/// as long as there is one that did. asked: what names the folder, for the message, such as "--resume".
+/// Throws ConfigError.
 std::filesystem::path checkpoints_of(const std::string& run, const std::string& asked);
 
 /// Says in a run's folder which one it went on from; checkpoints_of reads it.

@@ -97,6 +97,27 @@ TEST_CASE("a run of which a peer is killed goes on, twice in a row, to the bits 
   }
 }
 
+TEST_CASE("a run that was killed before all its peers had saved is gone on with where its parent was saved") {
+  const Ports ports(4);
+  const Folder folder;
+  folder.write("job.toml", SmallJob{.base_port = ports.first(), .rounds = 300}.toml());
+  const Words words = setting("run.checkpoint_every=100");
+  REQUIRE(gossamer(folder, Words{"run", "job.toml", "--out", "first", "-q"} + words).status == 0);
+  const fs::path at = folder.path(""), torn = at / "second/checkpoints/round-000000000250";
+  fs::create_directories(torn);
+  fs::copy(at / "first/checkpoints/round-000000000200", torn);
+  for (const auto& file : fs::directory_iterator(torn))
+    if (file.path().filename().string().starts_with("peer3")) fs::remove(file.path());
+  fs::copy(at / "first/job.toml", at / "second/job.toml");
+  folder.write("second/resumed.json", "{\"parent\": \"" + (at / "first").string() + "\"}");
+  const Ended third = gossamer(folder, Words{"run", "--resume", "second", "--out", "third"} + words);
+  INFO(third.err);
+  CHECK(third.status == 0);
+  CHECK(says(third.err, "going on from round 200 of"));
+  CHECK(says(third.err, "first"));
+  CHECK(model_of(folder, "third") == model_of(folder, "first"));
+}
+
 TEST_CASE("a run that is told to end saves first, and says how to go on; a second signal ends it at once") {
   const Ports ports(4);
   const Folder folder;
