@@ -22,14 +22,9 @@ namespace {
 namespace fs = std::filesystem;
 
 /// Keys of a job that say how long it learns, how fast, and what is looked at meanwhile.
-constexpr std::array kOfTheCourse{"run.epochs",
-                                  "run.rounds",
-                                  "run.evaluate_every",
-                                  "run.checkpoint_every",
-                                  "optimizer.learning_rate",
-                                  "optimizer.schedule",
-                                  "optimizer.step_every",
-                                  "optimizer.step_factor",
+constexpr std::array kOfTheCourse{"run.min_peers",      "run.epochs",           "run.rounds",
+                                  "run.evaluate_every", "run.checkpoint_every", "optimizer.learning_rate",
+                                  "optimizer.schedule", "optimizer.step_every", "optimizer.step_factor",
                                   "optimizer.warmup"};
 
 /// What kind of going on the differences between two jobs allow.
