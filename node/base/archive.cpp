@@ -156,7 +156,11 @@ std::vector<std::byte> to_bytes(const State& state) {
 State state_from_bytes(std::span<const std::byte> bytes) { return read_state(source_of(bytes)); }
 
 void Archive::put(std::string_view name, NamedArray::Kind kind, std::span<const std::byte> bytes) {
-  (*to_)[prefix_ + std::string(name)] = {kind, {bytes.begin(), bytes.end()}};
+  std::string whole = prefix_ + std::string(name);
+  if (used_) to_->insert(used_->extract(whole));
+  NamedArray& array = (*to_)[std::move(whole)];
+  array.kind = kind;
+  array.bytes.assign(bytes.begin(), bytes.end());
 }
 
 std::span<const std::byte> Archive::get(std::string_view name, NamedArray::Kind kind,

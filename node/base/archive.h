@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <deque>
 #include <map>
+#include <memory>
 #include <span>
 #include <string>
 #include <string_view>
@@ -23,6 +24,8 @@ struct NamedArray {
 };
 /// By name; a scalar is an array of one.
 using State = std::map<std::string, NamedArray>;
+/// One whose memory is used again when nobody reads it any more.
+using SharedState = std::shared_ptr<State>;
 
 /// With an XXH3 of the whole, so that what was cut short or changed is seen.
 std::vector<std::byte> to_bytes(const State& state);
@@ -45,11 +48,15 @@ std::vector<ArrayOutline> outline_of_state(const ByteSource& source);
 
 class Archive {
  public:
-  static Archive saving(State& state) { return Archive(&state, nullptr, ""); }
-  static Archive restoring(const State& state) { return Archive(nullptr, &state, ""); }
+  /// used: a state that nobody needs, of much the same arrays; their memory is taken (memory that is new to a
+  /// process takes many times as long to fill), the rest is left in it.
+  static Archive saving(State& state, State* used = nullptr) { return Archive(&state, nullptr, used, ""); }
+  static Archive restoring(const State& state) { return Archive(nullptr, &state, nullptr, ""); }
   bool restores() const { return from_ != nullptr; }
   /// The pieces of a part, whose names begin with the part's.
-  Archive part(std::string_view name) const { return Archive(to_, from_, prefix_ + std::string(name) + "/"); }
+  Archive part(std::string_view name) const {
+    return Archive(to_, from_, used_, prefix_ + std::string(name) + "/");
+  }
   Archive part(std::string_view name, std::size_t number) const {
     return part(std::string(name) + std::to_string(number));
   }
@@ -98,8 +105,8 @@ class Archive {
   [[noreturn]] void refuse(std::string_view name, const std::string& why) const;
 
  private:
-  Archive(State* to, const State* from, std::string prefix)
-      : to_(to), from_(from), prefix_(std::move(prefix)) {}
+  Archive(State* to, const State* from, State* used, std::string prefix)
+      : to_(to), from_(from), used_(used), prefix_(std::move(prefix)) {}
   void put(std::string_view name, NamedArray::Kind kind, std::span<const std::byte> bytes);
   std::span<const std::byte> get(std::string_view name, NamedArray::Kind kind, std::size_t length) const;
   [[noreturn]] void out_of_range(std::string_view name) const;
@@ -108,6 +115,7 @@ class Archive {
 
   State* to_;
   const State* from_;
+  State* used_;
   std::string prefix_;
 };
 

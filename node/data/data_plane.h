@@ -180,7 +180,7 @@ struct Measured {
 /// What the data plane keeps between rounds; names begin with "data/".
 struct Saved {
   Round round;
-  std::shared_ptr<State> state;  ///< the receiver's: it may be large
+  SharedState state;  ///< the receiver's
 };
 /// The data plane cannot go on (a value that is not finite, a payload that does not decode).
 struct Failed {

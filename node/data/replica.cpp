@@ -118,9 +118,9 @@ std::vector<float> parameters_in(const State& state) {
   return x;
 }
 
-State Replica::save() {
+State Replica::save(State used) {
   State state;
-  archive(Archive::saving(state).part("data"));
+  archive(Archive::saving(state, &used).part("data"));
   return state;
 }
 

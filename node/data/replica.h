@@ -60,8 +60,8 @@ class Replica final : public DataView {
   void run(const Gradient& gradient, const Post& post, const std::function<void()>& between_layers);
   void evaluate(Round round, const Post& post);
 
-  /// All that it keeps between rounds.
-  State save();
+  /// All that it keeps between rounds. used: as Archive::saving has it.
+  State save(State used = {});
   /// What Kept::learned takes of it.
   State save_learned();
   /// Throws StateError where the state is another job's or peer's.

@@ -92,6 +92,14 @@ void ThreadedDataPlane::run_ops() {
   }
 }
 
+/// The copy for which training waits.
+SharedState ThreadedDataPlane::save() {
+  State used;
+  if (saved_.use_count() == 1) used = std::move(*saved_);
+  saved_ = std::make_shared<State>(replica_.save(std::move(used)));
+  return saved_;
+}
+
 void ThreadedDataPlane::run_task(const Task& task) {
   struct GivenUp {};
   const auto poster = [this](DataEvent e) { post(std::move(e)); };
@@ -104,7 +112,7 @@ void ThreadedDataPlane::run_task(const Task& task) {
     if (const auto* gradient = std::get_if<Gradient>(&task))
       replica_.run(*gradient, poster, between_layers);
     else if (const auto* snapshot = std::get_if<Snapshot>(&task))
-      post(Saved{snapshot->round, std::make_shared<State>(replica_.save())});
+      post(Saved{snapshot->round, save()});
     else
       replica_.evaluate(std::get<Evaluation>(task).round, poster);
   } catch (const GivenUp&) {

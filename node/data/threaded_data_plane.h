@@ -43,6 +43,7 @@ class ThreadedDataPlane final : public LiveDataPlane {
   void loop();
   void run_ops();
   void run_task(const Task& task);
+  SharedState save();
   void post(DataEvent event);
 
   Replica replica_;
@@ -52,6 +53,7 @@ class ThreadedDataPlane final : public LiveDataPlane {
   std::deque<Op> ops_;
   std::deque<Task> tasks_;
   std::vector<DataEvent> events_;
+  SharedState saved_;  ///< the newest
   bool finishing_ = false;
   std::thread thread_;
 };

@@ -26,9 +26,11 @@ class Member::ViewEnv final : public Env {
   std::uint64_t dropped_control() const override { return env_.dropped_control(); }
   DataPlane& data() override { return env_.data(); }
   void share_cores(const CoreSharing& sharing) override { env_.share_cores(sharing); }
-  void saved(State state) override { env_.saved(std::move(state)); }
+  void saved(SharedState state) override { env_.saved(std::move(state)); }
   bool may_checkpoint() const override { return env_.may_checkpoint(); }
-  void checkpoint(State state, const SavePoint& point) override { env_.checkpoint(std::move(state), point); }
+  void checkpoint(SharedState state, const SavePoint& point) override {
+    env_.checkpoint(std::move(state), point);
+  }
   State load(Round name) override { return env_.load(name); }
   void report(const Report& report) override { env_.report(report); }
   void log(const std::string& line) override { env_.log(line); }

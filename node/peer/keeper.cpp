@@ -23,8 +23,8 @@ Keeper::Keeper(KeeperSpec spec, std::function<void(const std::string&)> log)
 
 Keeper::~Keeper() = default;
 
-void Keeper::checkpoint(State state, const SavePoint& point) {
-  const std::vector<std::byte>& x = state.at(kParametersArray).bytes;
+void Keeper::checkpoint(SharedState state, const SavePoint& point) {
+  const std::vector<std::byte>& x = state->at(kParametersArray).bytes;
   if (!optim::all_finite({reinterpret_cast<const float*>(x.data()), x.size() / sizeof(float)}))
     return log_(fmt::format("no checkpoint of round {}: the parameters are not finite", point.name));
   run_ = spec_.run != 0 ? spec_.run : point.run;

@@ -31,7 +31,7 @@ class Keeper {
   /// Of Env.
   bool may_checkpoint() const { return !writer_.busy(); }
   /// Of Env. Parameters that are not finite are not kept.
-  void checkpoint(State state, const SavePoint& point);
+  void checkpoint(SharedState state, const SavePoint& point);
   /// After whatever happened to the worker.
   void turn(Worker& worker);
   /// Rounds that this peer has on disk, of this run; ascending.

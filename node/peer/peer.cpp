@@ -91,9 +91,9 @@ struct Peer::Impl {
       desk.turn(worker);
       if (keeper) keeper->turn(worker);
     };
-    env->on_saved = [this](State saved) { desk.saved(std::move(saved)); };
+    env->on_saved = [this](const SharedState& saved) { desk.saved(*saved); };
     env->on_may_checkpoint = [this] { return keeper && keeper->may_checkpoint(); };
-    env->on_checkpoint = [this](State saved, const SavePoint& point) {
+    env->on_checkpoint = [this](SharedState saved, const SavePoint& point) {
       keeper->checkpoint(std::move(saved), point);
     };
     env->on_load = [this](Round round) { return load(round); };

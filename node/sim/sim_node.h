@@ -110,16 +110,16 @@ class Simulation::Node final : public MemberEnv, public DataPlane {
     });
   }
   void restore(const State& state, Kept kept) override { replica_->restore(state, kept); }
-  void saved(State state) override { saved_ = std::move(state); }
+  void saved(SharedState state) override { saved_ = std::move(*state); }
   bool may_checkpoint() const override { return writing_ == 0; }
-  void checkpoint(State state, const SavePoint& point) override {
+  void checkpoint(SharedState state, const SavePoint& point) override {
     SimCheckpoints& all = *sim_.faults_.checkpoints;
     all.taken[self_].emplace_back(point.name, member_->rounds());
     ++writing_;
     sim_.at(sim_.now_ + all.write_s, self_, [this, &all, name = point.name, s = std::move(state)]() mutable {
       --writing_;
       const bool full = std::count(all.full.begin(), all.full.end(), self_) > 0;
-      if (!full) all.kept[name][self_] = std::move(s);
+      if (!full) all.kept[name][self_] = std::move(*s);
       on([&](Member& m) {
         if (Worker* w = m.worker()) full ? w->on_storage() : w->committed(name);
       });

@@ -43,7 +43,7 @@ bool CheckpointWriter::busy() const {
   return busy_;
 }
 
-void CheckpointWriter::write(CheckpointHead head, State state) {
+void CheckpointWriter::write(CheckpointHead head, SharedState state) {
   {
     const std::lock_guard lock(mutex_);
     assert(!busy_);
@@ -77,7 +77,7 @@ void CheckpointWriter::loop() {
     const bool writes = task.write.has_value();
     const Written written = writes ? carry_out(*task.write) : Written{};
     for (const Round round : task.remove) caught([&] { folder_.remove(round, task.peer); });
-    task = {};  // a state may be most of the memory
+    task = {};  // the state is free before it is said that this is no longer busy
     lock.lock();
     if (!writes) continue;
     done_.push_back(written);
@@ -85,10 +85,10 @@ void CheckpointWriter::loop() {
   }
 }
 
-CheckpointWriter::Written CheckpointWriter::carry_out(const std::pair<CheckpointHead, State>& what) {
+CheckpointWriter::Written CheckpointWriter::carry_out(const std::pair<CheckpointHead, SharedState>& what) {
   const auto begin = std::chrono::steady_clock::now();
   Written written{what.first.round, {}, 0, 0};
-  written.error = caught([&] { written.bytes = folder_.write(what.first, layers_, what.second); });
+  written.error = caught([&] { written.bytes = folder_.write(what.first, layers_, *what.second); });
   written.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   return written;
 }

@@ -24,7 +24,7 @@ class CheckpointWriter {
 
   bool busy() const;
   /// While not busy.
-  void write(CheckpointHead head, State state);
+  void write(CheckpointHead head, SharedState state);
   /// Of this peer; after what is being written. What cannot be removed is left.
   void remove(const std::string& peer, std::vector<Round> rounds);
   struct Written {
@@ -38,14 +38,14 @@ class CheckpointWriter {
 
  private:
   void loop();
-  Written carry_out(const std::pair<CheckpointHead, State>& what);
+  Written carry_out(const std::pair<CheckpointHead, SharedState>& what);
 
   CheckpointFolder folder_;
   std::vector<optim::Layer> layers_;
   mutable std::mutex mutex_;
   std::condition_variable turned_;
   struct Task {
-    std::optional<std::pair<CheckpointHead, State>> write;
+    std::optional<std::pair<CheckpointHead, SharedState>> write;
     std::string peer;
     std::vector<Round> remove;
   };

@@ -38,10 +38,10 @@ class ZmqEnv final : public MemberEnv {
   std::function<void(Worker&)> on_turn;  ///< after whatever happened, while there is one
   /// What a peer is in a view, and its data plane; share: of the run that is over.
   std::function<std::pair<WorkerSpec, DataPlaneFactory>(const View&, double share)> on_view;
-  std::function<void(State)> on_saved;
+  std::function<void(const SharedState&)> on_saved;
   // Where checkpoints are kept: as of Env.
   std::function<bool()> on_may_checkpoint;
-  std::function<void(State, const SavePoint&)> on_checkpoint;
+  std::function<void(SharedState, const SavePoint&)> on_checkpoint;
   std::function<State(Round)> on_load;
 
   /// Once: makes the member and its first worker and runs it until it has ended and its last frames are out;
@@ -69,11 +69,11 @@ class ZmqEnv final : public MemberEnv {
   void share_cores(const CoreSharing& sharing) override {
     if (on_sharing) data_->use_threads(on_sharing(sharing));
   }
-  void saved(State state) override {
+  void saved(SharedState state) override {
     if (on_saved) on_saved(std::move(state));
   }
   bool may_checkpoint() const override { return !on_may_checkpoint || on_may_checkpoint(); }
-  void checkpoint(State state, const SavePoint& point) override {
+  void checkpoint(SharedState state, const SavePoint& point) override {
     if (on_checkpoint) on_checkpoint(std::move(state), point);
   }
   State load(Round name) override { return on_load ? on_load(name) : Env::load(name); }

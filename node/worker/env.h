@@ -33,11 +33,11 @@ class Env {
   /// Before the first round, where the worker's place was given: how many peers share this machine's cores.
   virtual void share_cores(const CoreSharing&) {}
   /// What the worker and its data plane keep, as it was asked to save.
-  virtual void saved(State /*state*/) {}
+  virtual void saved(SharedState /*state*/) {}
   /// A checkpoint may be taken: the one before has been written.
   virtual bool may_checkpoint() const { return true; }
   /// The same, to be kept; Worker::committed tells when it is.
-  virtual void checkpoint(State /*state*/, const SavePoint& /*point*/) {}
+  virtual void checkpoint(SharedState /*state*/, const SavePoint& /*point*/) {}
   /// Of a checkpoint that was offered (WorkerSpec::offers). Throws what std::exception is a base of.
   virtual State load(Round name);
   /// A frame of this start of the neighbour came.

@@ -97,13 +97,12 @@ SavePoint Worker::save_point(Round name) const {
 }
 
 void Worker::handle(const Saved& e) {
-  State state = std::move(*e.state);
-  archive(Archive::saving(state).part("control"));
-  if (std::exchange(snapshot_asked_, false)) return env_.saved(std::move(state));
+  archive(Archive::saving(*e.state).part("control"));
+  if (std::exchange(snapshot_asked_, false)) return env_.saved(e.state);
   const Round name = *std::exchange(saving_, std::nullopt);
   taken(name);
   ++result_.checkpoints;
-  env_.checkpoint(std::move(state), save_point(name));
+  env_.checkpoint(e.state, save_point(name));
 }
 
 void Worker::taken(Round name) {

@@ -199,6 +199,28 @@ TEST_CASE("a snapshot is what was computed so far, and goes on in another data p
   CHECK_FALSE(Run::same_bits(first.parameters(), prepared.initial));
 }
 
+TEST_CASE("the memory of a snapshot is used again when nobody reads it any more") {
+  const Prepared prepared = prepare(small_job());
+  ThreadedDataPlane plane(replica_of(prepared));
+  const auto snapshot = [&] {
+    plane.submit_snapshot(0);
+    return std::get<Saved>(wait_for(plane, 1).back()).state;
+  };
+  const auto memory = [](const SharedState& state) { return state->at(kParametersArray).bytes.data(); };
+  SharedState state = snapshot();
+  const std::byte* const first = memory(state);
+  const State kept = *state;
+  (*state)["control/round"] = {};
+  state.reset();
+  state = snapshot();
+  CHECK(memory(state) == first);
+  CHECK(*state == kept);  // what the snapshot before had beside is gone
+  const SharedState held = state;
+  state = snapshot();
+  CHECK(memory(state) != first);
+  CHECK(*state == *held);
+}
+
 TEST_CASE("what goes wrong on the thread arrives as an event") {
   const Prepared prepared = prepare(small_job({}));
   {

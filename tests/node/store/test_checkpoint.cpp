@@ -389,7 +389,7 @@ TEST_CASE("a writer writes on a thread of its own, one at a time, and says what 
       return writer.take();
     };
     for (Round round = 1; round <= 5; ++round) {
-      writer.write(head_of("ann", round), state_of(layers, round));
+      writer.write(head_of("ann", round), std::make_shared<State>(state_of(layers, round)));
       const auto done = ended();
       REQUIRE(done.size() == 1);
       CHECK(done[0].round == round);
@@ -398,9 +398,9 @@ TEST_CASE("a writer writes on a thread of its own, one at a time, and says what 
       if (round > 2) writer.remove("ann", {round - 2});
     }
     CHECK(writer.take().empty());
-    writer.write(head_of("ann", 6), {});
+    writer.write(head_of("ann", 6), std::make_shared<State>());
     CHECK_THAT(ended().at(0).error, ContainsSubstring("nothing was saved"));
-    writer.write(head_of("ann", 7), state_of(layers, 7));
+    writer.write(head_of("ann", 7), std::make_shared<State>(state_of(layers, 7)));
   }
   CheckpointFolder folder(storage, "/c");
   std::vector<Round> rounds;
