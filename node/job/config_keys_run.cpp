@@ -33,8 +33,8 @@ constexpr Key<Draft> kRunKeys[] = {
     {"run.join_timeout", "time to wait for all peers to appear", run<&RunSection::join_timeout>,
      kLocalSeconds},
     {"run.min_peers",
-     "peers that must be left for the run to go on when some are lost or leave; 0: all, it ends with the "
-     "first",
+     "peers that must be left for the run to go on when some are lost or leave, at most all; 0: all, it ends "
+     "with the first",
      run<&RunSection::min_peers>,
      {.unit = "peers"}},
     {"run.restart",

@@ -274,6 +274,14 @@ void settle_hidden(Draft& draft) {
   }
 }
 
+void check_least_peers(const Draft& draft) {
+  const Job& job = draft.job;
+  if (job.run.min_peers > std::max<std::size_t>(1, job.peers.size()))
+    throw ConfigError(draft.where("run.min_peers") + ": run.min_peers is " +
+                      std::to_string(job.run.min_peers) + ", and the run has " +
+                      std::to_string(job.peers.size()) + " peers; expected at most so many");
+}
+
 void check_slow(const Draft& draft) {
   const PeerIndex index(draft.job);
   std::set<std::string> seen;
@@ -367,6 +375,7 @@ Job load_job(const std::string& path, std::span<const std::string> overrides,
   draft.origin = path;
   check_training(draft);
   settle_hidden(draft);
+  check_least_peers(draft);
   check_slow(draft);
   check_attackers(draft);
   check_night(draft);

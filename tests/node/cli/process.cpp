@@ -197,7 +197,8 @@ std::string SmallJob::toml() const {
          "[data]\nrows = 1024\ntest_rows = 256\n[optimizer]\nkind = \"momentum\"\nbatch = "
          "16\n[exchange]\nmethod = " +
          text(method) + "codec = " + text(codec) + "staleness = " + staleness +
-         "\n[run]\nrounds = " + std::to_string(rounds) + "\njoin_timeout = 30\ndrain_timeout = 30\n";
+         "\n[run]\nrounds = " + std::to_string(rounds) + "\nmin_peers = " + std::to_string(min_peers) +
+         "\njoin_timeout = 30\ndrain_timeout = 30\n";
 }
 
 Peers::Peers(const Folder& folder, std::string job, std::size_t count, std::vector<std::string> words)

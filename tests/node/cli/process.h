@@ -44,6 +44,7 @@ struct SmallJob {
   std::string graph = "ring", method = "choco", codec = "onebit_scaled",
               staleness = "0";  ///< staleness as TOML
   std::uint64_t rounds = 60;
+  std::uint64_t min_peers = 1;
   std::string toml() const;
 };
 constexpr std::uint64_t kForever = 1'000'000'000;  ///< rounds that no test waits for

@@ -74,7 +74,8 @@ class FullPipe {
 void kill_one(const std::string& graph, std::size_t victim) {
   const Folder folder;
   const Ports ports(5);
-  folder.write("job.toml", SmallJob{5, ports.first(), graph, "choco", "onebit_scaled", "0", kForever}.toml());
+  folder.write("job.toml",
+               SmallJob{5, ports.first(), graph, "choco", "onebit_scaled", "0", kForever, 0}.toml());
   Peers peers(folder, "job.toml", 5);
   peers.start_all();
   REQUIRE(peers.train_within(kStart_s));
@@ -102,9 +103,10 @@ std::size_t orphans(const std::vector<pid_t>& children) {
 /// `gossamer run` of four peers that train for good, up to its first lines of metrics.
 class EndlessRun {
  public:
-  EndlessRun() {
-    folder.write("job.toml",
-                 SmallJob{4, ports.first(), "ring", "choco", "onebit_scaled", "0", kForever}.toml());
+  explicit EndlessRun(std::uint64_t min_peers = 1) {
+    folder.write(
+        "job.toml",
+        SmallJob{4, ports.first(), "ring", "choco", "onebit_scaled", "0", kForever, min_peers}.toml());
     run = std::make_unique<Process>(folder.path(""), "run",
                                     std::vector<std::string>{"run", "job.toml", "--json"});
     REQUIRE(wait_until(kStart_s, [&] { return !run->children().empty(); }));
@@ -129,12 +131,40 @@ class EndlessRun {
   }
 };
 
+void check_all_saved(const EndlessRun& endless) {
+  for (const std::string name : {"model", "peers/peer0", "peers/peer1", "peers/peer2", "peers/peer3"}) {
+    INFO(name);
+    CHECK(gossamer(endless.folder, {"evaluate", "job.toml", endless.files + "/" + name + ".safetensors"})
+              .status == 0);
+  }
+  CHECK(says(read_text(endless.files + "/summary.json"), "test_accuracy"));
+}
+
 TEST_CASE("a killed peer of a ring is named by all others") { kill_one("ring", 2); }
 TEST_CASE("a killed leaf of a star is named by all others") { kill_one("star", 3); }
 TEST_CASE("the killed hub of a star is named by all others") { kill_one("star", 0); }
 
-TEST_CASE("a peer killed under run ends the run") {
+TEST_CASE("a peer killed under run is started again, and the run goes on") {
   EndlessRun endless;
+  kill(endless.children[1], SIGKILL);
+  REQUIRE(
+      endless.run->says_within(kStart_s, "peer1: killed by signal 9; starting it again in 0.5 s (1 of 5"));
+  const auto log_says = [&](int peer, const char* words) { return says(endless.log(peer), words); };
+  REQUIRE(wait_until(kStart_s, [&] { return log_says(1, "4 of 4 peers go on"); }));
+  for (const int peer : {0, 2, 3}) {
+    CHECK(log_says(peer, "peer peer1 is gone"));
+    CHECK(log_says(peer, "3 of 4 peers go on without peer1"));
+  }
+  endless.children = endless.run->children();
+  CHECK(endless.children.size() == 4);
+  endless.run->signal(SIGINT);
+  REQUIRE(endless.run->wait(kEnd_s));
+  CHECK(endless.run->status() == kInterrupted);
+  check_all_saved(endless);
+}
+
+TEST_CASE("a peer killed under run ends the run where none may be lost") {
+  EndlessRun endless(0);
   const auto killed = Clock::now();
   kill(endless.children[1], SIGKILL);
   REQUIRE(endless.run->wait(kEnd_s));
@@ -175,7 +205,7 @@ TEST_CASE("a stopped peer is named by all others and ends when it goes on") {
   const Folder folder;
   const Ports ports(5);
   folder.write("job.toml",
-               SmallJob{5, ports.first(), "ring", "choco", "onebit_scaled", "0", kForever}.toml());
+               SmallJob{5, ports.first(), "ring", "choco", "onebit_scaled", "0", kForever, 0}.toml());
   Peers peers(folder, "job.toml", 5);
   peers.start_all();
   REQUIRE(peers.train_within(kStart_s));
@@ -215,7 +245,7 @@ TEST_CASE("a peer told to end says so to all others") {
   const Folder folder;
   const Ports ports(5);
   folder.write("job.toml",
-               SmallJob{5, ports.first(), "ring", "choco", "onebit_scaled", "0", kForever}.toml());
+               SmallJob{5, ports.first(), "ring", "choco", "onebit_scaled", "0", kForever, 0}.toml());
   Peers peers(folder, "job.toml", 5);
   peers.start_all();
   REQUIRE(peers.train_within(kStart_s));
@@ -228,15 +258,6 @@ TEST_CASE("a peer told to end says so to all others") {
   REQUIRE(peers[3].wait(kEnd_s));
   CHECK(peers[3].status() == kInterrupted);
   check_models_load(folder, peers, 5);
-}
-
-void check_all_saved(const EndlessRun& endless) {
-  for (const std::string name : {"model", "peers/peer0", "peers/peer1", "peers/peer2", "peers/peer3"}) {
-    INFO(name);
-    CHECK(gossamer(endless.folder, {"evaluate", "job.toml", endless.files + "/" + name + ".safetensors"})
-              .status == 0);
-  }
-  CHECK(says(read_text(endless.files + "/summary.json"), "test_accuracy"));
 }
 
 TEST_CASE("Ctrl-C and a hangup end a run with all models saved") {

@@ -73,7 +73,8 @@ TEST_CASE("a run of which a peer is killed goes on, twice in a row, to the bits 
                                       .graph = c.graph,
                                       .method = c.method,
                                       .codec = c.codec,
-                                      .rounds = 2000}
+                                      .rounds = 2000,
+                                      .min_peers = 0}
                                  .toml());
     const Words words = setting(std::string("optimizer.kind=") + c.optimizer) +
                         setting("run.checkpoint_every=100") + setting("run.stall_timeout=30");

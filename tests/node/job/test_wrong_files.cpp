@@ -29,6 +29,8 @@ constexpr Wrong kJobs[] = {
      "job.toml:3:1: unknown key 'run.learning_rate'; did you mean 'optimizer.learning_rate'?"},
     {"[run]\ntopology = \"x.toml\"",
      "job.toml:3:1: unknown key 'run.topology'; 'topology' stands at the top of the file, before [run]"},
+    {"[run]\nmin_peers = 5",
+     "job.toml:3:13: run.min_peers is 5, and the run has 4 peers; expected at most so many"},
     {"[graph]\nkind = \"star\"", "'graph' belongs to the topology, and this job takes that from"},
     {"peers = 3", "job.toml:2:1: 'peers' belongs to the topology"},
     {"[model]\nkind = \"mpl\"",

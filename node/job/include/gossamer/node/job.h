@@ -47,7 +47,7 @@ struct RunSection {
   double report_every = 0.5;     ///< seconds between a peer's reports
   double join_timeout = 60;      ///< seconds to wait for all peers to appear
   double drain_timeout = 60;     ///< seconds a finished peer serves the others
-  std::uint64_t min_peers = 0;   ///< fewer end the run; 0 = all of them: nobody may be lost
+  std::uint64_t min_peers = 1;   ///< fewer end the run; 0 = all of them: nobody may be lost
   std::uint64_t restart = 5;     ///< times that a local peer is started again where it crashes
   double silence_timeout = 3.5;  ///< seconds without a sign of life after which a peer counts as lost
   double stall_timeout = 900;    ///< seconds of waiting in one round that end a run; 0 = none do
