@@ -30,7 +30,10 @@ class Member::ViewEnv final : public Env {
   bool may_checkpoint() const override { return env_.may_checkpoint(); }
   void checkpoint(State state, const SavePoint& point) override { env_.checkpoint(std::move(state), point); }
   State load(Round name) override { return env_.load(name); }
-  void report(const Report& report) override { env_.report(report); }
+  void report(const Report& report) override {
+    if (!report.test) member_.reported_ = report;
+    env_.report(report);
+  }
   void log(const std::string& line) override { env_.log(line); }
   void heard(PeerId from) override {
     const Seat& seat = member_.current_.seats[from];
