@@ -49,6 +49,8 @@ std::string text(const FrameHeader&, const SwimBody& b) {
 std::string text(const FrameHeader&, const WantBody& b) {
   return fmt::format("{} asks for bytes of a state from {} on", b.from, b.offset);
 }
+std::string text(const FrameHeader&, const QueryBody&) { return "query"; }
+std::string text(const FrameHeader&, const AnswerBody&) { return "status"; }
 std::string text(const FrameHeader&, const PieceBody& b) {
   return fmt::format("{} bytes of a state from {} on", b.bytes.size(), b.offset);
 }

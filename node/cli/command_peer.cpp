@@ -18,6 +18,7 @@
 #include "gossamer/optim/click_objective.h"
 #include "gossamer/optim/finite.h"
 #include "line_writer.h"
+#include "losses.h"
 #include "machine.h"
 #include "progress.h"
 #include "records.h"
@@ -86,9 +87,10 @@ std::string report_line(const Report& r) {
 
 /// The peer's own figures, for one started by hand.
 void print_summary(const PeerFlags& flags, const Prepared& prepared, PeerId self, const WorkerResult& result,
-                   std::span<const float> parameters) {
-  const Summary summary =
+                   std::span<const float> parameters, const Losses& losses) {
+  Summary summary =
       summarise(prepared, std::span(&result, 1), std::span(&parameters, 1), false, std::span(&self, 1));
+  summary.losses = losses.all();
   const std::string text = flags.job.json ? to_json(summary) + "\n" : to_table(std::span(&summary, 1));
   std::fputs(text.c_str(), stdout);
 }
@@ -141,10 +143,17 @@ class PeerProcess {
   const Prepared& prepared() const { return peer_->prepared(); }
 
   Callbacks callbacks() {
-    return {[this](const Report& r) { report(r); }, [this](const std::string& line) { say(line); },
-            [this](std::size_t machine, std::size_t allotment) {
-              return settle_threads({machine, allotment});
-            }};
+    return {.on_report = [this](const Report& r) { report(r); },
+            .on_log = [this](const std::string& line) { say(line); },
+            .on_neighbours =
+                [this](std::size_t machine, std::size_t allotment) {
+                  return settle_threads({machine, allotment});
+                },
+            .on_member =
+                [this](const MemberEvent& event) {
+                  losses_.take(event, peer_->seconds());
+                  record(to_json(flags_.name, peer_->seconds(), event));
+                }};
   }
 
   std::size_t settle_threads(const CoreSharing& sharing) {
@@ -161,16 +170,17 @@ class PeerProcess {
   }
 
   void report(const Report& r) {
-    const std::string line = to_json(flags_.name, peer_->seconds(), r);
+    record(to_json(flags_.name, peer_->seconds(), r));
+    if (!records_) progress_.line(report_line(r));
+  }
+
+  void record(const std::string& line) {
     if (metrics_.is_open() && !(metrics_ << line << '\n' << std::flush)) {
       say(fmt::format("{} cannot be written any more: {}", (folder_ / "metrics.jsonl").string(),
                       std::strerror(errno)));
       metrics_.close();
     }
-    if (records_)
-      records_->write(line + '\n');
-    else
-      progress_.line(report_line(r));
+    if (records_) records_->write(line + '\n');
   }
 
   void save_model(const WorkerResult& result) {
@@ -213,7 +223,7 @@ class PeerProcess {
       finish_records(result);
     } else if (result.rounds > 0) {
       told_.finish();  // so that the summary comes last
-      print_summary(flags_, prepared(), self_, result, peer_->parameters());
+      print_summary(flags_, prepared(), self_, result, peer_->parameters(), losses_);
     }
   }
 
@@ -233,6 +243,7 @@ class PeerProcess {
   std::filesystem::path folder_;
   std::ofstream metrics_;
   std::optional<LineWriter> records_;
+  Losses losses_;  ///< by the process's time
 };
 
 int run_peer(const PeerFlags& flags) {

@@ -14,6 +14,7 @@
 #include "flags.h"
 #include "gossamer/node/safetensors.h"
 #include "launcher.h"
+#include "losses.h"
 #include "progress.h"
 #include "records.h"
 #include "resume.h"
@@ -32,6 +33,11 @@ using Clock = std::chrono::steady_clock;
 constexpr double kPatience_s = 15;
 /// Before a peer that has crashed is started again, for the first time; then twice as long each time.
 constexpr double kRestartAfter_s = 0.5, kMostRestartAfter_s = 30;
+
+/// By a signal that asks it to: it leaves, or leaves at once.
+bool was_told_to_end(int status) {
+  return status == kExitInterrupted || status == 128 + SIGTERM || status == 128 + SIGINT;
+}
 
 double seconds_since(Clock::time_point t) { return std::chrono::duration<double>(Clock::now() - t).count(); }
 
@@ -126,7 +132,8 @@ class Run {
     if (job_.least_peers() >= children.size() || running == 0) return;
     for (std::size_t i = 0; i < children.size(); ++i) {
       const int status = children[i].status.value_or(kExitOk);
-      const bool crashed = status == kExitFailure || (status > 128 && status != kExitInterrupted);
+      const bool crashed = status == kExitFailure || (status > 128 && !was_told_to_end(status));
+      if (status != kExitOk) view_.ended(i);
       if (!crashed || children[i].out_fd >= 0 || restarts_[i].times >= job_.run.restart) continue;
       Restart& again = restarts_[i];
       if (!again.at) {
@@ -168,6 +175,9 @@ class Run {
       results_[child] = *result;
       reasons_[child] = result->message;
       reports_dropped_ += record->reports_dropped;
+    } else if (const auto* event = std::get_if<MemberEvent>(&record->body)) {
+      metrics_ << line << '\n' << std::flush;
+      losses_.take(*event, training_ ? seconds_since(*training_) : 0);
     } else {
       reasons_[child] = std::get<Failure>(record->body).message;
     }
@@ -198,10 +208,10 @@ class Run {
       const bool as_told =
           !told_to_end_.empty() && told_to_end_[i] && (s == kExitInterrupted || s == 128 + SIGTERM);
       if (s == kExitOk || as_told) continue;
-      const bool killed = s > 128 && s != kExitInterrupted;
+      const bool killed = s > 128 && s != kExitInterrupted, left = was_told_to_end(s);
       tell(fmt::format("gossamer: {}: {}", c.name,
                        killed ? fmt::format("killed by signal {}", s - 128) : reason(i)));
-      if (enough && (killed || s == kExitFailure || s == kExitPeerLost)) continue;
+      if (enough && (killed || left || s == kExitFailure || s == kExitPeerLost)) continue;
       const int as_run = killed ? kExitPeerLost : s;
       // the cause before its consequences: bad input, then failure, then peers that missed another
       const auto rank = [](int x) {
@@ -219,16 +229,23 @@ class Run {
   fs::path model_of(std::size_t peer) const {
     return folder_ / "peers" / (job_.peers[peer].name + ".safetensors");
   }
-  /// Peers that told how they ended, after at least one round.
+  /// Peers that told how they ended, after at least one round; where others may go on, those that were there
+  /// in the end.
   std::vector<PeerId> saved_models() const {
-    std::vector<PeerId> peers;
-    for (PeerId p = 0; p < results_.size(); ++p)
-      if (results_[p] && results_[p]->rounds > 0 && fs::exists(model_of(p))) peers.push_back(p);
-    return peers;
+    std::vector<PeerId> all, stayed;
+    for (PeerId p = 0; p < results_.size(); ++p) {
+      if (!results_[p] || results_[p]->rounds == 0 || !fs::exists(model_of(p))) continue;
+      all.push_back(p);
+      const bool ended_by_run = !told_to_end_.empty() && told_to_end_[p];
+      if (results_[p]->outcome == Outcome::finished || ended_by_run) stayed.push_back(p);
+    }
+    return job_.least_peers() < job_.peers.size() && !stayed.empty() ? stayed : all;
   }
 
   int finish() {
     const int status = verdict();
+    if (!flags_.job.quiet)
+      for (const Loss& loss : losses_.all()) tell(text_of(loss));
     if (reports_dropped_ > 0)
       tell(fmt::format("gossamer: {} lacks {} reports of the peers, which this process did not read in time",
                        (folder_ / "metrics.jsonl").string(), reports_dropped_));
@@ -265,6 +282,7 @@ class Run {
                         average(views, model_weights(prepared, peers)),
                         {{"job", job_.name}, {"peers", std::to_string(peers.size())}});
     Summary summary = summarise(prepared, results, views, flags_.own_models, peers);
+    summary.losses = losses_.all();
     const std::string json = to_json(summary);
     write_text(folder_ / "summary.json", json + "\n");
     std::fputs((flags_.job.json ? json + "\n" : to_table(std::span(&summary, 1))).c_str(), stdout);
@@ -276,6 +294,7 @@ class Run {
   std::ofstream metrics_;
   Progress progress_;
   RunView view_;
+  Losses losses_;
   Launcher launcher_;
   std::vector<std::optional<WorkerResult>> results_;
   struct Restart {

@@ -58,7 +58,9 @@ constexpr Key<Draft> kRunKeys[] = {
      "checkpoints that each peer keeps, beside the best",
      run<&RunSection::keep>,
      {.range = kAtLeastOne, .scope = Scope::kLocal}},
-    {"run.grace", "time in which a run that is told to end saves a checkpoint; 0: none",
+    {"run.grace",
+     "time in which a run that is told to end saves a checkpoint, and a peer that leaves waits for what is "
+     "under way; 0: none",
      run<&RunSection::grace>, kLocalTime},
     {"run.skip_limit",
      "steps in a row whose loss or gradient is not finite before the run counts as diverged; 0: any",

@@ -54,6 +54,8 @@ std::optional<PeerId> Member::number(const std::string& name) const {
 void Member::on_frame(std::span<const std::byte> bytes) {
   const auto frame = decode_frame(bytes);
   const bool by_name = frame && frame->header.sender == kNoPeer;
+  if (const auto* query = frame ? std::get_if<QueryBody>(&frame->body) : nullptr)
+    return env_.answer(query->number, [this] { return status(); });
   if (by_name && (!swim_ || frame->header.job != spec_.job || over_)) {
     ++before_.dropped_frames;
   } else if (by_name) {
@@ -93,9 +95,8 @@ void Member::on_refused(PeerId peer) {
 
 void Member::interrupt() {
   if (over_) return;
-  if (!worker_)
-    return end(Outcome::interrupted, "interrupted while the members of the run agreed on who goes on");
-  worker_->interrupt();
+  told_to_end_ = true;
+  if (worker_) worker_->interrupt();
   settle();
 }
 
@@ -112,15 +113,10 @@ void Member::post(PeerId to, FrameBody body, std::uint32_t priority) {
   env_.send(to, encode_frame({header, std::move(body)}), priority);
 }
 
-void Member::changed(const MemberRecord& now, std::optional<MemberStatus> before) {
+void Member::changed(const MemberRecord& now, std::optional<MemberStatus>) {
   for (Seat& seat : current_.seats)
     if (seat.name == now.name && seat.start == 0) seat.start = now.start;
-  if (now.name == name() || !begun_ || before == now.status) return;
-  if (now.status == MemberStatus::suspect) env_.log(fmt::format("peer {} is suspected: no answer", now.name));
-  if (now.status == MemberStatus::dead) env_.log(fmt::format("peer {} is gone", now.name));
-  if (now.status == MemberStatus::left) env_.log(fmt::format("peer {} left", now.name));
-  if (now.status == MemberStatus::alive && before && *before != MemberStatus::suspect)
-    env_.log(fmt::format("peer {} is back", now.name));
+  if (now.name != name()) tell_change(now);
 }
 
 void Member::superseded(std::uint64_t) {

@@ -9,6 +9,7 @@
 // all must be alike, who has something else, takes the state of one that has it first.
 //
 // The first view is all that the job names: until all of them are there nobody begins.
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -30,6 +31,9 @@ class MemberEnv : public Env {
   virtual State leave_view() = 0;
   /// Makes the data plane of a view and tells what its worker is; share: of the run that is over.
   virtual WorkerSpec enter_view(const View& view, double share) = 0;
+  virtual void member_changed(const MemberEvent&) {}
+  /// To whoever sent the frame that is being handled; asks for the status where it may answer now.
+  virtual void answer(std::uint64_t /*number*/, const std::function<StatusBody()>& /*status*/) {}
 };
 
 struct MemberSpec {
@@ -55,6 +59,7 @@ class Member final : SwimHost {
   void on_broken(PeerId peer);
   /// Nothing listens where the peer did.
   void on_refused(PeerId peer);
+  /// Ends cleanly; where members may change it leaves the others first, as of Worker::interrupt.
   void interrupt();
 
   /// Of the view that has begun; null while the next one is agreed on.
@@ -69,6 +74,8 @@ class Member final : SwimHost {
   /// Of all views together.
   WorkerResult result() const;
   const View& view() const { return current_; }
+  /// How this peer sees the run; what the job says is left to others to fill in.
+  StatusBody status() const;
 
  private:
   class ViewEnv;
@@ -107,6 +114,8 @@ class Member final : SwimHost {
   void post(PeerId to, FrameBody body, std::uint32_t priority);
   void end(Outcome outcome, std::string message);
   void tell_view() const;
+  void tell_change(const MemberRecord& now);
+  std::vector<StatusBody::Member> members_now() const;
   void schedule_wake();
 
   MemberSpec spec_;
@@ -115,6 +124,14 @@ class Member final : SwimHost {
   std::optional<Swim> swim_;  ///< where members may change
   View current_;              ///< of the worker, or the one that is agreed on
   std::unique_ptr<Worker> worker_;
+  /// What was told of another member last.
+  struct Told {
+    std::uint64_t start = 0;
+    MemberStatus status = MemberStatus::alive;
+    double since = 0;
+  };
+  std::map<std::string, Told> told_;
+  std::optional<Report> reported_;               ///< the newest
   std::map<std::uint64_t, std::uint64_t> past_;  ///< attempt with which a view that is over was left
   std::set<std::string> gone_;                   ///< of the view: what its worker found out before Swim did
   WorkerResult before_;                          ///< of the views that are over
@@ -124,6 +141,7 @@ class Member final : SwimHost {
   double share_ = 0;  ///< of the run that is over, where no worker says it
   Round rounds_ = 0;
   bool begun_ = false, whole_ = false, over_ = false;
+  bool told_to_end_ = false;
   std::uint64_t failed_attempts_ = 0;  ///< running
   double begun_since_ = 0;             ///< when this peer heard of it
   double worker_wake_;

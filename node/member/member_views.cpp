@@ -27,6 +27,8 @@ void Member::settle() {
     if (worker_ && worker_->joined()) whole_ = true;
     say_first();
     follow_members();
+    if (told_to_end_ && !worker_)
+      end(Outcome::interrupted, "told to end, and left while the members agreed on who goes on");
     if (!over_) advance();
   }
   if (transfer_) ask();

@@ -1,5 +1,7 @@
 #include "swim.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 #include <stdexcept>
@@ -257,9 +259,24 @@ void Swim::on_broken(const std::string& name, double now) {
 
 void Swim::on_refused(const std::string& name, double now) {
   if (silent() || !is_alive(name) || name == spec_.name) return;
-  if (const Track& t = tracks_.at(name); t.heard == -kNever && t.broken == -kNever) return;
+  Track& t = tracks_.at(name);
+  if (t.heard == -kNever && t.broken == -kNever) return;
+  t.refused = now;
   bury(name, now);
   settle();
+}
+
+std::string Swim::why(const std::string& name, double now) const {
+  const auto member = members_.find(name);
+  if (member != members_.end() && member->second.status == MemberStatus::left) return "it was told to end";
+  const auto track = tracks_.find(name);
+  const Track t = track == tracks_.end() ? Track{} : track->second;
+  if (t.refused != -kNever && t.refused >= t.heard) return "its connection broke, and nothing listens there";
+  if (t.broken != -kNever && t.broken >= t.heard) return "its connection broke";
+  const double silent = now - t.heard;
+  if (silent < spec_.probe_every_s + spec_.probe_timeout_s || t.heard == -kNever)
+    return "others had no answer";
+  return fmt::format("no answer to probes for {:.1f} s", silent);
 }
 
 void Swim::say(std::vector<std::byte> word, double now) {

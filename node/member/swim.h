@@ -93,6 +93,8 @@ class Swim {
   std::vector<std::string> alive() const;
   /// Whom this member keeps in touch with.
   const std::vector<std::string>& targets();
+  /// What this member has seen of a suspect, or of one that is gone, in words.
+  std::string why(const std::string& name, double now) const;
   /// From 0, all is well, to 8: a probe's period and timeout are 1 + this times as long.
   int local_health() const { return health_; }
 
@@ -102,7 +104,7 @@ class Swim {
   struct Track {
     double heard = -kNever, pinged = -kNever;  // heard: from itself, not of it
     double suspected = 0;
-    double broken = -kNever;
+    double broken = -kNever, refused = -kNever;
     double ended = 0, next_ping = 0, wait = 0;  // dead or left since; dead: pinged again, and then after
     double told_all = -kNever;
     std::uint64_t turn = 0;  // among equals

@@ -32,7 +32,10 @@ class Member::ViewEnv final : public Env {
     env_.checkpoint(std::move(state), point);
   }
   State load(Round name) override { return env_.load(name); }
-  void report(const Report& report) override { env_.report(report); }
+  void report(const Report& report) override {
+    if (!report.test) member_.reported_ = report;
+    env_.report(report);
+  }
   void log(const std::string& line) override { env_.log(line); }
   void heard(PeerId from) override {
     const Seat& seat = member_.current_.seats[from];

@@ -31,11 +31,24 @@ void Keeper::checkpoint(SharedState state, const SavePoint& point) {
   CheckpointHead head{spec_.peer,       spec_.peers, point.name, run_,
                       point.share_done, point.epoch, spec_.job,  point.figures};
   figures_[point.name] = point.figures;
+  writing_ = true;
   writer_.write(std::move(head), std::move(state));
+}
+
+void Keeper::enter(std::vector<std::string> peers, std::string job, bool together) {
+  take(nullptr);
+  spec_.peers = std::move(peers);
+  spec_.job = std::move(job);
+  spec_.together = together;
+  spec_.run = 0;
+  pruned_for_ = {};
+  of_former_ = writing_;
 }
 
 void Keeper::take(Worker* worker) {
   for (const CheckpointWriter::Written& w : writer_.take()) {
+    writing_ = false;
+    const bool former = std::exchange(of_former_, false);
     if (!w.error.empty()) {
       log_(fmt::format("no checkpoint of round {}: {}; training goes on{}", w.round, w.error,
                        rounds_.empty() ? "" : fmt::format(", and that of round {} stands", rounds_.back())));
@@ -44,7 +57,7 @@ void Keeper::take(Worker* worker) {
     log_(fmt::format("checkpoint of round {}: {} in {:.2f} s", w.round,
                      bytes_text(static_cast<double>(w.bytes)), w.seconds));
     rounds_.push_back(w.round);
-    if (!worker) continue;
+    if (!worker || former) continue;
     worker->committed(w.round);
     judge(*worker, w.round);
   }

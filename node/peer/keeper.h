@@ -32,6 +32,9 @@ class Keeper {
   bool may_checkpoint() const { return !writer_.busy(); }
   /// Of Env. Parameters that are not finite are not kept.
   void checkpoint(SharedState state, const SavePoint& point);
+  /// From here on checkpoints are of those peers, who go on with that job. What is being written is of the
+  /// former ones, and no worker hears of it.
+  void enter(std::vector<std::string> peers, std::string job, bool together);
   /// After whatever happened to the worker.
   void turn(Worker& worker);
   /// Rounds that this peer has on disk, of this run; ascending.
@@ -55,6 +58,7 @@ class Keeper {
   std::optional<Round> best_;
   std::pair<std::optional<Round>, std::optional<Round>> pruned_for_;  ///< what all have, and the best
   std::uint64_t run_ = 0;
+  bool writing_ = false, of_former_ = false;  ///< a checkpoint; of a view that is over
 };
 
 }  // namespace gossamer::node

@@ -83,6 +83,8 @@ struct Peer::Impl {
         make_replica(*prepared, self, make_objective(*prepared, self, nullptr, true), settings.threads));
     env->on_report = [this](const Report& r) { report(r); };
     env->on_log = on.on_log;
+    env->on_member = on.on_member;
+    env->on_status = [this](StatusBody& status) { fill(status); };
     if (on.on_neighbours)
       env->on_sharing = [this](const CoreSharing& s) {
         return threads = on.on_neighbours(s.machine, s.allotment);
@@ -103,23 +105,29 @@ struct Peer::Impl {
   /// What this peer is among those.
   std::pair<WorkerSpec, DataPlaneFactory> enter(const View& view, double share) {
     ViewRun run = run_of_view(*prepared, view.names());
+    now = run.prepared;
     if (!run.warning.empty()) log("warning: " + run.warning);
     const PeerId seat = find_peer(run.prepared->job, name(), name());
     const std::uint64_t both[] = {settings.session, view.id(), view.attempt};
     WorkerSpec spec = view_worker_spec(*run.prepared, seat, draw_epoch(),
                                        hash_bytes(std::as_bytes(std::span(both))), share);
-    view_prepared = run.prepared;
+    set_saves(spec, run.prepared->job, keeper.has_value(), true);
     if (keeper) {  // its checkpoints are of these peers; those before go when these are whole
-      const std::string folder = keeper->folder().string();
-      keep(folder, keeper->rounds());
-      spec.saves = save_spec(run.prepared->job);
-      spec.grace_s = run.prepared->job.run.grace;
+      keeper->enter(view.names(), to_toml(run.prepared->job, true), spec.saves.together);
       spec.started = now_by_the_clock();
     }
     return {std::move(spec), [this, run = run.prepared, seat]() -> std::unique_ptr<LiveDataPlane> {
               return std::make_unique<ThreadedDataPlane>(
                   make_replica(*run, seat, make_objective(*run, seat, nullptr, true), threads));
             }};
+  }
+
+  void fill(StatusBody& status) const {
+    const Job& job = now->job;
+    status.run = shortened(job.name);
+    status.method = job.exchange.method;
+    status.codec = shortened(job.exchange.codec);
+    status.graph = job.graph.kind;
   }
 
   void report(const Report& r) {
@@ -152,10 +160,8 @@ struct Peer::Impl {
     WorkerSpec spec = worker_spec(*prepared, self, draw_epoch(), settings.session);
     spec.place = this_place();
     spec.started = now_by_the_clock();
-    if (keeper) {
-      spec.saves = save_spec(prepared->job);
-      spec.grace_s = prepared->job.run.grace;
-    }
+    const Job& job = prepared->job;
+    set_saves(spec, job, keeper.has_value(), job.least_peers() < job.peers.size());
     if (!resumption) return spec;
     name_parent(spec, *resumption, settings.session);
     if (learned) {
@@ -171,14 +177,14 @@ struct Peer::Impl {
 
   /// rounds: those that stand there, and belong to what this run goes on with.
   void keep(const std::string& folder, std::vector<Round> rounds = {}) {
-    const Prepared& now = view_prepared ? *view_prepared : *prepared;
-    const SaveSpec saves = save_spec(now.job);
+    const Job& job = prepared->job;
+    const SaveSpec saves = save_spec(job);
     if (!saves.on()) return;
     keeper.reset();
     keeper.emplace(
-        KeeperSpec{folder, name(), now.job.peer_names(), to_toml(now.job, true),
-                   static_cast<std::size_t>(now.job.run.keep), saves.together, prepared->layers_of(self),
-                   std::move(rounds), resumption && !learned && !view_prepared ? resumption->run : 0},
+        KeeperSpec{folder, name(), job.peer_names(), to_toml(job, true),
+                   static_cast<std::size_t>(job.run.keep), saves.together, prepared->layers_of(self),
+                   std::move(rounds), resumption && !learned ? resumption->run : 0},
         [this](const std::string& line) { log(line); });
   }
 
@@ -245,7 +251,7 @@ struct Peer::Impl {
     const std::string where = keeper->folder().string();
     learned.reset();
     if (!together) learned = learned_from(back, *again, name());
-    prepared = std::move(again);
+    prepared = now = std::move(again);
     resumption = std::move(back);
     keep(where, std::move(rounds));
     ran = false;  // until the other one has
@@ -255,6 +261,7 @@ struct Peer::Impl {
   }
 
   std::shared_ptr<const Prepared> prepared;
+  std::shared_ptr<const Prepared> now = prepared;  ///< of the view that is entered last
   PeerId self;
   std::unique_ptr<ZmqEnv> env;
   Callbacks on;
@@ -267,7 +274,6 @@ struct Peer::Impl {
   MemoryWatch memory{prepared->job.run.memory};
   Desk desk;
   WorkerResult result;
-  std::shared_ptr<const Prepared> view_prepared;  ///< of the view that has begun last; null: the first
   std::size_t threads = settings.threads;
   std::string went_back_to;
   bool ran = false;

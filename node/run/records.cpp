@@ -20,6 +20,9 @@ constexpr std::array kOutcomes{"running",   "finished", "lost_peer",  "stalled",
                                "bad_input", "failed",   "interrupted"};
 static_assert(kOutcomes.size() == static_cast<std::size_t>(Outcome::interrupted) + 1);
 
+constexpr std::array kMemberEvents{"came", "suspected", "refuted", "gone", "left", "back"};
+static_assert(kMemberEvents.size() == static_cast<std::size_t>(MemberEvent::What::back) + 1);
+
 constexpr const char* kTestFront = "test_";  ///< of an evaluation's figures
 
 double number(const ordered_json& j, const char* key) {
@@ -40,12 +43,23 @@ Report read_report(const ordered_json& j) {
   r.skipped_steps = j.at("skipped_steps");
   r.held_back = j.at("held_back");
   r.queued_bytes = j.at("queued_bytes");
+  r.peers = j.at("peers");
   for (const auto& [key, value] : j.items())
     if (key.starts_with(kTestFront)) {
       if (!r.test) r.test.emplace();
       r.test->push_back({key.substr(std::string_view(kTestFront).size()), number(j, key.c_str())});
     }
   return r;
+}
+
+MemberEvent read_member(const ordered_json& j) {
+  MemberEvent e{.peer = j.at("member"), .why = j.at("why")};
+  const std::string what = j.at("what");
+  for (std::size_t i = 0; i < kMemberEvents.size(); ++i)
+    if (what == kMemberEvents[i]) e.what = static_cast<MemberEvent::What>(i);
+  e.start = j.at("start");
+  e.share_done = j.at("share_done");
+  return e;
 }
 
 WorkerResult read_result(const ordered_json& j) {
@@ -106,10 +120,23 @@ std::string to_json(const std::string& peer, double time, const Report& r) {
                  {"staleness", r.staleness},
                  {"skipped_steps", r.skipped_steps},
                  {"held_back", r.held_back},
-                 {"queued_bytes", r.queued_bytes}};
+                 {"queued_bytes", r.queued_bytes},
+                 {"peers", r.peers}};
   if (r.test)
     for (const optim::Figure& f : *r.test) j[kTestFront + f.name] = f.value;
   return j.dump();
+}
+
+std::string to_json(const std::string& peer, double time, const MemberEvent& e) {
+  return ordered_json{{"event", "member"},
+                      {"peer", peer},
+                      {"time", time},
+                      {"member", e.peer},
+                      {"what", kMemberEvents[static_cast<std::size_t>(e.what)]},
+                      {"why", e.why},
+                      {"start", e.start},
+                      {"share_done", e.share_done}}
+      .dump();
 }
 
 std::string to_json(const std::string& peer, const WorkerResult& r, std::uint64_t reports_dropped) {
@@ -178,6 +205,9 @@ std::optional<Record> parse_record(std::string_view line) try {
   if (j.at("event") == "result") {
     record.body = read_result(j);
     record.reports_dropped = j.at("reports_dropped");
+  } else if (j.at("event") == "member") {
+    record.time = j.at("time");
+    record.body = read_member(j);
   } else if (j.at("event") == "failure") {
     record.body = Failure{j.at("message")};
   } else {

@@ -115,6 +115,12 @@ void add_guards(const WorkerResult& r, Summary& s) {
     if (std::find(s.muted.begin(), s.muted.end(), name) == s.muted.end()) s.muted.push_back(name);
 }
 
+/// "3, 2 came back"
+std::string losses_text(const std::vector<Loss>& losses) {
+  const auto back = std::count_if(losses.begin(), losses.end(), [](const Loss& l) { return l.returned; });
+  return losses.empty() ? "" : fmt::format("{}, {} came back", losses.size(), back);
+}
+
 std::string above_zero(std::uint64_t count) { return count > 0 ? std::to_string(count) : ""; }
 
 /// Of each name that all have; NaN where one is.
@@ -244,6 +250,7 @@ std::string to_json(const Summary& s) {
       {"checkpoint_pause", s.checkpoint_pause_s},
       {"skipped_steps", s.skipped_steps},
       {"muted", s.muted},
+      {"losses", json_of(s.losses)},
       {"held_back", s.held_back},
       {"queued_bytes_most", s.queued_bytes_most},
       {"control_frames_dropped", s.dropped_control}};
@@ -288,6 +295,7 @@ std::optional<Summary> parse_summary(const std::string& text) try {
   s.checkpoint_pause_s = j.value("checkpoint_pause", 0.0);
   s.skipped_steps = j.value("skipped_steps", std::uint64_t{0});  // files of earlier versions have none
   s.muted = j.value("muted", std::vector<std::string>{});
+  if (const auto at = j.find("losses"); at != j.end()) s.losses = losses_from(*at);
   s.held_back = j.value("held_back", std::uint64_t{0});
   s.queued_bytes_most = j.value("queued_bytes_most", std::uint64_t{0});
   s.dropped_control = j.value("control_frames_dropped", std::uint64_t{0});
@@ -362,6 +370,7 @@ std::string to_table(std::span<const Summary> runs) {
        [](const Summary& s) { return s.checkpoints > 0 ? fmt::format("{:.3f}", s.checkpoint_pause_s) : ""; }},
       {"skipped steps", [](const Summary& s) { return above_zero(s.skipped_steps); }},
       {"muted", [](const Summary& s) { return join(s.muted, ", "); }},
+      {"peers lost", [](const Summary& s) { return losses_text(s.losses); }},
       {"held back", [](const Summary& s) { return above_zero(s.held_back); }},
       {"MB queued at most",
        [](const Summary& s) {

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "losses.h"
 #include "setup.h"
 #include "worker.h"
 
@@ -48,6 +49,7 @@ struct Summary {
   std::optional<double> virtual_seconds,
       virtual_samples_per_second;     ///< simulated runs; seconds is then the wall's
   optim::Figures figures{};           ///< of models that learn by key, means over peers
+  std::vector<Loss> losses;           ///< in the order in which they were noticed
   std::optional<std::string> digest;  ///< 16 hexadecimal digits
 
   std::uint64_t samples() const {

@@ -11,4 +11,11 @@ SaveSpec save_spec(const Job& job) {
   return {every.rounds, every.seconds, job.exchange.staleness && job.exchange.backup == 0 && !rows_apart};
 }
 
+void set_saves(WorkerSpec& spec, const Job& job, bool keeps, bool leaves) {
+  spec.saves = save_spec(job);
+  if (!keeps) spec.saves.every_rounds = 0, spec.saves.every_s = 0;
+  spec.saves.leave = leaves;
+  spec.grace_s = job.run.grace;
+}
+
 }  // namespace gossamer::node

@@ -89,6 +89,9 @@ std::unique_ptr<optim::Objective> make_objective(const Prepared& prepared, PeerI
 Plan plan_of(const Prepared& prepared, PeerId self);
 /// After which rounds the peers of a job save.
 SaveSpec save_spec(const Job& job);
+/// keeps: there is a place for checkpoints. leaves: members may change, and who is told to end leaves the
+/// others.
+void set_saves(WorkerSpec& spec, const Job& job, bool keeps, bool leaves);
 /// epoch: drawn by the caller, not 0. session: keeps runs of the same job on the same ports apart.
 WorkerSpec worker_spec(const Prepared& prepared, PeerId self, std::uint64_t epoch, std::uint64_t session);
 /// One peer's control over a run of which that is its first worker. start: as of Seat.

@@ -55,6 +55,7 @@ class Simulation::Node final : public MemberEnv, public DataPlane {
     WorkerSpec s = view_worker_spec(*prepared, seat, start_ + view_, view.id() + view.attempt, share);
     s.may_diverge = !honest(sim_.prepared_.job, self_);
     s.least_resend_s = kLeastResend_s;
+    set_saves(s, prepared->job, false, true);
     s.grace_s = sim_.faults_.grace_s;
     replica_.emplace(make_replica(*prepared, seat, make_objective(*prepared, seat), 1,
                                   attack_of(sim_.prepared_.job, self_)));
@@ -205,6 +206,7 @@ class Simulation::Node final : public MemberEnv, public DataPlane {
     s.may_diverge = !honest(sim.prepared_.job, self);
     s.least_resend_s = kLeastResend_s;
     s.observer = sim.observer_;
+    if (sim.faults_.views) set_saves(s, sim.prepared_.job, false, true);
     s.grace_s = sim.faults_.grace_s;
     if (const SimCheckpoints* c = sim.faults_.checkpoints) {
       s.saves = c->saves;

@@ -212,9 +212,9 @@ void Simulation::begin() {
     at(0, p, [n = nodes_[p].get()] { n->on([](Member& m) { m.start(); }); });
 }
 
-/// Of a peer that crashed: another process, which has nothing.
+/// Of a peer that crashed, or has ended: another process, which has nothing.
 void Simulation::restart(PeerId peer) {
-  if (!nodes_[peer]->crashed()) return;
+  if (!nodes_[peer]->crashed() && !nodes_[peer]->member().finished()) return;
   const std::uint64_t start = nodes_.size() * (former_nodes_.size() + 1) + peer + 1;
   auto again = std::make_unique<Node>(*this, peer, make_objective(prepared_, peer), start);
   std::swap(nodes_[peer], again);

@@ -32,8 +32,9 @@ struct SimCheckpoints {
 
 struct SimFaults {
   std::uint64_t seed = 1;  ///< of loss, duplication, reordering, strays, garbling, jitter, machines and links
-  std::vector<std::pair<PeerId, double>> crashes;     ///< peer and virtual time at which it stops for good
-  std::vector<std::pair<PeerId, double>> restarts{};  ///< as what knows nothing, of one that has crashed
+  std::vector<std::pair<PeerId, double>> crashes;  ///< peer and virtual time at which it stops for good
+  std::vector<std::pair<PeerId, double>>
+      restarts{};      ///< as what knows nothing, of one that has crashed or ended
   bool views = false;  ///< the run goes on without those that are gone, as run.min_peers has it
   SimCheckpoints* checkpoints = nullptr;  ///< null: none are kept
   double grace_s = 0;                     ///< for those of a run that is told to end

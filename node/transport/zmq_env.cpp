@@ -25,6 +25,9 @@ constexpr double kFlush_s = 1.0;
 /// one that could not leave yet is worth little.
 constexpr std::size_t kMostControlFrames = 8;
 constexpr int kReceiveAtOnce = 256;
+/// Of the status, to whoever asks.
+constexpr double kAnswersEach_s = 10, kMostAnswersAtOnce = 10;
+constexpr int kAnswerQueue = 4;  ///< for one that does not read them
 
 /// A peer that is stopped for less than the silence that is allowed keeps its connections.
 int heartbeat_timeout_ms(const ZmqSpec& spec) {
@@ -74,6 +77,7 @@ struct ZmqEnv::Sockets {
   zmq::context_t context{1};
   zmq::socket_t in{context, zmq::socket_type::router};
   zmq::socket_t in_events;
+  zmq::message_t asker;  ///< identity of the connection by which the frame that is being handled came
   std::vector<std::unique_ptr<Out>> out;
 
   /// Null: there is no connection yet.
@@ -93,6 +97,7 @@ ZmqEnv::ZmqEnv(const ZmqSpec& spec)
   set_common(in, spec);
   in.set(zmq::sockopt::router_mandatory, true);
   in.set(zmq::sockopt::rcvhwm, kReceiveQueue);
+  in.set(zmq::sockopt::sndhwm, kAnswerQueue);
   in.set(zmq::sockopt::linger, 0);
   sockets_->in_events = monitor(sockets_->context, in, "in",
                                 ZMQ_EVENT_HANDSHAKE_FAILED_NO_DETAIL | ZMQ_EVENT_HANDSHAKE_FAILED_PROTOCOL);
@@ -173,7 +178,8 @@ void ZmqEnv::push_all() {
 
 void ZmqEnv::receive_all(Member& member) {
   for (int count = 0; count < kReceiveAtOnce; ++count) {
-    zmq::message_t identity, body;
+    zmq::message_t& identity = sockets_->asker;
+    zmq::message_t body;
     if (!sockets_->in.recv(identity, zmq::recv_flags::dontwait)) return;
     int parts = 0;
     for (bool more = identity.more(); more; more = body.more(), ++parts)
@@ -187,6 +193,25 @@ void ZmqEnv::receive_all(Member& member) {
       bytes = {reinterpret_cast<const std::byte*>(aligned.data()), bytes.size()};
     }
     member.on_frame(bytes);
+  }
+}
+
+void ZmqEnv::answer(std::uint64_t number, const std::function<StatusBody()>& status) {
+  answers_ = std::min(kMostAnswersAtOnce, answers_ + kAnswersEach_s * (now_ - answers_at_));
+  answers_at_ = now_;
+  if (answers_ < 1) return;
+  --answers_;
+  AnswerBody body{number, status()};
+  if (on_status) on_status(body.status);
+  FrameHeader header;
+  header.sender = kNoPeer;
+  const FrameBytes frame = encode_frame({header, std::move(body)});
+  try {
+    const auto dontwait = zmq::send_flags::dontwait;
+    if (sockets_->in.send(zmq::buffer(sockets_->asker.data(), sockets_->asker.size()),
+                          dontwait | zmq::send_flags::sndmore))
+      sockets_->in.send(zmq::buffer(*frame), dontwait);
+  } catch (const zmq::error_t&) {  // it has gone, and ZeroMQ refuses what is for nobody
   }
 }
 

@@ -33,6 +33,9 @@ class ZmqEnv final : public MemberEnv {
 
   std::function<void(const Report&)> on_report;
   std::function<void(const std::string&)> on_log;
+  std::function<void(const MemberEvent&)> on_member;
+  /// Fills in what the job says.
+  std::function<void(StatusBody&)> on_status;
   /// Told how many peers share this machine's cores; gives the threads that this one takes.
   std::function<std::size_t(const CoreSharing&)> on_sharing;
   std::function<void(Worker&)> on_turn;  ///< after whatever happened, while there is one
@@ -66,6 +69,11 @@ class ZmqEnv final : public MemberEnv {
   DataPlane& data() override { return *data_; }
   State leave_view() override;
   WorkerSpec enter_view(const View& view, double share) override;
+  void member_changed(const MemberEvent& event) override {
+    if (on_member) on_member(event);
+  }
+  /// At most ten a second are answered, whoever asks.
+  void answer(std::uint64_t number, const std::function<StatusBody()>& status) override;
   void share_cores(const CoreSharing& sharing) override {
     if (on_sharing) data_->use_threads(on_sharing(sharing));
   }
@@ -104,6 +112,7 @@ class ZmqEnv final : public MemberEnv {
   std::chrono::steady_clock::time_point begin_;
   double now_ = 0, wake_at_ = 0;
   std::uint64_t dropped_control_ = 0;
+  double answers_ = 0, answers_at_ = 0;              ///< that may be given, as of then
   std::unique_ptr<Resolver> resolver_;               ///< until all have joined
   std::map<std::string, std::string> lost_names_{};  ///< its failures, as last logged
   std::uint64_t files_ = 0;  ///< above 0: so many were open while peers joined, and no more could be

@@ -60,6 +60,12 @@ std::uint64_t checksum(wire::Frame::Reader f) {
     case wire::Frame::PIECE:
       w[8] = f.getPiece().getState(), w[9] = f.getPiece().getOffset();
       return hash_blob(f.getPiece().getBytes(), scalars());
+    case wire::Frame::QUERY:
+      w[8] = f.getQuery().getNumber();
+      return scalars();
+    case wire::Frame::STATUS:
+      w[8] = f.getStatus().getNumber();
+      return hash_blob(f.getStatus().getBody(), scalars());
     case wire::Frame::PLACES:
       return hash_blob(f.getPlaces().getOffers(), hash_blob(f.getPlaces().getPlaces(), scalars()));
   }
@@ -126,6 +132,12 @@ void fill(wire::Frame::Builder f, const PieceBody& b) {
   piece.setOffset(b.offset);
   piece.setBytes(blob(b.bytes));
 }
+void fill(wire::Frame::Builder f, const QueryBody& b) { f.initQuery().setNumber(b.number); }
+void fill(wire::Frame::Builder f, const AnswerBody& b) {
+  auto status = f.initStatus();
+  status.setNumber(b.number);
+  status.setBody(blob(b.status.to_bytes()));
+}
 void fill(wire::Frame::Builder f, const SwimBody& b) { f.initSwim().setBody(blob(b.to_bytes())); }
 void fill(wire::Frame::Builder f, const HelloBody& b) {
   auto h = f.initHello();
@@ -181,6 +193,15 @@ Frame read(wire::Frame::Reader f) {
       out.body = PieceBody{piece.getState(), piece.getOffset(), span_of(piece.getBytes())};
       break;
     }
+    case wire::Frame::QUERY:
+      demand_name(f);
+      out.body = QueryBody{f.getQuery().getNumber()};
+      break;
+    case wire::Frame::STATUS:
+      demand_name(f);
+      out.body = AnswerBody{f.getStatus().getNumber(),
+                            whole(StatusBody::from_bytes(span_of(f.getStatus().getBody())))};
+      break;
     case wire::Frame::PROGRESS:
       out.body = AliveBody{states(f.getProgress().getStatus()), samples(f.getProgress().getSamples()),
                            saves(f.getProgress().getSaves())};
@@ -219,6 +240,7 @@ std::size_t first_segment_words(const Frame& frame) {
   if (const auto* p = std::get_if<PlacesBody>(&frame.body))
     bytes += p->places.to_bytes().size() + p->offers.to_bytes().size();
   if (const auto* s = std::get_if<SwimBody>(&frame.body)) bytes += s->most_bytes();
+  if (const auto* a = std::get_if<AnswerBody>(&frame.body)) bytes += a->status.most_bytes();
   if (const auto* w = std::get_if<WantBody>(&frame.body)) bytes += w->from.size();
   if (const auto* p = std::get_if<PieceBody>(&frame.body)) bytes += p->bytes.size();
   return bytes / sizeof(capnp::word) + 8;
@@ -261,7 +283,7 @@ std::optional<Frame> decode_frame(std::span<const std::byte> bytes) {
     capnp::FlatArrayMessageReader message(
         {reinterpret_cast<const capnp::word*>(bytes.data()), bytes.size() / sizeof(capnp::word)}, limits);
     const auto f = message.getRoot<wire::Frame>();
-    if (f.which() > wire::Frame::PIECE || checksum(f) != f.getChecksum()) return std::nullopt;
+    if (f.which() > wire::Frame::STATUS || checksum(f) != f.getChecksum()) return std::nullopt;
     return read(f);
   } catch (const kj::Exception&) {
     return std::nullopt;

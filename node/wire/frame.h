@@ -15,11 +15,12 @@
 #include "places.h"
 #include "samples.h"
 #include "saves.h"
+#include "status_body.h"
 #include "swim_body.h"
 
 namespace gossamer::node {
 
-constexpr std::uint16_t kWireVersion = 0x0106, kOldestWireVersion = 0x0106;
+constexpr std::uint16_t kWireVersion = 0x0107, kOldestWireVersion = 0x0107;
 /// Payload bytes of one frame at most; larger payloads travel in chunks.
 /// Small enough that a sign of life gets through between two chunks on a slow link (1 s at 1 Mbit/s).
 constexpr std::size_t kChunkBytes = std::size_t{128} << 10;
@@ -72,13 +73,23 @@ struct PieceBody {
   std::span<const std::byte> bytes;  ///< decoded frames: points into the frame's bytes
 };
 
+/// For how a peer sees its run; of anyone.
+struct QueryBody {
+  std::uint64_t number = 0;  ///< that the answer repeats
+};
+struct AnswerBody {
+  std::uint64_t number = 0;
+  StatusBody status{};
+};
+
 struct FrameHeader {
   std::uint16_t version = kWireVersion;
   std::uint32_t sender = 0;
   std::uint64_t job = 0, epoch = 0, sequence = 0, received = 0, consumed = 0;
 };
 
-using FrameBody = std::variant<AliveBody, HelloBody, ParcelBody, PlacesBody, SwimBody, WantBody, PieceBody>;
+using FrameBody = std::variant<AliveBody, HelloBody, ParcelBody, PlacesBody, SwimBody, WantBody, PieceBody,
+                               QueryBody, AnswerBody>;
 
 struct Frame {
   FrameHeader header;

@@ -29,6 +29,11 @@ bool SaveNews::merge(const SaveNews& theirs, PeerId self) {
     news |= raise(holding[p], theirs.holding[p]);
     news |= raise(taken[p], theirs.taken[p]);
   }
+  for (const PeerId p : theirs.leaving)
+    if (p < committed.size() && !leaves(p)) {
+      leaving.insert(std::upper_bound(leaving.begin(), leaving.end(), p), p);
+      news = true;
+    }
   look_whole();
   return news;
 }
@@ -51,6 +56,12 @@ bool SaveNews::all_hold(Round name) const {
   return std::all_of(holding.begin(), holding.end(), is_it) || std::any_of(taken.begin(), taken.end(), is_it);
 }
 
+bool SaveNews::all_took(Round name) const {
+  return std::all_of(taken.begin(), taken.end(), [&](Round r) { return r >= name; });
+}
+
+bool SaveNews::leaves(PeerId peer) const { return std::binary_search(leaving.begin(), leaving.end(), peer); }
+
 Round SaveNews::common() const {
   return committed.empty() ? 0 : *std::min_element(committed.begin(), committed.end());
 }
@@ -58,6 +69,8 @@ Round SaveNews::common() const {
 std::vector<std::byte> SaveNews::to_bytes() const {
   std::vector<std::byte> bytes;
   for (const Round r : {at, best, judged, whole}) put_varint(r, bytes);
+  put_varint(leaving.size(), bytes);
+  for (const PeerId p : leaving) put_varint(p, bytes);
   for (std::size_t p = 0, end; p < committed.size(); p = end) {
     for (end = p + 1; end < committed.size() && committed[end] == committed[p] &&
                       holding[end] == holding[p] && taken[end] == taken[p];)
@@ -77,6 +90,13 @@ std::optional<SaveNews> SaveNews::from_bytes(std::span<const std::byte> bytes) {
     if (!number) return std::nullopt;
     *r = *number;
   }
+  const auto leavers = take_varint(bytes, kMostSavers);
+  for (std::uint64_t n = 0; leavers && n < *leavers; ++n) {
+    const auto peer = take_varint(bytes, kMostSavers);
+    if (!peer || (n > 0 && *peer <= news.leaving.back())) return std::nullopt;
+    news.leaving.push_back(static_cast<PeerId>(*peer));
+  }
+  if (!leavers) return std::nullopt;
   while (!bytes.empty()) {
     const auto peers = take_varint(bytes, kMostSavers - news.committed.size());
     if (!peers) return std::nullopt;

@@ -22,14 +22,17 @@ struct Frame {
     swim @13 :Swim;          # since 1.6: who is there, where members come and go; its sender has no index, and goes by name
     want @14 :Want;          # since 1.6: of the state with which a member enters a view; its sender goes by name
     piece @15 :Piece;        # … and the answer
+    query @16 :Query;        # since 1.7: for how a peer sees its run, of anyone; of any job, its sender has no index
+    status @17 :Status;      # … and the answer
   }
 }
 
 struct Alive {
   status @0 :Data;         # what the sender knows of everyone, merged by maximum: runs of peers, each a byte of status and
                            # the number of peers, 7 bits a byte from the lowest on, the highest bit set in all but the last
-  saves @1 :Data;          # since 1.5, of runs that keep checkpoints: after which round all save next, which was the best,
-                           # and which each holds for, has taken and has on disk (saves.h)
+  saves @1 :Data;          # since 1.5, of runs that keep checkpoints or whose members may leave: after which round all save
+                           # next, which was the best, who leaves then, and which each holds for, has taken and has on
+                           # disk (saves.h)
 }
 
 struct Places {
@@ -55,6 +58,15 @@ struct Piece {
   state @0 :UInt64;
   offset @1 :UInt64;
   bytes @2 :Data;          # 128 KiB, less in the last one
+}
+
+struct Query {
+  number @0 :UInt64;       # that the answer repeats
+}
+
+struct Status {
+  number @0 :UInt64;
+  body @1 :Data;           # status_body.h
 }
 
 struct Swim {

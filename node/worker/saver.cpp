@@ -58,6 +58,15 @@ bool Saver::merge(const SaveNews& theirs, Round done, bool under_way, double too
   return true;
 }
 
+bool Saver::leave() {
+  if (!on() || news_.leaves(self_)) return false;
+  SaveNews own;
+  own.committed.resize(news_.committed.size());
+  own.holding = own.taken = own.committed;
+  own.leaving = {self_};
+  return news_.merge(own, self_);
+}
+
 bool Saver::hold(Round name) {
   if (news_.holding[self_] >= name) return false;
   news_.holding[self_] = name;

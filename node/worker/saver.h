@@ -6,6 +6,9 @@
 // that the states that they copy then are of one moment of the run. What a peer that has gone on sends to one
 // that has not copied its state yet waits there. Peers that wait for nobody save each at their own time.
 //
+// Where members may leave, who is told to end proposes such a round, too: there all are at rest, it leaves,
+// and nothing that was under way is lost.
+//
 // No clocks are compared: each peer measures how long its own last save is ago, and whoever comes first
 // proposes.
 #include <optional>
@@ -18,7 +21,9 @@ struct SaveSpec {
   std::uint64_t every_rounds = 0;
   double every_s = 0;    ///< in place of rounds
   bool together = true;  ///< peers wait for each other
-  bool on() const { return every_rounds > 0 || every_s > 0; }
+  bool leave = false;    ///< a peer that is told to end leaves the others, and they go on without it
+  bool keeps() const { return every_rounds > 0 || every_s > 0; }  ///< else nothing is copied
+  bool on() const { return keeps() || leave; }
 };
 
 class Saver {
@@ -27,6 +32,7 @@ class Saver {
   Saver(const SaveSpec& spec, std::size_t peers, PeerId self);
 
   bool on() const { return spec_.on(); }
+  bool keeps() const { return spec_.keeps(); }
   /// Training begins after so many rounds, which need no checkpoint any more.
   void begin(Round done, double now);
   /// A round has ended. took_s: how long it did. True where there is news.
@@ -53,6 +59,13 @@ class Saver {
   const SaveNews& news() const { return news_; }
   /// All that was asked for was taken; and is on disk, of all peers where they save together.
   bool all_taken() const { return taken_ >= news_.at; }
+  /// This peer leaves, or all that are told to end save together. True where it is news.
+  bool leave();
+  /// Nobody goes on from here: some leave, and this peer has taken what was to be taken before.
+  bool parting() const { return spec_.together && !news_.leaving.empty() && all_taken(); }
+  bool all_leave() const { return news_.leaving.size() == news_.committed.size(); }
+  /// All that was asked for was taken; by all peers where they save together.
+  bool may_leave() const { return all_taken() && (!spec_.together || news_.all_took(news_.at)); }
   bool all_committed() const {
     return news_.at > 0 && (spec_.together ? news_.common() : news_.committed[self_]) >= news_.at;
   }

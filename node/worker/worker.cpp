@@ -30,6 +30,7 @@ Worker::Worker(WorkerSpec spec, Env& env)
       members_(spec_.membership, env.now()),
       places_(spec_.membership.names.size(), spec_.membership.self, spec_.place),
       links_(spec_.membership.links),
+      used_(spec_.membership.links),
       saver_(spec_.saves, spec_.membership.names.size(), spec_.membership.self),
       gone_(spec_.membership.names.size(), false),
       watch_(spec_.classes),
@@ -124,6 +125,7 @@ void Worker::send(PeerId to, Message message) {
 
 void Worker::consumed(PeerId from, const Message& message) {
   if (spec_.observer) spec_.observer->on_used(spec_.membership.self, from, message);
+  used_[from] = std::max(used_[from].value_or(0), message.round);
   link(from).consume(message.sequence);
 }
 
@@ -250,7 +252,7 @@ void Worker::check_members() {
     return end_without_others(
         fmt::format("peer {} gave up waiting for all to appear (--join-timeout there): missing {}",
                     names(PeerStatus::left), names(PeerStatus::unknown)));
-  const bool saves_first = end_by_ && !spec_.saves.together && !saver_.all_committed();
+  const bool saves_first = end_by_ && saver_.keeps() && !spec_.saves.together && !saver_.all_committed();
   if (const std::string what = saves_first ? "" : what_others_said(); !what.empty()) {
     result_.diverged |= members_.any(PeerStatus::diverged);
     const std::string message = fmt::format("{} {}{}", what, where(), left ? awaited() : "");

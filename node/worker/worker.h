@@ -90,7 +90,8 @@ class Worker final : public ExchangeHost {
   void on_timer();
   /// The connection to a neighbour broke (it may come back).
   void on_broken(PeerId link);
-  /// Ends cleanly, telling the others (Ctrl-C); with a checkpoint that all have, as far as grace_s allows.
+  /// Ends cleanly, telling the others (Ctrl-C); with a checkpoint that all have, as far as grace_s allows,
+  /// or, where they go on without it (SaveSpec::leave), when nothing is under way.
   void interrupt();
   /// The checkpoint of that name is on disk.
   void committed(Round name);
@@ -126,6 +127,10 @@ class Worker final : public ExchangeHost {
   /// Of the run that is over, as far as this peer knows; at most 1.
   double share_done() const;
   WorkerResult result() const;
+  const PeerStates& states() const { return members_.all(); }
+  const std::vector<PeerId>& links() const { return members_.links(); }
+  /// How many rounds ago the neighbour's newest message that was used is of; empty: none was.
+  std::optional<Round> staleness_of(PeerId link) const;
 
   // ExchangeHost
   const Plan& plan() const override { return spec_.plan; }
@@ -152,6 +157,8 @@ class Worker final : public ExchangeHost {
   void handle(const FrameHeader&, const SwimBody&) {}
   void handle(const FrameHeader&, const WantBody&) {}
   void handle(const FrameHeader&, const PieceBody&) {}
+  void handle(const FrameHeader&, const QueryBody&) {}
+  void handle(const FrameHeader&, const AnswerBody&) {}
   void handle(const ParcelReady& e);
   void handle(const Encoded& e);
   void handle(const GradientDone& e);
@@ -172,6 +179,7 @@ class Worker final : public ExchangeHost {
   bool written_or_late();
   bool waits_for_save(const Message& message) const;
   void deliver_set_aside();
+  bool at_rest() const;
   void check_ending();
   void go_on_from_offers();
   SavePoint save_point(Round name) const;
@@ -227,6 +235,7 @@ class Worker final : public ExchangeHost {
   Places places_;
   std::optional<Samples> samples_;  ///< where the run goes by them
   ByPeer<std::unique_ptr<Link>> links_;
+  ByPeer<std::optional<Round>> used_;  ///< the round of the newest message used
   std::unique_ptr<Exchange> exchange_;
   compress::PayloadCheck payload_check_;
   WorkerResult result_;

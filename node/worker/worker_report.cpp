@@ -20,6 +20,11 @@ double Worker::place(Round round) const {
 
 double Worker::share_done() const { return place(round_) / static_cast<double>(all_rounds()); }
 
+std::optional<Round> Worker::staleness_of(PeerId link) const {
+  const auto newest = used_.contains(link) ? used_[link] : std::nullopt;
+  return newest ? std::optional(round_ - std::min(round_, *newest)) : std::nullopt;
+}
+
 std::string Worker::where() const {
   return samples_ ? fmt::format("in round {}, {:.1f} % of the run", rounds(), 100 * share_done())
                   : fmt::format("in round {} of {}", rounds(), all_rounds());
@@ -181,6 +186,7 @@ void Worker::report(const std::optional<optim::Figures>& test) {
   r.skipped_steps = result_.skipped_steps;
   r.held_back = result_.held_back;
   for (const PeerId p : members_.links()) r.queued_bytes += queued_for(p);
+  r.peers = spec_.membership.names.size();
   r.test = test;
   env_.report(r);
   if (test) return;  // an evaluation interrupts no interval

@@ -40,7 +40,7 @@ void Worker::resume() {
 bool Worker::must_hold() const {
   if (hold_at_ && round_ >= *hold_at_) return true;
   if (trained()) return false;
-  return saving_ || saver_.due(round_) || (end_by_ && saver_.all_taken());
+  return saving_ || saver_.due(round_) || (end_by_ && saver_.all_taken()) || saver_.parting();
 }
 
 /// Takes the checkpoint that is due, or goes on where none is.
@@ -54,13 +54,18 @@ void Worker::advance_save() {
     result_.checkpoint_pause_s += env_.now() - held_since_;
     return begin_round();
   }
-  if (!looked_at(*name) || !written_or_late()) return;
+  if (!looked_at(*name) || (saver_.keeps() && !written_or_late())) return;
   if (spec_.saves.together) {
     if (!holds()) return;
     if (saver_.hold(*name)) spread_news(0);
     if (!saver_.agreed(*name)) return;
   }
   save_by_ = 0;
+  if (!saver_.keeps()) {
+    taken(*name);
+    check_ending();
+    return advance_save();
+  }
   if (env_.may_checkpoint()) {
     saving_ = name;
     return env_.data().submit_snapshot(round_);
@@ -103,6 +108,7 @@ void Worker::handle(const Saved& e) {
   taken(name);
   ++result_.checkpoints;
   env_.checkpoint(e.state, save_point(name));
+  check_ending();
 }
 
 void Worker::taken(Round name) {
@@ -156,15 +162,33 @@ void Worker::interrupt() {
   const bool saves = saver_.on() && spec_.grace_s > 0 && phase_ == Phase::training && !trained();
   if (!saves) return end(Outcome::interrupted, "interrupted " + where());
   end_by_ = env_.now() + spec_.grace_s;
-  env_.log(fmt::format("saving before the end, for {:.4g} s at most (run.grace); once more ends it at once",
-                       spec_.grace_s));
-  if (saver_.ask(round_, round_took_)) spread_news(0);
-  schedule_wake();
+  env_.log(fmt::format(
+      "{}, for {:.4g} s at most (run.grace); once more ends it at once",
+      spec_.saves.leave ? "told to end: waiting until nothing is under way" : "saving before the end",
+      spec_.grace_s));
+  const bool news = spec_.saves.leave && saver_.leave();
+  if (saver_.ask(round_, round_took_) || news) spread_news(0);
+  settle();
 }
 
-/// Who leaves before all have saved would end the others' run before they have.
+/// That which goes on without this peer lacks nothing that it sent.
+bool Worker::at_rest() const {
+  return held_ && !saving_ && saver_.may_leave() &&
+         std::all_of(links_.begin(), links_.end(), [](const auto& l) { return l->all_received(); });
+}
+
+/// Who leaves before all have saved would end the others' run before they have, or what they share.
 void Worker::check_ending() {
   if (!end_by_ || phase_ != Phase::training) return;
+  if (spec_.saves.leave && (!saver_.all_leave() || !saver_.keeps())) {
+    if (at_rest())
+      end(Outcome::interrupted, fmt::format("told to end, and left {}", where()));
+    else if (env_.now() >= *end_by_)
+      end(Outcome::interrupted,
+          fmt::format("told to end, and left {} before all were at rest, after {:.4g} s (run.grace)", where(),
+                      spec_.grace_s));
+    return;
+  }
   if (saver_.all_committed())
     end(Outcome::interrupted, fmt::format("interrupted {}; all saved it after round {}", where(),
                                           spec_.rounds_before + saver_.news().at));

@@ -35,6 +35,34 @@ double sent(const Settings& settings) {
 
 }  // namespace
 
+TEST_CASE("what several peers tell of a loss counts once") {
+  using What = MemberEvent::What;
+  Losses losses;
+  const auto tell = [&](What what, std::uint64_t start, double seconds) {
+    losses.take({what, "hal", "no answer to probes for 2.0 s", start, seconds / 10}, seconds);
+  };
+  for (const double t : {1.0, 1.1}) tell(What::suspected, 5, t);
+  for (const double t : {2.0, 2.1, 2.2}) tell(What::gone, 5, t);
+  for (const double t : {3.0, 3.1}) tell(What::back, 6, t);
+  tell(What::gone, 5, 3.2);  // late
+  tell(What::left, 6, 4);
+  REQUIRE(losses.all().size() == 2);
+  CHECK(losses.all()[0].seconds == 2);
+  CHECK(losses.all()[0].share_done == Approx(0.2));
+  CHECK(losses.all()[0].returned == 3);
+  CHECK_FALSE(losses.all()[1].returned);
+  CHECK(text_of(losses.all()[0]) ==
+        "hal was lost at 2.0 s, 20.0 % of the run (no answer to probes for 2.0 s); back at 3.0 s");
+
+  Summary summary;
+  summary.losses = losses.all();
+  const auto back = parse_summary(to_json(summary));
+  REQUIRE(back);
+  REQUIRE(back->losses.size() == 2);
+  CHECK(back->losses[0].returned == 3);
+  CHECK(says(to_table(std::span(&summary, 1)), "2, 1 came back"));
+}
+
 TEST_CASE("the training loss weighs peers by their rows, the model as the run's mean does") {
   const std::vector<std::size_t> batches{2, 30, 4, 4};
   const Settings alone{"exchange.method=none", "exchange.codec=dense"};

@@ -47,6 +47,16 @@ SwimBody some_swim() {
            {"βeta", "", ~std::uint64_t{0}, 0xffffffff, MemberStatus::left, 0xffffffff, {}}}};
 }
 
+StatusBody some_status() {
+  StatusBody s{
+      "job", "alpha", "choco", "onebit_scaled", "ring", ~std::uint64_t{0}, 3, true, 77, 0.25, 1.5, 0.125,
+      8,     300,     {}};
+  s.members = {{"alpha", "tcp://10.0.0.1:7000", 1, StatusBody::Standing::alive, 1.5, true, false, {}},
+               {"βeta", "", ~std::uint64_t{0}, StatusBody::Standing::left, 0, false, true, 2},
+               {"gamma", "tcp://10.0.0.3:7000", 0, StatusBody::Standing::waiting, 0.25, false, true, 0}};
+  return s;
+}
+
 ParcelBody some_parcel(std::span<const std::byte> payload) { return {3, 2, 1, 77, 1, 4, 0xd19e57, payload}; }
 
 bool same(const FrameHeader& a, const FrameHeader& b) {
@@ -70,6 +80,8 @@ bool same(const WantBody& a, const WantBody& b) {
 bool same(const PieceBody& a, const PieceBody& b) {
   return a.hash == b.hash && a.offset == b.offset && std::ranges::equal(a.bytes, b.bytes);
 }
+bool same(const QueryBody& a, const QueryBody& b) { return a.number == b.number; }
+bool same(const AnswerBody& a, const AnswerBody& b) { return a.number == b.number && a.status == b.status; }
 bool same(const ParcelBody& a, const ParcelBody& b) {
   return a.round == b.round && a.parcel == b.parcel && a.tag == b.tag && a.entries == b.entries &&
          a.chunk == b.chunk && a.chunks == b.chunks && a.digest == b.digest &&
@@ -88,7 +100,7 @@ std::vector<Frame> one_of_each(std::span<const std::byte> payload) {
       {some_header(), AliveBody{{PeerStatus::present, PeerStatus::done}, {{0, 77}, {3, 1'000'000}}}},
       {some_header(), some_hello()},
       {some_header(),
-       AliveBody{{PeerStatus::present, PeerStatus::done}, {}, {7, 5, 3, 0, {7, 0}, {3, 3}, {3, 0}}}},
+       AliveBody{{PeerStatus::present, PeerStatus::done}, {}, {7, 5, 3, 0, {7, 0}, {3, 3}, {3, 0}, {1}}}},
       {some_header(),
        AliveBody{{PeerStatus::present, PeerStatus::done}, {{0, 77}}, {7, 5, 3, 0, {7, 0}, {3, 3}, {3, 0}}}},
       {some_header(), PlacesBody{Places(4, 2, {7, 8})}},
@@ -97,6 +109,9 @@ std::vector<Frame> one_of_each(std::span<const std::byte> payload) {
       {nobodys_header(), some_swim()},
       {nobodys_header(), WantBody{0xfedcba9876543210, 1 << 20, "alpha"}},
       {nobodys_header(), PieceBody{0xfedcba9876543210, 1 << 20, payload}},
+      {nobodys_header(), QueryBody{0xfedcba9876543210}},
+      {nobodys_header(), AnswerBody{7, {}}},
+      {nobodys_header(), AnswerBody{0xfedcba9876543210, some_status()}},
       {some_header(), some_parcel(payload)}};
 }
 
@@ -268,6 +283,43 @@ TEST_CASE("no bytes of a member's body crash the reader or pass its limits") {
   }
   CHECK(read > 1000);
   for (std::size_t n = 0; n < real.size(); ++n) CHECK_FALSE(SwimBody::from_bytes(std::span(real).first(n)));
+}
+
+TEST_CASE("what a peer tells of its run is bounded, whatever the bytes") {
+  StatusBody::Member most{std::string(255, 'n'),
+                          std::string(512, 'a'),
+                          ~0ULL,
+                          StatusBody::Standing::left,
+                          1e9,
+                          true,
+                          true,
+                          1 << 20};
+  StatusBody full = some_status();
+  full.members.assign(256, most);
+  const auto bytes = full.to_bytes();
+  CHECK(bytes.size() <= full.most_bytes());
+  CHECK(encode_frame({nobodys_header(), AnswerBody{1, full}})->size() <= kMaxFrameBytes);
+  CHECK(StatusBody::from_bytes(bytes) == full);
+  full.members.push_back(most);
+  CHECK_FALSE(StatusBody::from_bytes(full.to_bytes()));
+  for (const char* name : {"two\nlines", "\x1b[31malpha", "\xff"}) {
+    StatusBody wrong = some_status();
+    wrong.members[1].name = name;
+    CHECK_FALSE(StatusBody::from_bytes(wrong.to_bytes()));
+    wrong = some_status();
+    wrong.run = name;
+    CHECK_FALSE(StatusBody::from_bytes(wrong.to_bytes()));
+  }
+  std::mt19937_64 random(3);
+  const auto real = some_status().to_bytes();
+  for (std::size_t n = 0; n < real.size(); ++n) CHECK_FALSE(StatusBody::from_bytes(std::span(real).first(n)));
+  for (int trial = 0; trial < 20'000; ++trial) {
+    auto changed = real;
+    for (std::size_t k = random() % 4 + 1; k > 0; --k)
+      changed[random() % changed.size()] = static_cast<std::byte>(random());
+    if (const auto read = StatusBody::from_bytes(changed)) CHECK(read->members.size() <= 256);
+  }
+  CHECK_FALSE(decode_frame(*encode_frame({some_header(), QueryBody{1}})));  // a sender with a number
 }
 
 TEST_CASE("a status from a later version counts as unknown") {

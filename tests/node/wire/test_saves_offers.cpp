@@ -16,6 +16,8 @@ SaveNews drawn_news(std::mt19937_64& random, std::size_t peers) {
   news.best = news.judged * 7;  // what was judged once is not judged otherwise later
   for (auto* of_all : {&news.holding, &news.taken, &news.committed})
     for (std::size_t p = 0; p < peers; ++p) of_all->push_back(random() % 4 * 100);
+  for (PeerId p = 0; p < peers; ++p)
+    if (random() % 4 == 0) news.leaving.push_back(p);
   return news;
 }
 

@@ -26,6 +26,7 @@ struct Callbacks {
   /// When all have joined: how many peers run on this machine, and how many in this process's allotment of
   /// its cores. Returns the threads that code large parcels; empty: one.
   std::function<std::size_t(std::size_t machine, std::size_t allotment)> on_neighbours{};
+  std::function<void(const MemberEvent&)> on_member{};  ///< once the run has begun
 };
 
 /// What a peer keeps at the end of a round.

@@ -21,7 +21,18 @@ struct Report {
   std::uint64_t skipped_steps = 0;  ///< so far: their loss, or something of their gradient, was not finite
   std::uint64_t held_back = 0;  ///< messages so far that were left out because a neighbour's queue was full
   std::uint64_t queued_bytes = 0;      ///< held for all neighbours now: not acknowledged, or not sent yet
+  std::uint64_t peers = 0;             ///< that take part, this one included
   std::optional<optim::Figures> test;  ///< of the model that the peer has now
+};
+
+/// What a peer learns of another one, where members may change.
+struct MemberEvent {
+  enum class What { came, suspected, refuted, gone, left, back };
+  What what = What::came;
+  std::string peer{};
+  std::string why{};        ///< of one that is suspected, gone, left or back
+  std::uint64_t start = 0;  ///< of the peer: a later one has a greater number
+  double share_done = 0;    ///< of the run
 };
 
 enum class Outcome {
