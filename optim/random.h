@@ -41,7 +41,8 @@ enum class Use : std::uint64_t {
   embeddings,
   stream,
   peers,
-  planted
+  planted,
+  holders
 };
 
 inline std::uint64_t bits(std::uint64_t key, std::uint64_t index) {

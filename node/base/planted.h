@@ -43,12 +43,17 @@ enum class Bug : std::uint8_t {
   rows_pushed_twice,         ///< rows: the last message of several is applied twice
   row_change_lost,           ///< rows: the last change of a step is neither sent nor kept
   samples_counted_again,  ///< unbounded: what a peer has taken in counts again with all that is heard of it
-  // found by tests/node/member/test_swim.cpp: runs of a simulated swarm have fixed members
+  // found by tests/node/sim/test_view_rows.cpp, as runs of a simulated swarm have fixed members
+  rows_of_old_number,  ///< views: a peer trains the rows of who has its old number in the view
+  pass_begun_anew,     ///< views: the pass over its rows that a peer was in begins where the run is
+  // found by tests/node/member/test_swim.cpp, for the same reason
   refuted_by_no_more,  ///< swim: a refutation has the number of what it refutes
   old_start_taken,     ///< swim: news of a member's earlier start replaces that of its present one
   dead_forgotten,      ///< swim: the dead are forgotten at once, and late news of them is taken for new
 };
 inline constexpr std::array kMemberBugs{Bug::refuted_by_no_more, Bug::old_start_taken, Bug::dead_forgotten};
+
+inline constexpr std::array kRowBugs{Bug::rows_of_old_number, Bug::pass_begun_anew};
 
 struct BugName {
   Bug bug;

@@ -79,6 +79,7 @@ Checkers::Checkers(const Prepared& prepared, Observer* next) : invariants_(invar
   checkers_.push_back(check_rounds(invariants_, prepared, findings_));
   checkers_.push_back(check_floats(invariants_, prepared, findings_));
   if (auto own = own_checker(invariants_, prepared, findings_)) checkers_.push_back(std::move(own));
+  if (auto trained = check_trained(prepared, findings_)) checkers_.push_back(std::move(trained));
   if (next) all_.push_back({next, true});  // first, so that a record holds what breaks a rule
   for (const auto& c : checkers_)
     all_.push_back({c.get(), c == checkers_[kFrames] || c == checkers_[kLinks]});
@@ -132,6 +133,12 @@ void Checkers::on_end(PeerId p, const std::string& message) {
 }
 void Checkers::on_gradient(PeerId p, const Gradient& g) {
   each([&](Observer& o) { o.on_gradient(p, g); });
+}
+void Checkers::on_rows(PeerId p, std::span<const std::uint32_t> rows) {
+  each([&](Observer& o) { o.on_rows(p, rows); });
+}
+void Checkers::on_view(PeerId p, const std::vector<std::string>& members, Round rounds_before) {
+  each([&](Observer& o) { o.on_view(p, members, rounds_before); });
 }
 void Checkers::on_op(PeerId p, const Op& op, const DataView& after) {
   each([&](Observer& o) { o.on_op(p, op, after); });

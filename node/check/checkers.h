@@ -113,6 +113,11 @@ std::unique_ptr<Checker> check_outer(const Invariants& invariants, const Prepare
 /// order, by everyone.
 std::unique_ptr<Checker> check_rows_told(const Invariants& invariants, Findings& findings);
 
+/// Rows of a data set: none is trained twice in a pass of a peer over its rows, nor by two peers whose passes
+/// of the same number began among the same peers; so that all are trained once in an epoch in which nobody
+/// comes or goes. Null where rows are not dealt out by epochs.
+std::unique_ptr<Checker> check_trained(const Prepared& prepared, Findings& findings);
+
 /// All of them. Also counts what happened, so that a swarm can show that rare branches were reached.
 class Checkers final : public Observer {
  public:
@@ -138,6 +143,8 @@ class Checkers final : public Observer {
   void on_mixed(PeerId, Round, ParcelId) override;
   void on_end(PeerId, const std::string&) override;
   void on_gradient(PeerId, const Gradient&) override;
+  void on_rows(PeerId, std::span<const std::uint32_t>) override;
+  void on_view(PeerId, const std::vector<std::string>&, Round) override;
   void on_op(PeerId, const Op&, const DataView&) override;
   void before_encode(PeerId, const op::Encode&, std::span<const float>,
                      const compress::FeedbackState*) override;

@@ -4,6 +4,7 @@
 // wants all its peers in one thread.
 #include <span>
 #include <string>
+#include <vector>
 
 #include "data_plane.h"
 #include "gossamer/compress/codec.h"
@@ -36,6 +37,8 @@ class Observer {
   // the network
   virtual void on_frame(Fate, PeerId /*from*/, PeerId /*to*/, std::span<const std::byte> /*frame*/) {}
   virtual void on_crash(PeerId) {}
+  /// It enters a view whose first round is the run's that many; of the peers by their numbers in the job.
+  virtual void on_view(PeerId, const std::vector<std::string>& /*members*/, Round /*rounds_before*/) {}
 
   // control
   virtual void on_round(PeerId, Round /*begun*/) {}
@@ -47,6 +50,8 @@ class Observer {
 
   // floats
   virtual void on_gradient(PeerId, const Gradient&) {}  ///< about to be computed
+  /// Numbers of the rows of a gradient, where they have any.
+  virtual void on_rows(PeerId, std::span<const std::uint32_t> /*rows*/) {}
   virtual void on_op(PeerId, const Op&, const DataView& /*after*/) {}
   /// v is what is encoded, without the residual; feedback is null where there is none.
   virtual void before_encode(PeerId, const op::Encode&, std::span<const float> /*v*/,

@@ -182,6 +182,7 @@ void Replica::run(const Gradient& gradient, const Post& post, const std::functio
   };
   const auto [loss, rows, left_out] =
       parts_.objective->gradient(slots_[kParameters], key, slots_[kGradient], on_layer);
+  if (observer_) observer_->on_rows(parts_.peer, parts_.objective->batch_rows());
   skipped |= left_out || !std::isfinite(loss);
   if (rows_) {
     for (const Op& o : gradient.on_ready.back()) run(o, post);

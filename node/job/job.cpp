@@ -248,6 +248,11 @@ void check_training(Draft& draft) {
   if (const auto fault = optim::contradiction(job.data))
     throw ConfigError(draft.where("data." + fault->member) + ": data." + fault->member + ": " + fault->what);
   try {
+    optim::check_split(job.split, job.private_data);
+  } catch (const optim::OptimError& error) {
+    throw ConfigError(draft.where("data.private") + ": data.private: " + error.what());
+  }
+  try {
     optim::make_optimizer(job.optimizer, 16);
   } catch (const optim::OptimError& error) {
     throw ConfigError(draft.where("optimizer.schedule") + ": optimizer: " + message_with_hint(error));

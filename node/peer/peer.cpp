@@ -79,8 +79,9 @@ struct Peer::Impl {
   }
 
   void connect() {
-    replica.emplace(
-        make_replica(*prepared, self, make_objective(*prepared, self, nullptr, true), settings.threads));
+    course = new_course(prepared->job);
+    replica.emplace(make_replica(*prepared, self, make_objective(*prepared, self, nullptr, true, course),
+                                 settings.threads));
     env->on_report = [this](const Report& r) { report(r); };
     env->on_log = on.on_log;
     env->on_member = on.on_member;
@@ -116,9 +117,10 @@ struct Peer::Impl {
       keeper->enter(view.names(), to_toml(run.prepared->job, true), spec.saves.together);
       spec.started = now_by_the_clock();
     }
-    return {std::move(spec), [this, run = run.prepared, seat]() -> std::unique_ptr<LiveDataPlane> {
-              return std::make_unique<ThreadedDataPlane>(
-                  make_replica(*run, seat, make_objective(*run, seat, nullptr, true), threads));
+    const std::uint64_t first = spec.rounds_before;
+    return {std::move(spec), [this, run = run.prepared, seat, first]() -> std::unique_ptr<LiveDataPlane> {
+              return std::make_unique<ThreadedDataPlane>(make_replica(
+                  *run, seat, make_objective(*run, seat, nullptr, true, course, first), threads));
             }};
   }
 
@@ -270,6 +272,7 @@ struct Peer::Impl {
   std::optional<Resumption> resumption;
   std::optional<Learned> learned;  ///< of a resumption that is none to the same bits, and begins anew
   std::optional<Replica> replica;  ///< until run
+  std::shared_ptr<optim::DataCourse> course;
   std::optional<Keeper> keeper;
   MemoryWatch memory{prepared->job.run.memory};
   Desk desk;

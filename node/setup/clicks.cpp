@@ -3,7 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <functional>
 #include <string>
+#include <utility>
 
 #include "sparse_rows.h"
 #include "table_file.h"
@@ -57,26 +59,36 @@ optim::PlantedSpec planted_test_of(const Job& job) {
   return spec;
 }
 
+/// Either kind of specification.
+template <class Spec>
+Spec shared_out(Spec spec, const Job& job, const ClickData& data, std::size_t peer) {
+  spec.peer = peer;
+  spec.peers = job.peers.size();
+  spec.alpha = alpha_of(job);
+  spec.names = job.peer_names();
+  spec.homes = data.homes;
+  spec.stays = job.private_data;
+  return spec;
+}
+
 std::function<std::unique_ptr<optim::SampleStream>(std::uint64_t)> training_of(const Job& job,
+                                                                               const ClickData& data,
                                                                                std::size_t peer,
                                                                                std::size_t threads) {
-  const double alpha = alpha_of(job);
-  const std::size_t peers = job.peers.size();
   if (made_up(job))
-    return [spec = planted_of(job), peer, peers, alpha](std::uint64_t) mutable {
-      spec.peer = peer;
-      spec.peers = peers;
-      spec.alpha = alpha;
+    return [spec = shared_out(planted_of(job), job, data, peer)](std::uint64_t) {
       return optim::open_planted(spec);
     };
-  return [spec = samples_of(job), peer, peers, alpha, threads](std::uint64_t epoch) mutable {
-    spec.peer = peer;
-    spec.peers = peers;
-    spec.alpha = alpha;
+  return [spec = shared_out(samples_of(job), job, data, peer), threads](std::uint64_t epoch) mutable {
     spec.threads = threads;
     spec.epoch = epoch;
     return optim::open_samples(spec);
   };
+}
+
+/// Nobody knows whether a pass over them ends.
+bool endless(const Job& job) {
+  return job.sparse.samples.follow || !job.sparse.samples.command.empty() || job.data.path == "-";
 }
 
 std::function<std::unique_ptr<optim::SampleStream>()> testing_of(const Job& job) {
@@ -95,9 +107,8 @@ std::function<std::unique_ptr<optim::SampleStream>()> testing_of(const Job& job)
 ClickData survey(const Job& job) {
   const optim::SampleStreamSpec spec = samples_of(job);
   ClickData data;
-  const bool endless = spec.follow || !spec.command.empty() || spec.path == "-";
-  if (made_up(job) && !endless) data.samples = job.data.rows;
-  if (!made_up(job) && !endless) {
+  if (made_up(job) && !endless(job)) data.samples = job.data.rows;
+  if (!made_up(job) && !endless(job)) {
     const optim::SampleCensus census = optim::count_lines(spec);
     if (census.lines == 0)
       throw ConfigError(fmt::format("{}: {} holds no samples; expected at least one a peer",
@@ -105,17 +116,22 @@ ClickData survey(const Job& job) {
     data.samples = census.lines;
     data.hash = census.hash;
   }
-  return dealt_anew(data, job);
+  return dealt_anew(data, job, {});
 }
 
-ClickData dealt_anew(ClickData data, const Job& job) {
+ClickData dealt_anew(ClickData data, const Job& job, const std::vector<optim::RowHome>& homes) {
+  data.homes.clear();
+  for (const optim::RowHome& home : homes) data.homes.push_back(home.name);
+  std::uint64_t samples = data.samples;  // that those who are there have
+  if (job.private_data && !homes.empty()) samples = samples / homes.size() * job.peers.size();
   const std::uint64_t steps =
-      data.samples > 0 ? data.samples / rows_a_step(job) : job.run.rounds / kEpochsOfStream;
+      data.samples > 0 ? samples / rows_a_step(job) : job.run.rounds / kEpochsOfStream;
   data.steps_per_epoch = std::max<std::uint64_t>(1, steps);
   return data;
 }
 
-optim::ClickParts click_parts(const Job& job, const ClickData& data, std::size_t peer, std::size_t threads) {
+optim::ClickParts click_parts(const Job& job, const ClickData& data, std::size_t peer, std::size_t threads,
+                              std::shared_ptr<optim::DataCourse> course) {
   optim::ClickParts parts;
   parts.model = job.sparse.model;
   parts.model.kind = job.model.kind;
@@ -127,7 +143,12 @@ optim::ClickParts click_parts(const Job& job, const ClickData& data, std::size_t
     parts.rows = [path = job.sparse.initial](const optim::TableSpec& spec) {
       return load_table_file(path, &spec);
     };
-  parts.train = training_of(job, peer, threads);
+  parts.train = training_of(job, data, peer, threads);
+  parts.course = std::move(course);
+  if (endless(job))
+    parts.share_anew = [spec = shared_out(samples_of(job), job, data, peer)](optim::SampleStream& stream) {
+      stream.share_anew(spec);
+    };
   parts.test = testing_of(job);
   if (made_up(job))
     parts.best_auc = [spec = planted_test_of(job)] {

@@ -29,6 +29,9 @@ std::uint64_t rounds_of(const Job& job, std::uint64_t rounds_per_epoch) {
 std::shared_ptr<const optim::Split> deal(const Prepared& p) {
   optim::SplitSpec split{p.job.split, p.job.run.seed, {}};
   for (const PeerEntry& peer : p.job.peers) split.batches.push_back(peer.batch);
+  split.names = p.job.peer_names();
+  split.homes = p.homes;
+  split.stays = p.job.private_data;
   return std::make_shared<const optim::Split>(split, p.data.train);
 }
 

@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <map>
 #include <set>
+#include <utility>
 
 #include "gossamer/compress/feedback.h"
 #include "gossamer/node/safetensors.h"
@@ -196,6 +197,14 @@ std::unique_ptr<optim::Objective> ask_for_objective(Prepared& p, PeerId self) {
   return objective;
 }
 
+/// The peer's number, but for the planted bug.
+std::size_t place_in_split(const Prepared& p, PeerId peer) {
+  if (!p.planted.is(Bug::rows_of_old_number)) return peer;
+  const auto old = std::find_if(p.homes.begin(), p.homes.end(),
+                                [&](const optim::RowHome& home) { return home.name == p.names[peer]; });
+  return old == p.homes.end() ? peer : static_cast<std::size_t>(old - p.homes.begin()) % p.job.peers.size();
+}
+
 }  // namespace
 
 Prepared prepare(Job job, Learner learner, PeerId self) {
@@ -277,7 +286,9 @@ PeerId find_peer(const Job& job, const std::string& name, const std::string& ask
 }
 
 std::unique_ptr<optim::Objective> make_objective(const Prepared& prepared, PeerId peer,
-                                                 std::shared_ptr<optim::Model> model, bool prefetch) {
+                                                 std::shared_ptr<optim::Model> model, bool prefetch,
+                                                 std::shared_ptr<optim::DataCourse> course,
+                                                 std::uint64_t first_step) {
   if (prepared.learner.objective) {
     if (peer == prepared.first_peer && *prepared.first_objective) return std::move(*prepared.first_objective);
     auto objective = prepared.learner.objective(peer);
@@ -289,23 +300,30 @@ std::unique_ptr<optim::Objective> make_objective(const Prepared& prepared, PeerI
     return objective;
   }
   if (prepared.job.learns_by_key())
-    return optim::make_click_objective(
-        click_parts(prepared.job, prepared.clicks, peer, prefetch ? kReadAheadThreads : 0));
+    return optim::make_click_objective(click_parts(prepared.job, prepared.clicks, peer,
+                                                   prefetch ? kReadAheadThreads : 0, std::move(course)));
+  if (prepared.planted.is(Bug::pass_begun_anew)) course = nullptr;
   optim::RowObjectiveParts parts{
       .model = model ? std::move(model) : std::shared_ptr(make_model(prepared, peer)),
       .teachers = {},
       .train = prepared.data.train,
       .test = prepared.data.test,
       .split = prepared.split.get(),
-      .peer = peer,
+      .peer = place_in_split(prepared, peer),
       .batch = prepared.job.peers[peer].batch,
-      .prefetch = prefetch};
+      .prefetch = prefetch,
+      .course = std::move(course),
+      .first_step = first_step};
   if (prepared.plan)
     for (const PeerId p : buffers_of(plan_of(prepared, peer)).models)
       parts.teachers.push_back(prepared.homogeneous() || prepared.shapes[p] == prepared.shapes[peer]
                                    ? parts.model
                                    : std::shared_ptr(make_model(prepared, p)));
   return optim::make_row_objective(std::move(parts));
+}
+
+std::shared_ptr<optim::DataCourse> new_course(const Job& job) {
+  return job.least_peers() < job.peers.size() ? std::make_shared<optim::DataCourse>() : nullptr;
 }
 
 WorkerSpec worker_spec(const Prepared& prepared, PeerId self, std::uint64_t epoch, std::uint64_t session) {

@@ -8,6 +8,7 @@
 #include "exchange.h"
 #include "gossamer/node/job.h"
 #include "gossamer/node/learner.h"
+#include "gossamer/optim/course.h"
 #include "gossamer/optim/data.h"
 #include "member.h"
 #include "replica.h"
@@ -43,6 +44,7 @@ struct Prepared {
   [[no_unique_address]] Planted planted{};
   Learner learner{};
   ClickData clicks{};                        ///< of a model of sparse samples
+  std::vector<optim::RowHome> homes{};       ///< that the data were dealt to at first; empty: these peers
   std::optional<compress::RowsSpec> rows{};  ///< of the peers' tables are exchanged so
   /// The learner's, of the peer that prepare asked for: what make_objective gives first.
   std::shared_ptr<std::unique_ptr<optim::Objective>> first_objective{};
@@ -80,10 +82,14 @@ std::unique_ptr<optim::Model> make_model(const Prepared& prepared, PeerId peer);
 /// Throws ConfigError where there is none of the name; asked: what names it, in front of the message.
 PeerId find_peer(const Job& job, const std::string& name, const std::string& asked);
 /// One peer's. model: its model, where others share its scratch memory; null: one of its own. prefetch: a
-/// thread reads ahead.
+/// thread reads ahead. course: of the peer's data, where peers come and go; goes on with step first_step.
 std::unique_ptr<optim::Objective> make_objective(const Prepared& prepared, PeerId peer,
                                                  std::shared_ptr<optim::Model> model = {},
-                                                 bool prefetch = false);
+                                                 bool prefetch = false,
+                                                 std::shared_ptr<optim::DataCourse> course = {},
+                                                 std::uint64_t first_step = 0);
+/// Null where peers do not come and go.
+std::shared_ptr<optim::DataCourse> new_course(const Job& job);
 
 /// One peer's.
 Plan plan_of(const Prepared& prepared, PeerId self);

@@ -14,7 +14,8 @@ struct ViewRun {
 };
 
 /// What the run of `base` is for these of its peers: job, graph, weights, split, plan, rounds and hello of
-/// their number (view_graph.h says which graph). Data, layers and initial parameters are shared.
+/// their number (view_graph.h says which graph). Data, layers and initial parameters are shared. Rows and
+/// samples of peers that are not there go to the others by rendezvous, or to nobody (data.private).
 ///
 /// members: names of base's peers, ascending by their place there, at least one. keyframes: where the method
 /// reads exchange.dense_rounds, at least the first round goes dense, so that estimates that begin at x⁰ find

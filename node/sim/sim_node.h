@@ -14,13 +14,18 @@ namespace gossamer::node {
 class Simulation::Node final : public MemberEnv, public DataPlane {
  public:
   /// start: as of Seat.
-  Node(Simulation& sim, PeerId self, std::unique_ptr<optim::Objective> objective, std::uint64_t start)
-      : sim_(sim), self_(self), start_(start) {
+  Node(Simulation& sim, PeerId self, const std::shared_ptr<optim::Model>& model, std::uint64_t start)
+      : sim_(sim),
+        self_(self),
+        start_(start),
+        course_(sim.faults_.views ? new_course(sim.prepared_.job) : nullptr),
+        teller_(*this) {
     WorkerSpec first = spec(sim, self, start);
     MemberSpec all = members(sim, self, first, start);
     member_.emplace(std::move(all), *this, std::move(first));
-    replica_.emplace(
-        make_replica(sim.prepared_, self, std::move(objective), 1, attack_of(sim.prepared_.job, self)));
+    replica_.emplace(make_replica(sim.prepared_, self,
+                                  make_objective(sim.prepared_, self, model, false, course_), 1,
+                                  attack_of(sim.prepared_.job, self)));
     replica_->observe(sim.observer_);
     const Job& job = sim.prepared_.job;
     step_time_ = job.sim.step_time * sim.profile_.slowness(self) *
@@ -57,8 +62,13 @@ class Simulation::Node final : public MemberEnv, public DataPlane {
     s.least_resend_s = kLeastResend_s;
     set_saves(s, prepared->job, false, true);
     s.grace_s = sim_.faults_.grace_s;
-    replica_.emplace(make_replica(*prepared, seat, make_objective(*prepared, seat), 1,
-                                  attack_of(sim_.prepared_.job, self_)));
+    replica_.emplace(make_replica(*prepared, seat,
+                                  make_objective(*prepared, seat, nullptr, false, course_, s.rounds_before),
+                                  1, attack_of(sim_.prepared_.job, self_)));
+    if (sim_.observer_) {
+      sim_.observer_->on_view(self_, view.names(), s.rounds_before);
+      replica_->observe(&teller_);
+    }
     if (sim_.on_view) sim_.on_view(self_, sim_.now_, view, share);
     return s;
   }
@@ -219,6 +229,18 @@ class Simulation::Node final : public MemberEnv, public DataPlane {
     return s;
   }
 
+  /// In a view peers have other numbers than the observer knows.
+  class Teller final : public Observer {
+   public:
+    explicit Teller(const Node& node) : node_(node) {}
+    void on_rows(PeerId, std::span<const std::uint32_t> rows) override {
+      node_.sim_.observer_->on_rows(node_.self_, rows);
+    }
+
+   private:
+    const Node& node_;
+  };
+
   using Answers = std::vector<std::pair<double, DataEvent>>;  ///< and when each is due
 
   /// Commands without an answer need not be waited for.
@@ -264,6 +286,8 @@ class Simulation::Node final : public MemberEnv, public DataPlane {
   Simulation& sim_;
   PeerId self_;
   std::uint64_t start_;
+  std::shared_ptr<optim::DataCourse> course_;
+  Teller teller_;
   std::optional<Member> member_;
   std::optional<Replica> replica_;
   std::uint64_t view_ = 0;  ///< so many are over

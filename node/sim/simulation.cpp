@@ -36,8 +36,7 @@ Simulation::Simulation(const Prepared& prepared, SimFaults faults, Observer* obs
     }
   const bool shared = prepared.homogeneous() && !prepared.learner.objective && !prepared.job.learns_by_key();
   const auto alike = shared ? make_shared_model([&prepared] { return make_model(prepared); }) : nullptr;
-  for (PeerId p = 0; p < peers; ++p)
-    nodes_.push_back(std::make_unique<Node>(*this, p, make_objective(prepared, p, alike), p + 1));
+  for (PeerId p = 0; p < peers; ++p) nodes_.push_back(std::make_unique<Node>(*this, p, alike, p + 1));
   running_ = peers;
 }
 
@@ -216,7 +215,7 @@ void Simulation::begin() {
 void Simulation::restart(PeerId peer) {
   if (!nodes_[peer]->crashed() && !nodes_[peer]->member().finished()) return;
   const std::uint64_t start = nodes_.size() * (former_nodes_.size() + 1) + peer + 1;
-  auto again = std::make_unique<Node>(*this, peer, make_objective(prepared_, peer), start);
+  auto again = std::make_unique<Node>(*this, peer, nullptr, start);
   std::swap(nodes_[peer], again);
   former_nodes_.push_back(std::move(again));
   ++running_;

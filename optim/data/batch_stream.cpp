@@ -104,6 +104,11 @@ BatchStream::~BatchStream() {
   impl_->thread.join();
 }
 
+std::span<const std::uint32_t> BatchStream::rows() const {
+  return impl_->slots[impl_->threaded && impl_->taken > 0 ? (impl_->taken - 1) % impl_->slots.size() : 0]
+      .rows;
+}
+
 const Batch& BatchStream::next() {
   if (impl_->threaded) return impl_->next_threaded();
   impl_->fill(impl_->slots[0]);

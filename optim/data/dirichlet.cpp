@@ -18,7 +18,7 @@ namespace {
 constexpr std::size_t kLeastRows = 10;
 constexpr std::uint64_t kAttempts = 32;
 
-using Rows = std::vector<std::vector<std::uint32_t>>;
+using Rows = Shards;
 
 /// ln of a gamma variate of the given shape by Marsaglia and Tsang (A Simple Method for Generating Gamma
 /// Variables, ACM TOMS 2000). Shapes below 1 are drawn as Gamma(shape + 1)·U^(1/shape) (their section 6); the
@@ -92,6 +92,15 @@ void take_from_the_rich(const SplitInput& in, Rows& shards) {
     }
 }
 
+Shards skewed_shards(const SplitInput& in) {
+  const Rows by_class = rows_by_class(in);
+  Shards shards = deal(in, by_class, 0);
+  for (std::uint64_t attempt = 1; attempt < kAttempts && !enough_everywhere(in, shards); ++attempt)
+    shards = deal(in, by_class, attempt);
+  take_from_the_rich(in, shards);
+  return shards;
+}
+
 }  // namespace
 
 std::vector<double> dirichlet_shares(double alpha, std::span<const std::size_t> batches, std::uint64_t key) {
@@ -110,11 +119,7 @@ std::vector<double> dirichlet_shares(double alpha, std::span<const std::size_t> 
 std::unique_ptr<Deal> make_dirichlet(SplitInput in) {
   if (in.data->classes() == 0)
     throw OptimError("data split dirichlet: found data without labels, expected labels; use local_shuffle");
-  const Rows by_class = rows_by_class(in);
-  Rows shards = deal(in, by_class, 0);
-  for (std::uint64_t attempt = 1; attempt < kAttempts && !enough_everywhere(in, shards); ++attempt)
-    shards = deal(in, by_class, attempt);
-  take_from_the_rich(in, shards);
+  Shards shards = in.among ? among_peers(in, skewed_shards(in.at_home()), false) : skewed_shards(in);
   std::vector<std::size_t> lengths;  // every row before any again, however many epochs that takes
   for (const auto& shard : shards) lengths.push_back(shard.size());
   return make_shards(std::move(in), std::move(shards), std::move(lengths));

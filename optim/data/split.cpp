@@ -50,34 +50,80 @@ Parsed parse(std::string_view kind) {
   return {row.make, alpha};
 }
 
+/// The peers are those that the rows were dealt to at first.
+bool at_home(const SplitSpec& spec) {
+  if (spec.homes.empty()) return true;
+  assert(spec.names.size() == spec.batches.size());
+  return std::equal(spec.names.begin(), spec.names.end(), spec.homes.begin(), spec.homes.end(),
+                    [](const std::string& name, const RowHome& home) { return name == home.name; });
+}
+
+void look_for_homes(const SplitSpec& spec, SplitInput& in) {
+  std::vector<RowHome> peers;
+  for (std::size_t p = 0; p < spec.names.size(); ++p) peers.push_back({spec.names[p], spec.batches[p]});
+  const auto among = std::make_shared<Rendezvous>(spec.seed, spec.homes, peers);
+  for (std::size_t p = 0; p < peers.size(); ++p) {
+    const std::size_t home = among->home_of(p);
+    const bool beyond = home == among->homes();
+    if (beyond && spec.stays) refuse_to_stay(peers[p].name);
+    in.ids.push_back(beyond ? hash_name(peers[p].name) : home);
+  }
+  in.among = among;
+  in.stays = spec.stays;
+}
+
 }  // namespace
 
 std::size_t SplitInput::total_batch() const {
   return std::accumulate(batches.begin(), batches.end(), std::size_t{0});
 }
 
-std::size_t SplitInput::steps_per_epoch() const {
-  return std::max<std::size_t>(1, data->rows() / total_batch());
+std::size_t SplitInput::steps_per_epoch() const { return std::max<std::size_t>(1, rows / total_batch()); }
+
+SplitInput SplitInput::at_home() const {
+  SplitInput home{seed, among->home_batches(), data, alpha};
+  return home;
+}
+
+void refuse_to_stay(const std::string& name) {
+  throw OptimError(
+      "data split: found peer \"" + name +
+      "\", which no rows were dealt to, and rows that are private; expected peers that have some");
 }
 
 std::span<const NamedHelp> split_table() { return kHelp; }
 
-void check_split(std::string_view kind) { parse(kind); }
+void check_split(std::string_view kind, bool stays) {
+  const Parsed parsed = parse(kind);
+  if (stays && parsed.make != make_local_shuffle && parsed.make != make_dirichlet)
+    throw OptimError("data split: found \"" + std::string(kind) +
+                     "\", by which all rows are everybody's, and rows that are private; expected "
+                     "\"local_shuffle\" or \"dirichlet:ALPHA\"");
+}
 
 Split::Split(const SplitSpec& spec, std::shared_ptr<const Dataset> data) {
-  const Parsed parsed = parse(spec.kind);
+  check_split(spec.kind, spec.stays);
   assert(data != nullptr);
   if (std::find(spec.batches.begin(), spec.batches.end(), std::size_t{0}) != spec.batches.end())
     throw OptimError("data split: found a peer with a batch of 0 rows, expected at least 1");
-  if (data->rows() < spec.batches.size())
+  const std::size_t most = std::max(spec.batches.size(), spec.homes.size());
+  if (data->rows() < most)
     throw OptimError("data split: found " + std::to_string(data->rows()) + " rows for " +
-                     std::to_string(spec.batches.size()) + " peers, expected at least one row per peer");
-  deal_ = parsed.make({spec.seed, spec.batches, std::move(data), parsed.alpha});
+                     std::to_string(most) + " peers, expected at least one row per peer");
+  const Parsed parsed = parse(spec.kind);
+  SplitInput in{spec.seed, spec.batches, std::move(data), parsed.alpha};
+  if (!at_home(spec)) look_for_homes(spec, in);
+  deal_ = parsed.make(std::move(in));
 }
 Split::~Split() = default;
 Split::Split(Split&&) noexcept = default;
 
 std::unique_ptr<Sampler> Split::sampler(std::size_t peer) const { return deal_->sampler(peer); }
+std::unique_ptr<Sampler> Split::sampler(std::size_t peer, std::uint64_t first_step, RowsLeft left) const {
+  auto sampler = deal_->sampler(peer);
+  sampler->go_on(first_step, std::move(left));
+  return sampler;
+}
 
 std::unique_ptr<Sampler> make_sampler(const SplitSpec& spec, std::shared_ptr<const Dataset> data,
                                       std::size_t peer) {

@@ -2,6 +2,7 @@
 #include <cassert>
 #include <utility>
 
+#include "gossamer/optim/course.h"
 #include "gossamer/optim/objective.h"
 
 namespace gossamer::optim {
@@ -9,7 +10,10 @@ namespace {
 
 class RowObjective final : public Objective {
  public:
-  explicit RowObjective(RowObjectiveParts parts) : parts_(std::move(parts)) { adopt_layers(*parts_.model); }
+  explicit RowObjective(RowObjectiveParts parts) : parts_(std::move(parts)) {
+    adopt_layers(*parts_.model);
+    if (parts_.course) parts_.course->enter(*parts_.split, parts_.peer, parts_.first_step);
+  }
 
   void initialise(std::uint64_t seed, std::span<float> x) const override {
     parts_.model->initialise(seed, x);
@@ -30,15 +34,20 @@ class RowObjective final : public Objective {
   std::uint64_t steps_per_epoch() const override {
     return std::max<std::uint64_t>(1, parts_.split->sampler(parts_.peer)->steps_per_epoch());
   }
+  std::span<const std::uint32_t> batch_rows() const override {
+    return stream_ ? stream_->rows() : std::span<const std::uint32_t>();
+  }
   std::uint64_t data_hash() const override { return parts_.train->hash() ^ (parts_.test->hash() * 3); }
 
  private:
   /// Steps ascend, but for where they first begin.
   const Batch& batch_of(std::uint64_t step) {
     if (!stream_ || step != next_)
-      stream_ = std::make_unique<BatchStream>(parts_.train, parts_.split->sampler(parts_.peer), parts_.batch,
-                                              step, parts_.prefetch);
+      stream_ = std::make_unique<BatchStream>(
+          parts_.train, parts_.course ? parts_.course->sampler() : parts_.split->sampler(parts_.peer),
+          parts_.batch, step, parts_.prefetch);
     next_ = step + 1;
+    if (parts_.course) parts_.course->took(step);
     return stream_->next();
   }
 

@@ -22,9 +22,9 @@ BlockQueue::BlockQueue(const SampleStreamSpec& spec, std::size_t memory, MemoryM
     : memory_(memory),
       piece_bytes_(std::clamp<std::size_t>(spec.memory / 256, kLeastPiece, kMostPiece)),
       meter_(meter),
-      share_(spec.seed, spec.peer, spec.peers, spec.alpha),
       format_(make_line_format(spec)),
-      text_(open_text(spec, stop_)) {
+      text_(open_text(spec, stop_)),
+      share_(std::make_shared<const SampleShare>(spec)) {
   for (std::size_t i = 0; i < spec.threads; ++i) threads_.emplace_back([this] { work(); });
 }
 
@@ -39,6 +39,17 @@ BlockQueue::~BlockQueue() {
 void BlockQueue::work() {
   while (!stop_ && step(true)) {
   }
+}
+
+void BlockQueue::share_anew(const SampleStreamSpec& spec) {
+  auto share = std::make_shared<const SampleShare>(spec);
+  const std::lock_guard lock(mutex_);
+  share_ = std::move(share);
+}
+
+std::shared_ptr<const SampleShare> BlockQueue::share() {
+  const std::lock_guard lock(mutex_);
+  return share_;
 }
 
 void BlockQueue::pause(Clock::time_point until) {
@@ -124,7 +135,7 @@ std::unique_ptr<SampleBlock> BlockQueue::parse(TextPiece& piece, std::size_t ent
   auto block = std::make_unique<SampleBlock>(most_rows(piece), entries, format_->has_fields());
   block->lines = piece.line_breaks + (piece.view().ends_with('\n') ? 0 : 1);
   block->text_bytes = piece.size;
-  format_->parse(piece, share_, *block);
+  format_->parse(piece, *share(), *block);
   piece.bytes.reset();
   block->shrink();
   release(reserved - block->bytes());

@@ -50,6 +50,8 @@ class BlockQueue {
   /// The next block, whose bytes() the caller takes off the meter once it is gone; waits no longer than
   /// `deadline`, if there is one. What reading threw is thrown in its turn, and by every later call.
   Found next(std::optional<Clock::time_point> deadline, std::unique_ptr<SampleBlock>& block);
+  /// Of what has not been parsed yet.
+  void share_anew(const SampleStreamSpec& spec);
 
  private:
   struct Ready {
@@ -63,10 +65,10 @@ class BlockQueue {
   std::unique_ptr<SampleBlock> parse(TextPiece& piece, std::size_t entries, std::size_t& reserved);
   void deliver(std::uint64_t turn, Ready ready);
   void pause(Clock::time_point until);
+  std::shared_ptr<const SampleShare> share();
 
   std::size_t memory_, piece_bytes_;
   MemoryMeter& meter_;
-  SampleShare share_;
   std::atomic<bool> stop_{false};
   std::unique_ptr<LineFormat> format_;
   std::unique_ptr<TextSource> text_;
@@ -77,6 +79,7 @@ class BlockQueue {
 
   std::mutex mutex_;  ///< of what follows
   std::condition_variable changed_;
+  std::shared_ptr<const SampleShare> share_;
   std::size_t reserved_ = 0;
   std::map<std::uint64_t, Ready> ready_;  ///< by turn
   std::uint64_t turn_ = 0;                ///< of the next block to give out

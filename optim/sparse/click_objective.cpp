@@ -35,8 +35,13 @@ class Clicks final : public ClickObjective {
       : parts_(std::move(parts)),
         model_(make_sparse_model(parts_.model)),
         table_(parts_.rows ? parts_.rows(table_of(parts_, *model_)) : make_table(table_of(parts_, *model_))),
-        stream_(parts_.train(0)) {
+        course_(parts_.course ? parts_.course : std::make_shared<DataCourse>()),
+        goes_on_(course_->stream != nullptr) {
     for (const Layer& layer : model_->layers()) add_layer(layer.name, layer.tensors);
+    if (!goes_on_)
+      open(0);
+    else if (parts_.share_anew)
+      parts_.share_anew(*course_->stream);
   }
 
   void initialise(std::uint64_t seed, std::span<float> x) const override { model_->initialise(seed, x); }
@@ -80,7 +85,8 @@ class Clicks final : public ClickObjective {
     figures.push_back({"progressive_loss", all.log_loss()});
     figures.push_back({"recent_auc", recent.auc()});
     figures.push_back({"recent_loss", recent.log_loss()});
-    figures.push_back({"bad_lines", static_cast<double>(bad_before_ + stream_->counters().bad_lines)});
+    figures.push_back(
+        {"bad_lines", static_cast<double>(bad_before_ + course_->stream->counters().bad_lines)});
     if (all.samples() > 0)
       figures.push_back(
           {"keys_per_sample", static_cast<double>(entries_) / static_cast<double>(all.samples())});
@@ -96,7 +102,7 @@ class Clicks final : public ClickObjective {
 
   void save(const ByteSink& sink) const override {
     observe();
-    const std::array<std::uint64_t, 2> place{epoch_, batches_};
+    const std::array<std::uint64_t, 2> place{course_->epoch, course_->batches};
     sink(std::as_bytes(std::span(place)));
     table_->save(sink);
   }
@@ -109,16 +115,21 @@ class Clicks final : public ClickObjective {
       bytes = bytes.subspan(got);
     }
     table_ = load_table(table_->spec(), source);
-    epoch_ = place[0];
-    stream_ = parts_.train(epoch_);
-    for (batches_ = 0; batches_ < place[1]; ++batches_)
-      if (!stream_->next(parts_.batch, model_->reads_bias(), batch_))
-        throw OptimError(
-            "found fewer samples than were learned from before it was saved; expected the same data");
+    if (goes_on_) return;  // where it stands itself
+    open(place[0]);
+    for (std::uint64_t& taken = course_->batches; taken < place[1]; ++taken) {
+      const bool more = course_->stream->next(parts_.batch, model_->reads_bias(), batch_);
+      // It may have been another peer that learned from so many, of a share of its own.
+      if (parts_.course && more && batch_.size() == 0) break;
+      if (more) continue;
+      if (parts_.course) return open(place[0] + 1);
+      throw OptimError(
+          "found fewer samples than were learned from before it was saved; expected the same data");
+    }
   }
 
   const ProgressiveMetrics& progressive() const override { return progressive_; }
-  StreamCounters counters() const override { return stream_->counters(); }
+  StreamCounters counters() const override { return course_->stream->counters(); }
 
  private:
   const SparseBatch& learned() const { return table_->spec().statistics ? with_rates_ : batch_; }
@@ -128,19 +139,24 @@ class Clicks final : public ClickObjective {
     if (std::exchange(unobserved_, false)) rates_.observe(*table_, batch_);
   }
 
+  void open(std::uint64_t epoch) {
+    course_->stream = parts_.train(epoch);
+    course_->epoch = epoch;
+    course_->batches = 0;
+  }
+
   /// Reads on, in the next epoch where this one has ended. A stream that grows may have nothing just now.
   void next_batch(const std::function<void()>* idle) {
     for (bool anew = false;; anew = true) {
-      while (stream_->next(parts_.batch, model_->reads_bias(), batch_)) {
-        ++batches_;
+      while (course_->stream->next(parts_.batch, model_->reads_bias(), batch_)) {
+        ++course_->batches;
         if (batch_.size() > 0) return;
         if (idle) (*idle)();
         if (cancelled_) throw OptimError("reading was given up");
       }
       if (anew) throw OptimError("found no samples in an epoch; expected at least one for each peer");
-      bad_before_ += stream_->counters().bad_lines;
-      stream_ = parts_.train(++epoch_);
-      batches_ = 0;
+      bad_before_ += course_->stream->counters().bad_lines;
+      open(course_->epoch + 1);
     }
   }
 
@@ -165,12 +181,12 @@ class Clicks final : public ClickObjective {
   const ClickParts parts_;
   std::unique_ptr<SparseModel> model_;
   std::unique_ptr<Table> table_;
-  std::unique_ptr<SampleStream> stream_;
+  std::shared_ptr<DataCourse> course_;
+  bool goes_on_;  ///< with the stream of the objective before it
   std::atomic<bool> cancelled_{false};
   std::optional<double> best_auc_;
-  std::uint64_t bad_before_ = 0;           ///< lines of earlier epochs
-  std::uint64_t entries_ = 0;              ///< learned from
-  std::uint64_t epoch_ = 0, batches_ = 0;  ///< of the epoch, taken
+  std::uint64_t bad_before_ = 0;  ///< lines of earlier epochs
+  std::uint64_t entries_ = 0;     ///< learned from
   bool left_to_caller_ = false;
   bool left_out_ = false;  ///< the last step's rows were not finite
   SparseBatch batch_, with_rates_;

@@ -39,11 +39,23 @@ double bell(std::uint64_t key, std::uint64_t index) {
 
 double power_of(double base, double exponent) { return portable_exp(exponent * portable_log(base)); }
 
+SampleStreamSpec sharing_of(const PlantedSpec& spec) {
+  SampleStreamSpec sharing;
+  sharing.seed = spec.seed;
+  sharing.peer = spec.peer;
+  sharing.peers = spec.peers;
+  sharing.alpha = spec.alpha;
+  sharing.names = spec.names;
+  sharing.homes = spec.homes;
+  sharing.stays = spec.stays;
+  return sharing;
+}
+
 class PlantedStream final : public SampleStream {
  public:
   explicit PlantedStream(const PlantedSpec& spec)
       : clicks_(spec),
-        share_(spec.seed, spec.peer, spec.peers, spec.alpha),
+        share_(sharing_of(spec)),
         next_(spec.first),
         end_(spec.samples ? spec.first + spec.samples : UINT64_MAX),
         keys_(spec.fields),
@@ -67,6 +79,7 @@ class PlantedStream final : public SampleStream {
     return batch.size() > 0 || size == 0;
   }
   StreamCounters counters() const override { return counters_; }
+  void share_anew(const SampleStreamSpec& spec) override { share_ = SampleShare(spec); }
 
  private:
   PlantedClicks clicks_;

@@ -62,6 +62,8 @@ class ParsedStream final : public SampleStream {
     return batch.size() > 0 || size == 0 || !ended_;
   }
 
+  void share_anew(const SampleStreamSpec& spec) override { queue_.share_anew(spec); }
+
   StreamCounters counters() const override {
     StreamCounters now = counters_;
     now.memory = meter_.held();

@@ -274,7 +274,9 @@ void bench_parser(const std::string& text) {
   for (const std::size_t peers : {1, 4}) {
     const double seconds = fastest(9, [&] {
       block = SampleBlock(piece.line_breaks + 1, format->most_entries(piece), false);
-      format->parse(piece, SampleShare(1, 0, peers), block);
+      SampleStreamSpec sharing;
+      sharing.peers = peers;
+      format->parse(piece, SampleShare(sharing), block);
     });
     std::printf("parser alone, share of %zu peers  %6.0f MB/s  %6.2f M rows/s\n", peers,
                 static_cast<double>(text.size()) / seconds / 1e6,

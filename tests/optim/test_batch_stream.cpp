@@ -16,6 +16,7 @@ class FailingSampler final : public Sampler {
     if (step >= fails_at_) throw std::runtime_error("the sampler failed");
     for (std::uint32_t& row : rows) row = static_cast<std::uint32_t>(step);
   }
+  RowsLeft left(std::uint64_t) override { return {}; }
 
  private:
   std::uint64_t fails_at_;

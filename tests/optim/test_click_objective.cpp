@@ -65,6 +65,7 @@ class Values final : public SampleStream {
     return true;
   }
   StreamCounters counters() const override { return {}; }
+  void share_anew(const SampleStreamSpec&) override {}
 
  private:
   std::vector<float> of_step_;

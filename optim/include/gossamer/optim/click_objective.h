@@ -7,6 +7,7 @@
 #include <memory>
 
 #include "gossamer/optim/click_metrics.h"
+#include "gossamer/optim/course.h"
 #include "gossamer/optim/objective.h"
 #include "gossamer/optim/sample_stream.h"
 #include "gossamer/optim/sparse.h"
@@ -23,10 +24,14 @@ struct ClickParts {
   std::function<std::unique_ptr<SampleStream>(std::uint64_t epoch)> train{};
   /// Read whole at each evaluation; empty: no such data.
   std::function<std::unique_ptr<SampleStream>()> test{};
-  std::function<double()> best_auc{};  ///< that any model can expect of the test samples; empty: not known
-  std::size_t batch = 64;              ///< samples a step
-  std::uint64_t steps_per_epoch = 1;   ///< as Objective's
-  std::uint64_t data_hash = 0;         ///< the same
+  std::function<double()> best_auc{};    ///< that any model can expect of the test samples; empty: not known
+  std::size_t batch = 64;                ///< samples a step
+  std::uint64_t steps_per_epoch = 1;     ///< as Objective's
+  std::uint64_t data_hash = 0;           ///< the same
+  std::shared_ptr<DataCourse> course{};  ///< null: peers do not come and go
+  /// Of a stream that goes on without end: what is to come is shared out as `train` would; empty: streams
+  /// end.
+  std::function<void(SampleStream&)> share_anew{};
 };
 
 /// A step pulls the batch's rows, pushes their gradients to the table's optimiser (or leaves that to the

@@ -78,6 +78,11 @@ const DataFormatTraits& data_format_traits(std::string_view format);
 /// column, row counts of images and labels that differ, more rows than memory holds.
 Data load_data(const DataSpec& spec);
 
+/// A peer that rows were dealt to.
+struct RowHome {
+  std::string name;
+  std::size_t batch = 1;
+};
 /// How the rows are shared out: local_shuffle (fixed shard, shuffled each epoch), with_replacement (drawn
 /// from all), global_shuffle (reshuffled across peers each epoch), dirichlet:alpha (label skew, alpha
 /// from 1e-6 to 1e9, then as local_shuffle).
@@ -85,28 +90,46 @@ struct SplitSpec {
   std::string kind = "local_shuffle";
   std::uint64_t seed = 1;
   std::vector<std::size_t> batches;  ///< rows per step of each peer (P entries); shards are in proportion
+  /// Where peers come and go: names of those that are there (P entries), and all that the rows were dealt to
+  /// at first. Empty: they are the same. Rows of who is not there go to the others, by rendezvous.
+  std::vector<std::string> names{};
+  std::vector<RowHome> homes{};
+  bool stays = false;  ///< rows of who is not there are nobody's; of local_shuffle and dirichlet alone
 };
 std::span<const NamedHelp> split_table();
 
+/// What a peer has still to train of the pass over its rows that is under way.
+struct RowsLeft {
+  std::vector<std::uint32_t> rows{};  ///< in order; none where no pass is under way
+  std::uint64_t next_pass = 0;        ///< that comes then, from 0; with_replacement: batches drawn
+};
+
 /// The rows of each step of one peer: a pure function of (spec, peer, step). Steps per epoch are the same for
 /// all peers: floor(rows / Σ batches), at least 1. Where a dirichlet shard holds less than an epoch's rows it
-/// is reshuffled and reused; a larger one is covered over several epochs. One thread at a time.
+/// is reshuffled and reused; a larger one is covered over several epochs. A pass is an epoch, or goes once
+/// over a dirichlet shard. One thread at a time.
 class Sampler {
  public:
   virtual ~Sampler() = default;
   virtual std::size_t steps_per_epoch() const = 0;
   /// Fills rows (size = this peer's batch) with the row numbers of `step`.
   virtual void rows_of(std::uint64_t step, std::span<std::uint32_t> rows) = 0;
+  /// What is left before that step.
+  virtual RowsLeft left(std::uint64_t step) = 0;
 };
 /// The rows dealt out to all peers, once; the samplers made from it share what is not a peer's own.
 class Split {
  public:
-  /// Throws OptimError for an unknown kind, a bad alpha, a batch of 0, or fewer rows than peers.
+  /// Throws OptimError for an unknown kind, a bad alpha, a batch of 0, fewer rows than peers, or `stays`
+  /// where a peer has no home.
   Split(const SplitSpec& spec, std::shared_ptr<const Dataset> data);
   ~Split();
   Split(Split&&) noexcept;
   /// Samplers of different peers may be used by different threads.
   std::unique_ptr<Sampler> sampler(std::size_t peer) const;
+  /// Of a peer that took part in another deal of the rows: its steps count from first_step on, and are what
+  /// was left to it there; then come whole passes over what it has here.
+  std::unique_ptr<Sampler> sampler(std::size_t peer, std::uint64_t first_step, RowsLeft left) const;
 
  private:
   std::unique_ptr<const class Deal> deal_;
@@ -114,8 +137,8 @@ class Split {
 /// Split(spec, data).sampler(peer), for one peer alone.
 std::unique_ptr<Sampler> make_sampler(const SplitSpec& spec, std::shared_ptr<const Dataset> data,
                                       std::size_t peer);
-/// Checks the spec's text without data ("dirichlet:0"); throws OptimError.
-void check_split(std::string_view kind);
+/// Checks the spec's text without data ("dirichlet:0"); throws OptimError. stays: as SplitSpec's.
+void check_split(std::string_view kind, bool stays = false);
 
 /// Batches of consecutive steps, gathered ahead by a thread of its own (threaded) or when asked for.
 class BatchStream {
@@ -128,6 +151,8 @@ class BatchStream {
   /// The next step's batch, 64-byte aligned; valid until the next call. What dataset or sampler threw for a
   /// step is thrown when that step's turn comes, and again by every later call.
   const Batch& next();
+  /// The numbers of the rows of what next() gave last; valid as long.
+  std::span<const std::uint32_t> rows() const;
 
  private:
   struct Impl;

@@ -89,6 +89,8 @@ class Objective : public Layered {
   virtual std::uint64_t data_hash() const { return 0; }
   /// Rows beside the parameters; null: there are none.
   virtual KeyedRows* keyed_rows() { return nullptr; }
+  /// Numbers of the last gradient's rows among those of all peers, where they have any; until the next one.
+  virtual std::span<const std::uint32_t> batch_rows() const { return {}; }
   /// What it keeps between steps beside parameters: rows, where its data stand. Restored in one made alike,
   /// before the first gradient; throws OptimError.
   virtual void save(const ByteSink&) const {}
@@ -97,6 +99,8 @@ class Objective : public Layered {
   virtual void cancel() {}
 };
 
+class DataCourse;
+
 /// A Model on rows of a Dataset.
 struct RowObjectiveParts {
   std::shared_ptr<Model> model;                    ///< may be shared with others of the same thread
@@ -104,7 +108,9 @@ struct RowObjectiveParts {
   std::shared_ptr<const Dataset> train, test;
   const Split* split;  ///< outlives it
   std::size_t peer = 0, batch = 1;
-  bool prefetch = false;  ///< a thread of its own reads ahead
+  bool prefetch = false;                 ///< a thread of its own reads ahead
+  std::shared_ptr<DataCourse> course{};  ///< null: peers do not come and go
+  std::uint64_t first_step = 0;          ///< of this objective, where the course has had others
 };
 std::unique_ptr<Objective> make_row_objective(RowObjectiveParts parts);
 

@@ -5,6 +5,8 @@
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <string>
+#include <vector>
 
 #include "gossamer/optim/sample_stream.h"
 #include "gossamer/optim/sparse.h"
@@ -25,8 +27,10 @@ struct PlantedSpec {
   double bias = -1.5;                 ///< log odds of a click where nothing else speaks
   double drift = 0;                   ///< how many times a key is replaced by a new one in 10^6 samples
   std::uint64_t seed = 1;
-  std::size_t peer = 0, peers = 1;  ///< as SampleStreamSpec
-  double alpha = 0;                 ///< the same
+  std::size_t peer = 0, peers = 1;            ///< as SampleStreamSpec
+  double alpha = 0;                           ///< the same
+  std::vector<std::string> names{}, homes{};  ///< the same
+  bool stays = false;                         ///< the same
 };
 
 /// A pure function of specification and sample number, the same on any host.

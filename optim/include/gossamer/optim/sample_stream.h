@@ -33,7 +33,10 @@ struct SampleStreamSpec {
   std::uint64_t seed = 1, epoch = 0;  ///< of the order; of the peers' shares, the seed alone
   std::size_t peer = 0, peers = 1;    ///< reads the share of this one of so many peers
   double alpha = 0;                   ///< above 0: label skew of the shares, as split dirichlet:ALPHA
-  std::uint64_t max_bad = 100;        ///< lines that cannot be understood before next() throws
+  /// As SplitSpec's: names of the peers, and of all that the samples were dealt to at first.
+  std::vector<std::string> names{}, homes{};
+  bool stays = false;           ///< the same
+  std::uint64_t max_bad = 100;  ///< lines that cannot be understood before next() throws
 };
 
 struct StreamCounters {
@@ -47,7 +50,8 @@ struct StreamCounters {
 /// Deterministic where the text comes from files that do not grow: equal specifications, equal samples in
 /// equal order, however many threads. Which peer a sample belongs to depends on seed, content, and position
 /// (byte offset of its line; in a folder its file's name too), so that peers that read the same text share it
-/// out, each line to one. One thread at a time.
+/// out, each line to one: all are dealt to the homes alike, and those of homes that are not there to the
+/// others by rendezvous. One thread at a time.
 class SampleStream {
  public:
   virtual ~SampleStream() = default;
@@ -57,6 +61,9 @@ class SampleStream {
   /// most 512 KiB), more bad lines than max_bad; then every later call throws it too.
   virtual bool next(std::size_t size, bool bias, SparseBatch& batch) = 0;
   virtual StreamCounters counters() const = 0;
+  /// What has not been read yet is shared out as seed, peer, peers, alpha, names, homes and stays of that
+  /// specification say.
+  virtual void share_anew(const SampleStreamSpec& spec) = 0;
 };
 std::span<const NamedHelp> sample_format_table();  ///< libsvm, libffm, vw, csv
 /// Throws OptimError for unknown names, values out of range, and what cannot be opened.

@@ -109,6 +109,7 @@ struct Job {
   std::string initial;     ///< safetensors to start from; empty = drawn from run.seed
   optim::DataSpec data;
   std::string split = "local_shuffle";
+  bool private_data = false;       ///< rows are their peer's alone, also while it is not there
   SparseSection sparse;            ///< of models that learn by key alone
   optim::OptimizerSpec optimizer;  ///< total_steps is filled in later
   std::size_t batch = 64;
