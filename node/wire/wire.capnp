@@ -22,6 +22,9 @@ struct Frame {
     swim @13 :Swim;          # since 1.6: who is there, where members come and go; its sender has no index, and goes by name
     want @14 :Want;          # since 1.6: of the state with which a member enters a view; its sender goes by name
     piece @15 :Piece;        # … and the answer
+    offer @16 :Offer;        # since 1.6: what can be wanted of the sender, as an answer to a want of state 0
+    ask @17 :Ask;            # since 1.6: for the terms of a run, by one who would take part; of whatever job
+    terms @18 :Terms;        # … and the answer, over the connection that the question came by
   }
 }
 
@@ -46,7 +49,7 @@ struct Progress {
 }
 
 struct Want {
-  state @0 :UInt64;        # XXH3 of the whole
+  state @0 :UInt64;        # XXH3 of the whole; 0: what is there is asked for
   offset @1 :UInt64;       # of the piece, a multiple of 128 KiB
   from @2 :Text;           # name of the sender
 }
@@ -55,6 +58,29 @@ struct Piece {
   state @0 :UInt64;
   offset @1 :UInt64;
   bytes @2 :Data;          # 128 KiB, less in the last one
+}
+
+struct Offer {
+  state @0 :UInt64;        # XXH3 of the whole
+  bytes @1 :UInt64;
+  share @2 :Float64;       # of the run that was over, in [0, 1]
+  from @3 :Text;
+}
+
+struct Ask {
+  from @0 :Text;           # the name under which the sender would take part
+}
+
+struct Terms {
+  from @0 :Text;
+  refusal @1 :Text;        # why the sender may not take part; empty: it may
+  taken @2 :Bool;          # the refusal is that a member of that name lives
+  session @3 :UInt64;
+  minPeers @4 :UInt64;     # run.min_peers
+  jobText @5 :Text;        # these as in Hello
+  layers @6 :Text;
+  parametersHash @7 :UInt64;
+  dataHash @8 :UInt64;
 }
 
 struct Swim {
