@@ -54,6 +54,15 @@ std::string text(const FrameHeader&, const AnswerBody&) { return "status"; }
 std::string text(const FrameHeader&, const PieceBody& b) {
   return fmt::format("{} bytes of a state from {} on", b.bytes.size(), b.offset);
 }
+std::string text(const FrameHeader&, const OfferBody& b) {
+  return fmt::format("{} offers a state of {} bytes", b.from, b.bytes);
+}
+std::string text(const FrameHeader&, const AskBody& b) {
+  return fmt::format("{} asks for the terms of the run", b.from);
+}
+std::string text(const FrameHeader&, const TermsBody& b) {
+  return fmt::format("{} tells the terms of the run", b.from);
+}
 std::string text(const FrameHeader& h, const HelloBody& b) {
   return fmt::format("a hello of epoch {} that has heard epoch {}", h.epoch, b.heard_epoch);
 }

@@ -6,6 +6,8 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
+#include <cctype>
 #include <cerrno>
 #include <cstring>
 #include <fstream>
@@ -17,6 +19,7 @@
 #include "gossamer/node/safetensors.h"
 #include "gossamer/optim/click_objective.h"
 #include "gossamer/optim/finite.h"
+#include "joining.h"
 #include "line_writer.h"
 #include "losses.h"
 #include "machine.h"
@@ -59,19 +62,41 @@ struct PeerFlags {
   std::string out;          ///< folder of this peer's files; empty = a new run folder
   std::string checkpoints;  ///< folder of its checkpoints; empty = below its files
   std::string resume;       ///< a run's folder
+  std::string join;         ///< a member of a run under way
+  std::string address;      ///< of this peer, where it joins
   bool records = false;     ///< stdout carries records (started by `gossamer run`)
   std::uint64_t session = 0;
 };
 
 std::string host_of(const std::string& address) { return address.substr(0, address.rfind(':')); }
 
-/// As far as the addresses tell, until the others have said where they run.
-int compute_threads(const Job& job, PeerId self) {
+/// As far as the addresses tell, until the others have said where they run. own: of this peer's host.
+int compute_threads(const Job& job, const std::string& own, std::size_t more) {
   if (job.run.threads > 0) return job.run.threads;
-  const auto here = std::count_if(job.peers.begin(), job.peers.end(), [&](const PeerEntry& p) {
-    return host_of(p.address) == host_of(job.peers[self].address);
-  });
-  return fair_threads({static_cast<std::size_t>(here), static_cast<std::size_t>(here)});
+  const auto here = more + static_cast<std::size_t>(
+                               std::count_if(job.peers.begin(), job.peers.end(),
+                                             [&](const PeerEntry& p) { return host_of(p.address) == own; }));
+  return fair_threads({here, here});
+}
+
+/// By its machine and process, where it is given none.
+std::string name_of_joiner() {
+  std::array<char, 40> host{};
+  if (gethostname(host.data(), host.size() - 1) != 0) host.front() = '\0';
+  std::string name = fmt::format("{}-{}", host.data(), getpid());
+  for (char& c : name)
+    if (!std::isalnum(static_cast<unsigned char>(c)) && c != '.' && c != '-') c = '_';
+  return name;
+}
+
+/// The job, where a peer that joins a run is given none: as the run's members have it.
+Job job_of(PeerFlags& flags) {
+  if (flags.join.empty() || !flags.job.path.empty()) return load_job(flags.job.path, flags.job.overrides);
+  Job plain;
+  for (const std::string& text : flags.job.overrides)
+    if (text.starts_with("run.join_timeout=")) plain.run.join_timeout = std::stod(text.substr(17));
+  return job_of_run(ask_for_terms(flags.join, flags.name, plain.run.join_timeout, interrupted),
+                    flags.job.overrides);
 }
 
 std::string report_line(const Report& r) {
@@ -99,20 +124,28 @@ class PeerProcess {
  public:
   PeerProcess(const PeerFlags& flags, Job job)
       : flags_(flags),
-        self_(find_peer(job, flags.name, "--name " + flags.name)),
+        self_(flags.join.empty() ? find_peer(job, flags.name, "--name " + flags.name) : 0),
         told_(STDERR_FILENO, kMostLines),
         progress_(flags.job.quiet || flags.records, [this](const std::string& text) { told_.write(text); }),
         log_(flags.name, std::make_shared<LineSink>(told_)) {
     log_.set_pattern("%H:%M:%S.%e %n: %v");
     if (flags.records) records_.emplace(STDOUT_FILENO, kMostLines);
-    optim::set_blas_threads(compute_threads(job, self_));
+    const bool joins = !flags.join.empty();
+    const auto threads =
+        static_cast<std::size_t>(joins ? compute_threads(job, "tcp://" + own_host_towards(flags.join), 1)
+                                       : compute_threads(job, host_of(job.peers[self_].address), 0));
+    optim::set_blas_threads(static_cast<int>(threads));
     const Plan plan = make_plan(job, self_);  // refuses an unsound combination before data is read
     if (!flags.records)
       for (const std::string& warning : warnings_of_run(job, plan))
         told_.write("gossamer: " + warning + "\n");
-    const auto threads = static_cast<std::size_t>(compute_threads(job, self_));
     peer_.emplace(std::move(job), flags.name, Learner{}, callbacks(),
-                  Options{.session = flags.session, .state = {}, .threads = threads, .resume = flags.resume});
+                  Options{.session = flags.session,
+                          .state = {},
+                          .threads = threads,
+                          .resume = flags.resume,
+                          .join = flags.join,
+                          .address = flags.address});
     folder_ =
         flags.out.empty() ? make_run_folder(prepared().job.name + "-" + flags.name) : out_folder(flags.out);
     peer_->keep_checkpoints(flags.checkpoints.empty() ? (folder_ / kCheckpointsFolder).string()
@@ -130,8 +163,10 @@ class PeerProcess {
   }
 
   int run() {
-    say(fmt::format("listening on {}; waiting for {} peers", peer_->endpoint(),
-                    prepared().job.peers.size() - 1));
+    const std::string where =
+        peer_->endpoint().empty() ? "dialling out alone" : "listening on " + peer_->endpoint();
+    say(flags_.join.empty() ? fmt::format("{}; waiting for {} peers", where, prepared().job.peers.size() - 1)
+                            : fmt::format("{}; joining the run of {}", where, flags_.join));
     if (const std::string from = peer_->goes_on_from(); !from.empty()) say("can go on from " + from);
     peer_->run(interrupted);
     progress_.clear();
@@ -216,7 +251,7 @@ class PeerProcess {
     if (result.dropped_frames > 0 && result.outcome != Outcome::bad_input)
       say(fmt::format("{} frames of strangers, other runs or malformed were dropped", result.dropped_frames));
     for (const auto& [from, counts] : result.refused)
-      say(fmt::format("of the frames in the name of {} were refused: {}", prepared().job.peers[from].name,
+      say(fmt::format("of the frames in the name of {} were refused: {}", peer_->name_of(from),
                       refusals_text(counts)));
     if (!result.message.empty()) told_.write(fmt::format("gossamer: {}: {}\n", flags_.name, result.message));
     if (records_) {
@@ -246,14 +281,23 @@ class PeerProcess {
   Losses losses_;  ///< by the process's time
 };
 
-int run_peer(const PeerFlags& flags) {
+int run_peer(PeerFlags flags) {
   // payloads come and go every round: keep their memory instead of giving it back to the kernel each time
   mallopt(M_MMAP_THRESHOLD, 1 << 30);
   mallopt(M_TRIM_THRESHOLD, 1 << 30);
   raise_file_limit();
   interrupted();  // from here on Ctrl-C ends the peer cleanly
   try {
-    return PeerProcess(flags, load_job(flags.job.path, flags.job.overrides)).run();
+    if (flags.join.empty() && (flags.job.path.empty() || flags.name.empty()))
+      throw ConfigError(
+          "gossamer peer: found no job or no --name; expected JOB --name NAME, or --join "
+          "tcp://host:port of a peer of a run under way");
+    if (flags.join.empty() && !flags.address.empty())
+      throw ConfigError("--address is of a peer that joins a run; expected --join beside it");
+    if (!flags.join.empty()) check_address(flags.join, "--join");
+    if (!flags.address.empty() && flags.address != kNoAddress) check_address(flags.address, "--address");
+    if (flags.name.empty()) flags.name = name_of_joiner();
+    return PeerProcess(flags, job_of(flags)).run();
   } catch (const std::runtime_error& error) {  // the log alone cannot tell of a full disk
     if (flags.records) std::fputs((to_json(flags.name, error) + "\n").c_str(), stdout);
     throw;
@@ -265,8 +309,16 @@ int run_peer(const PeerFlags& flags) {
 void add_peer_command(CLI::App& app, int& status) {
   auto* command = app.add_subcommand("peer", "Run one peer of a job in this process");
   auto flags = std::make_shared<PeerFlags>();
-  add_job_flags(*command, flags->job);
-  command->add_option("--name", flags->name, "which peer of the topology this is")->required();
+  add_job_flags(*command, flags->job, false);
+  command->add_option("--name", flags->name,
+                      "which peer of the topology this is; with --join any name (default: by machine and "
+                      "process)");
+  command->add_option("--join", flags->join,
+                      "tcp://host:port of a peer of a run under way: take part in it; JOB may be left out");
+  command->add_option("--address", flags->address,
+                      "with --join: tcp://host:port by which others reach this peer (default: a free port); "
+                      "none: it can only dial "
+                      "out");
   command->add_option("--out", flags->out, "folder for this peer's model (default: a new one below runs/)");
   command->add_option(
       "--resume", flags->resume,

@@ -47,7 +47,14 @@ ProbeResult probe_as(const ProbeFlags& flags, const Job& job) {
                                   join(spec.names, ", "), did_you_mean(flags.name, spec.names)));
   spec.self = static_cast<PeerId>(at - spec.names.begin());
   spec.bind = job.peers[spec.self].bind;
-  for (const PeerEntry& p : job.peers) spec.addresses.push_back(p.address);
+  for (const PeerEntry& p : job.peers) {
+    if (p.address.empty())
+      throw ConfigError(
+          fmt::format("{}: peer '{}' can only dial out (bind = \"\"), and probe measures links of "
+                      "peers that can be reached",
+                      job.path, p.name));
+    spec.addresses.push_back(p.address);
+  }
   spec.seconds = flags.seconds;
   spec.timeout = flags.timeout;
   spec.pings = flags.pings;

@@ -20,6 +20,7 @@
 #include "gossamer/topology/formats.h"
 #include "gossamer/topology/report.h"
 #include "model_parts.h"
+#include "plan.h"
 #include "round_bytes.h"
 #include "text.h"
 
@@ -148,6 +149,9 @@ void print_text(const Sheet& sheet) {
               << bytes_text(static_cast<double>(payload)) << ", " << entries
               << " normal random entries as one " << codec << " payload"
               << (why_assumed.empty() ? "" : "; the job's own is not known: " + why_assumed) << ")\n";
+  for (const auto& [a, b] : links_out_of_reach(job, schedule))
+    std::cout << "warning: " << job.peers[a].name << " and " << job.peers[b].name
+              << " are linked, and both can only dial out: a run of this graph is refused\n";
   if (schedule.peers() <= kLargestPrinted) print_matrices(sheet);
 }
 
@@ -188,6 +192,8 @@ void print_json(const Sheet& sheet) {
     out["min_bytes_per_round"] = report.min_degree * payload;
     out["max_bytes_per_round"] = report.max_degree * payload;
   }
+  for (const auto& [a, b] : links_out_of_reach(job, schedule))
+    out["links_out_of_reach"].push_back({job.peers[a].name, job.peers[b].name});
   for (topology::Round r = 0; r < schedule.period(); ++r) out["rounds"].push_back(round_json(schedule.at(r)));
   std::cout << out.dump(2) << '\n';
 }

@@ -182,12 +182,20 @@ struct Saved {
   Round round;
   SharedState state;  ///< the receiver's
 };
+/// What Kept::learned takes, as to_bytes has it.
+struct Learned {
+  std::shared_ptr<const std::vector<std::byte>> bytes;
+  std::uint64_t hash;  ///< XXH3
+};
 /// The data plane cannot go on (a value that is not finite, a payload that does not decode).
 struct Failed {
   std::string what;
   bool diverged = false;  ///< a Diverged was thrown
 };
-using DataEvent = std::variant<ParcelReady, Encoded, GradientDone, Evaluated, Measured, Saved, Failed>;
+/// Its bytes and their hash.
+Learned learned_bytes(const State& state);
+using DataEvent =
+    std::variant<ParcelReady, Encoded, GradientDone, Evaluated, Measured, Saved, Learned, Failed>;
 /// What of a saved state is taken over.
 enum class Kept {
   all,      ///< it goes on as if it had never stopped
@@ -217,6 +225,8 @@ class DataPlane {
   virtual void submit_evaluation(Round round) = 0;  ///< of x on the test set, answered by Evaluated
   /// Answered by Saved; while nothing else is under way.
   virtual void submit_snapshot(Round round) = 0;
+  /// Answered by Learned, as it stands between two gradients.
+  virtual void submit_learned() = 0;
   /// Before anything is submitted: what a data plane of the same job and peer had saved. Throws StateError.
   virtual void restore(const State& state, Kept kept) = 0;
 };

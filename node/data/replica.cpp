@@ -10,6 +10,7 @@
 #include "gossamer/compress/feedback.h"
 #include "gossamer/compress/kernels.h"
 #include "gossamer/optim/finite.h"
+#include "hash.h"
 
 namespace gossamer::node {
 namespace {
@@ -116,6 +117,12 @@ std::vector<float> parameters_in(const State& state) {
   std::vector<float> x;
   Archive::restoring(state).floats(kParametersArray, x);
   return x;
+}
+
+Learned learned_bytes(const State& state) {
+  auto bytes = std::make_shared<const std::vector<std::byte>>(to_bytes(state));
+  const std::uint64_t hash = hash_bytes(*bytes);
+  return {std::move(bytes), hash};
 }
 
 State Replica::save(State used) {

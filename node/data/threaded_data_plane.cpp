@@ -43,6 +43,12 @@ void ThreadedDataPlane::submit_snapshot(Round round) {
   work_.notify_one();
 }
 
+void ThreadedDataPlane::submit_learned() {
+  const std::lock_guard lock(mutex_);
+  tasks_.emplace_back(Look{});
+  work_.notify_one();
+}
+
 void ThreadedDataPlane::restore(const State& state, Kept kept) {
   const std::lock_guard lock(mutex_);
   replica_.restore(state, kept);
@@ -113,6 +119,8 @@ void ThreadedDataPlane::run_task(const Task& task) {
       replica_.run(*gradient, poster, between_layers);
     else if (const auto* snapshot = std::get_if<Snapshot>(&task))
       post(Saved{snapshot->round, save()});
+    else if (std::holds_alternative<Look>(task))
+      post(learned_bytes(replica_.save_learned()));
     else
       replica_.evaluate(std::get<Evaluation>(task).round, poster);
   } catch (const GivenUp&) {

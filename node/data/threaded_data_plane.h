@@ -20,6 +20,7 @@ class ThreadedDataPlane final : public LiveDataPlane {
   void submit(Gradient gradient) override;
   void submit_evaluation(Round round) override;
   void submit_snapshot(Round round) override;
+  void submit_learned() override;
   void restore(const State& state, Kept kept) override;
 
   void use_threads(std::size_t threads) override;
@@ -39,7 +40,8 @@ class ThreadedDataPlane final : public LiveDataPlane {
   struct Snapshot {
     Round round;
   };
-  using Task = std::variant<Gradient, Evaluation, Snapshot>;
+  struct Look {};  // at what has been learned
+  using Task = std::variant<Gradient, Evaluation, Snapshot, Look>;
   void loop();
   void run_ops();
   void run_task(const Task& task);

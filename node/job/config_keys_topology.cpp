@@ -55,8 +55,10 @@ std::string check_endpoint(const std::string& text, bool listens) {
   if (letters.empty() || !right) refuse(text, expected);
   return text;
 }
-std::string check_address(const std::string& text) { return check_endpoint(text, false); }
-std::string check_bind(const std::string& text) { return check_endpoint(text, true); }
+std::string check_address(const std::string& text) {
+  return text.empty() ? text : check_endpoint(text, false);
+}
+std::string check_bind(const std::string& text) { return text.empty() ? text : check_endpoint(text, true); }
 
 std::string check_device(const std::string& text) {
   if (text == "cpu") return text;
@@ -138,11 +140,12 @@ constexpr Key<PeerDraft> kPeerKeys[] = {
      peer<&PeerEntry::name>,
      {.check = check_peer_name}},
     {"peer.address",
-     "how others reach it: tcp://host:port",
+     "how others reach it: tcp://host:port; empty where bind is",
      peer<&PeerEntry::address>,
      {.check = check_address}},
     {"peer.bind",
-     "where it listens; default: address",
+     "where it listens; default: address; \"\": nowhere, it can only dial out, and its neighbours must "
+     "listen",
      peer<&PeerEntry::bind>,
      {.scope = Scope::kLocal, .check = check_bind}},
     {"peer.device",

@@ -88,18 +88,33 @@ void make_local_peers(Draft& draft) {
   }
 }
 
+/// Nobody reaches it: an empty address, or nowhere to listen.
+bool says_it_dials(const PeerDraft& peer) {
+  return (peer.entry.bind.empty() && peer.origins.contains("peer.bind")) ||
+         (peer.entry.address.empty() && peer.origins.contains("peer.address"));
+}
+
 void check_peer_tables(const Draft& draft) {
   std::map<std::string, std::string> names, addresses;
   for (const PeerDraft& peer : draft.peers) {
     if (peer.entry.name.empty())
       throw ConfigError(peer.origin + ": this [[peer]] has no name; expected name = \"…\"");
-    if (peer.entry.address.empty())
-      throw ConfigError(peer.origin + ": peer '" + peer.entry.name +
-                        "' has no address; expected address = \"tcp://host:port\"");
+    const bool dials = says_it_dials(peer);
+    if (peer.entry.address.empty() && !dials)
+      throw ConfigError(
+          peer.origin + ": peer '" + peer.entry.name +
+          "' has no address; expected address = \"tcp://host:port\", or bind = \"\" where it can "
+          "only dial out");
+    if (dials && !(peer.entry.address + peer.entry.bind).empty())
+      throw ConfigError(
+          peer.where("peer.bind") + ": peer '" + peer.entry.name + "' has " +
+          (peer.entry.bind.empty() ? "bind = \"\" beside an address" : "a bind without an address") +
+          "; expected both, or neither where it can only dial out");
     const auto [name, new_name] = names.emplace(peer.entry.name, peer.where("peer.name"));
     if (!new_name)
       throw ConfigError(peer.where("peer.name") + ": peer.name '" + peer.entry.name + "' stands at " +
                         name->second + " already; expected a name of its own for each peer");
+    if (dials) continue;
     const auto [address, new_address] = addresses.emplace(peer.entry.address, peer.entry.name);
     if (!new_address)
       throw ConfigError(peer.where("peer.address") + ": peer.address '" + peer.entry.address +

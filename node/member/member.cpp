@@ -9,37 +9,44 @@
 
 namespace gossamer::node {
 
-Member::Member(MemberSpec spec, MemberEnv& env, WorkerSpec first)
+Member::Member(MemberSpec spec, MemberEnv& env, std::optional<WorkerSpec> first)
     : spec_(std::move(spec)),
       env_(env),
       view_env_(std::make_unique<ViewEnv>(*this)),
       worker_wake_(std::numeric_limits<double>::infinity()) {
-  for (PeerId p = 0; p < spec_.roster.size(); ++p) {
-    current_.seats.push_back({spec_.roster[p].name, p == spec_.self ? spec_.start : 0});
+  for (PeerId p = 0; first && p < spec_.named; ++p) {
+    const Contact& peer = spec_.roster[p];
+    current_.seats.push_back({peer.name, p == spec_.self ? spec_.start : 0, peer.address.empty()});
     view_env_->numbers.push_back(p);
   }
-  share_ = first.share_before;
-  rounds_ = first.rounds_before;
+  if (first) {
+    share_ = first->share_before;
+    rounds_ = first->rounds_before;
+  }
   if (may_change()) {
     SwimSpec swim = spec_.swim;
     swim.name = name();
     swim.address = spec_.roster[spec_.self].address;
     swim.start = spec_.start;
     swim_.emplace(swim, static_cast<SwimHost&>(*this), env_.now());
-    std::vector<std::string> links;
-    for (const PeerId p : first.membership.links) links.push_back(spec_.roster[p].name);
-    swim_->links(links);
+    if (first) {
+      std::vector<std::string> links;
+      for (const PeerId p : first->membership.links) links.push_back(spec_.roster[p].name);
+      swim_->links(links);
+    }
   }
-  worker_ = std::make_unique<Worker>(std::move(first), *view_env_);
+  if (first) worker_ = std::make_unique<Worker>(std::move(*first), *view_env_);
 }
 
 Member::~Member() = default;
 
 void Member::start() {
+  started_ = env_.now();
+  if (spec_.join) meet(*spec_.join);
   if (swim_)
-    for (const Contact& peer : spec_.roster)
+    for (const Contact& peer : spec_.join ? std::vector{*spec_.join} : spec_.roster)
       if (peer.name != name()) swim_->contact(peer, env_.now());
-  worker_->start();
+  if (worker_) worker_->start();
   settle();
 }
 
@@ -49,6 +56,22 @@ std::optional<PeerId> Member::number(const std::string& name) const {
   return std::nullopt;
 }
 
+/// A peer that the roster does not have gets the next number.
+PeerId Member::meet(const Contact& contact) {
+  const auto known = number(contact.name);
+  if (!known) {
+    spec_.roster.push_back(contact);
+    env_.met(static_cast<PeerId>(spec_.roster.size() - 1), contact);
+    return static_cast<PeerId>(spec_.roster.size() - 1);
+  }
+  Contact& ours = spec_.roster[*known];
+  if (*known >= spec_.named && *known != spec_.self && ours != contact) {  // started again elsewhere
+    ours = contact;
+    env_.met(*known, contact);
+  }
+  return *known;
+}
+
 // --- what comes in
 
 void Member::on_frame(std::span<const std::byte> bytes) {
@@ -56,12 +79,11 @@ void Member::on_frame(std::span<const std::byte> bytes) {
   const bool by_name = frame && frame->header.sender == kNoPeer;
   if (const auto* query = frame ? std::get_if<QueryBody>(&frame->body) : nullptr)
     return env_.answer(query->number, [this] { return status(); });
-  if (by_name && (!swim_ || frame->header.job != spec_.job || over_)) {
+  const bool asks = by_name && std::holds_alternative<AskBody>(frame->body);
+  if (by_name && !asks && (!swim_ || frame->header.job != spec_.job || over_)) {
     ++before_.dropped_frames;
   } else if (by_name) {
-    if (const auto* swim = std::get_if<SwimBody>(&frame->body)) swim_->on_body(*swim, env_.now());
-    if (const auto* want = std::get_if<WantBody>(&frame->body)) handle(*want);
-    if (const auto* piece = std::get_if<PieceBody>(&frame->body)) handle(*piece);
+    std::visit([this](const auto& body) { handle(body); }, frame->body);
   } else if (worker_) {
     worker_->on_frame(frame, bytes.size());
   }
@@ -69,7 +91,10 @@ void Member::on_frame(std::span<const std::byte> bytes) {
 }
 
 void Member::on_data(const DataEvent& event) {
-  if (worker_) worker_->on_data(event);
+  if (const auto* learned = std::get_if<Learned>(&event))
+    take_learned(*learned);
+  else if (worker_)
+    worker_->on_data(event);
   settle();
 }
 
@@ -103,7 +128,9 @@ void Member::interrupt() {
 // --- what Swim says and asks
 
 void Member::send(const Contact& to, SwimBody body) {
-  if (const auto peer = number(to.name)) post(*peer, std::move(body), 0);
+  if (to.name.empty()) return;
+  const auto known = number(to.name);
+  post(known ? *known : meet(to), std::move(body), 0);
 }
 
 void Member::post(PeerId to, FrameBody body, std::uint32_t priority) {
@@ -114,6 +141,8 @@ void Member::post(PeerId to, FrameBody body, std::uint32_t priority) {
 }
 
 void Member::changed(const MemberRecord& now, std::optional<MemberStatus>) {
+  const bool lives = now.status == MemberStatus::alive || now.status == MemberStatus::suspect;
+  if (lives && now.name != name()) meet({now.name, now.address});
   for (Seat& seat : current_.seats)
     if (seat.name == now.name && seat.start == 0) seat.start = now.start;
   if (now.name != name()) tell_change(now);
@@ -159,6 +188,8 @@ void Member::schedule_wake() {
   double next = worker_ ? worker_wake_ : std::numeric_limits<double>::infinity();
   if (!over_) next = std::min(next, swim_->next_deadline());
   if (transfer_) next = std::min(next, transfer_->next_deadline());
+  next = std::min(next, ahead_deadline());
+  if (spec_.join && !begun_ && !over_) next = std::min(next, started_ + spec_.join_timeout_s);
   if (begun_ && worker_ && !worker_->joined() && past_.empty())
     next = std::min(next, std::max(env_.now(), begun_since_ + kPatience_s));
   env_.wake_at(next);

@@ -8,7 +8,9 @@
 // and the hash of what they have learned. All go on from the farthest of them; who has nothing, and, where
 // all must be alike, who has something else, takes the state of one that has it first.
 //
-// The first view is all that the job names: until all of them are there nobody begins.
+// The first view is all that the job names: until all of them are there nobody begins. Whoever comes later,
+// whether the job names it or not, begins with the next view. Where members need not be alike it takes the
+// state of one of them before, while they go on, so that they wait for the change of view alone.
 #include <functional>
 #include <map>
 #include <memory>
@@ -24,9 +26,17 @@
 
 namespace gossamer::node {
 
-/// The world of a member; peers are numbered as in MemberSpec::roster.
+/// The world of a member; peers are numbered as in MemberSpec::roster, and those that it does not have from
+/// its end on.
 class MemberEnv : public Env {
  public:
+  /// A peer that the roster did not have, or that is reached elsewhere now; without an address: over the
+  /// connection that it made.
+  virtual void met(PeerId peer, const Contact& contact) = 0;
+  /// Why a run of those is not possible; empty: it is.
+  virtual std::string why_not(const View& /*view*/) { return {}; }
+  /// To whoever sent the frame that is being handled; may be lost.
+  virtual void answer(FrameBytes /*frame*/) {}
   /// Ends the data plane, whatever it was at; what was learned.
   virtual State leave_view() = 0;
   /// Makes the data plane of a view and tells what its worker is; share: of the run that is over.
@@ -37,19 +47,25 @@ class MemberEnv : public Env {
 };
 
 struct MemberSpec {
-  std::vector<Contact> roster;  ///< the job's peers
+  std::vector<Contact> roster;  ///< the job's peers, then this one where they do not name it
+  std::size_t named = 0;        ///< of the roster: the job's
   PeerId self = 0;
   std::uint64_t start = 0;    ///< as of Seat
   std::uint64_t job = 0;      ///< frames of another one are dropped
   std::size_t min_peers = 1;  ///< fewer end the run; where it is all of the roster nobody may be lost
   bool alike = false;         ///< all members' states are the same to the bit
   SwimSpec swim{};            ///< its times
+  std::optional<Contact>
+      join{};                  ///< a member of the run that this one joins; none: it begins with the others
+  double join_timeout_s = 60;  ///< to hear of a run that it joins
+  TermsBody terms{};           ///< what it tells those who would join
+  std::string only_named{};    ///< why only the job's peers may; empty: others, too
 };
 
 class Member final : SwimHost {
  public:
-  /// first: the worker of the whole roster.
-  Member(MemberSpec spec, MemberEnv& env, WorkerSpec first);
+  /// first: the worker of all that the job names; none where it joins a run.
+  Member(MemberSpec spec, MemberEnv& env, std::optional<WorkerSpec> first);
   ~Member() override;
 
   void start();
@@ -76,6 +92,8 @@ class Member final : SwimHost {
   const View& view() const { return current_; }
   /// How this peer sees the run; what the job says is left to others to fill in.
   StatusBody status() const;
+  /// Of a peer by its number.
+  const std::string& name_of(PeerId peer) const { return spec_.roster[peer].name; }
 
  private:
   class ViewEnv;
@@ -87,14 +105,16 @@ class Member final : SwimHost {
   void changed(const MemberRecord& now, std::optional<MemberStatus> before) override;
   void superseded(std::uint64_t start) override;
 
-  bool may_change() const { return spec_.min_peers < spec_.roster.size(); }
+  bool may_change() const { return spec_.join || spec_.min_peers < spec_.named; }
   const std::string& name() const { return spec_.roster[spec_.self].name; }
   std::optional<PeerId> number(const std::string& name) const;
+  PeerId meet(const Contact& contact);
   /// Acts on what changed; at the end of every event.
   void settle();
   void worker_ended();
   bool has_begun() const;
   View target() const;
+  std::vector<std::string> order() const;
   std::uint64_t attempt_for(const View& view) const;
   void say_first();
   bool all_known() const;
@@ -111,6 +131,22 @@ class Member final : SwimHost {
   void keep(State learned);
   void handle(const WantBody& body);
   void handle(const PieceBody& body);
+  void handle(const OfferBody& body);
+  void handle(const AskBody& body);
+  void handle(const SwimBody& body) { swim_->on_body(body, env_.now()); }
+  template <class Other>
+  void handle(const Other&) {}
+
+  // what is fetched, or given away, while the others train (member_ahead.cpp)
+  std::vector<std::string> who_have_it() const;
+  bool begin_ahead();
+  void fetch_ahead();
+  void take_ahead(const PieceBody& piece);
+  double ahead_deadline() const;
+  void offer_to(const std::string& name);
+  void take_learned(const Learned& learned);
+  std::span<const std::byte> on_offer(std::uint64_t hash);
+
   void post(PeerId to, FrameBody body, std::uint32_t priority);
   void end(Outcome outcome, std::string message);
   void tell_view() const;
@@ -136,14 +172,31 @@ class Member final : SwimHost {
   std::set<std::string> gone_;                   ///< of the view: what its worker found out before Swim did
   WorkerResult before_;                          ///< of the views that are over
   Standing standing_;
-  std::vector<std::byte> learned_;  ///< state_to_bytes, between views and until all are in the next one
+  State kept_;                      ///< what was learned, between views
+  std::vector<std::byte> learned_;  ///< its bytes where all must be alike, until all are in the next view
   std::optional<Transfer> transfer_;
-  double share_ = 0;  ///< of the run that is over, where no worker says it
+  struct Ahead {
+    std::string source{};  ///< who is asked
+    std::size_t tries = 0;
+    double chosen = 0, asked = 0;  ///< when it was, and was last asked what it has
+    double came = 0;               ///< when something came last
+    double share = 0;
+    std::optional<Transfer> transfer{};
+  };
+  std::optional<Ahead> ahead_;
+  struct Served {  ///< of this view, or one before
+    Learned learned;
+    double share = 0, made = 0, asked = 0;
+  };
+  std::optional<Served> served_;
+  std::set<std::string> askers_;  ///< who wait for the data plane's answer
+  double share_ = 0;              ///< of the run that is over, where no worker says it
   Round rounds_ = 0;
   bool begun_ = false, whole_ = false, over_ = false;
   bool told_to_end_ = false;
   std::uint64_t failed_attempts_ = 0;  ///< running
-  double begun_since_ = 0;             ///< when this peer heard of it
+  double started_ = 0;
+  double begun_since_ = 0;  ///< when this peer heard of it
   double worker_wake_;
 };
 

@@ -14,9 +14,11 @@
 namespace gossamer::node {
 namespace {
 
-constexpr std::uint32_t kControlPriority = 0, kStatePriority = 1;
+constexpr std::uint32_t kStatePriority = 1;
 /// Beginnings of one view that fail before the run ends.
 constexpr std::uint64_t kMostAttempts = 5;
+/// Since a copy of what was learned was wanted last.
+constexpr double kKeepServed_s = 10;
 
 }  // namespace
 
@@ -26,12 +28,18 @@ void Member::settle() {
     if (!std::exchange(begun_, true)) begun_since_ = env_.now();
     if (worker_ && worker_->joined()) whole_ = true;
     say_first();
+    if (ahead_) fetch_ahead();
     follow_members();
     if (told_to_end_ && !worker_)
       end(Outcome::interrupted, "told to end, and left while the members agreed on who goes on");
-    if (!over_) advance();
+    if (!over_ && !ahead_) advance();
+  } else if (!over_ && spec_.join && env_.now() >= started_ + spec_.join_timeout_s) {
+    end(Outcome::lost_peer, fmt::format("no member of the run has taken this peer in within {:g} s "
+                                        "(run.join_timeout); the first that was asked is {} at {}",
+                                        spec_.join_timeout_s, spec_.join->name, spec_.join->address));
   }
   if (transfer_) ask();
+  if (served_ && env_.now() > served_->asked + kKeepServed_s) served_.reset();
   schedule_wake();
 }
 
@@ -82,24 +90,37 @@ void Member::worker_ended() {
   announce(std::move(again));
 }
 
+/// Of all names that there are: the same at all members.
+std::vector<std::string> Member::order() const {
+  std::vector<std::string> names;
+  std::set<std::string> others;
+  for (const auto& [name, record] : swim_->members()) others.insert(name);
+  for (PeerId p = 0; p < spec_.named; ++p) {
+    names.push_back(spec_.roster[p].name);
+    others.erase(names.back());
+  }
+  names.insert(names.end(), others.begin(), others.end());
+  return names;
+}
+
 /// All that are there and would take part.
 View Member::target() const {
   View view;
   const auto& all = swim_->members();
-  for (const Contact& peer : spec_.roster) {
-    const auto record = all.find(peer.name);
+  for (const std::string& peer : order()) {
+    const auto record = all.find(peer);
     const auto seat = std::find_if(current_.seats.begin(), current_.seats.end(),
-                                   [&](const Seat& s) { return s.name == peer.name; });
+                                   [&](const Seat& s) { return s.name == peer; });
     const bool mine = seat != current_.seats.end();
     if (record == all.end() || record->second.start == 0) {
-      if (mine && !gone_.contains(peer.name)) view.seats.push_back(*seat);
+      if (mine && !gone_.contains(peer)) view.seats.push_back(*seat);
       continue;
     }
     const MemberRecord& r = record->second;
     const bool lives = r.status == MemberStatus::alive || r.status == MemberStatus::suspect;
     const bool same = mine && (seat->start == 0 || seat->start == r.start);
-    if (peer.name == name() || (lives && (same || standing_from(r.word).begun)))
-      view.seats.push_back({peer.name, r.start});
+    if (peer == name() || (lives && (same || standing_from(r.word).begun)))
+      view.seats.push_back({peer, r.start, r.address.empty()});
   }
   view.attempt = attempt_for(view);
   return view;
@@ -119,6 +140,7 @@ std::uint64_t Member::attempt_for(const View& view) const {
 }
 
 void Member::follow_members() {
+  if (ahead_) return;
   const bool first = worker_ && !worker_->joined() && past_.empty();
   if (first && !left_behind()) return;
   View next = target();
@@ -138,13 +160,18 @@ void Member::follow_members() {
   if (next.seats.size() < spec_.min_peers)
     return end(Outcome::lost_peer,
                fmt::format("{} of {} peers are left, and run.min_peers = {} must be there", next.seats.size(),
-                           spec_.roster.size(), spec_.min_peers));
+                           std::max(spec_.named, current_.seats.size()), spec_.min_peers));
+  if (spec_.join && current_.seats.empty())  // the others need not end for its sake
+    if (const std::string why = env_.why_not(next); !why.empty())
+      return end(Outcome::bad_input, "this peer cannot join: " + why);
+  if (begin_ahead()) return;
   close_view();
   announce(std::move(next));
 }
 
 void Member::close_view() {
   transfer_.reset();
+  askers_.clear();
   if (!worker_) return;
   past_[current_.id()] = current_.attempt;
   failed_attempts_ = worker_->joined() ? 0 : failed_attempts_ + 1;
@@ -157,14 +184,17 @@ void Member::close_view() {
   State state = env_.leave_view();
   worker_.reset();
   worker_wake_ = std::numeric_limits<double>::infinity();
-  if (whole_ || !learned_.empty()) keep(std::move(state));
+  if (whole_) keep(std::move(state));
 }
 
-/// As others can have it.
+/// Where all must be alike also as others can have it, and compare it.
 void Member::keep(State learned) {
-  learned_ = to_bytes(learned);
-  standing_.hash = hash_bytes(learned_);
-  standing_.bytes = learned_.size();
+  if (spec_.alike) {
+    learned_ = to_bytes(learned);
+    standing_.hash = hash_bytes(learned_);
+    standing_.bytes = learned_.size();
+  }
+  kept_ = std::move(learned);
 }
 
 void Member::announce(View view) {
@@ -208,20 +238,23 @@ void Member::advance() {
     if (s.whole) share = std::max(share, s.share);
   if (share >= 1)
     return end(Outcome::finished, whole_ ? "" : "the run was over before this peer could take part again");
-  fetch(*all, share);
+  const bool begun = std::any_of(all->begin(), all->end(), [](const Standing& s) { return s.whole; });
+  if (!spec_.alike && !whole_ && begun) {  // it was not to be had before
+    if (!who_have_it().empty()) ahead_.emplace();
+    return;
+  }
+  if (spec_.alike) fetch(*all, share);
   if (!transfer_) open(share);
 }
 
-/// Where this peer needs what another has.
+/// Where this peer needs what another has, as all must be alike.
 void Member::fetch(const std::vector<Standing>& all, double share) {
   std::vector<PeerId> have;
   for (PeerId p = 0; p < all.size(); ++p)
-    if (all[p].whole && (all[p].share == share || !spec_.alike)) have.push_back(p);
+    if (all[p].whole && all[p].share == share) have.push_back(p);
   if (have.empty()) return;  // all begin anew
-  const Standing& first = all[have.front()];
-  if (whole_ && (!spec_.alike || standing_.hash == first.hash)) return;
-  const PeerId own = *number(name());
-  const PeerId from = spec_.alike ? have.front() : have[own % have.size()];
+  const PeerId from = have.front();
+  if (whole_ && standing_.hash == all[from].hash) return;
   std::vector<std::string> sources;
   for (const PeerId p : have)
     if (all[p].hash == all[from].hash) sources.push_back(current_.seats[p].name);
@@ -232,18 +265,23 @@ void Member::fetch(const std::vector<Standing>& all, double share) {
 
 void Member::handle(const WantBody& want) {
   const auto to = number(want.from);
-  if (!to || want.hash != standing_.hash || want.offset >= learned_.size()) return;
+  if (!to) return;
+  if (want.hash == 0) return offer_to(want.from);
+  const std::span<const std::byte> all = on_offer(want.hash);
+  if (want.offset >= all.size()) return;
   const auto at = static_cast<std::size_t>(want.offset);
-  const std::size_t size = std::min(kPieceBytes, learned_.size() - at);
-  post(*to, PieceBody{want.hash, want.offset, std::span(learned_).subspan(at, size)}, kStatePriority);
+  const std::size_t size = std::min(kPieceBytes, all.size() - at);
+  post(*to, PieceBody{want.hash, want.offset, all.subspan(at, size)}, kStatePriority);
 }
 
 void Member::handle(const PieceBody& piece) {
+  if (ahead_) return take_ahead(piece);
   if (!transfer_ || piece.hash != transfer_->hash() || !transfer_->take(piece.offset, piece.bytes)) return;
   if (!transfer_->complete()) return;
   auto bytes = transfer_->result();
   if (!bytes) return;
   learned_ = std::move(*bytes);
+  kept_ = state_from_bytes(learned_);
   whole_ = true;
   transfer_.reset();
   if (const auto all = standings()) {
@@ -257,7 +295,7 @@ void Member::handle(const PieceBody& piece) {
 void Member::ask() {
   for (const Transfer::Ask& ask : transfer_->asks(env_.now()))
     if (const auto peer = number(ask.whom))
-      post(*peer, WantBody{transfer_->hash(), ask.offset, name()}, kControlPriority);
+      post(*peer, WantBody{transfer_->hash(), ask.offset, name()}, kStatePriority);
 }
 
 void Member::open(double share) try {
@@ -271,10 +309,10 @@ void Member::open(double share) try {
   swim_->links(links);
   std::uint64_t steps = spec.rounds_before;
   worker_ = std::make_unique<Worker>(std::move(spec), *view_env_);
-  if (!learned_.empty()) {
-    State state = state_from_bytes(learned_);
-    Archive::saving(state).part("data").value("steps", steps);
-    worker_->restore_learned(state);
+  if (!kept_.empty()) {
+    Archive::saving(kept_).part("data").value("steps", steps);
+    worker_->restore_learned(kept_);
+    kept_.clear();
   }
   whole_ = true;
   tell_view();
@@ -285,12 +323,15 @@ void Member::open(double share) try {
 }
 
 void Member::tell_view() const {
-  std::vector<std::string> missing;
-  for (const Contact& peer : spec_.roster)
-    if (!current_.has(peer.name)) missing.push_back(peer.name);
-  env_.log(fmt::format("{} of {} peers go on{}, {:.1f} % of the run being over", current_.seats.size(),
-                       spec_.roster.size(), missing.empty() ? "" : " without " + join(missing, ", "),
-                       100 * share_));
+  std::vector<std::string> missing, others;
+  for (PeerId p = 0; p < spec_.named; ++p)
+    if (!current_.has(spec_.roster[p].name)) missing.push_back(spec_.roster[p].name);
+  for (std::size_t s = spec_.named - missing.size(); s < current_.seats.size(); ++s)
+    others.push_back(current_.seats[s].name);
+  env_.log(fmt::format(
+      "{} of {} peers go on{}{}, {:.1f} % of the run being over", spec_.named - missing.size(), spec_.named,
+      missing.empty() ? "" : " without " + join(missing, ", "),
+      others.empty() ? "" : fmt::format(", with {} that joined", join(others, ", ")), 100 * share_));
 }
 
 }  // namespace gossamer::node

@@ -42,6 +42,13 @@ std::vector<std::string> View::names() const {
   return all;
 }
 
+std::vector<std::string> View::diallers() const {
+  std::vector<std::string> some;
+  for (const Seat& seat : seats)
+    if (seat.dials) some.push_back(seat.name);
+  return some;
+}
+
 bool View::has(const std::string& name) const {
   return std::any_of(seats.begin(), seats.end(), [&](const Seat& s) { return s.name == name; });
 }

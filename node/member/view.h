@@ -14,16 +14,19 @@ namespace gossamer::node {
 struct Seat {
   std::string name;
   std::uint64_t start = 0;  ///< 0: it has not been heard of yet
+  bool dials = false;       ///< it cannot be reached, and can only dial out
   bool operator==(const Seat&) const = default;
 };
 
 struct View {
-  std::vector<Seat> seats;    ///< in the order in which the run's peers stand in its files
+  std::vector<Seat> seats;    ///< those of the run's files first, in their order, then the others by name
   std::uint64_t attempt = 0;  ///< all of it must begin together; where that failed it is tried again
 
   /// XXH3 of the sorted names and starts: who sees the same members names the same view.
   std::uint64_t id() const;
   std::vector<std::string> names() const;
+  /// Those of the seats that dial.
+  std::vector<std::string> diallers() const;
   bool has(const std::string& name) const;
 };
 

@@ -10,6 +10,7 @@
 
 #include "desk.h"
 #include "hash.h"
+#include "joining.h"
 #include "keeper.h"
 #include "machine.h"
 #include "memory_watch.h"
@@ -30,12 +31,6 @@ namespace {
 std::uint64_t draw_epoch() {
   std::random_device device;
   return ((std::uint64_t{device()} << 32) | device()) | 1;
-}
-
-ZmqSpec sockets_of(const Job& job, PeerId self) {
-  ZmqSpec spec{job.peers[self].bind, {}, job.run.silence_timeout};
-  for (const auto& p : job.peers) spec.addresses.push_back(p.address);
-  return spec;
 }
 
 PeerResult result_of(const WorkerResult& w) {
@@ -68,7 +63,8 @@ struct Peer::Impl {
         self(number),
         env(std::move(sockets)),
         on(std::move(callbacks)),
-        settings(std::move(options)) {
+        settings(std::move(options)),
+        base(prepared) {
     if (!settings.state.empty()) state = state_from_bytes(settings.state);
     connect();
   }
@@ -101,11 +97,12 @@ struct Peer::Impl {
     };
     env->on_load = [this](Round round) { return load(round); };
     env->on_view = [this](const View& view, double share) { return enter(view, share); };
+    env->on_why_not = [this](const View& view) { return why_not(*base, view); };
   }
 
   /// What this peer is among those.
   std::pair<WorkerSpec, DataPlaneFactory> enter(const View& view, double share) {
-    ViewRun run = run_of_view(*prepared, view.names());
+    ViewRun run = run_of_view(*base, view.names(), true, view.diallers());
     now = run.prepared;
     if (!run.warning.empty()) log("warning: " + run.warning);
     const PeerId seat = find_peer(run.prepared->job, name(), name());
@@ -214,9 +211,17 @@ struct Peer::Impl {
       replica.reset();
       return plane;
     };
+    if (joining) {
+      MemberSpec all = joining->member(*base, now_by_the_clock());
+      result = env->run(std::move(all), std::nullopt, make, stop);
+      ran = true;
+      if (keeper) keeper->finish();
+      return;
+    }
     const State* from = learned ? &learned->state : state ? &*state : nullptr;
     WorkerSpec first = spec();
     MemberSpec all = member_spec(prepared->job, self, first.started, first);
+    all.terms.session = settings.session;
     result =
         env->run(std::move(all), std::move(first), make, stop, from, learned ? Kept::learned : Kept::all);
     ran = true;
@@ -226,7 +231,7 @@ struct Peer::Impl {
   /// Once. All peers must come to the same: those that wait for each other have taken the same checkpoints,
   /// and tell each other then which of them are whole.
   bool can_go_back() const {
-    if (!keeper) return false;
+    if (!keeper || joining) return false;
     return save_spec(prepared->job).together ? result.checkpoints > 0 : !keeper->rounds().empty();
   }
 
@@ -254,6 +259,7 @@ struct Peer::Impl {
     learned.reset();
     if (!together) learned = learned_from(back, *again, name());
     prepared = now = std::move(again);
+    base = prepared;
     resumption = std::move(back);
     keep(where, std::move(rounds));
     ran = false;  // until the other one has
@@ -268,9 +274,11 @@ struct Peer::Impl {
   std::unique_ptr<ZmqEnv> env;
   Callbacks on;
   Options settings;
+  std::shared_ptr<const Prepared> base;  ///< of the files; `prepared` but for one that joins
+  std::optional<Joining> joining;
   std::optional<State> state;
   std::optional<Resumption> resumption;
-  std::optional<Learned> learned;  ///< of a resumption that is none to the same bits, and begins anew
+  std::optional<Resumed> learned;  ///< of a resumption that is none to the same bits, and begins anew
   std::optional<Replica> replica;  ///< until run
   std::shared_ptr<optim::DataCourse> course;
   std::optional<Keeper> keeper;
@@ -288,6 +296,20 @@ Peer::~Peer() = default;
 
 Peer::Peer(Job job, const std::string& name, Learner learner, Callbacks callbacks, Options options)
     : impl_(translated([&] {
+        if (!options.join.empty()) {
+          Joining joining(job, name, options);
+          auto base = std::make_shared<const Prepared>(
+              prepare(std::move(job), passed_through(std::move(learner)), joining.learner_number()));
+          joining.check(*base);
+          auto env = std::make_unique<ZmqEnv>(joining.sockets());
+          joining.listens_at(env->endpoint());
+          options.session = joining.session();
+          auto impl = std::make_unique<Impl>(run_of_view(*base, {name}).prepared, 0, std::move(env),
+                                             std::move(callbacks), std::move(options));
+          impl->base = std::move(base);
+          impl->joining = std::move(joining);
+          return impl;
+        }
         const PeerId self = find_peer(job, name, "peer '" + name + "'");
         make_plan(job, self);  // refuses an unsound combination before data is read
         std::optional<Resumption> from;
@@ -295,7 +317,7 @@ Peer::Peer(Job job, const std::string& name, Learner learner, Callbacks callback
         auto env = std::make_unique<ZmqEnv>(sockets_of(job, self));
         auto prepared =
             std::make_shared<Prepared>(prepare(std::move(job), passed_through(std::move(learner)), self));
-        std::optional<Learned> learned;
+        std::optional<Resumed> learned;
         if (from && from->way == Way::learned) try {
             learned = learned_from(*from, *prepared, name);
           } catch (const StateError& error) {
@@ -332,6 +354,7 @@ const std::string& Peer::endpoint() const {
 }
 double Peer::seconds() const { return impl_->env ? impl_->env->now() : 0; }
 const Prepared& Peer::prepared() const { return *impl_->prepared; }
+const std::string& Peer::name_of(std::uint32_t peer) const { return impl_->env->name_of(peer); }
 const WorkerResult& Peer::details() const { return impl_->result; }
 LiveDataPlane* Peer::plane() const { return impl_->ran ? &impl_->env->plane() : nullptr; }
 

@@ -183,7 +183,7 @@ Resumption find_resumption(const std::string& run, const Job& job, const std::st
   return Search(run, job, self).result();
 }
 
-Learned learned_from(const Resumption& from, Prepared& prepared, const std::string& self) {
+Resumed learned_from(const Resumption& from, Prepared& prepared, const std::string& self) {
   if (!prepared.homogeneous())
     throw ConfigError(
         fmt::format("--resume {}: {}; peers with models of their own go on under the same job alone",

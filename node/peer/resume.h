@@ -42,13 +42,13 @@ struct Resumption {
 /// ConfigError where nothing there can be gone on from.
 Resumption find_resumption(const std::string& run, const Job& job, const std::string& self);
 
-struct Learned {
+struct Resumed {
   State state;       ///< for Worker::restore_learned
   Round before = 0;  ///< rounds of this job that the run has done
 };
 /// Of Way::learned. The mean of the peers' parameters becomes the initial ones; where this peer has its own
 /// alone it begins at these, and the initial ones are the job's.
-Learned learned_from(const Resumption& from, Prepared& prepared, const std::string& self);
+Resumed learned_from(const Resumption& from, Prepared& prepared, const std::string& self);
 
 /// Whoever goes on and whoever does not, or from elsewhere, are told apart when they meet.
 void name_parent(WorkerSpec& spec, const Resumption& from, std::uint64_t session);

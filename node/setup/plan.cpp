@@ -112,8 +112,25 @@ std::string gamma_warning(const Job& job, const Plan& plan) {
       job.path, plan.gamma, job.exchange.codec, job.graph.kind, plan.stable_gamma, plan.usual_gamma);
 }
 
+std::vector<std::pair<PeerId, PeerId>> links_out_of_reach(const Job& job,
+                                                          const topology::Schedule& schedule) {
+  std::vector<std::pair<PeerId, PeerId>> links;
+  const auto dials = [&](PeerId p) { return job.peers[p].address.empty(); };
+  for (PeerId a = 0; a < schedule.peers(); ++a) {
+    if (!dials(a)) continue;
+    for (const PeerId b : schedule.links(a))
+      if (a < b && dials(b)) links.emplace_back(a, b);
+  }
+  return links;
+}
+
 Plan make_plan(const Job& job, PeerId self) {
   const auto mixing = topology::make_schedule(job.graph);
+  if (const auto lost = links_out_of_reach(job, mixing); !lost.empty())
+    refuse(job,
+           fmt::format("peers '{}' and '{}' are linked, and both can only dial out (bind = \"\"); a link "
+                       "needs one end that can be reached: another graph, or an address for one of them",
+                       job.peers[lost.front().first].name, job.peers[lost.front().second].name));
   const bool weighted = weighs_peers(job.exchange.aggregate);
   std::vector<double> shares;
   for (const auto& p : job.peers) shares.push_back(peer_weight(job, p));

@@ -102,6 +102,10 @@ void set_saves(WorkerSpec& spec, const Job& job, bool keeps, bool leaves);
 WorkerSpec worker_spec(const Prepared& prepared, PeerId self, std::uint64_t epoch, std::uint64_t session);
 /// One peer's control over a run of which that is its first worker. start: as of Seat.
 MemberSpec member_spec(const Job& job, PeerId self, std::uint64_t start, const WorkerSpec& first);
+/// Of one that joins a run under way, where base's files need not name it: whom it asks first, and by which
+/// id the members know the run.
+MemberSpec joining_spec(const Prepared& base, const Contact& self, std::uint64_t start, std::uint64_t job_id,
+                        const Contact& join);
 /// One peer's, in a view that begins when that share of the run is over; prepared: of the view.
 WorkerSpec view_worker_spec(const Prepared& prepared, PeerId seat, std::uint64_t epoch, std::uint64_t session,
                             double share);

@@ -57,12 +57,6 @@ Parts parts_of(std::size_t peers, const Edges& edges) {
   return parts;
 }
 
-std::vector<std::pair<PeerId, PeerId>> path_through(const Parts& parts) {
-  std::vector<std::pair<PeerId, PeerId>> path;
-  for (std::size_t p = 1; p < parts.size(); ++p) path.emplace_back(parts[p - 1].front(), parts[p].front());
-  return path;
-}
-
 class Search {
  public:
   Search(const Job& base, const std::vector<PeerId>& places,
@@ -89,8 +83,11 @@ class Search {
     const Parts parts = parts_of(places_.size(), edges);
     std::string warning = was + " does not do: they keep the edges among them that they had";
     if (parts.size() > 1) {
-      for (const auto& [a, b] : path_through(parts)) edges.push_back({a, b, {}});
-      warning += fmt::format(". {}; these are joined by {}", fallen(parts), edges_text(path_through(parts)));
+      const auto path = path_through(parts);
+      for (const auto& [a, b] : path) edges.push_back({a, b, {}});
+      warning += ". " + fallen(parts) +
+                 (path.empty() ? ", which learn apart from each other"
+                               : "; these are joined by " + edges_text(path));
     }
     for (const std::string& weights : {base_.graph.weights, GraphSpec{}.weights}) {
       GraphSpec left = listed(edges, false, weights);
@@ -98,8 +95,13 @@ class Search {
     }
     const GraphSpec full = listed(every_two(), false, GraphSpec{}.weights);
     if (!accepts(full)) return {};
+    const std::string but = full.edges.size() < places_.size() * (places_.size() - 1) / 2
+                                ? ", but for those of which neither can be reached"
+                                : "";
     return ViewGraph{
-        full, was + " and the edges among them that they had do not do: an edge joins every two of them", {}};
+        full,
+        was + " and the edges among them that they had do not do: an edge joins every two of them" + but,
+        {}};
   }
 
   std::optional<ViewGraph> of_listed() {
@@ -163,27 +165,65 @@ class Search {
     return spec;
   }
 
+  /// Through the first of each that can be reached; else its first.
+  std::vector<std::pair<PeerId, PeerId>> path_through(const Parts& parts) const {
+    std::vector<PeerId> stops;
+    for (const auto& part : parts) {
+      const auto reached = std::find_if(part.begin(), part.end(), [&](PeerId p) { return !dials(p); });
+      stops.push_back(reached == part.end() ? part.front() : *reached);
+    }
+    std::vector<std::pair<PeerId, PeerId>> path;
+    for (std::size_t p = 1; p < stops.size(); ++p)
+      if (!dials(stops[p - 1]) || !dials(stops[p])) path.emplace_back(stops[p - 1], stops[p]);
+    return path;
+  }
+  /// The member can only dial out.
+  bool dials(PeerId member) const { return base_.peers[places_[member]].address.empty(); }
   bool there(PeerId place) const { return std::binary_search(places_.begin(), places_.end(), place); }
 
   Edges listed_left() const {
     Edges edges;
     for (const auto& e : base_.graph.edges)
       if (there(e.from) && there(e.to)) edges.push_back({number_[e.from], number_[e.to], e.weight});
+    join_newcomers(edges, base_.graph.directed);
     return edges;
+  }
+  /// Each to the two members before it, or one, that have fewest edges.
+  void join_newcomers(Edges& edges, bool directed) const {
+    std::vector<std::size_t> degree(places_.size());
+    for (const auto& e : edges) ++degree[e.from], ++degree[e.to];
+    for (PeerId i = 1; i < places_.size(); ++i) {
+      if (places_[i] < base_.graph.peers) continue;
+      std::vector<PeerId> before(i);
+      std::iota(before.begin(), before.end(), PeerId{0});
+      std::stable_sort(before.begin(), before.end(),
+                       [&](PeerId a, PeerId b) { return degree[a] < degree[b]; });
+      if (dials(i)) std::erase_if(before, [&](PeerId b) { return dials(b); });
+      before.resize(std::min<std::size_t>(2, before.size()));
+      for (const PeerId b : before) {
+        edges.push_back({b, i, {}});
+        if (directed) edges.push_back({i, b, {}});
+        degree[b] += directed ? 2 : 1, degree[i] += directed ? 2 : 1;
+      }
+    }
   }
   /// Of base's graph, each once, in whichever round.
   Edges edges_left() const {
     const Schedule schedule = topology::make_schedule(base_.graph);
     Edges edges;
-    for (const PeerId a : places_)
+    for (const PeerId a : places_) {
+      if (a >= base_.graph.peers) break;
       for (const PeerId b : schedule.links(a))
         if (a < b && there(b)) edges.push_back({number_[a], number_[b], {}});
+    }
+    join_newcomers(edges, false);
     return edges;
   }
   Edges every_two() const {
     Edges edges;
     for (PeerId b = 1; b < places_.size(); ++b)
-      for (PeerId a = 0; a < b; ++a) edges.push_back({a, b, {}});
+      for (PeerId a = 0; a < b; ++a)
+        if (!dials(a) || !dials(b)) edges.push_back({a, b, {}});
     return edges;
   }
   static Edges without_reverses(Edges edges) {

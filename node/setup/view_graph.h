@@ -17,11 +17,13 @@ struct ViewGraph {
   std::vector<std::pair<PeerId, PeerId>> bridges;
 };
 
-/// places: of the members in base, ascending. accept: throws ConfigError where the method cannot go on with
-/// the graph. Of these the first that there is and that is accepted:
+/// places: of the members in base, ascending; those from base.graph.peers on are in no graph of base's, and
+/// where edges are kept each is joined to the two others that have fewest. accept: throws ConfigError where
+/// the method cannot go on with the graph. Of these the first that there is and that is accepted:
 ///
 ///   generated kinds   the kind itself for so many peers; the edges of base's graph among the members, its
-///                     parts joined by a path through the first peer of each; an edge between every two
+///                     parts joined by a path through the first peer of each; an edge between every two of
+///                     which one can be reached
 ///   listed edges      those among the members, weighted as they were (what lost peers had in a row its own
 ///                     peer keeps), by Metropolis, or by in-degrees; the same both ways, by Metropolis.
 ///                     Nothing is added: the graph may fall apart

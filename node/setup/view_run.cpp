@@ -17,15 +17,39 @@
 namespace gossamer::node {
 namespace {
 
-std::vector<PeerId> places_of(const Job& base, const std::vector<std::string>& members) {
+/// The job with those of the members that it does not name, after those that it does.
+Job extended(const Job& base, const std::vector<std::string>& members,
+             const std::vector<std::string>& diallers) {
+  Job job = base;
+  const std::vector<std::string> names = base.peer_names();
+  double throughput = 0;  // the mean of those that state theirs, as all do where it is read
+  for (const PeerEntry& peer : base.peers)
+    throughput += peer.throughput.value_or(0) / static_cast<double>(base.peers.size());
+  for (const std::string& name : members) {
+    if (std::find(names.begin(), names.end(), name) != names.end()) continue;
+    PeerEntry peer;
+    peer.name = name;
+    const bool dials = std::find(diallers.begin(), diallers.end(), name) != diallers.end();
+    if (!dials) peer.address = peer.bind = "tcp://" + name + ":1";  // the sockets know the right one
+    peer.batch = base.batch;
+    if (throughput > 0) peer.throughput = throughput;
+    job.peers.push_back(std::move(peer));
+  }
+  return job;
+}
+
+/// all: base and the members that it does not name.
+std::vector<PeerId> places_of(const Job& all, std::size_t named, const std::vector<std::string>& members) {
   std::vector<PeerId> places;
   for (const std::string& name : members)
-    places.push_back(find_peer(base, name, "a view names '" + name + "'"));
-  if (places.empty() ||
+    places.push_back(find_peer(all, name, "a view names '" + name + "'"));
+  const auto others = std::find_if(places.begin(), places.end(), [&](PeerId p) { return p >= named; });
+  const auto first = members.begin() + (others - places.begin());
+  if (places.empty() || !std::is_sorted(first, members.end()) ||
       std::adjacent_find(places.begin(), places.end(), std::greater_equal<>()) != places.end())
-    throw ConfigError(
-        fmt::format("a view of the peers {}; expected at least one, each once, in the job's order",
-                    places.empty() ? "none" : join(members, ", ")));
+    throw ConfigError(fmt::format(
+        "a view of the peers {}; expected at least one, each once, in the job's order, then others by name",
+        places.empty() ? "none" : join(members, ", ")));
   return places;
 }
 
@@ -123,6 +147,17 @@ std::string choose_graph(Prepared& view, const Job& base, const std::vector<Peer
                      exchange.backup, view.job.exchange.backup + 1);
 }
 
+}  // namespace
+
+std::string why_only_named(const Job& base) {
+  if (base.heterogeneous())
+    return "the peers' models have hidden sizes of their own, and nothing says which others would have: only "
+           "those that the files name take part";
+  return {};
+}
+
+namespace {
+
 void name_members(HelloBody& hello, const std::vector<std::string>& members) {
   std::vector<std::string> quoted;
   for (const std::string& name : members) quoted.push_back('"' + name + '"');
@@ -132,14 +167,19 @@ void name_members(HelloBody& hello, const std::vector<std::string>& members) {
 
 }  // namespace
 
-ViewRun run_of_view(const Prepared& base, const std::vector<std::string>& members, bool keyframes) {
-  const std::vector<PeerId> places = places_of(base.job, members);
+ViewRun run_of_view(const Prepared& base, const std::vector<std::string>& members, bool keyframes,
+                    const std::vector<std::string>& diallers) {
+  const Job all = extended(base.job, members, diallers);
+  const std::vector<PeerId> places = places_of(all, base.job.peers.size(), members);
+  if (const std::string why = why_only_named(base.job);
+      !why.empty() && places.back() >= base.job.peers.size())
+    throw ConfigError(why);
   auto view = std::make_shared<Prepared>(base);
-  view->job = cut(base.job, places);
+  view->job = cut(all, places);
   view->names = members;
   if (keyframes) tell_first_round_whole(view->job.exchange);
   if (!exchanges_rows(view->job)) view->rows.reset();
-  const std::string warning = choose_graph(*view, base.job, places);
+  const std::string warning = choose_graph(*view, all, places);
   view->shapes.clear();
   if (view->job.heterogeneous())
     for (const PeerId p : places) view->shapes.push_back(base.shapes[p]);

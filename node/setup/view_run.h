@@ -17,12 +17,18 @@ struct ViewRun {
 /// their number (view_graph.h says which graph). Data, layers and initial parameters are shared. Rows and
 /// samples of peers that are not there go to the others by rendezvous, or to nobody (data.private).
 ///
-/// members: names of base's peers, ascending by their place there, at least one. keyframes: where the method
+/// members: names of base's peers, ascending by their place there, then those of others, ascending: peers
+/// that base's files do not name have what the job says of all, and their learner is asked for base's next
+/// number. At least one. diallers: those of the others that can only dial out. keyframes: where the method
 /// reads exchange.dense_rounds, at least the first round goes dense, so that estimates that begin at x⁰ find
 /// parameters that have moved on. A backup that some peer has too few neighbours for is lowered.
 ///
 /// A learner is asked by base's numbers; steps per epoch stay what it said. Throws ConfigError for members
-/// that are none, or where method or aggregation rule cannot go on with so few.
-ViewRun run_of_view(const Prepared& base, const std::vector<std::string>& members, bool keyframes = true);
+/// in another order, or where method or aggregation rule cannot go on with them.
+ViewRun run_of_view(const Prepared& base, const std::vector<std::string>& members, bool keyframes = true,
+                    const std::vector<std::string>& diallers = {});
+
+/// Why nobody can join that the job does not name; empty: others can.
+std::string why_only_named(const Job& base);
 
 }  // namespace gossamer::node

@@ -32,6 +32,31 @@ class Simulation::Node final : public MemberEnv, public DataPlane {
                  static_cast<double>(job.peers[self].batch) / static_cast<double>(job.batch);
   }
 
+  /// One that joins the run of that peer.
+  Node(Simulation& sim, PeerId self, PeerId asked, std::uint64_t start)
+      : sim_(sim),
+        self_(self),
+        start_(start),
+        course_(new_course(sim.job_)),
+        teller_(*this),
+        alone_(sim.prepared_for({sim.job_.peers[self].name})) {
+    MemberSpec all = joining_spec(sim.prepared_, sim.contact_of(self), start,
+                                  worker_spec(sim.prepared_, 0, start, 0).job_id, sim.contact_of(asked));
+    all.swim.seed ^= sim.faults_.seed;
+    member_.emplace(std::move(all), *this, std::nullopt);
+    replica_.emplace(make_replica(*alone_, 0, make_objective(*alone_, 0, nullptr, false, course_), 1,
+                                  attack_of(sim.job_, self)));
+    step_time_ = sim.job_.sim.step_time * sim.profile_.slowness(self);
+  }
+
+  // MemberEnv
+  void met(PeerId peer, const Contact& contact) override {
+    const auto names = sim_.job_.peer_names();
+    const auto at = std::find(names.begin(), names.end(), contact.name);
+    assert(at != names.end());
+    others_[peer] = static_cast<PeerId>(at - names.begin());
+  }
+
   // Env
   double now() const override { return sim_.now_; }
   void wake_at(double time) override {
@@ -55,16 +80,16 @@ class Simulation::Node final : public MemberEnv, public DataPlane {
     return replica_->save_learned();
   }
   WorkerSpec enter_view(const View& view, double share) override {
-    const std::shared_ptr<const Prepared> prepared = sim_.prepared_for(view);
-    const PeerId seat = find_peer(prepared->job, sim_.prepared_.names[self_], "view");
+    const std::shared_ptr<const Prepared> prepared = sim_.prepared_for(view.names());
+    const PeerId seat = find_peer(prepared->job, sim_.job_.peers[self_].name, "view");
     WorkerSpec s = view_worker_spec(*prepared, seat, start_ + view_, view.id() + view.attempt, share);
-    s.may_diverge = !honest(sim_.prepared_.job, self_);
+    s.may_diverge = !honest(sim_.job_, self_);
     s.least_resend_s = kLeastResend_s;
     set_saves(s, prepared->job, false, true);
     s.grace_s = sim_.faults_.grace_s;
     replica_.emplace(make_replica(*prepared, seat,
                                   make_objective(*prepared, seat, nullptr, false, course_, s.rounds_before),
-                                  1, attack_of(sim_.prepared_.job, self_)));
+                                  1, attack_of(sim_.job_, self_)));
     if (sim_.observer_) {
       sim_.observer_->on_view(self_, view.names(), s.rounds_before);
       replica_->observe(&teller_);
@@ -73,9 +98,9 @@ class Simulation::Node final : public MemberEnv, public DataPlane {
     return s;
   }
   void send(PeerId to, FrameBytes frame, std::uint32_t priority) override {
-    sim_.deliver(self_, to, std::move(frame), priority);
+    sim_.deliver(self_, place_of(to), std::move(frame), priority);
   }
-  std::size_t backlog(PeerId to) const override { return sim_.wire(self_, to).parcels; }
+  std::size_t backlog(PeerId to) const override { return sim_.wire(self_, place_of(to)).parcels; }
   DataPlane& data() override { return *this; }
   void report(const Report& r) override {
     if (sim_.on_report) sim_.on_report(self_, sim_.now_, r);
@@ -100,7 +125,8 @@ class Simulation::Node final : public MemberEnv, public DataPlane {
     const double duration = step_time_ * (1 + sim_.prepared_.job.sim.step_jitter * (2 * sim_.uniform() - 1));
     const double begin = sim_.now_ + labelling + duration * kForwardShare,
                  rest = duration * (1 - kForwardShare);
-    const auto layers = static_cast<double>(std::max<std::size_t>(1, sim_.prepared_.layers_of(self_).size()));
+    const auto layers = static_cast<double>(
+        std::max<std::size_t>(1, (alone_ ? alone_->layers : sim_.prepared_.layers_of(self_)).size()));
     // done: layers whose gradient stands, the one whose events are posted included
     const auto time = [=](double done) { return begin + rest * std::min(done, layers) / layers; };
     compute(time(1), [this, time, g = std::move(gradient)](Answers& out) {
@@ -118,6 +144,11 @@ class Simulation::Node final : public MemberEnv, public DataPlane {
   void submit_snapshot(Round round) override {
     compute(sim_.now_, [this, round, now = sim_.now_](Answers& out) {
       out.emplace_back(now, Saved{round, std::make_shared<State>(replica_->save())});
+    });
+  }
+  void submit_learned() override {
+    compute(sim_.now_, [this, now = sim_.now_](Answers& out) {
+      out.emplace_back(now, learned_bytes(replica_->save_learned()));
     });
   }
   void restore(const State& state, Kept kept) override { replica_->restore(state, kept); }
@@ -241,6 +272,12 @@ class Simulation::Node final : public MemberEnv, public DataPlane {
     const Node& node_;
   };
 
+  /// In the simulation, of a peer by its number at the member.
+  PeerId place_of(PeerId peer) const {
+    const auto other = others_.find(peer);
+    return other == others_.end() ? peer : other->second;
+  }
+
   using Answers = std::vector<std::pair<double, DataEvent>>;  ///< and when each is due
 
   /// Commands without an answer need not be waited for.
@@ -288,6 +325,8 @@ class Simulation::Node final : public MemberEnv, public DataPlane {
   std::uint64_t start_;
   std::shared_ptr<optim::DataCourse> course_;
   Teller teller_;
+  std::shared_ptr<const Prepared> alone_{};  ///< of one that joins
+  std::map<PeerId, PeerId> others_{};  ///< that the job does not name: their places, by the member's numbers
   std::optional<Member> member_;
   std::optional<Replica> replica_;
   std::uint64_t view_ = 0;  ///< so many are over

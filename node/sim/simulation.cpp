@@ -15,20 +15,35 @@
 #include "view_run.h"
 
 namespace gossamer::node {
+namespace {
+
+Job with_joiners(Job job, const SimFaults& faults) {
+  for (const auto& [name, time] : faults.joins) {
+    PeerEntry peer;
+    peer.name = name;
+    peer.address = peer.bind = "tcp://" + name + ":1";
+    peer.batch = job.batch;
+    job.peers.push_back(std::move(peer));
+  }
+  return job;
+}
+
+}  // namespace
 
 Simulation::Simulation(const Prepared& prepared, SimFaults faults, Observer* observer, std::size_t threads)
     : prepared_(prepared),
       faults_(std::move(faults)),
-      windows_(prepared.job),
-      profile_(prepared.job, faults_.seed),
+      job_(with_joiners(prepared.job, faults_)),
+      windows_(job_),
+      profile_(job_, faults_.seed),
       observer_(observer),
       random_(faults_.seed),
       threads_(observer || prepared.learner.objective ? 1 : threads) {
   const Job& job = prepared.job;
   const std::size_t peers = job.peers.size();
   initial_square_ = std::pow(compress::l2_norm(prepared.initial), 2);
-  uplink_free_.assign(peers, 0);
-  wires_.resize(peers);
+  uplink_free_.assign(job_.peers.size(), 0);
+  wires_.resize(job_.peers.size());
   for (PeerId p = 0; p < peers; ++p)
     for (const PeerId to : prepared.links_of(p)) {
       const LinkQuality link = profile_.link(p, to);
@@ -64,7 +79,7 @@ void Simulation::check_consensus() {
   std::vector<PeerId> whose;
   std::vector<std::span<const float>> models;
   for (PeerId p = 0; p < nodes_.size(); ++p) {
-    if (nodes_[p]->gone() || !honest(prepared_.job, p)) continue;
+    if (nodes_[p]->gone() || !honest(job_, p)) continue;
     whose.push_back(p);
     models.push_back(nodes_[p]->replica().parameters());
   }
@@ -113,7 +128,7 @@ void Simulation::send_next(PeerId from, PeerId to) {
   if (first->second.empty()) wire.waiting.erase(first);
   const double bits = static_cast<double>(frame->size()) * 8;
   double sent = now_ + bits / wire.bandwidth;
-  if (const auto uplink = prepared_.job.peers[from].uplink) {
+  if (const auto uplink = job_.peers[from].uplink) {
     uplink_free_[from] = std::max(now_, uplink_free_[from]) + bits / *uplink;
     sent = std::max(sent, uplink_free_[from]);
   }
@@ -205,26 +220,48 @@ SimProgress Simulation::progress() const {
 void Simulation::begin() {
   if (std::exchange(begun_, true)) return;
   for (const auto& [peer, time] : faults_.crashes)
-    at(time, kNetwork, [this, p = peer] { nodes_[p]->crash(); });
+    at(time, kNetwork, [this, p = peer] {
+      if (p < nodes_.size()) nodes_[p]->crash();
+    });
   for (const auto& [peer, time] : faults_.restarts) at(time, kNetwork, [this, p = peer] { restart(p); });
+  for (PeerId j = 0; j < faults_.joins.size(); ++j)
+    at(faults_.joins[j].second, kNetwork,
+       [this, p = static_cast<PeerId>(prepared_.job.peers.size() + j)] { join(p); });
   for (PeerId p = 0; p < nodes_.size(); ++p)
     at(0, p, [n = nodes_[p].get()] { n->on([](Member& m) { m.start(); }); });
 }
 
 /// Of a peer that crashed, or has ended: another process, which has nothing.
 void Simulation::restart(PeerId peer) {
-  if (!nodes_[peer]->crashed() && !nodes_[peer]->member().finished()) return;
+  if (peer >= nodes_.size() || (!nodes_[peer]->crashed() && !nodes_[peer]->member().finished())) return;
   const std::uint64_t start = nodes_.size() * (former_nodes_.size() + 1) + peer + 1;
-  auto again = std::make_unique<Node>(*this, peer, nullptr, start);
+  auto again = peer < prepared_.job.peers.size()
+                   ? std::make_unique<Node>(*this, peer, nullptr, start)
+                   : std::make_unique<Node>(*this, peer, somebody_there(), start);
   std::swap(nodes_[peer], again);
   former_nodes_.push_back(std::move(again));
   ++running_;
   nodes_[peer]->on([](Member& m) { m.start(); });
 }
 
-std::shared_ptr<const Prepared> Simulation::prepared_for(const View& view) {
-  auto& run = view_runs_[view.names()];
-  if (!run) run = run_of_view(prepared_, view.names()).prepared;
+/// The first that is there; one that joins asks it.
+PeerId Simulation::somebody_there() const {
+  PeerId p = 0;
+  while (p + 1 < nodes_.size() && (nodes_[p]->gone() || nodes_[p]->member().finished())) ++p;
+  return p;
+}
+
+/// Those of faults_.joins come in its order.
+void Simulation::join(PeerId peer) {
+  assert(peer == nodes_.size());
+  nodes_.push_back(std::make_unique<Node>(*this, peer, somebody_there(), peer + 1));
+  ++running_;
+  nodes_[peer]->on([](Member& m) { m.start(); });
+}
+
+std::shared_ptr<const Prepared> Simulation::prepared_for(const std::vector<std::string>& names) {
+  auto& run = view_runs_[names];
+  if (!run) run = run_of_view(prepared_, names).prepared;
   return run;
 }
 

@@ -35,6 +35,8 @@ struct SimFaults {
   std::vector<std::pair<PeerId, double>> crashes;  ///< peer and virtual time at which it stops for good
   std::vector<std::pair<PeerId, double>>
       restarts{};      ///< as what knows nothing, of one that has crashed or ended
+  std::vector<std::pair<std::string, double>> joins{};  ///< names that the job does not have, and when they
+                                                        ///< come; their numbers go on from its peers'
   bool views = false;  ///< the run goes on without those that are gone, as run.min_peers has it
   SimCheckpoints* checkpoints = nullptr;  ///< null: none are kept
   double grace_s = 0;                     ///< for those of a run that is told to end
@@ -130,7 +132,10 @@ class Simulation {
   };
   Wire& wire(PeerId from, PeerId to);
   void restart(PeerId peer);
-  std::shared_ptr<const Prepared> prepared_for(const View& view);
+  void join(PeerId peer);
+  Contact contact_of(PeerId peer) const { return {job_.peers[peer].name, job_.peers[peer].address}; }
+  PeerId somebody_there() const;
+  std::shared_ptr<const Prepared> prepared_for(const std::vector<std::string>& names);
   void send_next(PeerId from, PeerId to);
   void arrive(PeerId from, PeerId to, const FrameBytes& frame);
   void arrive_at(double time, PeerId from, PeerId to, const FrameBytes& frame);
@@ -141,6 +146,7 @@ class Simulation {
 
   const Prepared& prepared_;
   SimFaults faults_;
+  Job job_;  ///< with those that join
   FaultWindows windows_;
   SimProfile profile_;
   Observer* observer_;

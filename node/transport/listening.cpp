@@ -65,7 +65,12 @@ std::string listen(zmq::socket_t& socket, const std::string& bind) {
   for (const std::string& endpoint : endpoints_of(bind)) {
     try {
       socket.bind(endpoint);
-      listening += (listening.empty() ? "" : ", ") + endpoint;
+      std::string at = endpoint;
+      if (at.ends_with(":*")) {
+        const std::string there = socket.get(zmq::sockopt::last_endpoint);
+        at.replace(at.size() - 1, 1, there.substr(there.rfind(':') + 1));
+      }
+      listening += (listening.empty() ? "" : ", ") + at;
     } catch (const zmq::error_t& error) {
       if (error.num() != EADDRNOTAVAIL) throw;
       foreign = std::current_exception();

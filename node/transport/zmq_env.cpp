@@ -20,6 +20,7 @@ constexpr int kReconnect_ms = 50, kReconnectMost_ms = 500, kLinger_ms = 1000;
 constexpr int kSendQueue = 8;      ///< frames of one link handed to ZeroMQ and not sent: 1 MiB at most
 constexpr int kReceiveQueue = 64;  ///< frames of one connection that wait inside ZeroMQ
 constexpr double kLongestPoll_s = 0.2;
+constexpr double kPollForDiallers_s = 0.005;
 constexpr double kFlush_s = 1.0;
 /// Control frames (priority 0) repeat what they say, counts of samples those of half a second later: an old
 /// one that could not leave yet is worth little.
@@ -27,7 +28,6 @@ constexpr std::size_t kMostControlFrames = 8;
 constexpr int kReceiveAtOnce = 256;
 /// Of the status, to whoever asks.
 constexpr double kAnswersEach_s = 10, kMostAnswersAtOnce = 10;
-constexpr int kAnswerQueue = 4;  ///< for one that does not read them
 
 /// A peer that is stopped for less than the silence that is allowed keeps its connections.
 int heartbeat_timeout_ms(const ZmqSpec& spec) {
@@ -61,7 +61,8 @@ struct ZmqEnv::Sockets {
     zmq::socket_t socket, events;
     std::map<std::uint32_t, std::deque<FrameBytes>> queue;  ///< by priority
     std::size_t queued = 0, queued_bytes = 0;
-    bool was_there = false;  ///< a connection stood, since nothing was found to listen there
+    bool connect_again = false;  ///< elsewhere
+    bool was_there = false;      ///< a connection stood, since nothing was found to listen there
 
     void put(FrameBytes frame, std::uint32_t priority) {
       ++queued;
@@ -85,6 +86,22 @@ struct ZmqEnv::Sockets {
     const auto at = std::find_if(out.begin(), out.end(), [&](const auto& o) { return o->peer == peer; });
     return at == out.end() ? nullptr : at->get();
   }
+  /// False where it waits. A peer that cannot be reached gets it over the connection that it made.
+  bool hand_over(Out& to, const std::string& name, zmq::message_t& message) {
+    if (to.socket) return to.socket.send(message, zmq::send_flags::dontwait).has_value();
+    try {
+      zmq::message_t identity(name);
+      return in.send(identity, zmq::send_flags::sndmore | zmq::send_flags::dontwait) &&
+             in.send(message, zmq::send_flags::dontwait);
+    } catch (const zmq::error_t& error) {
+      if (error.num() == EHOSTUNREACH) return false;  // it has not dialled yet, or has gone
+      throw;
+    }
+  }
+  /// Frames for peers that cannot be reached wait: nothing tells when these take them.
+  bool waits_for_dialler() const {
+    return std::any_of(out.begin(), out.end(), [](const auto& o) { return !o->socket && o->queued > 0; });
+  }
   ~Sockets() {
     zmq_socket_monitor(in.handle(), nullptr, 0);
     for (auto& o : out) zmq_socket_monitor(o->socket.handle(), nullptr, 0);
@@ -96,11 +113,13 @@ ZmqEnv::ZmqEnv(const ZmqSpec& spec)
   zmq::socket_t& in = sockets_->in;
   set_common(in, spec);
   in.set(zmq::sockopt::router_mandatory, true);
+  in.set(zmq::sockopt::router_handover, true);  // who dials again has left the old connection
+  in.set(zmq::sockopt::sndhwm, kSendQueue);
   in.set(zmq::sockopt::rcvhwm, kReceiveQueue);
-  in.set(zmq::sockopt::sndhwm, kAnswerQueue);
   in.set(zmq::sockopt::linger, 0);
   sockets_->in_events = monitor(sockets_->context, in, "in",
                                 ZMQ_EVENT_HANDSHAKE_FAILED_NO_DETAIL | ZMQ_EVENT_HANDSHAKE_FAILED_PROTOCOL);
+  if (spec.bind.empty()) return;
   try {
     endpoint_ = listen(in, spec.bind);
   } catch (const zmq::error_t& e) {
@@ -116,8 +135,18 @@ ZmqEnv::ZmqEnv(const ZmqSpec& spec)
 ZmqEnv::~ZmqEnv() = default;
 
 void ZmqEnv::connect(PeerId to) {
-  auto out = std::make_unique<Sockets::Out>();
-  out->peer = to;
+  sockets_->out.push_back(std::make_unique<Sockets::Out>());
+  sockets_->out.back()->peer = to;
+  dial(to);
+}
+
+/// With new sockets; what waits to be sent goes on waiting.
+void ZmqEnv::dial(PeerId to) {
+  Sockets::Out* out = sockets_->to(to);
+  if (out->socket) zmq_socket_monitor(out->socket.handle(), nullptr, 0);
+  out->was_there = false;
+  out->socket = {}, out->events = {};
+  if (spec_.addresses[to].empty()) return;  // it has dialled, or will
   out->socket = zmq::socket_t(sockets_->context, zmq::socket_type::dealer);
   set_common(out->socket, spec_);
   out->socket.set(zmq::sockopt::sndhwm, kSendQueue);
@@ -125,10 +154,10 @@ void ZmqEnv::connect(PeerId to) {
   out->socket.set(zmq::sockopt::linger, kLinger_ms);
   out->socket.set(zmq::sockopt::reconnect_ivl, kReconnect_ms);
   out->socket.set(zmq::sockopt::reconnect_ivl_max, kReconnectMost_ms);
-  out->events = monitor(sockets_->context, out->socket, fmt::format("out-{}", to),
+  out->events = monitor(sockets_->context, out->socket, fmt::format("out-{}-{}", to, ++dialled_),
                         ZMQ_EVENT_DISCONNECTED | ZMQ_EVENT_CLOSED | ZMQ_EVENT_HANDSHAKE_SUCCEEDED);
+  if (spec_.bind.empty()) out->socket.set(zmq::sockopt::routing_id, spec_.name);
   out->socket.connect(spec_.addresses[to]);
-  sockets_->out.push_back(std::move(out));
 }
 
 void ZmqEnv::tick() {
@@ -143,6 +172,27 @@ void ZmqEnv::send(PeerId to, FrameBytes frame, std::uint32_t priority) {
   if (priority == 0 && queue.size() > kMostControlFrames) {
     out.pop(queue);
     ++dropped_control_;
+  }
+}
+
+void ZmqEnv::met(PeerId peer, const Contact& contact) {
+  names_.resize(std::max<std::size_t>(names_.size(), peer + 1));
+  names_[peer] = contact.name;
+  spec_.addresses.resize(names_.size());
+  if (spec_.addresses[peer] == contact.address) return;
+  spec_.addresses[peer] = contact.address;
+  for (auto& out : sockets_->out)
+    if (out->peer == peer) out->connect_again = true;  // not here: whoever walks the list may have called
+}
+
+void ZmqEnv::answer(FrameBytes frame) {
+  zmq::message_t to;
+  to.copy(sockets_->asker);
+  zmq::message_t body(frame->data(), frame->size());
+  try {
+    if (sockets_->in.send(to, zmq::send_flags::sndmore | zmq::send_flags::dontwait))
+      (void)sockets_->in.send(body, zmq::send_flags::dontwait);
+  } catch (const zmq::error_t&) {  // it has gone
   }
 }
 
@@ -168,7 +218,7 @@ void ZmqEnv::push_all() {
         zmq::message_t message(
             const_cast<std::byte*>((*keep)->data()), (*keep)->size(),
             [](void*, void* hint) { delete static_cast<FrameBytes*>(hint); }, keep);
-        if (!out->socket.send(message, zmq::send_flags::dontwait)) break;
+        if (!sockets_->hand_over(*out, names_[out->peer], message)) break;
         out->pop(queue);
       }
       if (!queue.empty()) break;
@@ -177,15 +227,8 @@ void ZmqEnv::push_all() {
 }
 
 void ZmqEnv::receive_all(Member& member) {
-  for (int count = 0; count < kReceiveAtOnce; ++count) {
-    zmq::message_t& identity = sockets_->asker;
-    zmq::message_t body;
-    if (!sockets_->in.recv(identity, zmq::recv_flags::dontwait)) return;
-    int parts = 0;
-    for (bool more = identity.more(); more; more = body.more(), ++parts)
-      if (!sockets_->in.recv(body)) break;
-    std::span<const std::byte> bytes(static_cast<const std::byte*>(body.data()),
-                                     parts == 1 ? body.size() : 0);
+  const auto take = [&member](const zmq::message_t& body, bool whole) {
+    std::span<const std::byte> bytes(static_cast<const std::byte*>(body.data()), whole ? body.size() : 0);
     std::vector<std::uint64_t> aligned;  // small messages lie inside the message object, often not on 8 bytes
     if (reinterpret_cast<std::uintptr_t>(bytes.data()) % alignof(std::uint64_t) != 0) {
       aligned.resize((bytes.size() + 7) / 8);
@@ -193,6 +236,24 @@ void ZmqEnv::receive_all(Member& member) {
       bytes = {reinterpret_cast<const std::byte*>(aligned.data()), bytes.size()};
     }
     member.on_frame(bytes);
+  };
+  if (spec_.bind.empty()) {  // answers come over the connections that this peer made
+    for (std::size_t k = 0; k < sockets_->out.size(); ++k)
+      for (int count = 0; count < kReceiveAtOnce && sockets_->out[k]->socket; ++count) {
+        zmq::message_t body;
+        if (!sockets_->out[k]->socket.recv(body, zmq::recv_flags::dontwait)) break;
+        take(body, !body.more());
+      }
+    return;
+  }
+  for (int count = 0; count < kReceiveAtOnce; ++count) {
+    zmq::message_t& identity = sockets_->asker;
+    zmq::message_t body;
+    if (!sockets_->in.recv(identity, zmq::recv_flags::dontwait)) return;
+    int parts = 0;
+    for (bool more = identity.more(); more; more = body.more(), ++parts)
+      if (!sockets_->in.recv(body)) break;
+    take(body, parts == 1);
   }
 }
 
@@ -227,7 +288,8 @@ void ZmqEnv::read_monitors(Member& member) {
   while (next(sockets_->in_events)) member.on_frame({});    // a stranger
   for (std::size_t k = 0; k < sockets_->out.size(); ++k) {  // a member that hears of it may open connections
     Sockets::Out& out = *sockets_->out[k];
-    while (const auto event = next(out.events)) {
+    if (std::exchange(out.connect_again, false)) dial(out.peer);
+    while (const auto event = out.events ? next(out.events) : std::nullopt) {
       if (*event == ZMQ_EVENT_HANDSHAKE_SUCCEEDED) out.was_there = true;
       if (*event == ZMQ_EVENT_DISCONNECTED) member.on_broken(out.peer);
       // a first try to come back has failed at once: nothing listens there
@@ -240,11 +302,15 @@ void ZmqEnv::poll(Member& member, double until) {
   std::vector<zmq::pollitem_t> items{{sockets_->in.handle(), 0, ZMQ_POLLIN, 0},
                                      {sockets_->in_events.handle(), 0, ZMQ_POLLIN, 0},
                                      {nullptr, data_->event_fd(), ZMQ_POLLIN, 0}};
+  const short reads = spec_.bind.empty() ? ZMQ_POLLIN : 0;
   for (auto& out : sockets_->out) {
+    if (!out->socket) continue;
     items.push_back({out->events.handle(), 0, ZMQ_POLLIN, 0});
-    if (out->queued > 0) items.push_back({out->socket.handle(), 0, ZMQ_POLLOUT, 0});
+    const short wanted = static_cast<short>(reads | (out->queued > 0 ? ZMQ_POLLOUT : 0));
+    if (wanted != 0) items.push_back({out->socket.handle(), 0, wanted, 0});
   }
-  const double wait = std::clamp(until - now_, 0.0, kLongestPoll_s);
+  const double wait =
+      std::clamp(until - now_, 0.0, sockets_->waits_for_dialler() ? kPollForDiallers_s : kLongestPoll_s);
   if (zmq_poll(items.data(), static_cast<int>(items.size()), static_cast<long>(wait * 1000 + 0.999)) < 0 &&
       errno != EINTR)
     throw zmq::error_t();
@@ -329,14 +395,19 @@ WorkerSpec ZmqEnv::enter_view(const View& view, double share) {
   return std::move(spec);
 }
 
-WorkerResult ZmqEnv::run(MemberSpec first, WorkerSpec spec, const DataPlaneFactory& make_data_plane,
-                         const std::function<bool()>& stop, const State* state, Kept kept) {
+WorkerResult ZmqEnv::run(MemberSpec first, std::optional<WorkerSpec> spec,
+                         const DataPlaneFactory& make_data_plane, const std::function<bool()>& stop,
+                         const State* state, Kept kept) {
   std::vector<std::string> neighbours;
-  for (const PeerId p : spec.membership.links) {
-    connect(p);
-    neighbours.push_back(spec_.addresses[p]);
-  }
+  if (spec)
+    for (const PeerId p : spec->membership.links) {
+      connect(p);
+      if (!spec_.addresses[p].empty()) neighbours.push_back(spec_.addresses[p]);
+    }
+  if (first.join) neighbours.push_back(first.join->address);
   resolver_ = std::make_unique<Resolver>(neighbours);
+  for (const Contact& peer : first.roster) names_.push_back(peer.name);
+  spec_.addresses.resize(std::max(spec_.addresses.size(), names_.size()));
   tick();
   Member member(std::move(first), *this, std::move(spec));
   data_ = make_data_plane();

@@ -4,7 +4,8 @@
 //
 // In: one ROUTER that the others connect to. Out: one DEALER a neighbour, so that a full connection is seen
 // on that link alone. A DEALER holds a few frames at most (its high-water mark); the rest wait here, ordered
-// by priority.
+// by priority. A peer that only dials out has no ROUTER that others reach: they answer it through theirs, by
+// its name, over the connection that it made, and it reads these.
 #include <chrono>
 #include <functional>
 #include <map>
@@ -19,10 +20,12 @@
 namespace gossamer::node {
 
 struct ZmqSpec {
-  std::string bind;                    ///< tcp://host:port or tcp://*:port; host may be an interface
+  std::string bind;                    ///< tcp://host:port or tcp://*:port; host may be an interface; a port
+                                       ///< that is * is any free one. Empty: it only dials out
   std::vector<std::string> addresses;  ///< of all peers; those of the links are connected to
   /// A neighbour may be silent for so long; a connection that is dead by ZeroMQ's own signs is then no news.
   double silence_timeout_s = 0;
+  std::string name{};  ///< of a peer that only dials out: by this the others answer it
 };
 
 /// Sockets of one peer. Throws ConfigError where it cannot listen (port in use, no such address or host).
@@ -41,6 +44,7 @@ class ZmqEnv final : public MemberEnv {
   std::function<void(Worker&)> on_turn;  ///< after whatever happened, while there is one
   /// What a peer is in a view, and its data plane; share: of the run that is over.
   std::function<std::pair<WorkerSpec, DataPlaneFactory>(const View&, double share)> on_view;
+  std::function<std::string(const View&)> on_why_not;  ///< as of MemberEnv::why_not
   std::function<void(const SharedState&)> on_saved;
   // Where checkpoints are kept: as of Env.
   std::function<bool()> on_may_checkpoint;
@@ -51,10 +55,12 @@ class ZmqEnv final : public MemberEnv {
   /// closes all connections, which may have taken all the files that this process can open. `stop` is asked a
   /// few times a second and after every signal; true interrupts the run. state: where the worker and its data
   /// plane go on; null: at the beginning.
-  WorkerResult run(MemberSpec member, WorkerSpec spec, const DataPlaneFactory& make_data_plane,
+  WorkerResult run(MemberSpec member, std::optional<WorkerSpec> spec, const DataPlaneFactory& make_data_plane,
                    const std::function<bool()>& stop, const State* state = nullptr, Kept kept = Kept::all);
   /// Where this peer listens, by address.
   const std::string& endpoint() const { return endpoint_; }
+  /// Of a peer of the run that has been, by the numbers of its result.
+  const std::string& name_of(PeerId peer) const { return names_[peer]; }
   /// After run: the peer's parameters.
   std::span<const float> parameters() const;
   /// As of LiveDataPlane, after run.
@@ -67,6 +73,9 @@ class ZmqEnv final : public MemberEnv {
   std::size_t queued_bytes(PeerId to) const override;
   std::uint64_t dropped_control() const override { return dropped_control_; }
   DataPlane& data() override { return *data_; }
+  void met(PeerId peer, const Contact& contact) override;
+  void answer(FrameBytes frame) override;
+  std::string why_not(const View& view) override { return on_why_not ? on_why_not(view) : std::string(); }
   State leave_view() override;
   WorkerSpec enter_view(const View& view, double share) override;
   void member_changed(const MemberEvent& event) override {
@@ -95,6 +104,7 @@ class ZmqEnv final : public MemberEnv {
  private:
   struct Sockets;
   void connect(PeerId to);
+  void dial(PeerId to);
   void loop(Member& member, const std::function<bool()>& stop);
   void flush_queues(Member& member);
   void poll(Member& member, double until);
@@ -107,10 +117,12 @@ class ZmqEnv final : public MemberEnv {
 
   ZmqSpec spec_;
   std::string endpoint_;
+  std::vector<std::string> names_{};  ///< of the peers, by number
   std::unique_ptr<Sockets> sockets_;
   std::unique_ptr<LiveDataPlane> data_;
   std::chrono::steady_clock::time_point begin_;
   double now_ = 0, wake_at_ = 0;
+  std::uint64_t dialled_ = 0;  ///< so that names of monitors differ
   std::uint64_t dropped_control_ = 0;
   double answers_ = 0, answers_at_ = 0;              ///< that may be given, as of then
   std::unique_ptr<Resolver> resolver_;               ///< until all have joined

@@ -66,6 +66,21 @@ std::uint64_t checksum(wire::Frame::Reader f) {
     case wire::Frame::STATUS:
       w[8] = f.getStatus().getNumber();
       return hash_blob(f.getStatus().getBody(), scalars());
+    case wire::Frame::OFFER:
+      w[8] = f.getOffer().getState(), w[9] = f.getOffer().getBytes();
+      w[10] = std::bit_cast<std::uint64_t>(f.getOffer().getShare());
+      return hash_blob(f.getOffer().getFrom(), scalars());
+    case wire::Frame::ASK:
+      return hash_blob(f.getAsk().getFrom(), scalars());
+    case wire::Frame::TERMS: {
+      const auto t = f.getTerms();
+      w[8] = t.getSession(), w[9] = t.getMinPeers(), w[10] = t.getTaken();
+      w[11] = t.getParametersHash(), w[12] = t.getDataHash();
+      std::uint64_t hash = hash_blob(t.getFrom(), scalars());
+      hash = hash_blob(t.getRefusal(), hash);
+      hash = hash_blob(t.getJobText(), hash);
+      return hash_blob(t.getLayers(), hash);
+    }
     case wire::Frame::PLACES:
       return hash_blob(f.getPlaces().getOffers(), hash_blob(f.getPlaces().getPlaces(), scalars()));
   }
@@ -105,6 +120,23 @@ std::string text(capnp::Text::Reader t) {
   return plain;
 }
 
+std::string member_name(capnp::Text::Reader t) {
+  std::string name = text(t);
+  if (!is_member_name(name)) throw Malformed{};
+  return name;
+}
+TermsBody terms(wire::Terms::Reader t) {
+  return {.from = member_name(t.getFrom()),
+          .refusal = text(t.getRefusal()),
+          .taken = t.getTaken(),
+          .session = t.getSession(),
+          .min_peers = t.getMinPeers(),
+          .job_text = text(t.getJobText()),
+          .layers = text(t.getLayers()),
+          .parameters_hash = t.getParametersHash(),
+          .data_hash = t.getDataHash()};
+}
+
 void fill(wire::Frame::Builder f, const AliveBody& b) {
   const auto status = b.status.to_bytes();
   const auto fill_saves = [&](auto body) {
@@ -137,6 +169,26 @@ void fill(wire::Frame::Builder f, const AnswerBody& b) {
   auto status = f.initStatus();
   status.setNumber(b.number);
   status.setBody(blob(b.status.to_bytes()));
+}
+void fill(wire::Frame::Builder f, const OfferBody& b) {
+  auto offer = f.initOffer();
+  offer.setState(b.hash);
+  offer.setBytes(b.bytes);
+  offer.setShare(b.share);
+  offer.setFrom(b.from);
+}
+void fill(wire::Frame::Builder f, const AskBody& b) { f.initAsk().setFrom(b.from); }
+void fill(wire::Frame::Builder f, const TermsBody& b) {
+  auto t = f.initTerms();
+  t.setFrom(b.from);
+  t.setRefusal(b.refusal);
+  t.setTaken(b.taken);
+  t.setSession(b.session);
+  t.setMinPeers(b.min_peers);
+  t.setJobText(b.job_text);
+  t.setLayers(b.layers);
+  t.setParametersHash(b.parameters_hash);
+  t.setDataHash(b.data_hash);
 }
 void fill(wire::Frame::Builder f, const SwimBody& b) { f.initSwim().setBody(blob(b.to_bytes())); }
 void fill(wire::Frame::Builder f, const HelloBody& b) {
@@ -182,9 +234,7 @@ Frame read(wire::Frame::Reader f) {
     case wire::Frame::WANT: {
       demand_name(f);
       const auto want = f.getWant();
-      const std::string from = text(want.getFrom());
-      if (!is_member_name(from)) throw Malformed{};
-      out.body = WantBody{want.getState(), want.getOffset(), from};
+      out.body = WantBody{want.getState(), want.getOffset(), member_name(want.getFrom())};
       break;
     }
     case wire::Frame::PIECE: {
@@ -201,6 +251,22 @@ Frame read(wire::Frame::Reader f) {
       demand_name(f);
       out.body = AnswerBody{f.getStatus().getNumber(),
                             whole(StatusBody::from_bytes(span_of(f.getStatus().getBody())))};
+      break;
+    case wire::Frame::OFFER: {
+      demand_name(f);
+      const auto offer = f.getOffer();
+      if (!(offer.getShare() >= 0 && offer.getShare() <= 1)) throw Malformed{};
+      out.body =
+          OfferBody{offer.getState(), offer.getBytes(), offer.getShare(), member_name(offer.getFrom())};
+      break;
+    }
+    case wire::Frame::ASK:
+      demand_name(f);
+      out.body = AskBody{member_name(f.getAsk().getFrom())};
+      break;
+    case wire::Frame::TERMS:
+      demand_name(f);
+      out.body = terms(f.getTerms());
       break;
     case wire::Frame::PROGRESS:
       out.body = AliveBody{states(f.getProgress().getStatus()), samples(f.getProgress().getSamples()),
@@ -243,6 +309,10 @@ std::size_t first_segment_words(const Frame& frame) {
   if (const auto* a = std::get_if<AnswerBody>(&frame.body)) bytes += a->status.most_bytes();
   if (const auto* w = std::get_if<WantBody>(&frame.body)) bytes += w->from.size();
   if (const auto* p = std::get_if<PieceBody>(&frame.body)) bytes += p->bytes.size();
+  if (const auto* o = std::get_if<OfferBody>(&frame.body)) bytes += o->from.size();
+  if (const auto* a = std::get_if<AskBody>(&frame.body)) bytes += a->from.size();
+  if (const auto* t = std::get_if<TermsBody>(&frame.body))
+    bytes += t->from.size() + t->refusal.size() + t->job_text.size() + t->layers.size();
   return bytes / sizeof(capnp::word) + 8;
 }
 
@@ -283,7 +353,7 @@ std::optional<Frame> decode_frame(std::span<const std::byte> bytes) {
     capnp::FlatArrayMessageReader message(
         {reinterpret_cast<const capnp::word*>(bytes.data()), bytes.size() / sizeof(capnp::word)}, limits);
     const auto f = message.getRoot<wire::Frame>();
-    if (f.which() > wire::Frame::STATUS || checksum(f) != f.getChecksum()) return std::nullopt;
+    if (f.which() > wire::Frame::TERMS || checksum(f) != f.getChecksum()) return std::nullopt;
     return read(f);
   } catch (const kj::Exception&) {
     return std::nullopt;

@@ -64,7 +64,7 @@ struct ParcelBody {
 
 /// For a piece of what another member has learned (member/transfer.h).
 struct WantBody {
-  std::uint64_t hash = 0;  ///< XXH3 of the whole
+  std::uint64_t hash = 0;  ///< XXH3 of the whole; 0: for an OfferBody
   std::uint64_t offset = 0;
   std::string from;  ///< name of the sender
 };
@@ -82,6 +82,26 @@ struct AnswerBody {
   StatusBody status{};
 };
 
+/// What the sender has learned, as it can be fetched while it goes on.
+struct OfferBody {
+  std::uint64_t hash = 0, bytes = 0;
+  double share = 0;  ///< of the run that was over
+  std::string from;
+};
+
+/// For a run's terms, by one who would take part.
+struct AskBody {
+  std::string from;  ///< under that name
+};
+struct TermsBody {
+  std::string from{};     ///< the member that answers
+  std::string refusal{};  ///< why the asker may not take part; empty: it may
+  bool taken = false;     ///< the refusal is that a member of that name lives
+  std::uint64_t session = 0, min_peers = 0;
+  std::string job_text{}, layers{};  ///< as in HelloBody
+  std::uint64_t parameters_hash = 0, data_hash = 0;
+};
+
 struct FrameHeader {
   std::uint16_t version = kWireVersion;
   std::uint32_t sender = 0;
@@ -89,7 +109,7 @@ struct FrameHeader {
 };
 
 using FrameBody = std::variant<AliveBody, HelloBody, ParcelBody, PlacesBody, SwimBody, WantBody, PieceBody,
-                               QueryBody, AnswerBody>;
+                               QueryBody, AnswerBody, OfferBody, AskBody, TermsBody>;
 
 struct Frame {
   FrameHeader header;

@@ -24,6 +24,9 @@ struct Frame {
     piece @15 :Piece;        # … and the answer
     query @16 :Query;        # since 1.7: for how a peer sees its run, of anyone; of any job, its sender has no index
     status @17 :Status;      # … and the answer
+    offer @18 :Offer;        # since 1.7: what can be wanted of the sender, as an answer to a want of state 0
+    ask @19 :Ask;            # since 1.7: for the terms of a run, by one who would take part; of whatever job
+    terms @20 :Terms;        # … and the answer, over the connection that the question came by
   }
 }
 
@@ -49,7 +52,7 @@ struct Progress {
 }
 
 struct Want {
-  state @0 :UInt64;        # XXH3 of the whole
+  state @0 :UInt64;        # XXH3 of the whole; 0: what is there is asked for
   offset @1 :UInt64;       # of the piece, a multiple of 128 KiB
   from @2 :Text;           # name of the sender
 }
@@ -67,6 +70,29 @@ struct Query {
 struct Status {
   number @0 :UInt64;
   body @1 :Data;           # status_body.h
+}
+
+struct Offer {
+  state @0 :UInt64;        # XXH3 of the whole
+  bytes @1 :UInt64;
+  share @2 :Float64;       # of the run that was over, in [0, 1]
+  from @3 :Text;
+}
+
+struct Ask {
+  from @0 :Text;           # the name under which the sender would take part
+}
+
+struct Terms {
+  from @0 :Text;
+  refusal @1 :Text;        # why the sender may not take part; empty: it may
+  taken @2 :Bool;          # the refusal is that a member of that name lives
+  session @3 :UInt64;
+  minPeers @4 :UInt64;     # run.min_peers
+  jobText @5 :Text;        # these as in Hello
+  layers @6 :Text;
+  parametersHash @7 :UInt64;
+  dataHash @8 :UInt64;
 }
 
 struct Swim {

@@ -159,6 +159,9 @@ class Worker final : public ExchangeHost {
   void handle(const FrameHeader&, const PieceBody&) {}
   void handle(const FrameHeader&, const QueryBody&) {}
   void handle(const FrameHeader&, const AnswerBody&) {}
+  void handle(const FrameHeader&, const OfferBody&) {}
+  void handle(const FrameHeader&, const AskBody&) {}
+  void handle(const FrameHeader&, const TermsBody&) {}
   void handle(const ParcelReady& e);
   void handle(const Encoded& e);
   void handle(const GradientDone& e);
@@ -166,6 +169,7 @@ class Worker final : public ExchangeHost {
   void handle(const Measured& e);
   void handle(const Saved& e);
   void handle(const Failed& e);
+  void handle(const Learned&) {}  // the member's
 
   /// Acts on what changed: starts, ends rounds, finishes; called at the end of every event.
   void settle();

@@ -7,6 +7,7 @@
 #include <random>
 
 #include "courses.h"
+#include "plan.h"
 
 using namespace gossamer;
 using namespace gossamer::node;
@@ -238,7 +239,6 @@ TEST_CASE("what names peers follows them") {
   check_runs(view, 5);
   CHECK(run_of_view(base, named({0, 2, 4})).prepared->hello.job_hash == view.prepared->hello.job_hash);
   CHECK(run_of_view(base, named({0, 2, 3})).prepared->hello.job_hash != view.prepared->hello.job_hash);
-  CHECK(says(refusal_of([&] { run_of_view(base, {"peer0", "peer7"}); }), "no such peer"));
   CHECK(says(refusal_of([&] { run_of_view(base, {"peer2", "peer0"}); }), "in the job's order"));
   CHECK(says(refusal_of([&] { run_of_view(base, {}); }), "expected at least one"));
 }
@@ -284,4 +284,69 @@ TEST_CASE("a rule that cannot tolerate its f among so few is refused, and asks n
     CHECK(says(said, "3 of 8 peers are there (peer0, peer4, peer5), and cannot go on by themselves: "));
     CHECK(says(said, "krum"));
   }
+}
+
+TEST_CASE("peers that the job does not name go on with those that it does, whatever graph and method") {
+  std::mt19937_64 random(2);
+  const std::vector<std::string> others{"alpha", "beta", "gamma", "zeta"};
+  std::size_t views = 0, runs = 0;
+  for (const Settings& graph : all_graphs())
+    for (const auto& method : method_table()) {
+      const auto base = sound_run(graph, method.name);
+      if (!base) continue;
+      INFO(fmt::format("{} {} {}", fmt::join(graph, " "), method.name, base->job.exchange.codec));
+      for (int n = 0; n < 2; ++n) {
+        Members members = n == 0 ? Members{} : drawn_members(random);
+        for (const std::string& name : others)
+          if (members.empty() || random() % 2) members.push_back(name);
+        const ViewRun view = run_of_view(*base, members);
+        check_view(*base, members, view);
+        if (++views % 7 != 0) continue;
+        check_runs(view, 6);
+        ++runs;
+      }
+    }
+  CHECK(views > 300);
+  CHECK(runs > 40);
+}
+
+TEST_CASE("peers that the job does not name are joined to the two others that have fewest edges") {
+  const auto base = [](const Settings& graph) {
+    return prepare(small_job(Settings{"peers=4", "exchange.method=dpsgd", "exchange.codec=dense"} + graph));
+  };
+  const Settings path{"graph.kind=edges", "graph.edges=[[0,1],[1,2],[2,3]]", "graph.directed=false"};
+  using Peers = std::vector<PeerId>;
+  const Prepared listed = base(path);
+  const ViewRun one = run_of_view(listed, {"peer0", "peer1", "peer2", "peer3", "new"});
+  CHECK(one.warning.empty());
+  CHECK(one.prepared->plan->schedule.links(4) == Peers{0, 3});
+  const ViewRun two = run_of_view(listed, {"peer0", "peer1", "peer3", "a", "b"});
+  CHECK(two.prepared->plan->schedule.links(3) == Peers{0, 2});
+  CHECK(two.warning.empty());
+  check_runs(two, 6);
+  const ViewRun cube = run_of_view(base({"graph.kind=hypercube"}), {"peer0", "peer1", "peer2", "peer3", "a"});
+  CHECK(says(cube.warning, "they keep the edges among them that they had"));
+  CHECK(cube.prepared->plan->schedule.links(4) == Peers{0, 1});
+  CHECK(run_of_view(base({"graph.kind=hypercube"}), {"peer0", "peer1", "peer2", "a"}).warning.empty());
+
+  for (const Members& wrong : {Members{"b", "a"}, Members{"a", "peer0"}, Members{"peer0", "a", "a"}})
+    CHECK(says(refusal_of([&] { run_of_view(listed, wrong); }), "then others by name"));
+}
+
+TEST_CASE("no view links two peers that can only dial out") {
+  const Prepared ring = prepare(small_job({"peers=4", "exchange.method=dpsgd", "exchange.codec=dense"}));
+  const auto out_of_reach = [](const ViewRun& view) {
+    return links_out_of_reach(view.prepared->job, view.prepared->plan->schedule);
+  };
+  const Members three{"peer0", "peer1", "peer2", "a", "b"};
+  CHECK(out_of_reach(run_of_view(ring, three)).empty());
+  const ViewRun dialling = run_of_view(ring, three, true, {"a", "b"});
+  CHECK(out_of_reach(dialling).empty());
+  CHECK(says(dialling.warning, "they keep the edges among them that they had"));
+  check_runs(dialling, 6);
+  const ViewRun kept = run_of_view(ring, {"peer0", "a", "b"}, true, {"a", "b"});
+  CHECK(out_of_reach(kept).empty());
+  CHECK(kept.prepared->plan->schedule.links(0) == std::vector<PeerId>{1, 2});
+  CHECK(says(run_of_view(ring, {"a", "b"}, true, {"a", "b"}).warning,
+             "falls apart into {a} and {b}, which learn apart from each other"));
 }

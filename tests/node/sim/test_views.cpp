@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <map>
+#include <random>
 #include <set>
 
 #include "courses.h"
@@ -10,6 +11,7 @@
 
 using namespace gossamer::node;
 using namespace gossamer::node::test;
+using gossamer::test::says;
 
 namespace {
 
@@ -91,5 +93,77 @@ TEST_CASE("a peer that died comes back with what the others have learned") {
     REQUIRE_FALSE(v.shares[2].empty());
     CHECK(v.shares[2].front() > 0.1);
     if (find_method(method).invariants.all_alike) CHECK(v.run.peers_identical());
+  }
+}
+
+TEST_CASE("peers that no file names join, and all go on with them") {
+  for (const auto& [method, codec] : kMethods) {
+    INFO(method << " " << codec);
+    const Job job = job_of(method, codec);
+    const double calm = Views(job, {}).mean_loss();
+    // of those that join one comes before the other by its name, and one goes again
+    Views v(job, {.crashes = {{7, 2.5}}, .joins = {{"zeta", 0.6}, {"alpha", 1.2}, {"mid", 1.3}}});
+    INFO(v.log);
+    REQUIRE(v.run.result.peers.size() == 9);
+    using Names = std::vector<std::string>;
+    const Names named{"peer0", "peer1", "peer2", "peer3", "peer4", "peer5"};
+    for (PeerId p = 0; p < 9; ++p) {
+      INFO("peer" << p << ": " << v.run.result.peers[p].message);
+      REQUIRE_FALSE(v.entered[p].empty());
+      if (p == 7) continue;
+      CHECK(v.run.result.peers[p].outcome == Outcome::finished);
+      CHECK(v.entered[p].back() == named + Names{"mid", "zeta"});
+    }
+    CHECK(v.entered[0].front() == named + Names{"zeta"});
+    CHECK(v.entered[7].back() == named + Names{"alpha", "mid", "zeta"});
+    CHECK(v.shares[6].front() > 0.05);  // what it begins with is what the others have learned
+    CHECK(v.mean_loss() < 1.3 * calm + 0.05);
+    if (find_method(method).invariants.all_alike) CHECK(v.run.parameters(6) == v.run.parameters(0));
+  }
+}
+
+TEST_CASE("those that join fetch the state while the others go on, where these need not be alike") {
+  for (const auto& [method, codec] : kMethods) {
+    INFO(method << " " << codec);
+    Views v(job_of(method, codec), {.crashes = {}, .joins = {{"late", 1.0}}});
+    INFO(v.log);
+    const bool alike = begins_alike(find_method(method));
+    CHECK(says(v.log, "peer6: taking the state of"));
+    CHECK((v.log.find("while the others go on") == std::string::npos) == alike);
+    CHECK(v.run.all(Outcome::finished));
+  }
+}
+
+TEST_CASE("at any time peers join and die and come back") {
+  for (std::uint64_t seed = 1; seed <= 40; ++seed) {
+    std::mt19937_64 random(seed);
+    const auto draw = [&](double from, double to) {
+      return from + (to - from) * static_cast<double>(random() >> 11) * 0x1p-53;
+    };
+    const auto& [method, codec] = kMethods[seed % kMethods.size()];
+    SimFaults faults;
+    double at = 0;
+    const std::size_t joins = 1 + random() % 4;
+    for (std::size_t j = 0; j < joins; ++j) {
+      at += draw(0, 0.8);
+      faults.joins.emplace_back(fmt::format("{}{}", random() % 2 ? "n" : "q", j), at);
+    }
+    for (int k = 0; k < 2; ++k) {
+      const auto victim = static_cast<PeerId>(1 + random() % (5 + joins));
+      if (k == 1 && victim == faults.crashes.front().first) break;
+      faults.crashes.emplace_back(victim, draw(1, 3.5));
+      if (random() % 2) faults.restarts.emplace_back(victim, faults.crashes.back().second + draw(0.1, 2));
+    }
+    std::set<PeerId> gone;
+    for (const auto& [p, when] : faults.crashes) gone.insert(p);
+    for (const auto& [p, when] : faults.restarts) gone.erase(p);
+    for (const auto& [p, when] : faults.crashes)
+      if (p >= 6 && when <= faults.joins[p - 6].second) gone.erase(p);
+    Views v(job_of(method, codec), faults, seed);
+    INFO("seed " << seed << " " << method << " " << codec << "\n" << v.log);
+    for (PeerId p = 0; p < v.run.result.peers.size(); ++p) {
+      INFO("peer" << p << ": " << v.run.result.peers[p].message);
+      if (!gone.contains(p)) CHECK(v.run.result.peers[p].outcome == Outcome::finished);
+    }
   }
 }

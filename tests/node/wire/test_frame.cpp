@@ -82,6 +82,15 @@ bool same(const PieceBody& a, const PieceBody& b) {
 }
 bool same(const QueryBody& a, const QueryBody& b) { return a.number == b.number; }
 bool same(const AnswerBody& a, const AnswerBody& b) { return a.number == b.number && a.status == b.status; }
+bool same(const OfferBody& a, const OfferBody& b) {
+  return a.hash == b.hash && a.bytes == b.bytes && a.share == b.share && a.from == b.from;
+}
+bool same(const AskBody& a, const AskBody& b) { return a.from == b.from; }
+bool same(const TermsBody& a, const TermsBody& b) {
+  return a.from == b.from && a.refusal == b.refusal && a.taken == b.taken && a.session == b.session &&
+         a.min_peers == b.min_peers && a.job_text == b.job_text && a.layers == b.layers &&
+         a.parameters_hash == b.parameters_hash && a.data_hash == b.data_hash;
+}
 bool same(const ParcelBody& a, const ParcelBody& b) {
   return a.round == b.round && a.parcel == b.parcel && a.tag == b.tag && a.entries == b.entries &&
          a.chunk == b.chunk && a.chunks == b.chunks && a.digest == b.digest &&
@@ -112,6 +121,10 @@ std::vector<Frame> one_of_each(std::span<const std::byte> payload) {
       {nobodys_header(), QueryBody{0xfedcba9876543210}},
       {nobodys_header(), AnswerBody{7, {}}},
       {nobodys_header(), AnswerBody{0xfedcba9876543210, some_status()}},
+      {nobodys_header(), OfferBody{0xfedcba9876543210, 100 << 20, 0.375, "alpha"}},
+      {nobodys_header(), AskBody{"newcomer"}},
+      {nobodys_header(), TermsBody{"alpha", "a peer of the name 'b' takes part already", true, 7, 2,
+                                   "batch = 8\n", "w:0+16", 11, 12}},
       {some_header(), some_parcel(payload)}};
 }
 

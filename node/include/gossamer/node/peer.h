@@ -46,7 +46,16 @@ struct Options {
   /// A run's folder, from whose checkpoints this one goes on, or, of a run that began from another's and has
   /// none, from that one's; empty: it begins from the start.
   std::string resume{};
+  /// tcp://host:port of a member of a run under way, whose members may change (run.min_peers): this peer
+  /// takes part in it, by a name that no living member has. Empty: it is one of the job's, and begins with
+  /// them.
+  std::string join{};
+  /// Of a peer that joins and that the job does not name: tcp://host:port, by which others reach it; empty: a
+  /// free port of the address from which it reaches the member that it asks; kNoAddress: it can only dial
+  /// out.
+  std::string address{};
 };
+constexpr const char* kNoAddress = "none";
 
 struct Prepared;
 struct Resumption;
@@ -55,7 +64,8 @@ class LiveDataPlane;
 
 class Peer {
  public:
-  /// Reads the data or asks the learner, and opens the peer's port. name: of the peer in the job.
+  /// Reads the data or asks the learner, and opens the peer's port. name: of the peer in the job, unless it
+  /// joins a run; then the run's job must be this one.
   Peer(Job job, const std::string& name, Learner learner = {}, Callbacks callbacks = {},
        Options options = {});
   ~Peer();
@@ -83,10 +93,11 @@ class Peer {
   const std::string& endpoint() const;
   double seconds() const;  ///< since it was made
   // For the rooms of node/ alone.
-  const Prepared& prepared() const;
-  const WorkerResult& details() const;   ///< after run
-  LiveDataPlane* plane() const;          ///< after run; null: it never began
-  const Resumption* resumption() const;  ///< null: it begins from the start
+  const Prepared& prepared() const;                      ///< of one that joins: as it would be alone
+  const std::string& name_of(std::uint32_t peer) const;  ///< by the numbers of details()
+  const WorkerResult& details() const;                   ///< after run
+  LiveDataPlane* plane() const;                          ///< after run; null: it never began
+  const Resumption* resumption() const;                  ///< null: it begins from the start
 
  private:
   friend std::vector<PeerResult> run_local(Job, Learner, std::function<Callbacks(std::size_t)>,

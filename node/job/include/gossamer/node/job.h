@@ -22,7 +22,7 @@ namespace gossamer::node {
 
 struct PeerEntry {
   std::string name;
-  std::string address;  ///< how others reach it: tcp://host:port
+  std::string address;  ///< how others reach it: tcp://host:port; empty: not at all, it can only dial out
   std::string bind;     ///< where it listens; default: address
   std::string device = "cpu";
   std::size_t batch = 0;  ///< rows per step; 0 in the file = optimizer.batch, filled in when loaded

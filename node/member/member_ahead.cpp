@@ -1,0 +1,158 @@
+// How a member takes over what others have learned while these go on, and how they give it away.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <limits>
+
+#include "member.h"
+#include "text.h"
+#include "view_env.h"
+
+namespace gossamer::node {
+namespace {
+
+constexpr std::uint32_t kAskPriority = 1;  // above control, whose oldest frames give way
+/// From one question of what a member has to the next, as it may not have heard of this one yet; and of
+/// another member.
+constexpr double kAskAgain_s = 0.25, kOfferPatience_s = 5;
+/// Without a piece, before another member is asked.
+constexpr double kPiecePatience_s = 5;
+/// So old a copy is given to one more member.
+constexpr double kFresh_s = 5;
+
+}  // namespace
+
+/// The members that have what the run has learned.
+std::vector<std::string> Member::who_have_it() const {
+  std::vector<std::string> names;
+  for (const auto& [name, record] : swim_->members()) {
+    const bool lives = record.status == MemberStatus::alive;
+    const Standing s = standing_from(record.word);
+    if (lives && name != this->name() && s.begun && s.whole) names.push_back(name);
+  }
+  return names;
+}
+
+/// Whether it is done before the next view is announced.
+bool Member::begin_ahead() {
+  if (whole_ || spec_.alike || who_have_it().empty()) return false;
+  close_view();
+  ahead_.emplace();
+  ahead_->tries = static_cast<std::size_t>(*number(name()));  // who come together ask several
+  return true;
+}
+
+void Member::fetch_ahead() {
+  Ahead& a = *ahead_;
+  const double now = env_.now();
+  if (a.transfer && now >= a.came + kPiecePatience_s) a.transfer.reset(), a.source.clear();
+  if (a.transfer) {
+    for (const Transfer::Ask& ask : a.transfer->asks(now))
+      if (const auto peer = number(ask.whom))
+        post(*peer, WantBody{a.transfer->hash(), ask.offset, name()}, kAskPriority);
+    return;
+  }
+  if (!a.source.empty() && now < a.asked + kAskAgain_s) return;
+  const auto all = who_have_it();
+  if (all.empty()) return ahead_.reset();
+  if (const bool there = std::count(all.begin(), all.end(), a.source) > 0;
+      !there || now >= a.chosen + kOfferPatience_s) {
+    a.source = all[a.tries++ % all.size()];
+    a.chosen = now;
+  }
+  a.asked = now;
+  if (const auto peer = number(a.source)) post(*peer, WantBody{0, 0, name()}, kAskPriority);
+}
+
+double Member::ahead_deadline() const {
+  if (!ahead_ || over_) return std::numeric_limits<double>::infinity();
+  if (ahead_->source.empty()) return env_.now();
+  if (ahead_->transfer) return std::min(ahead_->transfer->next_deadline(), ahead_->came + kPiecePatience_s);
+  return ahead_->asked + kAskAgain_s;
+}
+
+void Member::handle(const OfferBody& offer) {
+  if (!ahead_ || ahead_->transfer || offer.from != ahead_->source || offer.bytes == 0) return;
+  env_.log(fmt::format("taking the state of {} ({}) while the others go on", offer.from,
+                       bytes_text(static_cast<double>(offer.bytes))));
+  ahead_->transfer.emplace(std::vector{offer.from}, offer.hash, offer.bytes);
+  ahead_->share = offer.share;
+  ahead_->came = env_.now();
+}
+
+void Member::take_ahead(const PieceBody& piece) {
+  auto& transfer = ahead_->transfer;
+  if (!transfer || piece.hash != transfer->hash() || !transfer->take(piece.offset, piece.bytes)) return;
+  ahead_->came = env_.now();
+  if (!transfer->complete()) return;
+  auto bytes = transfer->result();
+  if (!bytes) return;
+  kept_ = state_from_bytes(*bytes);
+  whole_ = true;
+  share_ = ahead_->share;
+  ahead_.reset();
+  env_.log("the state is here; taking part from the next view on");
+}
+
+// --- what is given away
+
+void Member::offer_to(const std::string& name) {
+  if (!whole_) return;
+  const double now = env_.now();
+  const bool fresh = served_ && now < served_->made + kFresh_s;
+  if (!fresh && !kept_.empty()) served_ = {learned_bytes(kept_), share_, now, now};
+  if (fresh || !kept_.empty()) {
+    served_->asked = now;
+    const Learned& there = served_->learned;
+    return post(*number(name), OfferBody{there.hash, there.bytes->size(), served_->share, this->name()},
+                kAskPriority);
+  }
+  if (!worker_ || !worker_->joined()) return;
+  if (askers_.empty()) env_.data().submit_learned();
+  askers_.insert(name);
+}
+
+void Member::take_learned(const Learned& learned) {
+  served_ = {learned, share_done(), env_.now(), env_.now()};
+  for (const std::string& name : askers_)
+    if (number(name)) offer_to(name);
+  askers_.clear();
+}
+
+/// What was offered under that hash; empty where it is not there any more.
+std::span<const std::byte> Member::on_offer(std::uint64_t hash) {
+  if (served_ && served_->learned.hash == hash) {
+    served_->asked = env_.now();
+    return *served_->learned.bytes;
+  }
+  return hash == standing_.hash ? std::span<const std::byte>(learned_) : std::span<const std::byte>();
+}
+
+// --- who would take part
+
+void Member::handle(const AskBody& ask) {
+  TermsBody terms = spec_.terms;
+  terms.from = name();
+  terms.min_peers = spec_.min_peers;
+  if (!swim_) {
+    terms.refusal = fmt::format(
+        "nobody can join this run: run.min_peers = {}, so that all of its peers must stay and no others come",
+        spec_.min_peers);
+  } else if (const auto known = number(ask.from);
+             !spec_.only_named.empty() && (!known || *known >= spec_.named)) {
+    terms.refusal = spec_.only_named;
+  } else if (over_) {
+    terms.refusal = "the run is over";
+  } else if (const auto record = swim_->members().find(ask.from);
+             record != swim_->members().end() && record->second.status == MemberStatus::alive) {
+    terms.refusal = fmt::format("a peer of the name '{}' takes part already, at {}", ask.from,
+                                record->second.address.empty() ? "no address" : record->second.address);
+    terms.taken = true;
+  }
+  FrameHeader header;
+  header.sender = kNoPeer;
+  header.job = spec_.job;
+  env_.answer(encode_frame({header, std::move(terms)}));
+}
+
+}  // namespace gossamer::node

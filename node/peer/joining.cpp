@@ -1,0 +1,150 @@
+#include "joining.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <random>
+#include <system_error>
+#include <utility>
+
+#include "difference.h"
+#include "endpoint.h"
+#include "gossamer/compress/codec.h"
+#include "gossamer/node/job.h"
+#include "gossamer/topology/schedule.h"
+#include "setup.h"
+#include "view_run.h"
+
+namespace gossamer::node {
+namespace {
+
+/// What peers agree on beside the job: of a run that went on from another's, which.
+constexpr const char* kResumed = "\n[resumed]\n";
+
+bool is_loopback(const std::string& host) {
+  return host.starts_with("127.") || host == "::1" || host == "[::1]" || host == "localhost";
+}
+
+std::string only_job(const std::string& text) { return text.substr(0, text.find(kResumed)); }
+
+}  // namespace
+
+ZmqSpec sockets_of(const Job& job, PeerId self) {
+  const PeerEntry& own = job.peers[self];
+  ZmqSpec spec{own.bind, {}, job.run.silence_timeout, own.name};
+  for (const auto& p : job.peers) spec.addresses.push_back(p.address);
+  return spec;
+}
+
+std::string why_not(const Prepared& base, const View& view) {
+  try {
+    run_of_view(base, view.names(), true, view.diallers());
+  } catch (const ConfigError& error) {
+    return error.what();
+  } catch (const topology::GraphError& error) {
+    return error.what();
+  } catch (const compress::CodecError& error) {
+    return error.what();
+  }
+  return {};
+}
+
+Job job_of_run(const Terms& terms, std::span<const std::string> overrides) {
+  namespace fs = std::filesystem;
+  std::random_device device;
+  const fs::path folder = fs::temp_directory_path() / fmt::format("gossamer-{:08x}", device());
+  fs::create_directory(folder);
+  const fs::path file = folder / "joined.toml";
+  const auto remove = [&] {
+    std::error_code unknown;
+    fs::remove_all(folder, unknown);
+  };
+  try {
+    std::ofstream(file) << only_job(terms.body.job_text);
+    Job job = load_job(file.string(), overrides);
+    remove();
+    return job;
+  } catch (const ConfigError& error) {
+    remove();
+    throw ConfigError(
+        fmt::format("the job as '{}' tells it: {}; what each peer sets for itself, such as "
+                    "data.path, is given by --set, or with JOB",
+                    terms.body.from, error.what()));
+  } catch (...) {
+    remove();
+    throw;
+  }
+}
+
+Joining::Joining(const Job& job, const std::string& name, const Options& options)
+    : join_(options.join),
+      self_{name},
+      terms_(ask_for_terms(options.join, name, job.run.join_timeout)),
+      sockets_{.bind = {}, .addresses = {}, .silence_timeout_s = job.run.silence_timeout, .name = name} {
+  if (!options.resume.empty() || !options.state.empty())
+    refuse("a peer that joins a run takes its state from the others; expected nothing to resume");
+  const std::string difference = first_difference(to_toml(job, true), only_job(terms_.body.job_text));
+  if (!difference.empty())
+    refuse(fmt::format("the run's job is another one: {} (there = peer '{}'); expected the same, or no JOB",
+                       difference, terms_.body.from));
+  const std::vector<std::string> names = job.peer_names();
+  number_ = static_cast<PeerId>(std::find(names.begin(), names.end(), name) - names.begin());
+  if (number_ < names.size()) {
+    if (!options.address.empty())
+      refuse(fmt::format("--address {}: the job says where '{}' is reached", options.address, name));
+    sockets_ = sockets_of(job, number_);
+    self_.address = job.peers[number_].address;
+    return;
+  }
+  for (const PeerEntry& p : job.peers) sockets_.addresses.push_back(p.address);
+  if (options.address == kNoAddress) {
+    sockets_.addresses.emplace_back();
+    return;
+  }
+  if (!options.address.empty()) {
+    self_.address = options.address;
+    const Endpoint at = endpoint_of(options.address);
+    sockets_.bind = is_loopback(at.host) ? options.address : "tcp://*:" + at.port;
+  } else {
+    const std::string host = own_host_towards(options.join);
+    const auto elsewhere = std::find_if(job.peers.begin(), job.peers.end(), [](const PeerEntry& p) {
+      return !p.address.empty() && !is_loopback(endpoint_of(p.address).host);
+    });
+    if (is_loopback(host) && elsewhere != job.peers.end())
+      refuse(
+          fmt::format("this peer would be reached at {}, where '{}' at {} cannot; expected --address "
+                      "tcp://host:port",
+                      host, elsewhere->name, elsewhere->address));
+    sockets_.bind = "tcp://" + host + ":*";
+  }
+  sockets_.addresses.push_back(self_.address);
+}
+
+void Joining::refuse(const std::string& why) const {
+  throw ConfigError(fmt::format("--join {}: {}", join_, why));
+}
+
+void Joining::listens_at(const std::string& endpoint) {
+  if (self_.address.empty() && !sockets_.bind.empty()) self_.address = endpoint;
+}
+
+void Joining::check(const Prepared& base) const {
+  const auto differ = [&](const char* what, const auto& here, const auto& there) {
+    if (here != there)
+      refuse(fmt::format("{}: here {}, at peer '{}' {}", what, here, terms_.body.from, there));
+  };
+  differ("layer table", base.hello.layers, terms_.body.layers);
+  differ("data set hash", base.hello.data_hash, terms_.body.data_hash);
+  differ("hash of the initial parameters", base.hello.parameters_hash, terms_.body.parameters_hash);
+}
+
+MemberSpec Joining::member(const Prepared& base, std::uint64_t start) const {
+  MemberSpec spec = joining_spec(base, self_, start, terms_.job_id, {terms_.body.from, join_});
+  spec.min_peers = std::max<std::size_t>(1, terms_.body.min_peers);
+  spec.terms.session = terms_.body.session;
+  return spec;
+}
+
+}  // namespace gossamer::node

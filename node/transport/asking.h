@@ -1,0 +1,28 @@
+#pragma once
+// These functions ask a member of a run under way for the run's terms, before there is a peer here.
+#include <cstdint>
+#include <functional>
+#include <string>
+
+#include "frame.h"
+
+namespace gossamer::node {
+
+struct Terms {
+  TermsBody body;
+  std::uint64_t job_id = 0;  ///< by which the members know their frames
+};
+/// address: tcp://host:port of a member; name: under which this peer would take part. Where a peer of that
+/// name lives it is asked again for a while: one that was killed may not be missed yet. stop: is asked a few
+/// times a second. Throws ConfigError where none answers in time, or it refuses.
+Terms ask_for_terms(const std::string& address, const std::string& name, double timeout_s,
+                    const std::function<bool()>& stop = {});
+
+/// Throws ConfigError, which begins with `asked`, where the text is no tcp://host:port.
+void check_address(const std::string& text, const std::string& asked);
+
+/// The address of this machine from which that one is reached, without a port. Throws ConfigError where there
+/// is none.
+std::string own_host_towards(const std::string& address);
+
+}  // namespace gossamer::node
