@@ -36,6 +36,7 @@ TEST_CASE("help of the program and of every command") {
       {{"evaluate", "--help"}, {"JOB", "MODEL", "--json"}},
       {{"checkpoint", "--help"}, {"list", "show", "verify", "prune"}},
       {{"checkpoint", "prune", "--help"}, {"RUN", "--keep", "--dry-run"}},
+      {{"status", "--help"}, {"ADDRESS", "--json", "--timeout"}},
       {{"help"}, {"gossamer help job"}},
       {{"help", "run"}, {"--join-timeout"}},
   };

@@ -25,6 +25,8 @@ std::string at_port(int port) { return "tcp://127.0.0.1:" + std::to_string(port)
 class Mute {
  public:
   explicit Mute(int port) : fd_(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
+    const int on = 1;
+    setsockopt(fd_, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
     sockaddr_in address{};
     address.sin_family = AF_INET;
     address.sin_port = htons(static_cast<std::uint16_t>(port));
