@@ -3,12 +3,12 @@
 // A pass of a peer over its rows is an epoch: as many rows as the steps of an epoch take, floor(rows / Σ
 // batches) of the peers that were there when it began. It is finished as it began, whatever the view is by
 // then. A peer that comes to a run under way (again) begins in the midst of a pass, where the rounds are.
+// Peers that the job does not name count, and are not followed themselves.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include <algorithm>
 #include <map>
-#include <numeric>
 #include <set>
 #include <utility>
 
@@ -22,13 +22,17 @@ class Trained final : public Checker {
   Trained(const Prepared& prepared, Findings& findings)
       : findings_(findings), names_(prepared.names.begin(), prepared.names.end()) {
     rows_ = prepared.data.train->rows();
+    others_batch_ = prepared.job.batch;
     for (const PeerEntry& p : prepared.job.peers) batches_[p.name] = p.batch;
     of_.resize(names_.size());
     for (PeerId p = 0; p < names_.size(); ++p) begin(p, 0, 0);
   }
 
-  void on_crash(PeerId p) override { of_[p] = {}; }
+  void on_crash(PeerId p) override {
+    if (p < of_.size()) of_[p] = {};
+  }
   void on_view(PeerId p, const std::vector<std::string>& members, Round rounds_before) override {
+    if (p >= of_.size()) return;
     Peer& peer = of_[p];
     peer.members = members;
     if (peer.begun) return;
@@ -36,6 +40,7 @@ class Trained final : public Checker {
     begin(p, rounds_before / steps, rounds_before % steps);
   }
   void on_rows(PeerId p, std::span<const std::uint32_t> rows) override {
+    if (p >= of_.size()) return;
     for (const std::uint32_t row : rows) take(p, row);
   }
 
@@ -50,7 +55,10 @@ class Trained final : public Checker {
 
   std::uint64_t steps_per_epoch(const std::vector<std::string>& members) const {
     std::uint64_t step = 0;
-    for (const std::string& name : members.empty() ? names_ : members) step += batches_.at(name);
+    for (const std::string& name : members.empty() ? names_ : members) {
+      const auto batch = batches_.find(name);
+      step += batch == batches_.end() ? others_batch_ : batch->second;
+    }
     return std::max<std::uint64_t>(1, rows_ / step);
   }
   void begin(PeerId p, std::uint64_t pass, std::uint64_t step) {
@@ -80,7 +88,7 @@ class Trained final : public Checker {
 
   Findings& findings_;
   std::vector<std::string> names_;
-  std::size_t rows_;
+  std::size_t rows_, others_batch_;
   std::map<std::string, std::size_t> batches_;
   std::vector<Peer> of_;
   /// By view and pass: the rows, and by whom.

@@ -1,5 +1,6 @@
 // Streams of samples: sources, errors, shuffling in bounded memory, peers' shares.
 #include <chrono>
+#include <iterator>
 #include <map>
 #include <random>
 #include <thread>
@@ -163,6 +164,68 @@ TEST_CASE("peers share a stream: disjoint, complete, nearly even, the same howev
     positions.insert(positions.end(), share.positions.begin(), share.positions.end());
   }
   CHECK(sorted(positions) == sorted(all.positions));
+}
+
+TEST_CASE("samples of a peer that is not there go to the others, or to nobody, and none of theirs moves") {
+  const TemporaryDirectory dir;
+  write_plain(dir.file("a"), numbered(0, 20000));
+  const std::vector<std::string> homes{"ada", "bob", "eve", "hal"}, names{"ada", "eve", "hal", "zoe"};
+  for (const double alpha : {0.0, 0.5})
+    for (const bool stays : {false, true}) {
+      std::vector<std::uint64_t> positions, at_home;
+      for (std::size_t peer = 0; peer < (stays ? 3 : 4); ++peer) {
+        SampleStreamSpec spec{.path = dir.file("a"), .peer = peer, .peers = 4, .alpha = alpha};
+        spec.homes = homes;
+        spec.names = names;
+        spec.stays = stays;
+        const auto share = sorted(read_all(spec).positions);
+        positions.insert(positions.end(), share.begin(), share.end());
+        if (peer == 3) continue;
+        spec.names = homes;
+        spec.peer = peer == 0 ? 0 : peer + 1;
+        const auto home = sorted(read_all(spec).positions);
+        at_home.insert(at_home.end(), home.begin(), home.end());
+        CHECK((!stays || share == home));
+        if (alpha == 0 && !stays) {
+          CHECK(share.size() == Approx(5000).epsilon(0.1));
+          std::vector<std::uint64_t> kept;
+          std::set_intersection(share.begin(), share.end(), home.begin(), home.end(),
+                                std::back_inserter(kept));
+          CHECK(kept.size() == Approx(4000).epsilon(0.1));
+        }
+      }
+      positions = sorted(positions);
+      CHECK(positions == (stays ? sorted(at_home) : sorted(read_all({.path = dir.file("a")}).positions)));
+    }
+}
+
+TEST_CASE("a stream under way is shared anew from what it has not read") {
+  const TemporaryDirectory dir;
+  for (const std::size_t threads : {0, 2}) {
+    const std::string path = dir.file("follow" + std::to_string(threads));
+    write_plain(path, numbered(0, 500));
+    SampleStreamSpec spec{.path = path, .follow = true, .patience_s = 0.05, .threads = threads};
+    spec.peers = 2;
+    spec.names = spec.homes = {"ada", "bob"};
+    const auto stream = open_samples(spec);
+    std::size_t got = 0;
+    const auto read = [&] {
+      SparseBatch batch;
+      for (int quiet = 0; quiet<5; quiet = batch.size()> 0 ? 0 : quiet + 1) {
+        REQUIRE(stream->next(64, false, batch));
+        got += batch.size();
+      }
+    };
+    read();
+    CHECK(static_cast<double>(got) == Approx(250).margin(60));
+    spec.names = {"ada"};
+    spec.peers = 1;
+    stream->share_anew(spec);
+    std::ofstream(path, std::ios::app) << numbered(500, 300);
+    const std::size_t before = got;
+    read();
+    CHECK(got == before + 300);
+  }
 }
 
 TEST_CASE("a folder is read in the order of names; equal lines of its files are different samples") {
