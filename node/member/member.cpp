@@ -190,8 +190,7 @@ void Member::schedule_wake() {
   if (transfer_) next = std::min(next, transfer_->next_deadline());
   next = std::min(next, ahead_deadline());
   if (spec_.join && !begun_ && !over_) next = std::min(next, started_ + spec_.join_timeout_s);
-  if (begun_ && worker_ && !worker_->joined() && past_.empty())
-    next = std::min(next, std::max(env_.now(), begun_since_ + kPatience_s));
+  if (begun_ && waits_for_all()) next = std::min(next, std::max(env_.now(), begun_since_ + kPatience_s));
   env_.wake_at(next);
 }
 

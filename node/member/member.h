@@ -118,6 +118,8 @@ class Member final : SwimHost {
   std::uint64_t attempt_for(const View& view) const;
   void say_first();
   bool all_known() const;
+  /// With the first worker, for all that the job names; nothing was announced yet.
+  bool waits_for_all() const { return worker_ && !worker_->joined() && past_.empty() && standing_.view == 0; }
   bool left_behind() const;
   void follow_members();
   void close_view();

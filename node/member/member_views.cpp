@@ -141,7 +141,7 @@ std::uint64_t Member::attempt_for(const View& view) const {
 
 void Member::follow_members() {
   if (ahead_) return;
-  const bool first = worker_ && !worker_->joined() && past_.empty();
+  const bool first = waits_for_all();
   if (first && !left_behind()) return;
   View next = target();
   const std::uint64_t id = next.id();

@@ -3,9 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <chrono>
 #include <optional>
-#include <random>
 #include <thread>
 
 #include "desk.h"
@@ -18,6 +16,7 @@
 #include "resume.h"
 #include "setup.h"
 #include "simulation.h"
+#include "starts.h"
 #include "text.h"
 #include "threaded_data_plane.h"
 #include "translate.h"
@@ -26,12 +25,6 @@
 
 namespace gossamer::node {
 namespace {
-
-/// Not 0, and not the same after a restart.
-std::uint64_t draw_epoch() {
-  std::random_device device;
-  return ((std::uint64_t{device()} << 32) | device()) | 1;
-}
 
 PeerResult result_of(const WorkerResult& w) {
   return {.outcome = w.outcome,
@@ -46,12 +39,6 @@ PeerResult result_of(const WorkerResult& w) {
           .staleness_max = w.staleness_max,
           .skipped_steps = w.skipped_steps,
           .muted = w.muted};
-}
-
-/// Microseconds: a later start of this peer has a greater one.
-std::uint64_t now_by_the_clock() {
-  const auto now = std::chrono::system_clock::now().time_since_epoch();
-  return static_cast<std::uint64_t>(std::chrono::duration_cast<std::chrono::microseconds>(now).count());
 }
 
 }  // namespace

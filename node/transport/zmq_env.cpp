@@ -112,6 +112,8 @@ ZmqEnv::ZmqEnv(const ZmqSpec& spec)
     : spec_(spec), sockets_(std::make_unique<Sockets>()), begin_(std::chrono::steady_clock::now()) {
   zmq::socket_t& in = sockets_->in;
   set_common(in, spec);
+  // libzmq ends the program where a ping is due on a connection that broke while it was not read
+  in.set(zmq::sockopt::heartbeat_ivl, 0);
   in.set(zmq::sockopt::router_mandatory, true);
   in.set(zmq::sockopt::router_handover, true);  // who dials again has left the old connection
   in.set(zmq::sockopt::sndhwm, kSendQueue);

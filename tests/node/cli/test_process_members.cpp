@@ -16,7 +16,8 @@ class Open {
  public:
   explicit Open(const std::string& method = "choco", const std::string& codec = "onebit_scaled",
                 const std::string& graph = "ring") {
-    folder.write("job.toml", SmallJob{4, ports.first(), graph, method, codec, "0", kForever}.toml());
+    folder.write("job.toml",
+                 SmallJob{4, ports.first(), graph, method, codec, "0", kForever}.toml() + "min_peers = 1\n");
     peers.start_all();
     REQUIRE(peers.train_within(kStart_s));
   }
@@ -38,7 +39,7 @@ class Open {
 
   const Folder folder;
   const Ports ports{5};
-  Peers peers{folder, "job.toml", 4, {"--set", "run.min_peers=1"}};
+  Peers peers{folder, "job.toml", 4};
   std::vector<std::unique_ptr<Process>> others;
 };
 

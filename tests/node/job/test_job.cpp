@@ -225,6 +225,22 @@ TEST_CASE("a job written out reads back as the same") {
   }
 }
 
+TEST_CASE("a peer that listens nowhere has no address, at every other peer too") {
+  const Folder folder;
+  const std::string text =
+      "[[peer]]\nname = \"a\"\naddress = \"tcp://h:1\"\n[[peer]]\nname = \"b\"\nbind = \"\"\n[[peer]]\nname "
+      "= "
+      "\"c\"\nbind = \"\"\n";
+  const node::Job job = node::load_job(folder.write("job.toml", text));
+  CHECK(job.peers[1].address.empty());
+  CHECK(job.peers[1].bind.empty());
+  for (const bool shared : {false, true}) {
+    const node::Job again = node::load_job(folder.write("again.toml", node::to_toml(job, shared)));
+    CHECK(again.peers[2].address.empty());
+    CHECK(node::to_toml(again, shared) == node::to_toml(job, shared));
+  }
+}
+
 TEST_CASE("the weights of edges read back to the bit") {
   const Folder folder;
   const std::string text =
