@@ -1,5 +1,6 @@
 """Peers as processes: what they report and say on standard error, with the time at which it came."""
 import json
+import os
 import pathlib
 import re
 import signal
@@ -20,6 +21,32 @@ def free_ports(count, first=28600):
         except OSError:
             continue
     raise SystemExit("found no free ports")
+
+
+class Quota:
+    """A share of a processor that a process may take, by a control group, until close; `there` where this machine lets one make these."""
+
+    def __init__(self, pid, share, period_us=100000):
+        self.pid, self.there = pid, False
+        self.group = pathlib.Path(f"/sys/fs/cgroup/cpu/gossamer-{os.getpid()}-{pid}")
+        try:
+            self.group.mkdir()
+            (self.group / "cpu.cfs_period_us").write_text(str(period_us))
+            (self.group / "cpu.cfs_quota_us").write_text(str(max(1000, round(period_us * share))))
+            (self.group / "cgroup.procs").write_text(str(pid))
+            self.there = True
+        except OSError:
+            self.close()
+
+    def close(self):
+        try:
+            (self.group.parent / "cgroup.procs").write_text(str(self.pid))
+        except OSError:
+            pass  # it has ended
+        try:
+            self.group.rmdir()
+        except OSError:
+            pass
 
 
 class Peer:
