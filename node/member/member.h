@@ -39,6 +39,7 @@ struct MemberSpec {
   std::uint64_t job = 0;      ///< frames of another one are dropped
   std::size_t min_peers = 1;  ///< fewer end the run; where it is all of the roster nobody may be lost
   bool alike = false;         ///< all members' states are the same to the bit
+  bool own_models = false;    ///< of sizes of their own, so that nobody can take another's state
   SwimSpec swim{};            ///< its times
 };
 
@@ -72,6 +73,7 @@ class Member final : SwimHost {
 
  private:
   class ViewEnv;
+  bool planted(Bug bug) const { return spec_.swim.planted.is(bug); }
   /// How long a peer that hears of a run under way waits whether it is the one that it is about to begin.
   static constexpr double kPatience_s = 2;
 
@@ -100,6 +102,7 @@ class Member final : SwimHost {
   void advance();
   void fetch(const std::vector<Standing>& all, double share);
   void ask();
+  double farthest(const std::vector<Standing>& all) const;
   void open(double share);
   void keep(State learned);
   void handle(const WantBody& body);

@@ -75,7 +75,7 @@ void Member::worker_ended() {
   }
   for (const PeerId p : r.gone) gone_.insert(current_.seats[p].name);
   View again = current_;
-  ++again.attempt;
+  if (!planted(Bug::attempt_kept)) ++again.attempt;
   close_view();
   announce(std::move(again));
 }
@@ -108,7 +108,8 @@ std::uint64_t Member::attempt_for(const View& view) const {
   const std::uint64_t id = view.id();
   const bool running = view.seats == current_.seats;
   std::uint64_t attempt = running ? current_.attempt : 0;
-  if (const auto past = past_.find(id); !running && past != past_.end()) attempt = past->second + 1;
+  if (const auto past = past_.find(id); !running && past != past_.end())
+    attempt = past->second + !planted(Bug::attempt_kept);
   for (const auto& [name, record] : swim_->members()) {
     const Standing s = standing_from(record.word);
     if (s.view == id) attempt = std::max(attempt, s.attempt);
@@ -133,7 +134,7 @@ void Member::follow_members() {
   };
   if (worker_ && worker_->share_done() >= 1 && std::none_of(next.seats.begin(), next.seats.end(), wanted))
     return;
-  if (next.seats.size() < spec_.min_peers)
+  if (next.seats.size() < spec_.min_peers && !planted(Bug::few_go_on))
     return end(Outcome::lost_peer,
                fmt::format("{} of {} peers are left, and run.min_peers = {} must be there", next.seats.size(),
                            spec_.roster.size(), spec_.min_peers));
@@ -191,7 +192,8 @@ std::optional<std::vector<Standing>> Member::standings() const {
     const auto record = swim_->members().find(seat.name);
     if (record == swim_->members().end() || record->second.start != seat.start) return std::nullopt;
     all.push_back(seat.name == name() ? standing_ : standing_from(record->second.word));
-    if (all.back().view != standing_.view || all.back().attempt != standing_.attempt) return std::nullopt;
+    const bool announced = all.back().view == standing_.view && all.back().attempt == standing_.attempt;
+    if (!announced && !planted(Bug::opened_early)) return std::nullopt;
   }
   return all;
 }
@@ -201,17 +203,26 @@ void Member::advance() {
   if (worker_ || transfer_) return;
   const auto all = standings();
   if (!all) return;
-  double share = 0;
-  for (const Standing& s : *all)
-    if (s.whole) share = std::max(share, s.share);
+  const double share = farthest(*all);
   if (share >= 1)
     return end(Outcome::finished, whole_ ? "" : "the run was over before this peer could take part again");
   fetch(*all, share);
   if (!transfer_) open(share);
 }
 
+/// How far those are that have anything.
+double Member::farthest(const std::vector<Standing>& all) const {
+  std::optional<double> share;
+  for (const Standing& s : all)
+    if (s.whole)
+      share = planted(Bug::least_share_taken) ? std::min(share.value_or(1), s.share)
+                                              : std::max(share.value_or(0), s.share);
+  return share.value_or(0);
+}
+
 /// Where this peer needs what another has.
 void Member::fetch(const std::vector<Standing>& all, double share) {
+  if (spec_.own_models) return;
   std::vector<PeerId> have;
   for (PeerId p = 0; p < all.size(); ++p)
     if (all[p].whole && (all[p].share == share || !spec_.alike)) have.push_back(p);
@@ -225,7 +236,7 @@ void Member::fetch(const std::vector<Standing>& all, double share) {
     if (all[p].hash == all[from].hash) sources.push_back(current_.seats[p].name);
   env_.log(fmt::format("taking the state of {} ({}) from {}", current_.seats[from].name,
                        bytes_text(static_cast<double>(all[from].bytes)), fmt::join(sources, ", ")));
-  transfer_.emplace(std::move(sources), all[from].hash, all[from].bytes);
+  transfer_.emplace(std::move(sources), all[from].hash, all[from].bytes, spec_.swim.planted);
 }
 
 void Member::handle(const WantBody& want) {
@@ -244,12 +255,7 @@ void Member::handle(const PieceBody& piece) {
   learned_ = std::move(*bytes);
   whole_ = true;
   transfer_.reset();
-  if (const auto all = standings()) {
-    double share = 0;
-    for (const Standing& s : *all)
-      if (s.whole) share = std::max(share, s.share);
-    open(share);
-  }
+  if (const auto all = standings()) open(farthest(*all));
 }
 
 void Member::ask() {
@@ -269,12 +275,13 @@ void Member::open(double share) try {
   swim_->links(links);
   std::uint64_t steps = spec.rounds_before;
   worker_ = std::make_unique<Worker>(std::move(spec), *view_env_);
-  if (!learned_.empty()) {
+  if (!learned_.empty() && !planted(Bug::state_not_restored)) {
     State state = state_from_bytes(learned_);
     Archive::saving(state).part("data").value("steps", steps);
     worker_->restore_learned(state);
   }
   whole_ = true;
+  if (planted(Bug::learned_dropped)) learned_ = {};
   tell_view();
   worker_->start();
 } catch (const std::runtime_error& error) {  // a method, or a model, that cannot go on with these

@@ -15,49 +15,66 @@ class Simulation::Node final : public MemberEnv, public DataPlane {
  public:
   /// start: as of Seat.
   Node(Simulation& sim, PeerId self, std::unique_ptr<optim::Objective> objective, std::uint64_t start)
-      : sim_(sim), self_(self), start_(start) {
-    WorkerSpec first = spec(sim, self, start);
-    MemberSpec all = members(sim, self, first, start);
-    member_.emplace(std::move(all), *this, std::move(first));
-    replica_.emplace(
-        make_replica(sim.prepared_, self, std::move(objective), 1, attack_of(sim.prepared_.job, self)));
-    replica_->observe(sim.observer_);
+      : sim_(sim), self_(self) {
     const Job& job = sim.prepared_.job;
     step_time_ = job.sim.step_time * sim.profile_.slowness(self) *
                  static_cast<double>(job.peers[self].batch) / static_cast<double>(job.batch);
+    begin(std::move(objective), start);
+  }
+  /// A process that has nothing, in place of the one before it.
+  void begin(std::unique_ptr<optim::Objective> objective, std::uint64_t start) {
+    end_plane();
+    start_ = start;
+    crashed_ = false;
+    wake_at_ = -1;
+    writing_ = 0;
+    saved_.reset();
+    WorkerSpec first = spec(sim_, self_, start);
+    View view;
+    for (const std::string& name : sim_.prepared_.names) view.seats.push_back({name, 0});
+    if (ViewObserver* views = sim_.faults_.view_observer) views->on_start(self_, start);
+    Observer* observer = observe({view, first.share_before, sim_.prepared_, first.rounds_before});
+    first.observer = observer;
+    MemberSpec all = members(sim_, self_, first, start);
+    member_.emplace(std::move(all), *this, std::move(first));
+    replica_.emplace(
+        make_replica(sim_.prepared_, self_, std::move(objective), 1, attack_of(sim_.prepared_.job, self_)));
+    replica_->observe(observer);
   }
 
   // Env
-  double now() const override { return sim_.now_; }
+  double now() const override { return sim_.profile_.clock(self_, sim_.now_); }
   void wake_at(double time) override {
     if (!std::isfinite(time)) return;
-    time = std::max(time, sim_.now_);
+    time = std::max(sim_.profile_.when(self_, time), sim_.now_);
     if (time >= wake_at_ && wake_at_ >= sim_.now_) return;
     wake_at_ = time;
     sim_.at(time, self_, [this, time] {
       if (wake_at_ != time) return;
       wake_at_ = -1;
-      if (sim_.now_ > time)
-        return wake_at(sim_.now_);  // was paused: reads what waits before it judges silence
+      if (sim_.now_ > time) return wake_at(now());  // was paused: reads what waits before it judges silence
       on([](Member& m) { m.on_timer(); });
     });
   }
   State leave_view() override {
-    sim_.threads_.finish(queue_);
-    ++view_;
-    failure_.reset();
-    failure_told_ = false;
-    return replica_->save_learned();
+    end_plane();
+    State learned = replica_->save_learned();
+    if (ViewObserver* views = sim_.faults_.view_observer)
+      views->on_leave(self_, member_->share_done(), parameters_in(learned));
+    return learned;
   }
   WorkerSpec enter_view(const View& view, double share) override {
     const std::shared_ptr<const Prepared> prepared = sim_.prepared_for(view);
     const PeerId seat = find_peer(prepared->job, sim_.prepared_.names[self_], "view");
     WorkerSpec s = view_worker_spec(*prepared, seat, start_ + view_, view.id() + view.attempt, share);
+    s.observer = observe({view, share, *prepared, s.rounds_before});
     s.may_diverge = !honest(sim_.prepared_.job, self_);
     s.least_resend_s = kLeastResend_s;
     s.grace_s = sim_.faults_.grace_s;
     replica_.emplace(make_replica(*prepared, seat, make_objective(*prepared, seat), 1,
                                   attack_of(sim_.prepared_.job, self_)));
+    replica_->observe(s.observer);
+    prepared_ = prepared;
     if (sim_.on_view) sim_.on_view(self_, sim_.now_, view, share);
     return s;
   }
@@ -85,6 +102,8 @@ class Simulation::Node final : public MemberEnv, public DataPlane {
     });
   }
   void submit(Gradient gradient) override {
+    if (ViewObserver* views = sim_.faults_.view_observer; views && !std::exchange(trains_, true))
+      views->on_begin(self_, replica().parameters());
     const double labelling = step_time_ * kForwardShare * static_cast<double>(gradient.soft.models.size());
     const double duration = step_time_ * (1 + sim_.prepared_.job.sim.step_jitter * (2 * sim_.uniform() - 1));
     const double begin = sim_.now_ + labelling + duration * kForwardShare,
@@ -116,14 +135,16 @@ class Simulation::Node final : public MemberEnv, public DataPlane {
     SimCheckpoints& all = *sim_.faults_.checkpoints;
     all.taken[self_].emplace_back(point.name, member_->rounds());
     ++writing_;
-    sim_.at(sim_.now_ + all.write_s, self_, [this, &all, name = point.name, s = std::move(state)]() mutable {
-      --writing_;
-      const bool full = std::count(all.full.begin(), all.full.end(), self_) > 0;
-      if (!full) all.kept[name][self_] = std::move(s);
-      on([&](Member& m) {
-        if (Worker* w = m.worker()) full ? w->on_storage() : w->committed(name);
-      });
-    });
+    sim_.at(sim_.now_ + all.write_s, self_,
+            [this, &all, name = point.name, s = std::move(state), start = start_]() mutable {
+              if (crashed_ || start != start_) return;  // what was not on disk is lost
+              --writing_;
+              const bool full = std::count(all.full.begin(), all.full.end(), self_) > 0;
+              if (!full) all.kept[name][self_] = std::move(s);
+              on([&](Member& m) {
+                if (Worker* w = m.worker()) full ? w->on_storage() : w->committed(name);
+              });
+            });
   }
   State load(Round name) override { return sim_.faults_.checkpoints->kept.at(name).at(self_); }
   std::optional<State> take_saved() { return std::exchange(saved_, std::nullopt); }
@@ -180,6 +201,8 @@ class Simulation::Node final : public MemberEnv, public DataPlane {
     digest += digest_of(objective.keyed_rows()->table());
   }
   bool crashed() const { return crashed_; }
+  std::uint64_t start() const { return start_; }
+  bool trains() const { return member_->worker() && member_->worker()->joined(); }
   /// Crashed, or ended and its process has ended too.
   bool gone() const { return crashed_ || (member_->finished() && sim_.now_ > ended_at_ + kLinger_s); }
   double ended_at() const { return ended_at_; }
@@ -198,13 +221,13 @@ class Simulation::Node final : public MemberEnv, public DataPlane {
     MemberSpec s = member_spec(job, self, start, first);
     if (!sim.faults_.views) s.min_peers = job.peers.size();
     s.swim.seed ^= sim.faults_.seed;
+    s.swim.planted = sim.prepared_.planted;
     return s;
   }
   static WorkerSpec spec(const Simulation& sim, PeerId self, std::uint64_t start) {
     WorkerSpec s = worker_spec(sim.prepared_, self, start, 0);
     s.may_diverge = !honest(sim.prepared_.job, self);
     s.least_resend_s = kLeastResend_s;
-    s.observer = sim.observer_;
     s.grace_s = sim.faults_.grace_s;
     if (const SimCheckpoints* c = sim.faults_.checkpoints) {
       s.saves = c->saves;
@@ -215,6 +238,22 @@ class Simulation::Node final : public MemberEnv, public DataPlane {
       s.membership.ready = !c->go_on;
     }
     return s;
+  }
+
+  /// Who is told of worker and replica from here on.
+  Observer* observe(const ViewObserver::Entry& entry) {
+    trains_ = false;
+    ViewObserver* views = sim_.faults_.view_observer;
+    return views                                 ? views->on_enter(self_, entry)
+           : entry.view.seats.front().start == 0 ? sim_.observer_
+                                                 : nullptr;
+  }
+  /// What was submitted is done, and nobody hears of it.
+  void end_plane() {
+    sim_.threads_.finish(queue_);
+    ++view_;
+    failure_.reset();
+    failure_told_ = false;
   }
 
   using Answers = std::vector<std::pair<double, DataEvent>>;  ///< and when each is due
@@ -261,7 +300,8 @@ class Simulation::Node final : public MemberEnv, public DataPlane {
 
   Simulation& sim_;
   PeerId self_;
-  std::uint64_t start_;
+  std::uint64_t start_ = 0;
+  std::shared_ptr<const Prepared> prepared_;  ///< of the view; none: the simulation's
   std::optional<Member> member_;
   std::optional<Replica> replica_;
   std::uint64_t view_ = 0;  ///< so many are over
@@ -273,6 +313,7 @@ class Simulation::Node final : public MemberEnv, public DataPlane {
   int writing_ = 0;  ///< checkpoints
   double step_time_ = 0, wake_at_ = -1, ended_at_ = 0;
   bool crashed_ = false;
+  bool trains_ = false;  ///< a gradient was asked for in this view
 };
 
 }  // namespace gossamer::node

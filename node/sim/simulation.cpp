@@ -15,6 +15,12 @@
 #include "view_run.h"
 
 namespace gossamer::node {
+namespace {
+
+constexpr std::size_t kMostViewRuns = 64;  ///< kept for views of the same peers
+constexpr double kReconnect_s = 0.05;      ///< as ZmqEnv
+
+}  // namespace
 
 Simulation::Simulation(const Prepared& prepared, SimFaults faults, Observer* observer, std::size_t threads)
     : prepared_(prepared),
@@ -65,7 +71,7 @@ void Simulation::check_consensus() {
   std::vector<PeerId> whose;
   std::vector<std::span<const float>> models;
   for (PeerId p = 0; p < nodes_.size(); ++p) {
-    if (nodes_[p]->gone() || !honest(prepared_.job, p)) continue;
+    if (nodes_[p]->gone() || !nodes_[p]->trains() || !honest(prepared_.job, p)) continue;
     whose.push_back(p);
     models.push_back(nodes_[p]->replica().parameters());
   }
@@ -205,25 +211,43 @@ SimProgress Simulation::progress() const {
 
 void Simulation::begin() {
   if (std::exchange(begun_, true)) return;
-  for (const auto& [peer, time] : faults_.crashes)
-    at(time, kNetwork, [this, p = peer] { nodes_[p]->crash(); });
-  for (const auto& [peer, time] : faults_.restarts) at(time, kNetwork, [this, p = peer] { restart(p); });
+  const auto all = [](auto list, const auto& more) {
+    list.insert(list.end(), more.begin(), more.end());
+    return list;
+  };
+  for (const auto& [peer, time] : all(faults_.crashes, windows_.crashes()))
+    at(time, kNetwork, [this, p = peer] { crash(p); });
+  for (const auto& [peer, time] : all(faults_.restarts, windows_.restarts()))
+    at(time, kNetwork, [this, p = peer] { restart(p); });
   for (PeerId p = 0; p < nodes_.size(); ++p)
     at(0, p, [n = nodes_[p].get()] { n->on([](Member& m) { m.start(); }); });
+}
+
+/// The machine lives: it says that nobody listens there, as soon as another asks.
+void Simulation::crash(PeerId peer) {
+  if (nodes_[peer]->gone()) return;
+  nodes_[peer]->crash();
+  if (!faults_.views || !faults_.breaks) return;
+  for (PeerId p = 0; p < nodes_.size(); ++p) {
+    if (p == peer || windows_.cut(peer, p, now_)) continue;
+    const double seen = now_ + wire(peer, p).latency;
+    at(seen, p, [this, p, peer] { nodes_[p]->on([&](Member& m) { m.on_broken(peer); }); });
+    at(seen + kReconnect_s + 2 * wire(peer, p).latency, p, [this, p, peer] {
+      if (nodes_[peer]->crashed()) nodes_[p]->on([&](Member& m) { m.on_refused(peer); });
+    });
+  }
 }
 
 /// Of a peer that crashed: another process, which has nothing.
 void Simulation::restart(PeerId peer) {
   if (!nodes_[peer]->crashed()) return;
-  const std::uint64_t start = nodes_.size() * (former_nodes_.size() + 1) + peer + 1;
-  auto again = std::make_unique<Node>(*this, peer, make_objective(prepared_, peer), start);
-  std::swap(nodes_[peer], again);
-  former_nodes_.push_back(std::move(again));
+  nodes_[peer]->begin(make_objective(prepared_, peer), ++restarts_ << 32 | (peer + 1));
   ++running_;
   nodes_[peer]->on([](Member& m) { m.start(); });
 }
 
 std::shared_ptr<const Prepared> Simulation::prepared_for(const View& view) {
+  if (view_runs_.size() >= kMostViewRuns) view_runs_.clear();
   auto& run = view_runs_[view.names()];
   if (!run) run = run_of_view(prepared_, view.names()).prepared;
   return run;
@@ -308,6 +332,11 @@ SimResult Simulation::run(const std::function<bool()>& stop) {
 
 void Simulation::interrupt(PeerId peer, double time) {
   at(time, peer, [n = nodes_[peer].get()] { n->on([](Member& m) { m.interrupt(); }); });
+}
+
+Simulation::Standpoint Simulation::standpoint(PeerId peer) const {
+  const Node& n = *nodes_[peer];
+  return {n.crashed(), n.member().finished(), n.trains() ? &n.member().view() : nullptr, n.start()};
 }
 
 std::span<const float> Simulation::parameters(PeerId peer) const {

@@ -17,6 +17,7 @@
 #include "profile.h"
 #include "setup.h"
 #include "sim_threads.h"
+#include "view_observer.h"
 
 namespace gossamer::node {
 
@@ -32,11 +33,13 @@ struct SimCheckpoints {
 
 struct SimFaults {
   std::uint64_t seed = 1;  ///< of loss, duplication, reordering, strays, garbling, jitter, machines and links
-  std::vector<std::pair<PeerId, double>> crashes;     ///< peer and virtual time at which it stops for good
+  std::vector<std::pair<PeerId, double>> crashes;     ///< peer and virtual time at which its process ends
   std::vector<std::pair<PeerId, double>> restarts{};  ///< as what knows nothing, of one that has crashed
   bool views = false;  ///< the run goes on without those that are gone, as run.min_peers has it
   SimCheckpoints* checkpoints = nullptr;  ///< null: none are kept
   double grace_s = 0;                     ///< for those of a run that is told to end
+  bool breaks = false;  ///< with `views`: the others see connections to a process that ends break
+  ViewObserver* view_observer = nullptr;  ///< null: nobody. The Observer then hears of the network alone
 };
 
 struct SimResult {
@@ -83,6 +86,13 @@ class Simulation {
   SimProgress progress() const;
   /// A peer is told to end, as by a signal.
   void interrupt(PeerId peer, double time);
+  /// Where a peer stands; view: that it trains in, null while it agrees on one.
+  struct Standpoint {
+    bool crashed, finished;
+    const View* view;
+    std::uint64_t start;
+  };
+  Standpoint standpoint(PeerId peer) const;
   std::span<const float> parameters(PeerId peer) const;
   std::span<const float> slot(PeerId peer, Slot slot) const;
   /// What the peer learns, as it stands.
@@ -128,6 +138,7 @@ class Simulation {
         0;  ///< frames of priority above 0 that have not left, the one that is leaving included
   };
   Wire& wire(PeerId from, PeerId to);
+  void crash(PeerId peer);
   void restart(PeerId peer);
   std::shared_ptr<const Prepared> prepared_for(const View& view);
   void send_next(PeerId from, PeerId to);
@@ -151,9 +162,9 @@ class Simulation {
   std::vector<std::vector<Wire>> wires_;  ///< [from], ascending by to
   std::vector<double> uplink_free_;       ///< of each peer that has one: when its last frame has passed it
   std::map<std::vector<std::string>, std::shared_ptr<const Prepared>> view_runs_;  ///< by names
-  std::vector<std::unique_ptr<Node>> nodes_, former_nodes_;  ///< former: what events may still speak of
-  mutable SimThreads threads_;                               // after nodes_: its threads end first
-  std::size_t running_ = 0;
+  std::vector<std::unique_ptr<Node>> nodes_;
+  mutable SimThreads threads_;  // after nodes_: its threads end first
+  std::size_t running_ = 0, restarts_ = 0;
   bool begun_ = false;
   std::size_t scheduled_frames_ = 0;  ///< that have left their wire and not arrived
 };
