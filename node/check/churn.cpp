@@ -12,6 +12,8 @@ namespace {
 
 /// After the last fault: a suspicion, its refutation, and beginnings of views that failed.
 constexpr double kConverges_s = 12;
+/// Longer than any round takes, and than a peer waits for others that have ended.
+constexpr double kPatience_s = 150;
 
 class ChurnRun {
  public:
@@ -46,11 +48,12 @@ class ChurnRun {
   bool stop(const Simulation& simulation) {
     alive_();
     const double now = checkers_.time();
-    if (now > case_.longest)
-      checkers_.findings().report("stall",
-                                  fmt::format("no end after {:.0f} s: {}", now, standing(simulation)));
+    if (now > std::max(case_.last_fault, checkers_.progressed()) + kPatience_s)
+      checkers_.findings().report(
+          "stall", fmt::format("no round begins in {:.0f} s: {}", kPatience_s, standing(simulation)));
+    cut_short_ = now > case_.longest;  // a slow network's rounds may take long
     if (!converged_ && now > case_.last_fault) check_convergence(simulation, now);
-    return checkers_.first().has_value();
+    return cut_short_ || checkers_.first().has_value();
   }
 
   /// That all who are there train in one view, which holds nobody else; not where some have ended.
@@ -96,7 +99,7 @@ class ChurnRun {
   }
 
   void check_end(const Simulation& simulation) {
-    if (checkers_.first()) return;
+    if (checkers_.first() || cut_short_) return;
     Outcome worst = Outcome::finished;
     for (PeerId p = 0; p < result_.peers.size(); ++p) {
       if (simulation.standpoint(p).crashed) continue;
@@ -138,6 +141,7 @@ class ChurnRun {
     if (!sim.cut.empty()) ++c["runs with a cut"];
     if (!sim.pause.empty()) ++c["runs with a pause"];
     if (sim.clock_skew > 0) ++c["runs with skewed clocks"];
+    if (cut_short_) ++c["runs cut short"];
     if (took_ > 0) ++c["runs that converged"];
     for (const WorkerResult& r : result_.peers)
       c["frames resent"] += r.traffic.resent, c["rounds"] += r.rounds;
@@ -148,7 +152,7 @@ class ChurnRun {
   const std::function<void()>& alive_;
   Prepared prepared_;
   ChurnCheckers checkers_;
-  bool converged_ = false;
+  bool converged_ = false, cut_short_ = false;
   double took_ = 0;
   SimResult result_;
   SwarmOutcome out_;

@@ -58,6 +58,7 @@ class ChurnCheckers::Seat final : public Observer {
       : all_(all), era_(std::move(era)), peer_(peer) {}
 
   void on_round(PeerId p, Round r) override {
+    all_.progressed_ = all_.time();
     tell([&](Observer& o, auto place) { o.on_round(place(p), r); });
   }
   void on_send(PeerId p, PeerId to, const Message& m) override {

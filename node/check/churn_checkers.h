@@ -29,6 +29,8 @@ class ChurnCheckers final : public Observer, public ViewObserver {
   const std::optional<Violation>& first() const { return findings_.first(); }
   Findings& findings() { return findings_; }
   double time() const { return findings_.time; }
+  /// When a peer last began a round.
+  double progressed() const { return progressed_; }
 
   struct Counts {
     std::uint64_t frames[10] = {};  ///< by Fate
@@ -75,6 +77,7 @@ class ChurnCheckers final : public Observer, public ViewObserver {
   /// By peer and start: hashes of what it left its last views with.
   std::map<std::pair<PeerId, std::uint64_t>, std::deque<std::uint64_t>> left_;
   Counts counts_;
+  double progressed_ = 0;
 };
 
 }  // namespace gossamer::node

@@ -176,7 +176,7 @@ void draw_run(Draw& d, SwarmCase& c, double seconds) {
   c.churn = true;
   c.breaks = d.chance(0.5);
   MemberFaults(d, c, seconds).draw();
-  c.longest = 20 * seconds + 120;
+  c.longest = 8 * seconds + 60;
 }
 
 }  // namespace

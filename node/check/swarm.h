@@ -29,7 +29,7 @@ struct SwarmCase {
   bool churn = false;
   bool breaks = false;    ///< SimFaults::breaks
   double last_fault = 0;  ///< virtual time from which all that are there reach each other
-  double longest = 0;     ///< virtual time by which all have ended
+  double longest = 0;     ///< virtual time after which the run is looked at no more
 };
 /// A sound configuration and faults. The same case for a seed always.
 SwarmCase draw_case(std::uint64_t seed);

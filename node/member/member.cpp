@@ -113,6 +113,7 @@ void Member::post(PeerId to, FrameBody body, std::uint32_t priority) {
 }
 
 void Member::changed(const MemberRecord& now, std::optional<MemberStatus> before) {
+  members_changed_ = true;
   for (Seat& seat : current_.seats)
     if (seat.name == now.name && seat.start == 0) seat.start = now.start;
   if (now.name == name() || !begun_ || before == now.status) return;

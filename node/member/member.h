@@ -9,7 +9,7 @@
 // all must be alike, who has something else, takes the state of one that has it first.
 //
 // The first view is all that the job names: until all of them are there nobody begins.
-#include <map>
+#include <deque>
 #include <memory>
 #include <optional>
 #include <set>
@@ -95,6 +95,7 @@ class Member final : SwimHost {
   bool all_known() const;
   bool left_behind() const;
   void follow_members();
+  void leave(const View& view);
   void close_view();
   void announce(View view);
   void say(Standing standing);
@@ -118,15 +119,18 @@ class Member final : SwimHost {
   std::optional<Swim> swim_;  ///< where members may change
   View current_;              ///< of the worker, or the one that is agreed on
   std::unique_ptr<Worker> worker_;
-  std::map<std::uint64_t, std::uint64_t> past_;  ///< attempt with which a view that is over was left
-  std::set<std::string> gone_;                   ///< of the view: what its worker found out before Swim did
-  WorkerResult before_;                          ///< of the views that are over
+  /// Views that were run, or announced, and left, with the attempt; the newest. Who comes back to one tries
+  /// anew: others may have begun it.
+  std::deque<std::pair<std::uint64_t, std::uint64_t>> past_;
+  std::set<std::string> gone_;  ///< of the view: what its worker found out before Swim did
+  WorkerResult before_;         ///< of the views that are over
   Standing standing_;
   std::vector<std::byte> learned_;  ///< state_to_bytes, between views and until all are in the next one
   std::optional<Transfer> transfer_;
   double share_ = 0;  ///< of the run that is over, where no worker says it
   Round rounds_ = 0;
   bool begun_ = false, whole_ = false, over_ = false;
+  bool members_changed_ = true;        ///< since it was last looked whether the view is still the right one
   std::uint64_t failed_attempts_ = 0;  ///< running
   double begun_since_ = 0;             ///< when this peer heard of it
   double worker_wake_;

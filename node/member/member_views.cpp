@@ -17,6 +17,7 @@ namespace {
 constexpr std::uint32_t kControlPriority = 0, kStatePriority = 1;
 /// Beginnings of one view that fail before the run ends.
 constexpr std::uint64_t kMostAttempts = 5;
+constexpr std::size_t kRemembered = 64;
 
 }  // namespace
 
@@ -26,7 +27,12 @@ void Member::settle() {
     if (!std::exchange(begun_, true)) begun_since_ = env_.now();
     if (worker_ && worker_->joined()) whole_ = true;
     say_first();
-    follow_members();
+    // each event would have it look at all that is known of all
+    const bool runs = worker_ && worker_->joined();
+    if (members_changed_ || !runs) {
+      members_changed_ = !runs;
+      follow_members();
+    }
     if (!over_) advance();
   }
   if (transfer_) ask();
@@ -108,8 +114,8 @@ std::uint64_t Member::attempt_for(const View& view) const {
   const std::uint64_t id = view.id();
   const bool running = view.seats == current_.seats;
   std::uint64_t attempt = running ? current_.attempt : 0;
-  if (const auto past = past_.find(id); !running && past != past_.end())
-    attempt = past->second + !planted(Bug::attempt_kept);
+  const auto past = std::find_if(past_.begin(), past_.end(), [&](const auto& p) { return p.first == id; });
+  if (!running && past != past_.end()) attempt = past->second + !planted(Bug::attempt_kept);
   for (const auto& [name, record] : swim_->members()) {
     const Standing s = standing_from(record.word);
     if (s.view == id) attempt = std::max(attempt, s.attempt);
@@ -142,10 +148,16 @@ void Member::follow_members() {
   announce(std::move(next));
 }
 
+void Member::leave(const View& view) {
+  std::erase_if(past_, [id = view.id()](const auto& p) { return p.first == id; });
+  past_.emplace_back(view.id(), view.attempt);
+  if (past_.size() > kRemembered) past_.pop_front();
+}
+
 void Member::close_view() {
   transfer_.reset();
+  leave(current_);
   if (!worker_) return;
-  past_[current_.id()] = current_.attempt;
   failed_attempts_ = worker_->joined() ? 0 : failed_attempts_ + 1;
   WorkerResult r = worker_->result();
   for (auto& [peer, counts] : r.refused) peer = view_env_->numbers[peer];
