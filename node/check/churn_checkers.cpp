@@ -59,6 +59,7 @@ class ChurnCheckers::Seat final : public Observer {
 
   void on_round(PeerId p, Round r) override {
     all_.progressed_ = all_.time();
+    all_.processes_[peer_].begun = true;
     tell([&](Observer& o, auto place) { o.on_round(place(p), r); });
   }
   void on_send(PeerId p, PeerId to, const Message& m) override {
@@ -184,7 +185,6 @@ Observer* ChurnCheckers::on_enter(PeerId peer, const Entry& entry) {
 void ChurnCheckers::on_begin(PeerId peer, std::span<const float> parameters) {
   ++counts_.begun;
   Process& process = processes_[peer];
-  process.begun = true;
   Era& era = *process.era;
   const std::uint64_t hash = hash_of(parameters);
   const bool alike = begins_alike(find_method(prepared_.job.exchange.method));

@@ -56,7 +56,7 @@ class ChurnCheckers final : public Observer, public ViewObserver {
   struct Process {
     std::uint64_t start = 0;
     std::set<Name> entered{};
-    bool begun = false;                      ///< in any view
+    bool begun = false;                      ///< a round, in any view
     std::optional<double> share{};           ///< at which it left its last view
     std::optional<std::uint64_t> learned{};  ///< hash of the parameters that it left with
     std::shared_ptr<Era> era{};

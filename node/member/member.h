@@ -131,7 +131,7 @@ class Member final : SwimHost {
   Round rounds_ = 0;
   bool begun_ = false, whole_ = false, over_ = false;
   bool members_changed_ = true;        ///< since it was last looked whether the view is still the right one
-  std::uint64_t failed_attempts_ = 0;  ///< running
+  std::uint64_t failed_attempts_ = 0;  ///< running, at the present view
   double begun_since_ = 0;             ///< when this peer heard of it
   double worker_wake_;
 };

@@ -179,6 +179,7 @@ void Member::keep(State learned) {
 }
 
 void Member::announce(View view) {
+  if (view.seats != current_.seats) failed_attempts_ = 0;  // those were of another
   current_ = std::move(view);
   if (failed_attempts_ > kMostAttempts)
     return end(Outcome::lost_peer, fmt::format("the peers {} did not come together in {} attempts",

@@ -93,6 +93,7 @@ class Simulation::Node final : public MemberEnv, public DataPlane {
 
   // DataPlane: answers come after the time that the floats would take
   void submit(Op op) override {
+    tell_begin();
     if (!answers(op))
       return sim_.threads_.add(queue_, [this, o = std::move(op)] {
         guarded([&] { replica_->run(o, [](const DataEvent&) { assert(false); }); });
@@ -102,8 +103,7 @@ class Simulation::Node final : public MemberEnv, public DataPlane {
     });
   }
   void submit(Gradient gradient) override {
-    if (ViewObserver* views = sim_.faults_.view_observer; views && !std::exchange(trains_, true))
-      views->on_begin(self_, replica().parameters());
+    tell_begin();
     const double labelling = step_time_ * kForwardShare * static_cast<double>(gradient.soft.models.size());
     const double duration = step_time_ * (1 + sim_.prepared_.job.sim.step_jitter * (2 * sim_.uniform() - 1));
     const double begin = sim_.now_ + labelling + duration * kForwardShare,
@@ -242,11 +242,15 @@ class Simulation::Node final : public MemberEnv, public DataPlane {
 
   /// Who is told of worker and replica from here on.
   Observer* observe(const ViewObserver::Entry& entry) {
-    trains_ = false;
+    changes_ = false;
     ViewObserver* views = sim_.faults_.view_observer;
     return views                                 ? views->on_enter(self_, entry)
            : entry.view.seats.front().start == 0 ? sim_.observer_
                                                  : nullptr;
+  }
+  void tell_begin() {
+    if (ViewObserver* views = sim_.faults_.view_observer; views && !std::exchange(changes_, true))
+      views->on_begin(self_, replica().parameters());
   }
   /// What was submitted is done, and nobody hears of it.
   void end_plane() {
@@ -313,7 +317,7 @@ class Simulation::Node final : public MemberEnv, public DataPlane {
   int writing_ = 0;  ///< checkpoints
   double step_time_ = 0, wake_at_ = -1, ended_at_ = 0;
   bool crashed_ = false;
-  bool trains_ = false;  ///< a gradient was asked for in this view
+  bool changes_ = false;  ///< something was submitted in this view
 };
 
 }  // namespace gossamer::node

@@ -23,7 +23,7 @@ class ViewObserver {
   virtual void on_start(PeerId, std::uint64_t /*start*/) {}
   /// Returns who is told of its worker and replica in the view, by the view's numbers; null: nobody.
   virtual Observer* on_enter(PeerId, const Entry&) = 0;
-  /// That it trains on from, in the view; once for each.
+  /// With which it begins, in the view; before anything changes them.
   virtual void on_begin(PeerId, std::span<const float> /*parameters*/) {}
   /// What it takes along.
   virtual void on_leave(PeerId, double /*share*/, std::span<const float> /*parameters*/) {}
