@@ -241,7 +241,7 @@ void Simulation::crash(PeerId peer) {
 /// Of a peer that crashed: another process, which has nothing.
 void Simulation::restart(PeerId peer) {
   if (!nodes_[peer]->crashed()) return;
-  nodes_[peer]->begin(make_objective(prepared_, peer), ++restarts_ << 32 | (peer + 1));
+  nodes_[peer]->begin(make_objective(prepared_, peer), ++restarts_ << 40 | (peer + 1));
   ++running_;
   nodes_[peer]->on([](Member& m) { m.start(); });
 }
