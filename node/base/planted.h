@@ -46,11 +46,20 @@ enum class Bug : std::uint8_t {
   // found by tests/node/sim/test_view_rows.cpp, as runs of a simulated swarm have fixed members
   rows_of_old_number,  ///< views: a peer trains the rows of who has its old number in the view
   pass_begun_anew,     ///< views: the pass over its rows that a peer was in begins where the run is
-  // found by tests/node/member/test_swim.cpp, for the same reason
+  // of members that come and go
   refuted_by_no_more,  ///< swim: a refutation has the number of what it refutes
   old_start_taken,     ///< swim: news of a member's earlier start replaces that of its present one
   dead_forgotten,      ///< swim: the dead are forgotten at once, and late news of them is taken for new
+  old_view_taken,      ///< worker: parcels of any view are taken
+  attempt_kept,        ///< member: a view that failed is begun again under the same number
+  opened_early,        ///< member: a view begins before all its members have announced it
+  least_share_taken,   ///< member: a view goes on from the member that is least far
+  piece_unchecked,     ///< member: a state that was fetched is taken whatever its hash
+  state_not_restored,  ///< member: a view begins at x⁰, not with what was learned
+  learned_dropped,     ///< member: what others may still fetch is dropped when the own view begins
+  few_go_on,           ///< member: fewer than run.min_peers go on
 };
+/// Those that a network of Swims alone shows, too (tests/node/member/test_swim_network.cpp).
 inline constexpr std::array kMemberBugs{Bug::refuted_by_no_more, Bug::old_start_taken, Bug::dead_forgotten};
 
 inline constexpr std::array kRowBugs{Bug::rows_of_old_number, Bug::pass_begun_anew};
@@ -91,6 +100,20 @@ inline constexpr std::array kBugs{
     BugName{Bug::rows_pushed_twice, "rows_pushed_twice"},
     BugName{Bug::row_change_lost, "row_change_lost"},
     BugName{Bug::samples_counted_again, "samples_counted_again"},
+};
+/// Found by runs in which members come and go (gossamer sim --churn).
+inline constexpr std::array kChurnBugs{
+    BugName{Bug::refuted_by_no_more, "refuted_by_no_more"},
+    BugName{Bug::old_start_taken, "old_start_taken"},
+    BugName{Bug::dead_forgotten, "dead_forgotten"},
+    BugName{Bug::old_view_taken, "old_view_taken"},
+    BugName{Bug::attempt_kept, "attempt_kept"},
+    BugName{Bug::opened_early, "opened_early"},
+    BugName{Bug::least_share_taken, "least_share_taken"},
+    BugName{Bug::piece_unchecked, "piece_unchecked"},
+    BugName{Bug::state_not_restored, "state_not_restored"},
+    BugName{Bug::learned_dropped, "learned_dropped"},
+    BugName{Bug::few_go_on, "few_go_on"},
 };
 
 struct NothingPlanted {

@@ -191,9 +191,11 @@ class Floats final : public Checker {
   }
 
   /// How many gradients a step is to take in: one; of an average of those sent, what it holds of them by
-  /// then; in rounds that close early, the shares of all that came since the parcel's last step.
+  /// then (who is alone sends none); in rounds that close early, the shares of all that came since the
+  /// parcel's last step.
   double gradients_of(PeerId peer, const op::Update& o) {
-    if (send_momentum_ > 0) return 1 - std::pow(send_momentum_, static_cast<double>(o.round + 1));
+    if (send_momentum_ > 0 && peers_ > 1)
+      return 1 - std::pow(send_momentum_, static_cast<double>(o.round + 1));
     if (!adds_what_came_) return 1;
     double all = 1;
     for (ParcelId p = 0; p < parcels_[peer].size(); ++p)

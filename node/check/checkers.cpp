@@ -73,12 +73,14 @@ Invariants invariants_of(const Prepared& prepared) {
           .delay = e.outer_delay};
 }
 
-Checkers::Checkers(const Prepared& prepared, Observer* next) : invariants_(invariants_of(prepared)) {
+Checkers::Checkers(const Prepared& prepared, Observer* next, bool from_initial)
+    : invariants_(invariants_of(prepared)) {
   checkers_.push_back(check_frames(prepared, findings_));
   checkers_.push_back(check_links(invariants_, findings_));
   checkers_.push_back(check_rounds(invariants_, prepared, findings_));
   checkers_.push_back(check_floats(invariants_, prepared, findings_));
-  if (auto own = own_checker(invariants_, prepared, findings_)) checkers_.push_back(std::move(own));
+  if (from_initial)
+    if (auto own = own_checker(invariants_, prepared, findings_)) checkers_.push_back(std::move(own));
   if (auto trained = check_trained(prepared, findings_)) checkers_.push_back(std::move(trained));
   if (next) all_.push_back({next, true});  // first, so that a record holds what breaks a rule
   for (const auto& c : checkers_)

@@ -121,7 +121,8 @@ std::unique_ptr<Checker> check_trained(const Prepared& prepared, Findings& findi
 /// All of them. Also counts what happened, so that a swarm can show that rare branches were reached.
 class Checkers final : public Observer {
  public:
-  explicit Checkers(const Prepared& prepared, Observer* next = nullptr);
+  /// from_initial: false where peers begin with what they had learned, which no check of one method follows.
+  explicit Checkers(const Prepared& prepared, Observer* next = nullptr, bool from_initial = true);
   const std::optional<Violation>& first() const { return findings_.first(); }
   Findings& findings() { return findings_; }
   double time() const { return findings_.time; }

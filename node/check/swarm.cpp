@@ -12,26 +12,6 @@ constexpr double kLongest_s = 3600;  ///< of virtual time
 constexpr std::uint64_t kMostEvents = 20'000'000;
 constexpr std::uint64_t kEventsPerQuestion = 64;  ///< Simulation::run asks whether to stop
 
-const char* name_of(Outcome outcome) {
-  switch (outcome) {
-    case Outcome::running:
-      return "running";
-    case Outcome::finished:
-      return "finished";
-    case Outcome::lost_peer:
-      return "lost_peer";
-    case Outcome::stalled:
-      return "stalled";
-    case Outcome::bad_input:
-      return "bad_input";
-    case Outcome::failed:
-      return "failed";
-    case Outcome::interrupted:
-      return "interrupted";
-  }
-  return "";
-}
-
 /// The job on a network and machines without faults, which a synchronous run must not differ from.
 Job calm(Job job) {
   SimSection sim;
@@ -96,7 +76,7 @@ class OneRun {
       if (r.outcome != Outcome::running) worst = std::max(worst, r.outcome);
       if (!failing(p)) check_outcome(p, r);
     }
-    out_.outcome = name_of(worst);
+    out_.outcome = outcome_name(worst);
     out_.digest = fmt::format("{:016x}", result_.digest);
     checkers_.at_end(result_);
     const bool all = std::all_of(result_.peers.begin(), result_.peers.end(),
@@ -111,7 +91,7 @@ class OneRun {
     if (r.outcome == Outcome::finished) return;
     if (r.outcome != Outcome::lost_peer || case_.failing.empty())
       return checkers_.findings().report("end", fmt::format("peer {} ends as {} in round {}: {}", p,
-                                                            name_of(r.outcome), r.rounds, r.message));
+                                                            outcome_name(r.outcome), r.rounds, r.message));
     if (!names(r, case_.failing[0]) && !names_who_gave_up(r))
       checkers_.findings().report("end", fmt::format("peer {} does not name {}, which is gone: {}", p,
                                                      prepared_.job.peers[case_.failing[0]].name, r.message));
@@ -209,9 +189,29 @@ class OneRun {
 
 }  // namespace
 
+const char* outcome_name(Outcome outcome) {
+  switch (outcome) {
+    case Outcome::running:
+      return "running";
+    case Outcome::finished:
+      return "finished";
+    case Outcome::lost_peer:
+      return "lost_peer";
+    case Outcome::stalled:
+      return "stalled";
+    case Outcome::bad_input:
+      return "bad_input";
+    case Outcome::failed:
+      return "failed";
+    case Outcome::interrupted:
+      return "interrupted";
+  }
+  return "";
+}
+
 SwarmOutcome run_case(const SwarmCase& c, Planted planted, Observer* next,
                       const std::function<void()>& alive) {
-  return OneRun(c, planted, next, alive).go();
+  return c.churn ? run_churn(c, planted, next, alive) : OneRun(c, planted, next, alive).go();
 }
 
 }  // namespace gossamer::node

@@ -24,11 +24,20 @@ struct SwarmCase {
   /// Peers that crash or are silent for too long: the run may then end with status lost_peer. Empty: it must
   /// not.
   std::vector<PeerId> failing;
+
+  // where members come and go
+  bool churn = false;
+  bool breaks = false;    ///< SimFaults::breaks
+  double last_fault = 0;  ///< virtual time from which all that are there reach each other
+  double longest = 0;     ///< virtual time after which the run is looked at no more
 };
 /// A sound configuration and faults. The same case for a seed always.
 SwarmCase draw_case(std::uint64_t seed);
 /// The job as it is, with faults drawn in place of its own.
 SwarmCase draw_case(std::uint64_t seed, const Job& job);
+/// A run of about so many seconds of virtual time, in the first half of which members crash, come back, are
+/// cut off, stand still …; job: in place of a drawn one, with its own length.
+SwarmCase draw_churn(std::uint64_t seed, double seconds, const Job* job = nullptr);
 /// "peer1@0.5s" of each crash, as `gossamer sim --crash` takes it.
 std::vector<std::string> crash_texts(const SwarmCase& c);
 /// One line: method, codec, graph, peers, staleness, faults.
@@ -49,6 +58,11 @@ struct SwarmOutcome {
 SwarmOutcome run_case(
     const SwarmCase& c, Planted planted = {}, Observer* next = nullptr,
     const std::function<void()>& alive = [] {});
+/// Of a case whose members come and go.
+SwarmOutcome run_churn(const SwarmCase& c, Planted planted, Observer* next,
+                       const std::function<void()>& alive);
+/// As outcomes name it.
+const char* outcome_name(Outcome outcome);
 
 struct Swarm {
   std::uint64_t first = 1, count = 1000;

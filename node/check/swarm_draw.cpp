@@ -5,11 +5,11 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <random>
 #include <sstream>
 
 #include "aggregation.h"
 #include "codec_schedule.h"
+#include "draw.h"
 #include "method.h"
 #include "plan.h"
 #include "row_soundness.h"
@@ -23,36 +23,6 @@ namespace {
 
 constexpr std::size_t kMostTries = 20000, kTriesPerMethod = 500;
 constexpr double kNegligible = 1e-10;  ///< that so many signs of life in a row are lost counts as impossible
-
-class Draw {
- public:
-  explicit Draw(std::uint64_t seed) : random_(seed * 2 + 1) {}
-  double uniform(double low, double high) {
-    return low + (high - low) * static_cast<double>(random_() >> 11) * 0x1p-53;
-  }
-  bool chance(double p) { return uniform(0, 1) < p; }
-  std::size_t below(std::size_t n) { return static_cast<std::size_t>(random_() % n); }
-  std::size_t from(std::size_t least, std::size_t most) { return least + below(most - least + 1); }
-  template <class T, std::size_t N>
-  T one(const std::array<T, N>& list) {
-    return list[below(N)];
-  }
-  /// Nothing is drawn where there is one only.
-  std::string one(const std::vector<std::string>& list) {
-    return list.size() == 1 ? list[0] : list[below(list.size())];
-  }
-  /// In whole milliseconds, which read back as they are printed.
-  double seconds(double low, double high) { return std::round(uniform(low, high) * 1000) / 1000; }
-  /// Between powers of ten, one digit.
-  double decades(double low, double high) {
-    const double x = std::pow(10, uniform(std::log10(low), std::log10(high)));
-    const double unit = std::pow(10, std::floor(std::log10(x)));
-    return std::round(x / unit) * unit;
-  }
-
- private:
-  std::mt19937_64 random_;  // its sequence is fixed by the standard
-};
 
 /// Every lossy codec under each of its parameters for small models.
 std::vector<std::string> lossy_codecs() {
@@ -187,6 +157,8 @@ void draw_own_keys(Draw& d, Job& job) {
   e.clip = sparse && d.chance(0.3) ? d.decades(0.1, 10) : 0;
 }
 
+}  // namespace
+
 Job draw_job(Draw& d) {
   Job job;
   job.path = job.name = "swarm";
@@ -220,6 +192,8 @@ Job draw_job(Draw& d) {
   }
   throw std::runtime_error(fmt::format("no sound job in {} tries", kMostTries));
 }
+
+namespace {
 
 /// Codecs that can carry rows, as they are by themselves.
 std::vector<std::string> row_codecs() {
@@ -400,6 +374,7 @@ std::string describe(const SwarmCase& c) {
                   j.exchange.staleness ? std::to_string(*j.exchange.staleness) : "unbounded", j.run.rounds,
                   j.sim.loss, j.sim.duplicate, j.sim.reorder, j.sim.jitter);
   if (!c.crashes.empty()) text += fmt::format(", crash {}", fmt::join(crash_texts(c), " "));
+  if (c.churn) text += fmt::format(", {} members come back", j.sim.crash.size());
   return text;
 }
 

@@ -27,15 +27,17 @@ struct SimFlags {
   JobFlags job;
   std::optional<std::size_t> peers;
   std::uint64_t seed = 1;
-  std::vector<std::string> crashes, slow, attacks;
+  std::vector<std::string> crashes, restarts, slow, attacks;
   std::string model, metrics;
   std::size_t threads = 1;
   bool own_models = false;
   SwarmFlags swarm;
 };
 
-std::vector<std::pair<PeerId, double>> parse_crashes(const Job& job, const std::vector<std::string>& texts) {
-  std::vector<std::pair<PeerId, double>> crashes;
+/// Peers and times; flag: that gives them.
+std::vector<std::pair<PeerId, double>> parse_times(const Job& job, const char* flag,
+                                                   const std::vector<std::string>& texts) {
+  std::vector<std::pair<PeerId, double>> times;
   for (const std::string& text : texts) {
     const auto at = text.find('@');
     const auto names = job.peer_names();
@@ -45,17 +47,21 @@ std::vector<std::pair<PeerId, double>> parse_crashes(const Job& job, const std::
     const auto time = with_unit ? with_unit : in_seconds;
     if (peer == names.end() || !time || !(*time >= 0))
       throw ConfigError(
-          fmt::format("--crash {}: expected PEER@SECONDS with a peer of the topology, such as {}@1.5", text,
+          fmt::format("{} {}: expected PEER@SECONDS with a peer of the topology, such as {}@1.5", flag, text,
                       names.front()));
-    crashes.emplace_back(static_cast<PeerId>(peer - names.begin()), *time);
+    times.emplace_back(static_cast<PeerId>(peer - names.begin()), *time);
   }
-  return crashes;
+  return times;
 }
 
-Outcome worst(std::span<const WorkerResult> results) {
+/// Where members may change the run goes on without those that crashed.
+Outcome worst(const Job& job, std::span<const WorkerResult> results) {
+  const bool may_change = job.least_peers() < job.peers.size();
   Outcome worst = Outcome::finished;
-  for (const auto& r : results)
+  for (const auto& r : results) {
+    if (r.outcome == Outcome::running && may_change) continue;
     worst = std::max(worst, r.outcome == Outcome::running ? Outcome::lost_peer : r.outcome);
+  }
   return worst;
 }
 
@@ -126,8 +132,10 @@ int simulate(const SimFlags& flags) {
   if (!flags.model.empty() && !prepared.homogeneous())
     throw ConfigError(
         fmt::format("--model {}: peers of different hidden sizes have no average model", flags.model));
-  Simulation simulation(prepared, {flags.seed, parse_crashes(prepared.job, flags.crashes)}, nullptr,
-                        flags.threads);
+  SimFaults faults{flags.seed, parse_times(prepared.job, "--crash", flags.crashes)};
+  faults.restarts = parse_times(prepared.job, "--restart", flags.restarts);
+  faults.views = faults.breaks = true;
+  Simulation simulation(prepared, std::move(faults), nullptr, flags.threads);
   Progress progress(flags.job.quiet);
   Metrics metrics(flags.metrics);
   std::string last_report;
@@ -145,11 +153,18 @@ int simulate(const SimFlags& flags) {
   const SimResult result = simulation.run(stop);
   const double wall = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   progress.clear();
+  // the others have gone on without those that crashed
+  const auto gone = [&](PeerId p) {
+    return prepared.job.least_peers() < prepared.job.peers.size() &&
+           result.peers[p].outcome == Outcome::running;
+  };
+  bool all_gone = true;
+  for (PeerId p = 0; p < prepared.job.peers.size(); ++p) all_gone &= gone(p) || !honest(prepared.job, p);
   std::vector<std::span<const float>> models;
   std::vector<PeerId> whose;
   std::vector<WorkerResult> results;
   for (PeerId p = 0; p < prepared.job.peers.size(); ++p) {
-    if (!honest(prepared.job, p)) continue;
+    if (!honest(prepared.job, p) || (gone(p) && !all_gone)) continue;
     models.push_back(simulation.parameters(p));
     whose.push_back(p);
     results.push_back(result.peers[p]);
@@ -169,7 +184,7 @@ int simulate(const SimFlags& flags) {
     if (!result.peers[p].message.empty())
       fmt::print(stderr, "{}: {}\n", prepared.job.peers[p].name, result.peers[p].message);
   metrics.finish();
-  return exit_status(worst(result.peers));
+  return exit_status(worst(prepared.job, result.peers));
 }
 
 }  // namespace
@@ -187,7 +202,12 @@ void add_sim_command(CLI::App& app, int& status) {
       ->capture_default_str();
   command
       ->add_option("--crash", flags->crashes,
-                   "PEER@SECONDS: the peer stops for good at that virtual time; repeatable")
+                   "PEER@SECONDS: the peer's process ends at that virtual time; repeatable")
+      ->allow_extra_args(false);
+  command
+      ->add_option(
+          "--restart", flags->restarts,
+          "PEER@SECONDS: one that has crashed begins again, knowing nothing (run.min_peers); repeatable")
       ->allow_extra_args(false);
   command
       ->add_option("--slow", flags->slow,

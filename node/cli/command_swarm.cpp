@@ -7,6 +7,7 @@
 #include <chrono>
 #include <cstdio>
 #include <nlohmann/json.hpp>
+#include <span>
 
 #include "commands.h"
 #include "exchange.h"
@@ -45,18 +46,44 @@ constexpr std::array kBranches{"frames lost",
                                "runs of different models",
                                "compared with a calm network"};
 
+/// The same where members come and go.
+constexpr std::array kChurnBranches{"frames lost",
+                                    "frames cut off",
+                                    "frames held by clogs",
+                                    "frames copied",
+                                    "frames garbled",
+                                    "frames forged",
+                                    "strays of earlier starts",
+                                    "frames resent",
+                                    "frames to peers that had gone",
+                                    "processes that crashed",
+                                    "processes that began again",
+                                    "views entered",
+                                    "views begun",
+                                    "states fetched",
+                                    "runs that converged",
+                                    "runs with a cut",
+                                    "runs with a pause",
+                                    "runs with skewed clocks"};
+
 Planted planted_by(const std::string& name) {
   if (name.empty()) return {};
   std::vector<std::string> names;
-  for (const BugName& b : kBugs) {
-    if (name == b.name) return b.bug;
-    names.emplace_back(b.name);
-  }
+  for (const std::span<const BugName> bugs :
+       {std::span<const BugName>(kBugs), std::span<const BugName>(kChurnBugs)})
+    for (const BugName& b : bugs) {
+      if (name == b.name) return b.bug;
+      names.emplace_back(b.name);
+    }
   throw ConfigError(
       fmt::format("--plant {}: expected one of {}{}", name, join(names, ", "), did_you_mean(name, names)));
 }
 
-std::function<SwarmCase(std::uint64_t)> drawer(const std::optional<Job>& job) {
+std::function<SwarmCase(std::uint64_t)> drawer(const SwarmFlags& flags, const std::optional<Job>& job) {
+  if (flags.churn)
+    return [job, seconds = *flags.churn](std::uint64_t seed) {
+      return draw_churn(seed, seconds, job ? &*job : nullptr);
+    };
   if (job) return [j = *job](std::uint64_t seed) { return draw_case(seed, j); };
   return [](std::uint64_t seed) { return draw_case(seed); };
 }
@@ -90,11 +117,12 @@ std::string branch_text(const Counts& counts, const std::string& name) {
   const std::uint64_t n = at == counts.end() ? 0 : at->second;
   return fmt::format("  {:<32}{:>12}{}\n", name, n, n == 0 ? "  not reached" : "");
 }
-std::string summary_text(const Totals& t, bool all_methods, double seconds) {
+std::string summary_text(const Totals& t, std::span<const char* const> branches, bool all_methods,
+                         double seconds) {
   std::string text = fmt::format("{} seeds in {:.1f} s:", t.seeds, seconds);
   for (const auto& [name, n] : t.outcomes) text += fmt::format(" {} {}", name, n);
   text += "\n";
-  for (const char* name : kBranches) text += branch_text(t.counts, name);
+  for (const char* name : branches) text += branch_text(t.counts, name);
   if (all_methods)
     for (const auto& method : method_table())
       text += branch_text(t.counts, fmt::format("method {}", method.name));
@@ -112,7 +140,7 @@ int run_seeds(const SwarmFlags& flags, const JobFlags& output, const std::option
   Totals totals;
   bool stopped = interrupted();
   const auto begin = std::chrono::steady_clock::now();
-  const Swarm swarm{flags.first_seed, *flags.seeds, processes, drawer(job), planted_by(flags.plant)};
+  const Swarm swarm{flags.first_seed, *flags.seeds, processes, drawer(flags, job), planted_by(flags.plant)};
   run_swarm(swarm, [&](const SwarmOutcome& o) {
     totals.add(o);
     progress.line(fmt::format("{}/{} seeds, {} messages, {} frames resent", totals.seeds, swarm.count,
@@ -123,18 +151,24 @@ int run_seeds(const SwarmFlags& flags, const JobFlags& output, const std::option
   progress.clear();
   stopped |= interrupted();
   const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
-  std::fputs((output.json ? summary_json(totals, seconds) : summary_text(totals, !job, seconds)).c_str(),
-             stdout);
+  std::fputs(
+      (output.json
+           ? summary_json(totals, seconds)
+           : summary_text(totals, flags.churn ? std::span<const char* const>(kChurnBranches) : kBranches,
+                          !job, seconds))
+          .c_str(),
+      stdout);
   if (totals.violation) {
-    fmt::print(stderr, "{}\n  gossamer sim{} --replay {}\n", violation_text(*totals.violation),
-               job ? " " + job->path : "", totals.violation->seed);
+    fmt::print(stderr, "{}\n  gossamer sim{}{} --replay {}\n", violation_text(*totals.violation),
+               job ? " " + job->path : "", flags.churn ? fmt::format(" --churn {}", *flags.churn) : "",
+               totals.violation->seed);
     return kExitFailure;
   }
   return stopped ? kExitInterrupted : kExitOk;
 }
 
 int replay(const SwarmFlags& flags, const JobFlags& output, const std::optional<Job>& job) {
-  const SwarmCase c = drawer(job)(*flags.replay);
+  const SwarmCase c = drawer(flags, job)(*flags.replay);
   EventLog log(c.job.peer_names(), flags.events);
   if (!output.json)
     fmt::print("# seed {}: {}\n# the run: gossamer sim FILE --seed {}{}\n{}\n", c.seed, describe(c), c.seed,
@@ -168,6 +202,12 @@ void add_swarm_flags(CLI::App& command, SwarmFlags& flags) {
   command.add_option(
       "--replay", flags.replay,
       "run one seed of --seeds again: its job, the events before what went wrong, or its digest");
+  command
+      .add_option(
+          "--churn", flags.churn,
+          "with --seeds, --replay: members crash, come back, stand still and are cut off, as drawn, in runs "
+          "of about so many seconds")
+      ->check(CLI::Range(5.0, 1e6));
   command.add_option("--events", flags.events, "with --replay: so many events")
       ->check(CLI::Range(1, 1000000))
       ->capture_default_str();

@@ -325,6 +325,15 @@ constexpr Key<Draft> kJobKeys[] = {
      sim<&SimSection::clog>, kLocalWindow},
     {"sim.pause", "fault windows in which a peer stands still: [\"peer1@2s+500ms\"]", sim<&SimSection::pause>,
      kLocalWindow},
+    {"sim.crash",
+     "fault windows in which a peer's process is gone; a new one, which knows nothing, takes its place "
+     "behind "
+     "them: [\"peer1@2s+500ms\"]",
+     sim<&SimSection::crash>, kLocalWindow},
+    {"sim.clock_skew",
+     "share by which each peer's clock is fast or slow, at most; each begins at a time of its own",
+     sim<&SimSection::clock_skew>,
+     {.range = {0, 0.5}, .scope = Scope::kLocal}},
 };
 
 /// A text that lives as long as the table of keys.

@@ -141,6 +141,7 @@ void Member::post(PeerId to, FrameBody body, std::uint32_t priority) {
 }
 
 void Member::changed(const MemberRecord& now, std::optional<MemberStatus>) {
+  members_changed_ = true;
   const bool lives = now.status == MemberStatus::alive || now.status == MemberStatus::suspect;
   if (lives && now.name != name()) meet({now.name, now.address});
   for (Seat& seat : current_.seats)

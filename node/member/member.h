@@ -11,6 +11,7 @@
 // The first view is all that the job names: until all of them are there nobody begins. Whoever comes later,
 // whether the job names it or not, begins with the next view. Where members need not be alike it takes the
 // state of one of them before, while they go on, so that they wait for the change of view alone.
+#include <deque>
 #include <functional>
 #include <map>
 #include <memory>
@@ -54,6 +55,7 @@ struct MemberSpec {
   std::uint64_t job = 0;      ///< frames of another one are dropped
   std::size_t min_peers = 1;  ///< fewer end the run; where it is all of the roster nobody may be lost
   bool alike = false;         ///< all members' states are the same to the bit
+  bool own_models = false;    ///< of sizes of their own, so that nobody can take another's state
   SwimSpec swim{};            ///< its times
   std::optional<Contact>
       join{};                  ///< a member of the run that this one joins; none: it begins with the others
@@ -97,6 +99,7 @@ class Member final : SwimHost {
 
  private:
   class ViewEnv;
+  bool planted(Bug bug) const { return spec_.swim.planted.is(bug); }
   /// How long a peer that hears of a run under way waits whether it is the one that it is about to begin.
   static constexpr double kPatience_s = 2;
 
@@ -122,6 +125,7 @@ class Member final : SwimHost {
   bool waits_for_all() const { return worker_ && !worker_->joined() && past_.empty() && standing_.view == 0; }
   bool left_behind() const;
   void follow_members();
+  void leave(const View& view);
   void close_view();
   void announce(View view);
   void say(Standing standing);
@@ -129,6 +133,7 @@ class Member final : SwimHost {
   void advance();
   void fetch(const std::vector<Standing>& all, double share);
   void ask();
+  double farthest(const std::vector<Standing>& all) const;
   void open(double share);
   void keep(State learned);
   void handle(const WantBody& body);
@@ -169,10 +174,12 @@ class Member final : SwimHost {
     double since = 0;
   };
   std::map<std::string, Told> told_;
-  std::optional<Report> reported_;               ///< the newest
-  std::map<std::uint64_t, std::uint64_t> past_;  ///< attempt with which a view that is over was left
-  std::set<std::string> gone_;                   ///< of the view: what its worker found out before Swim did
-  WorkerResult before_;                          ///< of the views that are over
+  std::optional<Report> reported_;  ///< the newest
+  /// Views that were run, or announced, and left, with the attempt; the newest. Who comes back to one tries
+  /// anew: others may have begun it.
+  std::deque<std::pair<std::uint64_t, std::uint64_t>> past_;
+  std::set<std::string> gone_;  ///< of the view: what its worker found out before Swim did
+  WorkerResult before_;         ///< of the views that are over
   Standing standing_;
   State kept_;                      ///< what was learned, between views
   std::vector<std::byte> learned_;  ///< its bytes where all must be alike, until all are in the next view
@@ -196,7 +203,8 @@ class Member final : SwimHost {
   Round rounds_ = 0;
   bool begun_ = false, whole_ = false, over_ = false;
   bool told_to_end_ = false;
-  std::uint64_t failed_attempts_ = 0;  ///< running
+  bool members_changed_ = true;        ///< since it was last looked whether the view is still the right one
+  std::uint64_t failed_attempts_ = 0;  ///< running, at the present view
   double started_ = 0;
   double begun_since_ = 0;  ///< when this peer heard of it
   double worker_wake_;

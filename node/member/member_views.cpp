@@ -19,6 +19,7 @@ constexpr std::uint32_t kStatePriority = 1;
 constexpr std::uint64_t kMostAttempts = 5;
 /// Since a copy of what was learned was wanted last.
 constexpr double kKeepServed_s = 10;
+constexpr std::size_t kRemembered = 64;
 
 }  // namespace
 
@@ -29,7 +30,12 @@ void Member::settle() {
     if (worker_ && worker_->joined()) whole_ = true;
     say_first();
     if (ahead_) fetch_ahead();
-    follow_members();
+    // each event would have it look at all that is known of all
+    const bool runs = worker_ && worker_->joined();
+    if (members_changed_ || !runs) {
+      members_changed_ = !runs;
+      follow_members();
+    }
     if (told_to_end_ && !worker_)
       end(Outcome::interrupted, "told to end, and left while the members agreed on who goes on");
     if (!over_ && !ahead_) advance();
@@ -85,7 +91,7 @@ void Member::worker_ended() {
   }
   for (const PeerId p : r.gone) gone_.insert(current_.seats[p].name);
   View again = current_;
-  ++again.attempt;
+  if (!planted(Bug::attempt_kept)) ++again.attempt;
   close_view();
   announce(std::move(again));
 }
@@ -131,7 +137,8 @@ std::uint64_t Member::attempt_for(const View& view) const {
   const std::uint64_t id = view.id();
   const bool running = view.seats == current_.seats;
   std::uint64_t attempt = running ? current_.attempt : 0;
-  if (const auto past = past_.find(id); !running && past != past_.end()) attempt = past->second + 1;
+  const auto past = std::find_if(past_.begin(), past_.end(), [&](const auto& p) { return p.first == id; });
+  if (!running && past != past_.end()) attempt = past->second + !planted(Bug::attempt_kept);
   for (const auto& [name, record] : swim_->members()) {
     const Standing s = standing_from(record.word);
     if (s.view == id) attempt = std::max(attempt, s.attempt);
@@ -157,7 +164,7 @@ void Member::follow_members() {
   };
   if (worker_ && worker_->share_done() >= 1 && std::none_of(next.seats.begin(), next.seats.end(), wanted))
     return;
-  if (next.seats.size() < spec_.min_peers)
+  if (next.seats.size() < spec_.min_peers && !planted(Bug::few_go_on))
     return end(Outcome::lost_peer,
                fmt::format("{} of {} peers are left, and run.min_peers = {} must be there", next.seats.size(),
                            std::max(spec_.named, current_.seats.size()), spec_.min_peers));
@@ -169,11 +176,17 @@ void Member::follow_members() {
   announce(std::move(next));
 }
 
+void Member::leave(const View& view) {
+  std::erase_if(past_, [id = view.id()](const auto& p) { return p.first == id; });
+  past_.emplace_back(view.id(), view.attempt);
+  if (past_.size() > kRemembered) past_.pop_front();
+}
+
 void Member::close_view() {
   transfer_.reset();
   askers_.clear();
+  leave(current_);
   if (!worker_) return;
-  past_[current_.id()] = current_.attempt;
   failed_attempts_ = worker_->joined() ? 0 : failed_attempts_ + 1;
   WorkerResult r = worker_->result();
   for (auto& [peer, counts] : r.refused) peer = view_env_->numbers[peer];
@@ -198,6 +211,7 @@ void Member::keep(State learned) {
 }
 
 void Member::announce(View view) {
+  if (view.seats != current_.seats) failed_attempts_ = 0;  // those were of another
   current_ = std::move(view);
   if (failed_attempts_ > kMostAttempts)
     return end(Outcome::lost_peer, fmt::format("the peers {} did not come together in {} attempts",
@@ -223,7 +237,8 @@ std::optional<std::vector<Standing>> Member::standings() const {
     const auto record = swim_->members().find(seat.name);
     if (record == swim_->members().end() || record->second.start != seat.start) return std::nullopt;
     all.push_back(seat.name == name() ? standing_ : standing_from(record->second.word));
-    if (all.back().view != standing_.view || all.back().attempt != standing_.attempt) return std::nullopt;
+    const bool announced = all.back().view == standing_.view && all.back().attempt == standing_.attempt;
+    if (!announced && !planted(Bug::opened_early)) return std::nullopt;
   }
   return all;
 }
@@ -233,9 +248,7 @@ void Member::advance() {
   if (worker_ || transfer_) return;
   const auto all = standings();
   if (!all) return;
-  double share = 0;
-  for (const Standing& s : *all)
-    if (s.whole) share = std::max(share, s.share);
+  const double share = farthest(*all);
   if (share >= 1)
     return end(Outcome::finished, whole_ ? "" : "the run was over before this peer could take part again");
   const bool begun = std::any_of(all->begin(), all->end(), [](const Standing& s) { return s.whole; });
@@ -247,8 +260,19 @@ void Member::advance() {
   if (!transfer_) open(share);
 }
 
+/// How far those are that have anything.
+double Member::farthest(const std::vector<Standing>& all) const {
+  std::optional<double> share;
+  for (const Standing& s : all)
+    if (s.whole)
+      share = planted(Bug::least_share_taken) ? std::min(share.value_or(1), s.share)
+                                              : std::max(share.value_or(0), s.share);
+  return share.value_or(0);
+}
+
 /// Where this peer needs what another has, as all must be alike.
 void Member::fetch(const std::vector<Standing>& all, double share) {
+  if (spec_.own_models) return;
   std::vector<PeerId> have;
   for (PeerId p = 0; p < all.size(); ++p)
     if (all[p].whole && all[p].share == share) have.push_back(p);
@@ -260,7 +284,7 @@ void Member::fetch(const std::vector<Standing>& all, double share) {
     if (all[p].hash == all[from].hash) sources.push_back(current_.seats[p].name);
   env_.log(fmt::format("taking the state of {} ({}) from {}", current_.seats[from].name,
                        bytes_text(static_cast<double>(all[from].bytes)), fmt::join(sources, ", ")));
-  transfer_.emplace(std::move(sources), all[from].hash, all[from].bytes);
+  transfer_.emplace(std::move(sources), all[from].hash, all[from].bytes, spec_.swim.planted);
 }
 
 void Member::handle(const WantBody& want) {
@@ -284,12 +308,7 @@ void Member::handle(const PieceBody& piece) {
   kept_ = state_from_bytes(learned_);
   whole_ = true;
   transfer_.reset();
-  if (const auto all = standings()) {
-    double share = 0;
-    for (const Standing& s : *all)
-      if (s.whole) share = std::max(share, s.share);
-    open(share);
-  }
+  if (const auto all = standings()) open(farthest(*all));
 }
 
 void Member::ask() {
@@ -309,12 +328,13 @@ void Member::open(double share) try {
   swim_->links(links);
   std::uint64_t steps = spec.rounds_before;
   worker_ = std::make_unique<Worker>(std::move(spec), *view_env_);
-  if (!kept_.empty()) {
+  if (!kept_.empty() && !planted(Bug::state_not_restored)) {
     Archive::saving(kept_).part("data").value("steps", steps);
     worker_->restore_learned(kept_);
     kept_.clear();
   }
   whole_ = true;
+  if (planted(Bug::learned_dropped)) learned_ = {};
   tell_view();
   worker_->start();
 } catch (const std::runtime_error& error) {  // a method, or a model, that cannot go on with these

@@ -7,6 +7,8 @@
 #include <string>
 #include <vector>
 
+#include "planted.h"
+
 namespace gossamer::node {
 
 constexpr std::size_t kPieceBytes = std::size_t{128} << 10;
@@ -14,7 +16,7 @@ constexpr std::size_t kPieceBytes = std::size_t{128} << 10;
 class Transfer {
  public:
   /// sources: members that have the same bytes; at least one.
-  Transfer(std::vector<std::string> sources, std::uint64_t hash, std::uint64_t bytes);
+  Transfer(std::vector<std::string> sources, std::uint64_t hash, std::uint64_t bytes, Planted planted = {});
 
   struct Ask {
     std::string whom;
@@ -41,6 +43,7 @@ class Transfer {
   std::vector<std::byte> bytes_;
   std::vector<Piece> pieces_;
   std::size_t left_, first_ = 0;  ///< first: all before are here
+  [[no_unique_address]] Planted planted_;
 };
 
 }  // namespace gossamer::node

@@ -366,6 +366,7 @@ MemberSpec member_spec(const Job& job, PeerId self, std::uint64_t start, const W
   spec.job = first.job_id;
   spec.min_peers = job.least_peers();
   spec.alike = begins_alike(find_method(job.exchange.method));
+  spec.own_models = job.heterogeneous();
   spec.swim.seed = hash_text(job.peers[self].name);
   spec.join_timeout_s = job.run.join_timeout;
   const HelloBody& hello = first.membership.hello;

@@ -13,6 +13,7 @@
 #include "row_soundness.h"
 #include "text.h"
 #include "view_graph.h"
+#include "view_table.h"
 
 namespace gossamer::node {
 namespace {
@@ -85,6 +86,7 @@ Job cut(const Job& base, const std::vector<PeerId>& places) {
   std::erase_if(job.sim.cut, somewhere_else);
   std::erase_if(job.sim.clog, somewhere_else);
   std::erase_if(job.sim.pause, somewhere_else);
+  std::erase_if(job.sim.crash, somewhere_else);
   return job;
 }
 
@@ -161,7 +163,7 @@ namespace {
 void name_members(HelloBody& hello, const std::vector<std::string>& members) {
   std::vector<std::string> quoted;
   for (const std::string& name : members) quoted.push_back('"' + name + '"');
-  hello.job_text += fmt::format("\n[view]\nmembers = [{}]\n", join(quoted, ", "));
+  hello.job_text += fmt::format("{}members = [{}]\n", kViewTable, join(quoted, ", "));
   hello.job_hash = hash_text(hello.job_text);
 }
 

@@ -46,10 +46,14 @@ FaultWindows::FaultWindows(const Job& job) {
   };
   links(job.sim.cut, "sim.cut", cuts_);
   links(job.sim.clog, "sim.clog", clogs_);
-  for (const FaultWindow& s : job.sim.pause) {
-    const PeerId peer = find(job, s.where, "sim.pause");
-    pauses_.push_back({peer, peer, s.begin, s.begin + s.seconds});
-  }
+  const auto peers = [&](const std::vector<FaultWindow>& windows, const char* key, std::vector<Window>& out) {
+    for (const FaultWindow& s : windows) {
+      const PeerId peer = find(job, s.where, key);
+      out.push_back({peer, peer, s.begin, s.begin + s.seconds});
+    }
+  };
+  peers(job.sim.pause, "sim.pause", pauses_);
+  peers(job.sim.crash, "sim.crash", crashes_);
 }
 
 bool FaultWindows::cut(PeerId from, PeerId to, double now) const {
@@ -60,6 +64,17 @@ double FaultWindows::clogged_until(PeerId from, PeerId to, double time) const {
 }
 double FaultWindows::paused_until(PeerId peer, double time) const {
   return end_of(pauses_, peer, peer, time);
+}
+
+std::vector<std::pair<PeerId, double>> FaultWindows::crashes() const {
+  std::vector<std::pair<PeerId, double>> times;
+  for (const Window& w : crashes_) times.emplace_back(w.a, w.begin);
+  return times;
+}
+std::vector<std::pair<PeerId, double>> FaultWindows::restarts() const {
+  std::vector<std::pair<PeerId, double>> times;
+  for (const Window& w : crashes_) times.emplace_back(w.a, w.end);
+  return times;
 }
 
 }  // namespace gossamer::node

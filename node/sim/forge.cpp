@@ -36,10 +36,21 @@ std::vector<std::byte> of_another_codec(std::span<const std::byte> payload, std:
 
 constexpr std::uint64_t kMostForged = std::uint64_t{1} << 16;
 
+/// Of a state, with a bit changed.
+FrameBytes forged_piece(Frame& frame, PieceBody& piece, std::mt19937_64& random) {
+  if (piece.bytes.empty()) return nullptr;
+  std::vector<std::byte> bytes(piece.bytes.begin(), piece.bytes.end());
+  bytes[random() % bytes.size()] ^= std::byte{1};
+  piece.bytes = bytes;
+  return encode_frame(frame);
+}
+
 }  // namespace
 
 FrameBytes forged(const FrameBytes& bytes, Forgery forgery, std::mt19937_64& random) {
   auto frame = decode_frame(*bytes);
+  if (auto* piece = frame ? std::get_if<PieceBody>(&frame->body) : nullptr)
+    return forged_piece(*frame, *piece, random);
   auto* body = frame ? std::get_if<ParcelBody>(&frame->body) : nullptr;
   if (!body || body->payload.size() < 4 || body->chunks != 1 || body->entries == 0) return nullptr;
   std::vector<std::byte> payload(body->payload.begin(), body->payload.end());

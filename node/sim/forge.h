@@ -23,7 +23,8 @@ enum class Forgery : std::uint8_t {
 /// How many of them, from the first on, are wrong for a method that goes by the order of messages, or not.
 constexpr std::size_t forgeries(bool by_order) { return by_order ? 9 : 10; }
 
-/// Like this one; empty where it is no parcel's, or too short to be forged.
+/// Like this one; empty where it is no parcel's nor a piece of a state, or too short to be forged. Of a piece
+/// a bit is changed, whatever the forgery.
 FrameBytes forged(const FrameBytes& frame, Forgery forgery, std::mt19937_64& random);
 
 /// The frame as an earlier start of its sender would have sent it, with other numbers in it; empty for what

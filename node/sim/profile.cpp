@@ -63,6 +63,19 @@ LinkQuality SimProfile::link(PeerId a, PeerId b) const {
   return q;
 }
 
+double SimProfile::clock_rate(PeerId peer) const {
+  return 1 + job_.sim.clock_skew * (2 * uniform(Use::clock_rate, peer) - 1);
+}
+double SimProfile::clock_begin(PeerId peer) const { return 1e4 * uniform(Use::clock_begin, peer); }
+
+double SimProfile::clock(PeerId peer, double time) const {
+  return job_.sim.clock_skew > 0 ? clock_begin(peer) + clock_rate(peer) * time : time;
+}
+double SimProfile::when(PeerId peer, double clock) const {
+  constexpr double kRounding_s = 1e-9;
+  return job_.sim.clock_skew > 0 ? (clock - clock_begin(peer)) / clock_rate(peer) + kRounding_s : clock;
+}
+
 double SimProfile::asleep_until(PeerId peer, double time) const {
   const double day = job_.sim.day, night = day * job_.sim.night;
   if (night <= 0) return time;

@@ -15,38 +15,45 @@ class Simulation::Node final : public MemberEnv, public DataPlane {
  public:
   /// start: as of Seat.
   Node(Simulation& sim, PeerId self, const std::shared_ptr<optim::Model>& model, std::uint64_t start)
-      : sim_(sim),
-        self_(self),
-        start_(start),
-        course_(sim.faults_.views ? new_course(sim.prepared_.job) : nullptr),
-        teller_(*this) {
-    WorkerSpec first = spec(sim, self, start);
-    MemberSpec all = members(sim, self, first, start);
-    member_.emplace(std::move(all), *this, std::move(first));
-    replica_.emplace(make_replica(sim.prepared_, self,
-                                  make_objective(sim.prepared_, self, model, false, course_), 1,
-                                  attack_of(sim.prepared_.job, self)));
-    replica_->observe(sim.observer_);
+      : sim_(sim), self_(self), teller_(*this) {
     const Job& job = sim.prepared_.job;
     step_time_ = job.sim.step_time * sim.profile_.slowness(self) *
                  static_cast<double>(job.peers[self].batch) / static_cast<double>(job.batch);
+    begin(model, start);
   }
-
   /// One that joins the run of that peer.
   Node(Simulation& sim, PeerId self, PeerId asked, std::uint64_t start)
-      : sim_(sim),
-        self_(self),
-        start_(start),
-        course_(new_course(sim.job_)),
-        teller_(*this),
-        alone_(sim.prepared_for({sim.job_.peers[self].name})) {
-    MemberSpec all = joining_spec(sim.prepared_, sim.contact_of(self), start,
-                                  worker_spec(sim.prepared_, 0, start, 0).job_id, sim.contact_of(asked));
-    all.swim.seed ^= sim.faults_.seed;
-    member_.emplace(std::move(all), *this, std::nullopt);
-    replica_.emplace(make_replica(*alone_, 0, make_objective(*alone_, 0, nullptr, false, course_), 1,
-                                  attack_of(sim.job_, self)));
+      : sim_(sim), self_(self), teller_(*this) {
     step_time_ = sim.job_.sim.step_time * sim.profile_.slowness(self);
+    begin_joining(asked, start);
+  }
+  /// A process that has nothing, in place of the one before it. model: as of make_objective.
+  void begin(const std::shared_ptr<optim::Model>& model, std::uint64_t start) {
+    begin_process(start);
+    WorkerSpec first = spec(sim_, self_, start);
+    View view;
+    for (const std::string& name : sim_.prepared_.names) view.seats.push_back({name, 0});
+    if (ViewObserver* views = sim_.faults_.view_observer) views->on_start(self_, start);
+    Observer* observer = observe({view, first.share_before, sim_.prepared_, first.rounds_before});
+    first.observer = observer;
+    MemberSpec all = members(sim_, self_, first, start);
+    member_.emplace(std::move(all), *this, std::move(first));
+    replica_.emplace(make_replica(sim_.prepared_, self_,
+                                  make_objective(sim_.prepared_, self_, model, false, course_), 1,
+                                  attack_of(sim_.prepared_.job, self_)));
+    replica_->observe(observer);
+  }
+  /// The same, of one that the job does not name.
+  void begin_joining(PeerId asked, std::uint64_t start) {
+    begin_process(start);
+    prepared_ = sim_.prepared_for({sim_.job_.peers[self_].name});
+    if (ViewObserver* views = sim_.faults_.view_observer) views->on_start(self_, start);
+    MemberSpec all = joining_spec(sim_.prepared_, sim_.contact_of(self_), start,
+                                  worker_spec(sim_.prepared_, 0, start, 0).job_id, sim_.contact_of(asked));
+    all.swim.seed ^= sim_.faults_.seed;
+    member_.emplace(std::move(all), *this, std::nullopt);
+    replica_.emplace(make_replica(*prepared_, 0, make_objective(*prepared_, 0, nullptr, false, course_), 1,
+                                  attack_of(sim_.job_, self_)));
   }
 
   // MemberEnv
@@ -58,31 +65,31 @@ class Simulation::Node final : public MemberEnv, public DataPlane {
   }
 
   // Env
-  double now() const override { return sim_.now_; }
+  double now() const override { return sim_.profile_.clock(self_, sim_.now_); }
   void wake_at(double time) override {
     if (!std::isfinite(time)) return;
-    time = std::max(time, sim_.now_);
+    time = std::max(sim_.profile_.when(self_, time), sim_.now_);
     if (time >= wake_at_ && wake_at_ >= sim_.now_) return;
     wake_at_ = time;
     sim_.at(time, self_, [this, time] {
       if (wake_at_ != time) return;
       wake_at_ = -1;
-      if (sim_.now_ > time)
-        return wake_at(sim_.now_);  // was paused: reads what waits before it judges silence
+      if (sim_.now_ > time) return wake_at(now());  // was paused: reads what waits before it judges silence
       on([](Member& m) { m.on_timer(); });
     });
   }
   State leave_view() override {
-    sim_.threads_.finish(queue_);
-    ++view_;
-    failure_.reset();
-    failure_told_ = false;
-    return replica_->save_learned();
+    end_plane();
+    State learned = replica_->save_learned();
+    if (ViewObserver* views = sim_.faults_.view_observer)
+      views->on_leave(self_, member_->share_done(), parameters_in(learned));
+    return learned;
   }
   WorkerSpec enter_view(const View& view, double share) override {
     const std::shared_ptr<const Prepared> prepared = sim_.prepared_for(view.names());
     const PeerId seat = find_peer(prepared->job, sim_.job_.peers[self_].name, "view");
     WorkerSpec s = view_worker_spec(*prepared, seat, start_ + view_, view.id() + view.attempt, share);
+    s.observer = observe({view, share, *prepared, s.rounds_before});
     s.may_diverge = !honest(sim_.job_, self_);
     s.least_resend_s = kLeastResend_s;
     set_saves(s, prepared->job, false, true);
@@ -90,10 +97,8 @@ class Simulation::Node final : public MemberEnv, public DataPlane {
     replica_.emplace(make_replica(*prepared, seat,
                                   make_objective(*prepared, seat, nullptr, false, course_, s.rounds_before),
                                   1, attack_of(sim_.job_, self_)));
-    if (sim_.observer_) {
-      sim_.observer_->on_view(self_, view.names(), s.rounds_before);
-      replica_->observe(&teller_);
-    }
+    replica_->observe(s.observer);
+    prepared_ = prepared;
     if (sim_.on_view) sim_.on_view(self_, sim_.now_, view, share);
     return s;
   }
@@ -112,6 +117,7 @@ class Simulation::Node final : public MemberEnv, public DataPlane {
 
   // DataPlane: answers come after the time that the floats would take
   void submit(Op op) override {
+    tell_begin();
     if (!answers(op))
       return sim_.threads_.add(queue_, [this, o = std::move(op)] {
         guarded([&] { replica_->run(o, [](const DataEvent&) { assert(false); }); });
@@ -121,6 +127,7 @@ class Simulation::Node final : public MemberEnv, public DataPlane {
     });
   }
   void submit(Gradient gradient) override {
+    tell_begin();
     const double labelling = step_time_ * kForwardShare * static_cast<double>(gradient.soft.models.size());
     const double duration = step_time_ * (1 + sim_.prepared_.job.sim.step_jitter * (2 * sim_.uniform() - 1));
     const double begin = sim_.now_ + labelling + duration * kForwardShare,
@@ -158,14 +165,16 @@ class Simulation::Node final : public MemberEnv, public DataPlane {
     SimCheckpoints& all = *sim_.faults_.checkpoints;
     all.taken[self_].emplace_back(point.name, member_->rounds());
     ++writing_;
-    sim_.at(sim_.now_ + all.write_s, self_, [this, &all, name = point.name, s = std::move(state)]() mutable {
-      --writing_;
-      const bool full = std::count(all.full.begin(), all.full.end(), self_) > 0;
-      if (!full) all.kept[name][self_] = std::move(*s);
-      on([&](Member& m) {
-        if (Worker* w = m.worker()) full ? w->on_storage() : w->committed(name);
-      });
-    });
+    sim_.at(sim_.now_ + all.write_s, self_,
+            [this, &all, name = point.name, s = std::move(state), start = start_]() mutable {
+              if (crashed_ || start != start_) return;  // what was not on disk is lost
+              --writing_;
+              const bool full = std::count(all.full.begin(), all.full.end(), self_) > 0;
+              if (!full) all.kept[name][self_] = std::move(*s);
+              on([&](Member& m) {
+                if (Worker* w = m.worker()) full ? w->on_storage() : w->committed(name);
+              });
+            });
   }
   State load(Round name) override { return sim_.faults_.checkpoints->kept.at(name).at(self_); }
   std::optional<State> take_saved() { return std::exchange(saved_, std::nullopt); }
@@ -221,7 +230,16 @@ class Simulation::Node final : public MemberEnv, public DataPlane {
     result.figures = all_figures(objective, replica_->parameters(), replica_->rows());
     digest += digest_of(objective.keyed_rows()->table());
   }
+  /// Its number of a peer; empty: it has not heard of it.
+  std::optional<PeerId> number_of(PeerId place) const {
+    if (place < sim_.prepared_.job.peers.size()) return place;
+    for (const auto& [number, other] : others_)
+      if (other == place) return number;
+    return std::nullopt;
+  }
   bool crashed() const { return crashed_; }
+  std::uint64_t start() const { return start_; }
+  bool trains() const { return member_->worker() && member_->worker()->joined(); }
   /// Crashed, or ended and its process has ended too.
   bool gone() const { return crashed_ || (member_->finished() && sim_.now_ > ended_at_ + kLinger_s); }
   double ended_at() const { return ended_at_; }
@@ -240,13 +258,13 @@ class Simulation::Node final : public MemberEnv, public DataPlane {
     MemberSpec s = member_spec(job, self, start, first);
     if (!sim.faults_.views) s.min_peers = job.peers.size();
     s.swim.seed ^= sim.faults_.seed;
+    s.swim.planted = sim.prepared_.planted;
     return s;
   }
   static WorkerSpec spec(const Simulation& sim, PeerId self, std::uint64_t start) {
     WorkerSpec s = worker_spec(sim.prepared_, self, start, 0);
     s.may_diverge = !honest(sim.prepared_.job, self);
     s.least_resend_s = kLeastResend_s;
-    s.observer = sim.observer_;
     if (sim.faults_.views) set_saves(s, sim.prepared_.job, false, true);
     s.grace_s = sim.faults_.grace_s;
     if (const SimCheckpoints* c = sim.faults_.checkpoints) {
@@ -276,6 +294,36 @@ class Simulation::Node final : public MemberEnv, public DataPlane {
   PeerId place_of(PeerId peer) const {
     const auto other = others_.find(peer);
     return other == others_.end() ? peer : other->second;
+  }
+
+  /// Who is told of worker and replica from here on.
+  Observer* observe(const ViewObserver::Entry& entry) {
+    changes_ = false;
+    if (ViewObserver* views = sim_.faults_.view_observer) return views->on_enter(self_, entry);
+    if (!sim_.observer_ || entry.view.seats.front().start == 0) return sim_.observer_;
+    sim_.observer_->on_view(self_, entry.view.names(), entry.rounds);
+    return &teller_;
+  }
+  void tell_begin() {
+    if (ViewObserver* views = sim_.faults_.view_observer; views && !std::exchange(changes_, true))
+      views->on_begin(self_, replica().parameters());
+  }
+  void begin_process(std::uint64_t start) {
+    end_plane();
+    start_ = start;
+    course_ = sim_.faults_.views ? new_course(sim_.job_) : nullptr;
+    crashed_ = false;
+    wake_at_ = -1;
+    writing_ = 0;
+    saved_.reset();
+    others_.clear();
+  }
+  /// What was submitted is done, and nobody hears of it.
+  void end_plane() {
+    sim_.threads_.finish(queue_);
+    ++view_;
+    failure_.reset();
+    failure_told_ = false;
   }
 
   using Answers = std::vector<std::pair<double, DataEvent>>;  ///< and when each is due
@@ -322,10 +370,10 @@ class Simulation::Node final : public MemberEnv, public DataPlane {
 
   Simulation& sim_;
   PeerId self_;
-  std::uint64_t start_;
-  std::shared_ptr<optim::DataCourse> course_;
+  std::uint64_t start_ = 0;
+  std::shared_ptr<optim::DataCourse> course_{};
   Teller teller_;
-  std::shared_ptr<const Prepared> alone_{};  ///< of one that joins
+  std::shared_ptr<const Prepared> prepared_;  ///< of the view; none: the simulation's
   std::map<PeerId, PeerId> others_{};  ///< that the job does not name: their places, by the member's numbers
   std::optional<Member> member_;
   std::optional<Replica> replica_;
@@ -338,6 +386,7 @@ class Simulation::Node final : public MemberEnv, public DataPlane {
   int writing_ = 0;  ///< checkpoints
   double step_time_ = 0, wake_at_ = -1, ended_at_ = 0;
   bool crashed_ = false;
+  bool changes_ = false;  ///< something was submitted in this view
 };
 
 }  // namespace gossamer::node

@@ -17,6 +17,9 @@
 namespace gossamer::node {
 namespace {
 
+constexpr std::size_t kMostViewRuns = 64;  ///< kept for views of the same peers
+constexpr double kReconnect_s = 0.05;      ///< as ZmqEnv
+
 Job with_joiners(Job job, const SimFaults& faults) {
   for (const auto& [name, time] : faults.joins) {
     PeerEntry peer;
@@ -79,7 +82,7 @@ void Simulation::check_consensus() {
   std::vector<PeerId> whose;
   std::vector<std::span<const float>> models;
   for (PeerId p = 0; p < nodes_.size(); ++p) {
-    if (nodes_[p]->gone() || !honest(job_, p)) continue;
+    if (nodes_[p]->gone() || !nodes_[p]->trains() || !honest(job_, p)) continue;
     whose.push_back(p);
     models.push_back(nodes_[p]->replica().parameters());
   }
@@ -219,11 +222,14 @@ SimProgress Simulation::progress() const {
 
 void Simulation::begin() {
   if (std::exchange(begun_, true)) return;
-  for (const auto& [peer, time] : faults_.crashes)
-    at(time, kNetwork, [this, p = peer] {
-      if (p < nodes_.size()) nodes_[p]->crash();
-    });
-  for (const auto& [peer, time] : faults_.restarts) at(time, kNetwork, [this, p = peer] { restart(p); });
+  const auto all = [](auto list, const auto& more) {
+    list.insert(list.end(), more.begin(), more.end());
+    return list;
+  };
+  for (const auto& [peer, time] : all(faults_.crashes, windows_.crashes()))
+    at(time, kNetwork, [this, p = peer] { crash(p); });
+  for (const auto& [peer, time] : all(faults_.restarts, windows_.restarts()))
+    at(time, kNetwork, [this, p = peer] { restart(p); });
   for (PeerId j = 0; j < faults_.joins.size(); ++j)
     at(faults_.joins[j].second, kNetwork,
        [this, p = static_cast<PeerId>(prepared_.job.peers.size() + j)] { join(p); });
@@ -231,15 +237,33 @@ void Simulation::begin() {
     at(0, p, [n = nodes_[p].get()] { n->on([](Member& m) { m.start(); }); });
 }
 
+/// The machine lives: it says that nobody listens there, as soon as another asks.
+void Simulation::crash(PeerId peer) {
+  if (peer >= nodes_.size() || nodes_[peer]->gone()) return;
+  nodes_[peer]->crash();
+  if (!faults_.views || !faults_.breaks) return;
+  for (PeerId p = 0; p < nodes_.size(); ++p) {
+    if (p == peer || windows_.cut(peer, p, now_)) continue;
+    const double seen = now_ + wire(peer, p).latency;
+    at(seen, p, [this, p, peer] {
+      if (const auto number = nodes_[p]->number_of(peer))
+        nodes_[p]->on([&](Member& m) { m.on_broken(*number); });
+    });
+    at(seen + kReconnect_s + 2 * wire(peer, p).latency, p, [this, p, peer] {
+      if (const auto number = nodes_[p]->number_of(peer); number && nodes_[peer]->crashed())
+        nodes_[p]->on([&](Member& m) { m.on_refused(*number); });
+    });
+  }
+}
+
 /// Of a peer that crashed, or has ended: another process, which has nothing.
 void Simulation::restart(PeerId peer) {
   if (peer >= nodes_.size() || (!nodes_[peer]->crashed() && !nodes_[peer]->member().finished())) return;
-  const std::uint64_t start = nodes_.size() * (former_nodes_.size() + 1) + peer + 1;
-  auto again = peer < prepared_.job.peers.size()
-                   ? std::make_unique<Node>(*this, peer, nullptr, start)
-                   : std::make_unique<Node>(*this, peer, somebody_there(), start);
-  std::swap(nodes_[peer], again);
-  former_nodes_.push_back(std::move(again));
+  const std::uint64_t start = ++restarts_ << 40 | (peer + 1);
+  if (peer < prepared_.job.peers.size())
+    nodes_[peer]->begin(nullptr, start);
+  else
+    nodes_[peer]->begin_joining(somebody_there(), start);
   ++running_;
   nodes_[peer]->on([](Member& m) { m.start(); });
 }
@@ -260,6 +284,7 @@ void Simulation::join(PeerId peer) {
 }
 
 std::shared_ptr<const Prepared> Simulation::prepared_for(const std::vector<std::string>& names) {
+  if (view_runs_.size() >= kMostViewRuns) view_runs_.clear();
   auto& run = view_runs_[names];
   if (!run) run = run_of_view(prepared_, names).prepared;
   return run;
@@ -344,6 +369,11 @@ SimResult Simulation::run(const std::function<bool()>& stop) {
 
 void Simulation::interrupt(PeerId peer, double time) {
   at(time, peer, [n = nodes_[peer].get()] { n->on([](Member& m) { m.interrupt(); }); });
+}
+
+Simulation::Standpoint Simulation::standpoint(PeerId peer) const {
+  const Node& n = *nodes_[peer];
+  return {n.crashed(), n.member().finished(), n.trains() ? &n.member().view() : nullptr, n.start()};
 }
 
 std::span<const float> Simulation::parameters(PeerId peer) const {

@@ -17,6 +17,7 @@
 #include "profile.h"
 #include "setup.h"
 #include "sim_threads.h"
+#include "view_observer.h"
 
 namespace gossamer::node {
 
@@ -32,14 +33,16 @@ struct SimCheckpoints {
 
 struct SimFaults {
   std::uint64_t seed = 1;  ///< of loss, duplication, reordering, strays, garbling, jitter, machines and links
-  std::vector<std::pair<PeerId, double>> crashes;  ///< peer and virtual time at which it stops for good
+  std::vector<std::pair<PeerId, double>> crashes;  ///< peer and virtual time at which its process ends
   std::vector<std::pair<PeerId, double>>
-      restarts{};      ///< as what knows nothing, of one that has crashed or ended
+      restarts{};  ///< as what knows nothing, of one that has crashed or ended
   std::vector<std::pair<std::string, double>> joins{};  ///< names that the job does not have, and when they
                                                         ///< come; their numbers go on from its peers'
   bool views = false;  ///< the run goes on without those that are gone, as run.min_peers has it
   SimCheckpoints* checkpoints = nullptr;  ///< null: none are kept
   double grace_s = 0;                     ///< for those of a run that is told to end
+  bool breaks = false;  ///< with `views`: the others see connections to a process that ends break
+  ViewObserver* view_observer = nullptr;  ///< null: nobody. The Observer then hears of the network alone
 };
 
 struct SimResult {
@@ -86,6 +89,13 @@ class Simulation {
   SimProgress progress() const;
   /// A peer is told to end, as by a signal.
   void interrupt(PeerId peer, double time);
+  /// Where a peer stands; view: that it trains in, null while it agrees on one.
+  struct Standpoint {
+    bool crashed, finished;
+    const View* view;
+    std::uint64_t start;
+  };
+  Standpoint standpoint(PeerId peer) const;
   std::span<const float> parameters(PeerId peer) const;
   std::span<const float> slot(PeerId peer, Slot slot) const;
   /// What the peer learns, as it stands.
@@ -131,6 +141,7 @@ class Simulation {
         0;  ///< frames of priority above 0 that have not left, the one that is leaving included
   };
   Wire& wire(PeerId from, PeerId to);
+  void crash(PeerId peer);
   void restart(PeerId peer);
   void join(PeerId peer);
   Contact contact_of(PeerId peer) const { return {job_.peers[peer].name, job_.peers[peer].address}; }
@@ -158,9 +169,9 @@ class Simulation {
   std::vector<std::vector<Wire>> wires_;  ///< [from], ascending by to
   std::vector<double> uplink_free_;       ///< of each peer that has one: when its last frame has passed it
   std::map<std::vector<std::string>, std::shared_ptr<const Prepared>> view_runs_;  ///< by names
-  std::vector<std::unique_ptr<Node>> nodes_, former_nodes_;  ///< former: what events may still speak of
-  mutable SimThreads threads_;                               // after nodes_: its threads end first
-  std::size_t running_ = 0;
+  std::vector<std::unique_ptr<Node>> nodes_;
+  mutable SimThreads threads_;  // after nodes_: its threads end first
+  std::size_t running_ = 0, restarts_ = 0;
   bool begun_ = false;
   std::size_t scheduled_frames_ = 0;  ///< that have left their wire and not arrived
 };

@@ -82,6 +82,8 @@ struct SimSection {
   std::vector<FaultWindow> cut;                      ///< "a>b": frames from a to b are lost
   std::vector<FaultWindow> clog;                     ///< "a>b": frames from a to b are held until the end
   std::vector<FaultWindow> pause;                    ///< the peer does nothing
+  std::vector<FaultWindow> crash;                    ///< the peer is gone; then it is started again
+  double clock_skew = 0;         ///< by which share each peer's clock is fast or slow, at most
   std::string speeds = "equal";  ///< how factors on step_time are drawn for the peers (node/sim/profile.h)
   double speed_spread = 20;      ///< the slowest machine's step time, the quickest's being 1
   std::string links = "equal";   ///< class of the links whose bandwidth and latency are drawn

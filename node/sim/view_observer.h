@@ -1,0 +1,32 @@
+#pragma once
+// A ViewObserver is told which peers of a simulation come and go, what views they enter, and with what
+// parameters. Peers are numbered as in the job.
+#include <cstdint>
+#include <span>
+
+#include "observer.h"
+#include "setup.h"
+#include "view.h"
+
+namespace gossamer::node {
+
+class ViewObserver {
+ public:
+  virtual ~ViewObserver() = default;
+  struct Entry {
+    const View& view;  ///< of the first one, which all peers begin in, the starts are 0
+    double share;      ///< of the run that is over
+    const Prepared& prepared;
+    Round rounds_before;
+  };
+  /// A process of the peer begins.
+  virtual void on_start(PeerId, std::uint64_t /*start*/) {}
+  /// Returns who is told of its worker and replica in the view, by the view's numbers; null: nobody.
+  virtual Observer* on_enter(PeerId, const Entry&) = 0;
+  /// With which it begins, in the view; before anything changes them.
+  virtual void on_begin(PeerId, std::span<const float> /*parameters*/) {}
+  /// What it takes along.
+  virtual void on_leave(PeerId, double /*share*/, std::span<const float> /*parameters*/) {}
+};
+
+}  // namespace gossamer::node
