@@ -44,7 +44,8 @@ constexpr std::size_t kFrames = 0, kLinks = 1;  ///< among the checkers
 Invariants invariants_of(const Prepared& prepared) {
   const Job& job = prepared.job;
   const ExchangeSettings& e = job.exchange;
-  const bool partial = e.backup > 0, synchronous = e.staleness == std::optional<std::uint64_t>(0) && !partial;
+  const bool partial = closes_early(e), by_time = e.straggler == "without";
+  const bool synchronous = e.staleness == std::optional<std::uint64_t>(0) && !partial;
   const Method& method = find_method(e.method);
   const MethodInvariants& holds = method.invariants;
   using WaitsFor = MethodInvariants::WaitsFor;
@@ -69,7 +70,7 @@ Invariants invariants_of(const Prepared& prepared) {
           .drops_messages = reuses || overtakes || holds.own == MethodInvariants::Own::pairs,
           .best_effort = e.delivery == "best_effort",
           .forged = prepared.job.sim.forge > 0,
-          .backup = e.backup,
+          .backup = by_time ? job.peers.size() : e.backup,
           .delay = e.outer_delay};
 }
 

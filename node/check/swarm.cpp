@@ -84,7 +84,8 @@ class OneRun {
     if (!all || checkers_.first()) return;
     const Invariants invariants = invariants_of(prepared_);
     if (invariants.all_alike) check_alike(simulation);
-    if (invariants.synchronous() && !checkers_.first()) check_reference();
+    if (invariants.synchronous() && case_.job.exchange.straggler == "wait" && !checkers_.first())
+      check_reference();
   }
 
   void check_outcome(PeerId p, const WorkerResult& r) {
@@ -170,6 +171,10 @@ class OneRun {
     const ExchangeSettings& e = case_.job.exchange;
     if (e.delivery == "best_effort") ++c["runs at best effort"];
     if (e.backup > 0) ++c["runs with a backup"];
+    for (const WorkerResult& r : result_.peers) {
+      c["rounds closed without some"] += r.closed_without;
+      c["idle steps"] += r.idle_steps;
+    }
     if (e.outer_delay > 0) ++c["runs with an outer delay"];
     if (prepared_.plan->rule != RuleScope::none) ++c["runs with a rule"];
     if (case_.job.heterogeneous()) ++c["runs of different models"];

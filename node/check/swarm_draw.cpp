@@ -195,6 +195,19 @@ Job draw_job(Draw& d) {
 
 namespace {
 
+/// In some runs stragglers are not waited for; drawn by itself.
+void draw_stragglers(std::uint64_t seed, Job& job) try {
+  Draw d(seed ^ 0x5742);
+  if (job.learns_by_key() || d.chance(0.5)) return;
+  const bool fewer = d.chance(0.5);
+  job.exchange.straggler = fewer ? "fewer" : "without";
+  job.exchange.straggler_k = d.one(std::array{0.0, 0.0, 1.0, 6.0});
+  make_plan(job, 0);
+  job.run.rounds = std::max(job.run.rounds, 12 * (fewer ? job.exchange.local_steps : 1));
+} catch (const ConfigError&) {
+  job.exchange.straggler = "wait";
+}
+
 /// Codecs that can carry rows, as they are by themselves.
 std::vector<std::string> row_codecs() {
   std::vector<std::string> specs;
@@ -346,6 +359,7 @@ SwarmCase draw_case(std::uint64_t seed) {
   c.seed = seed;
   c.job = draw_job(d);
   draw_rows(seed, c.job);
+  draw_stragglers(seed, c.job);
   Faults(d, c).draw();
   return c;
 }

@@ -150,6 +150,7 @@ struct Gradient {
   Round round;
   std::vector<std::vector<Op>> on_ready;
   SoftLabels soft{};
+  bool idle = false;  ///< none is computed: it counts as zero, without a batch, as if it were not finite
 };
 
 struct ParcelReady {
@@ -168,6 +169,7 @@ struct GradientDone {
   double loss;  ///< mean over the batch
   std::size_t rows;
   bool skipped = false;  ///< the loss, or something of the gradient, was not finite and was left out
+  bool idle = false;     ///< as it was asked for
 };
 struct Evaluated {
   Round round;

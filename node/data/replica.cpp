@@ -173,6 +173,7 @@ void Replica::run(const Op& op, const Post& post) {
 
 void Replica::run(const Gradient& gradient, const Post& post, const std::function<void()>& between_layers) {
   if (observer_) observer_->on_gradient(parts_.peer, gradient);
+  if (gradient.idle) return stand_idle(gradient, post);
   const auto models = teachers(gradient.soft);
   const optim::BatchKey key{steps_++, attack_.flips_labels(), gradient.soft.weight, models, &between_layers};
   bool skipped = false;
@@ -196,6 +197,17 @@ void Replica::run(const Gradient& gradient, const Post& post, const std::functio
     post(ParcelReady{gradient.round, static_cast<ParcelId>(parts_.parcels.size())});
   }
   post(GradientDone{gradient.round, loss, rows, skipped});
+}
+
+void Replica::stand_idle(const Gradient& gradient, const Post& post) {
+  std::fill(slots_[kGradient].begin(), slots_[kGradient].end(), 0.0f);
+  skips_update_ = true;
+  for (std::size_t p = gradient.on_ready.size(); p-- > 0;) {
+    for (const Op& o : gradient.on_ready[p]) run(o, post);
+    post(ParcelReady{gradient.round, static_cast<ParcelId>(p)});
+  }
+  skips_update_ = false;
+  post(GradientDone{.round = gradient.round, .loss = 0, .rows = 0, .idle = true});
 }
 
 /// Whether the layer's gradient was not finite; then it is zero.

@@ -89,6 +89,7 @@ class Replica final : public DataView {
   void archive_objective(Archive archive);
   std::span<float> at(Slot s, Range r) { return {slots_[s].data() + r.begin, r.size}; }
   std::vector<optim::Teacher> teachers(const SoftLabels& soft) const;
+  void stand_idle(const Gradient& gradient, const Post& post);
   bool drop_not_finite(std::size_t layer);
   void run_one(const op::Update& o, const Post&);
   void run_one(const op::Clip& o, const Post&);

@@ -128,11 +128,11 @@ class Broadcast final : public FullReduce {
 };
 
 Buffers broadcast_buffers(const Plan& plan) {
-  return plan.exchange.backup > 0 ? Buffers{} : FullReduce::buffers(plan, own_slots(plan));
+  return closes_early(plan.exchange) ? Buffers{} : FullReduce::buffers(plan, own_slots(plan));
 }
 
 std::unique_ptr<Exchange> make_broadcast(ExchangeHost& host, bool feedback) {
-  if (host.plan().exchange.backup > 0) return make_partial_broadcast(host, feedback);
+  if (closes_early(host.plan().exchange)) return make_partial_broadcast(host, feedback);
   return std::make_unique<Broadcast>(host, feedback);
 }
 
@@ -143,12 +143,12 @@ std::unique_ptr<Exchange> make_broadcast(ExchangeHost& host) {
 std::unique_ptr<Exchange> make_topk_allgather(ExchangeHost& host) { return make_broadcast(host, true); }
 
 std::string broadcast_refusal(const ExchangeSettings& exchange) {
-  if (exchange.backup == 0 || kSendMomentum.of(exchange) == 0) return {};
+  if (!closes_early(exchange) || kSendMomentum.of(exchange) == 0) return {};
   return fmt::format(
-      "exchange.send_momentum = {} is not taken with exchange.backup = {}: a late message would hold "
-      "gradients "
-      "that the next one holds too; use backup = 0, or optimizer.kind = 'momentum' in send_momentum's place",
-      kSendMomentum.of(exchange), exchange.backup);
+      "exchange.send_momentum = {} is not taken with exchange.backup = {} and run.straggler = \"{}\": a late "
+      "message would hold gradients that the next one holds too; use backup = 0 and straggler = \"wait\", or "
+      "optimizer.kind = 'momentum' in send_momentum's place",
+      kSendMomentum.of(exchange), exchange.backup, exchange.straggler);
 }
 
 constexpr double kDrawnMomentum[] = {0, 0, 0.5};

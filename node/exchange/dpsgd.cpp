@@ -151,7 +151,7 @@ class Dpsgd final : public Gossip {
 };
 
 std::unique_ptr<Exchange> make_dpsgd(ExchangeHost& host) {
-  if (host.plan().exchange.backup > 0) return make_partial_dpsgd(host);
+  if (closes_early(host.plan().exchange)) return make_partial_dpsgd(host);
   return std::make_unique<Dpsgd>(host);
 }
 

@@ -96,6 +96,8 @@ class ExchangeHost {
   virtual void count_left_out() {}
   /// A message was not made, because can_send said no.
   virtual void count_held_back() {}
+  /// A round took too long, and ended without some neighbour (Exchange::on_overdue).
+  virtual void count_closed_without() {}
   /// The last round has ended.
   virtual bool trained() const { return false; }
   /// Nothing more comes from the neighbour: it had done its rounds and has ended, or it is muted.
@@ -126,6 +128,8 @@ class Exchange {
   virtual std::optional<bool> decodes(const Message&) const { return std::nullopt; }
   /// One that was judged to be due now, and decodes.
   virtual void on_message(PeerId from, Message message) = 0;
+  /// Whoever has not been heard in this round takes too long: where rounds close early it is not waited for.
+  virtual void on_overdue() {}
   /// The messages without which the round, or after the last one the method, does not end; of parcels whose
   /// own gradient is there.
   virtual std::vector<Awaited> awaits() const { return {}; }
@@ -141,13 +145,15 @@ Buffers buffers_of(const Plan& plan);
 /// After its last round a peer goes on taking messages while others still train.
 bool serves_after_end(const Plan& plan);
 
+/// Rounds may close before all neighbours have been heard.
+bool closes_early(const ExchangeSettings& e);
 /// Whether a method goes by the order in which messages were sent: it waits for no particular round, or not
 /// for all of one.
 bool goes_by_order(const ExchangeSettings& e);
 
 /// A dense all-reduce by recursive halving and doubling.
 std::unique_ptr<Exchange> make_halving_allreduce(ExchangeHost& host);
-// dpsgd, broadcast and topk_allgather with exchange.backup > 0.
+// dpsgd, broadcast and topk_allgather where rounds close early.
 std::unique_ptr<Exchange> make_partial_dpsgd(ExchangeHost& host);
 std::unique_ptr<Exchange> make_partial_broadcast(ExchangeHost& host, bool feedback);
 

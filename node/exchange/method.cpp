@@ -52,8 +52,10 @@ std::span<const optim::NamedHelp> method_table() {
   return rows;
 }
 
+bool closes_early(const ExchangeSettings& e) { return e.backup > 0 || e.straggler == "without"; }
+
 bool goes_by_order(const ExchangeSettings& e) {
-  return !e.staleness || e.backup > 0 || !find_method(e.method).needs.may_wait;
+  return !e.staleness || closes_early(e) || !find_method(e.method).needs.may_wait;
 }
 
 bool reads(const Method& method, std::string_view key) {

@@ -24,10 +24,15 @@
 // rounds before: it takes in all that came up to F − 1 and goes on with round F. So it computes fewer
 // gradients than others, and no old ones; its data count that much less.
 //
+// With run.straggler = "without" a round that took too long (Exchange::on_overdue) closes with what has come,
+// were it nothing; the front is then the least later round that some neighbour is heard in. The bound holds
+// all the same, and keeps down what waits for a slow link.
+//
 // The peer in the least round can always close it once its neighbours have made their steps, since all send
 // in each round before they wait: no deadlock. Senders never leave a message out, for the same reason.
 #include <algorithm>
 #include <deque>
+#include <utility>
 
 #include "exchange.h"
 #include "message_state.h"
@@ -44,7 +49,15 @@ class Partial : public Exchange {
         boxes_(host.plan().parcels.size(), std::vector<Box>(row_.size())),
         stepped_(boxes_.size(), false) {}
 
-  void begin_round(Gradient& gradient) override { round_ = gradient.round; }
+  void begin_round(Gradient& gradient) override {
+    round_ = gradient.round;
+    overdue_ = counted_ = false;
+  }
+
+  void on_overdue() final {
+    overdue_ = true;
+    for (ParcelId p = 0; p < stepped_.size(); ++p) advance(p);
+  }
 
   void on_parcel_ready(Round, ParcelId parcel) final {
     stepped_[parcel] = true;
@@ -131,19 +144,25 @@ class Partial : public Exchange {
     return std::nullopt;
   }
 
-  /// The newest round, plus one, in which all but b neighbours have been heard.
-  Round after_front(ParcelId parcel) const {
+  Round bound() const { return host_.plan().exchange.staleness.value_or(0); }
+
+  /// The newest round, plus one, in which all but b neighbours have been heard; where the round is overdue,
+  /// all but those that have not been heard in it.
+  Round after_front(ParcelId parcel) {
     if (row_.empty()) return round_ + 1;
     std::vector<Round> next;
     for (const Box& b : boxes_[parcel]) next.push_back(b.next);
     std::sort(next.begin(), next.end());
-    return next[host_.plan().exchange.backup];
+    const Round after = next[host_.plan().exchange.backup];
+    if (after > round_ || !overdue_) return after;
+    if (!std::exchange(counted_, true)) host_.count_closed_without();
+    const auto ahead = std::upper_bound(next.begin(), next.end(), round_);
+    return ahead == next.end() ? round_ + 1 : *ahead;
   }
 
   bool within_bound(ParcelId parcel) const {
-    const Round bound = host_.plan().exchange.staleness.value_or(0);
-    return bound == 0 || std::all_of(boxes_[parcel].begin(), boxes_[parcel].end(),
-                                     [&](const Box& b) { return b.next + bound > round_; });
+    return bound() == 0 || std::all_of(boxes_[parcel].begin(), boxes_[parcel].end(),
+                                       [&](const Box& b) { return b.next + bound() > round_; });
   }
 
   void advance(ParcelId parcel) {
@@ -158,6 +177,8 @@ class Partial : public Exchange {
 
   std::vector<std::vector<Box>> boxes_;  ///< [parcel][number in row_]
   std::vector<bool> stepped_;            ///< per parcel: own step of round_ is done, the round still open
+  bool overdue_ = false;                 ///< round_ took too long
+  bool counted_ = false;                 ///< and was told
 };
 
 class PartialDpsgd final : public Partial {
@@ -196,7 +217,7 @@ class PartialDpsgd final : public Partial {
         came.emplace_back(row_[n].weight, payloads.back());
         sum += row_[n].weight;
       }
-    host_.submit(op::Combine{range(parcel), kParameters, own / sum, {}});
+    if (!came.empty()) host_.submit(op::Combine{range(parcel), kParameters, own / sum, {}});
     for (const auto& [weight, payload] : came)
       host_.submit(op::DecodeAdd{range(parcel), kParameters, weight / sum, payload});
     if (overlap()) host_.submit(step(parcel));

@@ -11,6 +11,12 @@ std::string check_save_interval(const std::string& text) {
   return text;
 }
 
+std::vector<std::string> straggler_names() { return {"wait", "without", "fewer"}; }
+
+template <auto Member>
+auto& exchange_of_run(Draft& d, const void*) {
+  return d.job.exchange.*Member;
+}
 template <auto Member>
 auto& run(Draft& d, const void*) {
   return d.job.run.*Member;
@@ -49,6 +55,18 @@ constexpr Key<Draft> kRunKeys[] = {
      "time that a peer waits for others in one round, all alive, before the run ends (never before ten times "
      "the longest round so far); 0: for ever",
      run<&RunSection::stall_timeout>, kLocalTime},
+    {"run.straggler",
+     "what is done about a peer that takes longer than its neighbours: wait for it; without: rounds go on "
+     "with "
+     "what came in time, none more than exchange.staleness ahead (dpsgd, broadcast, topk_allgather); fewer: "
+     "it "
+     "takes fewer of its local_steps",
+     exchange_of_run<&ExchangeSettings::straggler>,
+     {.names = straggler_names}},
+    {"run.straggler_k",
+     "longer than the median of the last rounds' times and so many of their median absolute deviations",
+     exchange_of_run<&ExchangeSettings::straggler_k>,
+     {.range = kNotNegative}},
     {"run.checkpoint_every",
      "rounds, or a time such as \"10min\", after which all peers save what they need to go on (not in "
      "simulations); 0: never",

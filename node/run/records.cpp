@@ -86,6 +86,8 @@ WorkerResult read_result(const ordered_json& j) {
   r.checkpoint_pause_s = j.at("checkpoint_pause");
   r.skipped_steps = j.at("skipped_steps");
   j.at("muted").get_to(r.muted);
+  r.closed_without = j.at("closed_without");
+  r.idle_steps = j.at("idle_steps");
   r.held_back = j.at("held_back");
   r.queued_bytes_most = j.at("queued_bytes_most");
   r.dropped_control = j.at("control_frames_dropped");
@@ -166,6 +168,8 @@ std::string to_json(const std::string& peer, const WorkerResult& r, std::uint64_
                       {"checkpoint_pause", r.checkpoint_pause_s},
                       {"skipped_steps", r.skipped_steps},
                       {"muted", r.muted},
+                      {"closed_without", r.closed_without},
+                      {"idle_steps", r.idle_steps},
                       {"held_back", r.held_back},
                       {"queued_bytes_most", r.queued_bytes_most},
                       {"control_frames_dropped", r.dropped_control},

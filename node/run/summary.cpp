@@ -108,6 +108,8 @@ void add_guards(const WorkerResult& r, Summary& s) {
   s.skipped_steps += r.skipped_steps;
   s.checkpoints = std::max(s.checkpoints, r.checkpoints);
   s.checkpoint_pause_s = std::max(s.checkpoint_pause_s, r.checkpoint_pause_s);
+  s.closed_without += r.closed_without;
+  s.idle_steps += r.idle_steps;
   s.held_back += r.held_back;
   s.dropped_control += r.dropped_control;
   s.queued_bytes_most = std::max(s.queued_bytes_most, r.queued_bytes_most);
@@ -251,6 +253,8 @@ std::string to_json(const Summary& s) {
       {"skipped_steps", s.skipped_steps},
       {"muted", s.muted},
       {"losses", json_of(s.losses)},
+      {"closed_without", s.closed_without},
+      {"idle_steps", s.idle_steps},
       {"held_back", s.held_back},
       {"queued_bytes_most", s.queued_bytes_most},
       {"control_frames_dropped", s.dropped_control}};
@@ -296,6 +300,8 @@ std::optional<Summary> parse_summary(const std::string& text) try {
   s.skipped_steps = j.value("skipped_steps", std::uint64_t{0});  // files of earlier versions have none
   s.muted = j.value("muted", std::vector<std::string>{});
   if (const auto at = j.find("losses"); at != j.end()) s.losses = losses_from(*at);
+  s.closed_without = j.value("closed_without", std::uint64_t{0});
+  s.idle_steps = j.value("idle_steps", std::uint64_t{0});
   s.held_back = j.value("held_back", std::uint64_t{0});
   s.queued_bytes_most = j.value("queued_bytes_most", std::uint64_t{0});
   s.dropped_control = j.value("control_frames_dropped", std::uint64_t{0});
@@ -371,6 +377,8 @@ std::string to_table(std::span<const Summary> runs) {
       {"skipped steps", [](const Summary& s) { return above_zero(s.skipped_steps); }},
       {"muted", [](const Summary& s) { return join(s.muted, ", "); }},
       {"peers lost", [](const Summary& s) { return losses_text(s.losses); }},
+      {"rounds closed without some", [](const Summary& s) { return above_zero(s.closed_without); }},
+      {"idle steps", [](const Summary& s) { return above_zero(s.idle_steps); }},
       {"held back", [](const Summary& s) { return above_zero(s.held_back); }},
       {"MB queued at most",
        [](const Summary& s) {

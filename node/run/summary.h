@@ -43,6 +43,8 @@ struct Summary {
   double checkpoint_pause_s = 0;        ///< for which its training held for them
   std::uint64_t skipped_steps = 0;      ///< of all peers
   std::vector<std::string> muted;       ///< by any of their neighbours; each name once
+  std::uint64_t closed_without = 0;     ///< rounds of all peers that took too long, and ended all the same
+  std::uint64_t idle_steps = 0;         ///< local steps that slow peers left out
   std::uint64_t held_back = 0;          ///< messages, of all peers
   std::uint64_t queued_bytes_most = 0;  ///< that a peer held for one neighbour
   std::uint64_t dropped_control = 0;    ///< control frames, of all peers

@@ -11,7 +11,7 @@ namespace {
 constexpr double kMostRounds = 0x1p53;
 
 /// In rounds that close early a peer may fall behind by itself, and is waited for by as many as need it.
-bool nobody_waits(const ExchangeSettings& e) { return !e.staleness && e.backup == 0; }
+bool nobody_waits(const ExchangeSettings& e) { return !e.staleness && !closes_early(e); }
 
 std::uint64_t rounds_of(const Job& job, std::uint64_t rounds_per_epoch) {
   if (job.run.rounds > 0) return job.run.rounds;

@@ -26,6 +26,9 @@ void check_rows(const Job& job) {
   if (e.backup > 0)
     refuse("exchange.backup", std::to_string(e.backup),
            "ends rounds without some messages, and rows wait for all");
+  if (e.straggler != "wait")
+    refuse("run.straggler", "\"" + e.straggler + "\"",
+           "ends rounds without some messages, or leaves out steps, and rows wait for all");
   if (rule_scope(e.aggregate) != RuleScope::none)
     refuse("exchange.aggregate", e.aggregate, "is a rule over whole vectors, and rows of tables are summed");
   if (!job.sim.attackers.empty())

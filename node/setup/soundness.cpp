@@ -61,7 +61,8 @@ class Check {
 
   void all() const {
     keys();
-    const bool bound = needs_.partial != Partial::no && job_.exchange.backup > 0;  // staleness is one there
+    const bool bound =
+        needs_.partial != Partial::no && closes_early(job_.exchange);  // staleness is one there
     if (!needs_.may_be_stale && !bound && job_.exchange.staleness != std::optional<std::uint64_t>(0))
       refuse("needs exchange.staleness = 0: {}", needs_.why_synchronous);
     if (!needs_.may_wait && job_.exchange.staleness)
@@ -75,7 +76,8 @@ class Check {
     code();
     gradients();
     outer();
-    if (job_.exchange.backup > 0) backup();
+    if (job_.exchange.backup > 0) early("exchange.backup");
+    if (job_.exchange.straggler != "wait") straggler();
     if (needs_.plain_sgd && optim::optimizer_traits(job_.optimizer.kind).keeps_state)
       refuse(
           "needs optimizer.kind 'sgd', found '{}': its correction holds for steps that depend on the present "
@@ -214,11 +216,13 @@ class Check {
           "with codec '{}' needs an optimizer whose momentum is of gradients alone, found '{}': it is the "
           "velocity that is coded; use 'momentum', or method 'choco'",
           e.codec, o.kind);
-    if (plan_.velocity > 0 && e.backup > 0)
+    if (plan_.velocity > 0 && closes_early(e))
       refuse(
-          "with codec '{}' and optimizer '{}' takes no exchange.backup: what is coded is the velocity that "
-          "all peers have decoded alike, and late messages make them differ; use backup = 0, or "
-          "optimizer.kind 'sgd'",
+          "with codec '{}' and optimizer '{}' takes no exchange.backup and no run.straggler = \"without\": "
+          "what "
+          "is coded is the velocity that all peers have decoded alike, and late messages make them differ; "
+          "use "
+          "backup = 0 and straggler = \"wait\", or optimizer.kind 'sgd'",
           e.codec, o.kind);
     if (optim::optimizer_traits(o.kind).adapts_by_second_moment && e.dense_rounds == 0)
       refuse(
@@ -246,24 +250,23 @@ class Check {
           e.outer_delay, e.local_steps);
   }
 
-  void backup() const {
+  /// Rounds that close before all their messages have come; why: the key that has them do so.
+  void early(std::string_view why) const {
     if (needs_.partial == Partial::no)
       refuse(
-          "takes no exchange.backup: none of its messages may be missing or late; use 'dpsgd' (whose "
-          "messages "
-          "supersede each other), 'broadcast' or 'topk_allgather' (whose gradients may be added later)");
+          "takes no {}: none of its messages may be missing or late; use 'dpsgd' (whose messages supersede "
+          "each other), 'broadcast' or 'topk_allgather' (whose gradients may be added later)",
+          why);
     if (plan_.rule != RuleScope::none)
       refuse(
-          "with exchange.backup needs a weighted sum, found exchange.aggregate '{}': what a rule tolerates "
-          "is "
-          "counted "
-          "in the vectors that it sees; use 'weighted'",
-          job_.exchange.aggregate);
+          "with {} needs a weighted sum, found exchange.aggregate '{}': what a rule tolerates is counted in "
+          "the vectors that it sees; use 'weighted'",
+          why, job_.exchange.aggregate);
     if (schedule_.time_varying())
       refuse(
-          "with exchange.backup needs a graph that does not vary, found '{}': who left out a round would be "
-          "waited for in vain",
-          job_.graph.kind);
+          "with {} needs a graph that does not vary, found '{}': who left out a round would be waited for in "
+          "vain",
+          why, job_.graph.kind);
     for (PeerId i = 0; i < schedule_.peers(); ++i)
       if (const std::size_t n = schedule_.at(0).in(i).size(); n > 0 && n <= job_.exchange.backup)
         refuse(
@@ -273,10 +276,38 @@ class Check {
     const std::string& kind = job_.optimizer.kind;
     if (needs_.partial == Partial::gradients && !optim::optimizer_traits(kind).adds_up)
       refuse(
-          "with exchange.backup needs optimizer.kind 'sgd', 'momentum' or 'nesterov', found '{}': peers take "
-          "in "
-          "the same gradients in different rounds, and its steps do not add up to the same",
-          kind);
+          "with {} needs optimizer.kind 'sgd', 'momentum' or 'nesterov', found '{}': peers take in the same "
+          "gradients in different rounds, and its steps do not add up to the same",
+          why, kind);
+  }
+
+  void straggler() const {
+    const ExchangeSettings& e = job_.exchange;
+    if (!e.staleness)
+      refuse(
+          "waits for nobody with exchange.staleness = \"unbounded\", and takes no run.straggler = \"{}\"; "
+          "use "
+          "\"wait\"",
+          e.straggler);
+    if (e.straggler == "without") {
+      early("run.straggler = \"without\"");
+      if (e.staleness == 0u)
+        refuse(
+            "with run.straggler = \"without\" needs a bound, or what waits for a slow link would grow "
+            "without "
+            "end: set exchange.staleness to the rounds that a neighbour may be behind, for example 32");
+      return;
+    }
+    if (!reads(find_method(name_), "local_steps") || needs_.keeps_apart)
+      refuse(
+          "takes no local steps of which a slow peer could take fewer (run.straggler = \"fewer\"); use "
+          "'local_sgd', 'diloco', 'noloco' or 'sparse_loco', or straggler = \"wait\"");
+    if (e.fragments != 1 || e.outer_delay != 0)
+      refuse(
+          "with run.straggler = \"fewer\" needs one exchange at a time, found exchange.fragments = {} and "
+          "exchange.outer_delay = {}: what local steps take could not be told from what is waited for; leave "
+          "them out",
+          e.fragments, e.outer_delay);
   }
 
   void shapes() const {

@@ -128,7 +128,7 @@ ExchangeSettings with_fewer_backups(ExchangeSettings exchange, const topology::S
   for (PeerId i = 0; i < schedule.peers(); ++i)
     if (const std::size_t n = schedule.at(0).in(i).size(); n > 0)
       exchange.backup = std::min(exchange.backup, n - 1);
-  if (exchange.backup == 0 && !find_method(exchange.method).needs.may_be_stale) exchange.staleness = 0;
+  if (!closes_early(exchange) && !find_method(exchange.method).needs.may_be_stale) exchange.staleness = 0;
   return exchange;
 }
 

@@ -128,6 +128,11 @@ class Simulation::Node final : public MemberEnv, public DataPlane {
   }
   void submit(Gradient gradient) override {
     tell_begin();
+    if (gradient.idle)
+      return compute(sim_.now_, [this, g = std::move(gradient), now = sim_.now_](Answers& out) {
+        replica_->run(
+            g, [&](DataEvent e) { out.emplace_back(now, std::move(e)); }, [] {});
+      });
     const double labelling = step_time_ * kForwardShare * static_cast<double>(gradient.soft.models.size());
     const double duration = step_time_ * (1 + sim_.prepared_.job.sim.step_jitter * (2 * sim_.uniform() - 1));
     const double begin = sim_.now_ + labelling + duration * kForwardShare,

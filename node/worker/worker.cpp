@@ -49,6 +49,8 @@ Worker::Worker(WorkerSpec spec, Env& env)
         spec_.least_resend_s, best_effort() ? Delivery::best_effort : Delivery::reliable, spec_.plan.planted,
         intake_rules(p));
   exchange_ = make_exchange(*this);
+  if (const ExchangeSettings& e = spec_.plan.exchange; e.straggler != "wait")
+    pace_.emplace(e.straggler_k, e.straggler == "fewer" ? e.local_steps : 1);
   if (const auto every = static_cast<double>(spec_.evaluate_every); every > 0)
     next_evaluation_ = (std::floor(place(0) / every) + 1) * every;
 }
@@ -248,6 +250,7 @@ void Worker::deliver(PeerId from, Message message) {
                                   [&](const auto& waiting) { return waiting.first == from; });
   if (behind || waits_for_save(message)) return void(set_aside_.emplace_back(from, std::move(message)));
   if (spec_.observer) spec_.observer->on_message(spec_.membership.self, from, message);
+  if (pace_) pace_->heard(from, message.round, env_.now());
   if (phase_ == Phase::over || (phase_ == Phase::draining && !serves_after_end(spec_.plan)))
     consumed(from, message);
   else
@@ -354,6 +357,7 @@ void Worker::on_timer() {
   }
   check_members();
   check_stalled();
+  check_overdue();
   if (phase_ == Phase::joining && now >= members_.join_deadline()) join_overdue();
   if (phase_ == Phase::draining && last_measured_ && now >= drain_until_) {
     env_.log(fmt::format("not waiting any longer for {} (--drain-timeout)",
@@ -370,6 +374,7 @@ void Worker::schedule_wake() {
                                                  : members_.next_deadline());
   if (phase_ == Phase::draining) next = std::min(next, drain_until_);
   if (end_by_) next = std::min(next, *end_by_);
+  if (overdue_at_) next = std::min(next, *overdue_at_);
   if (save_by_ > now) next = std::min(next, save_by_);
   for (const PeerId p : members_.links()) {
     if (const auto due = link(p).resend_due(now, env_.backlog(p) > 0)) next = std::min(next, *due);

@@ -13,6 +13,7 @@
 #include "link.h"
 #include "membership.h"
 #include "observer.h"
+#include "pace.h"
 #include "samples.h"
 #include "saver.h"
 #include "stall.h"
@@ -71,6 +72,8 @@ struct WorkerResult {
   std::uint64_t dropped_frames = 0;     ///< of strangers, other jobs, old epochs; malformed ones
   std::uint64_t skipped_steps = 0;      ///< their loss, or something of their gradient, was not finite
   std::vector<std::string> muted;       ///< neighbours, by name: their payloads did not decode
+  std::uint64_t closed_without = 0;     ///< rounds that took too long, and ended with what had come
+  std::uint64_t idle_steps = 0;         ///< local steps that it left to its neighbours
   std::uint64_t held_back = 0;          ///< messages left out because their neighbour's queue was full
   std::uint64_t queued_bytes_most = 0;  ///< held for one neighbour at a time: not acknowledged, or not sent
   std::uint64_t dropped_control = 0;    ///< control frames that newer ones replaced before they could leave
@@ -143,6 +146,7 @@ class Worker final : public ExchangeHost {
   void saw_staleness(Round rounds) override;
   void count_left_out() override { ++result_.left_out; }
   void count_held_back() override { ++result_.held_back; }
+  void count_closed_without() override { ++result_.closed_without; }
   bool trained() const override { return samples_ ? samples_->complete() : round_ == spec_.rounds; }
   bool gone(PeerId peer) const override { return gone_[peer] || muted(peer); }
 
@@ -194,6 +198,8 @@ class Worker final : public ExchangeHost {
   }
   void join_overdue();
   void check_stalled();
+  void check_overdue();
+  void begin_at_pace(Gradient& gradient);
   void end(Outcome outcome, std::string message, PeerStatus as = PeerStatus::left);
   void end_without_others(std::string message);
   bool heard(const FrameHeader& header);
@@ -265,6 +271,9 @@ class Worker final : public ExchangeHost {
   bool gradient_done_ = false;
   DivergenceWatch watch_;
   StallWatch stall_;
+  std::optional<Pace> pace_;           ///< where stragglers are not waited for
+  std::uint64_t steps_ = 0;            ///< of this exchange's local ones
+  std::optional<double> overdue_at_;   ///< the round, unless it has been told
   std::uint64_t skipped_running_ = 0;  ///< steps in a row, up to the last
   Round measure_at_ = 0;               ///< the next round that begins with a look at ‖x‖
   bool last_measured_ = false;         ///< ‖x‖ after the last round has been looked at

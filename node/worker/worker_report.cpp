@@ -145,6 +145,8 @@ void add_earlier(WorkerResult& now, const WorkerResult& before) {
   now.dense_data_bytes += before.dense_data_bytes;
   now.dropped_frames += before.dropped_frames;
   now.skipped_steps += before.skipped_steps;
+  now.closed_without += before.closed_without;
+  now.idle_steps += before.idle_steps;
   now.held_back += before.held_back;
   now.queued_bytes_most = std::max(now.queued_bytes_most, before.queued_bytes_most);
   now.dropped_control = std::max(now.dropped_control, before.dropped_control);  // a process counts them

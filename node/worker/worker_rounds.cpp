@@ -33,13 +33,34 @@ void Worker::begin_round() {
   }
   through_ = unmixed_ > 0 ? std::numeric_limits<Round>::max() : round_;  // a model of tables has no parcels
   Gradient gradient{round_, {}};
+  if (pace_) begin_at_pace(gradient);
   exchange_->begin_round(gradient);
   for (ParcelId p = 0; p < spec_.plan.parts(); ++p)
     gradient.on_ready.push_back(exchange_->on_ready(round_, p));
   env_.data().submit(std::move(gradient));
 }
 
+/// Of local steps the last are the ones that are left out.
+void Worker::begin_at_pace(Gradient& gradient) {
+  pace_->begin(round_, round_began_);
+  const ExchangeSettings& e = spec_.plan.exchange;
+  if (e.straggler == "fewer") {
+    const Round step = round_ % e.local_steps;
+    if (step == 0 || steps_ == 0) steps_ = pace_->steps();
+    gradient.idle = step >= steps_;
+  } else if (const auto deadline = pace_->deadline()) {
+    overdue_at_ = round_began_ + *deadline;
+  }
+}
+
+void Worker::check_overdue() {
+  if (phase_ != Phase::training || !overdue_at_ || env_.now() < *overdue_at_) return;
+  overdue_at_.reset();
+  exchange_->on_overdue();
+}
+
 void Worker::end_round() {
+  overdue_at_.reset();
   round_ = through_ + 1;
   if (!samples_) round_ = std::min(round_, spec_.rounds);
   result_.rounds = round_;
@@ -135,6 +156,8 @@ void Worker::handle(const Failed& e) { e.diverged ? diverge(e.what) : end(Outcom
 
 void Worker::handle(const GradientDone& e) {
   gradient_done_ = true;
+  if (pace_) pace_->computed(round_, e.idle ? 0 : env_.now() - round_began_);
+  if (e.idle) return void(++result_.idle_steps);
   result_.rows += e.rows;
   since_.rows += e.rows;
   count_skipped(e.skipped);

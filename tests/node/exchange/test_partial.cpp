@@ -44,6 +44,7 @@ class Recorder final : public ExchangeHost {
     through = last.value();
   }
   void saw_staleness(Round) override {}
+  void count_closed_without() override { ++without; }
 
   void step(Round round) {
     Gradient gradient{round, {}};
@@ -69,7 +70,7 @@ class Recorder final : public ExchangeHost {
 
   std::unique_ptr<Exchange> exchange;
   std::vector<Op> ops;
-  int closed = 0, used = 0;
+  int closed = 0, used = 0, without = 0;
   Round through = 0;
 
  private:
@@ -131,6 +132,57 @@ TEST_CASE("partial gossip weighs what came by what came, the newest of each") {
   CHECK(host.added().at(101).second == Approx(0.5));
   CHECK_FALSE(host.added().contains(100));
   CHECK(host.used == 3);
+}
+
+TEST_CASE("an overdue round closes with what has come, and goes on where those are that came") {
+  const Settings by_time{"exchange.backup=0", "run.straggler=without", "exchange.staleness=8"};
+  Recorder host(kGossip + by_time);  // peer 0 of a ring of 4: neighbours 1 and 3, a third each
+  host.step(0);
+  host.hear(3, 0);
+  CHECK(host.closed == 0);
+  host.exchange->on_overdue();
+  CHECK(host.closed == 1);
+  CHECK(host.without == 1);
+  CHECK(host.added().at(300).second == Approx(0.5));
+  host.step(1);
+  host.exchange->on_overdue();  // nobody has come
+  CHECK(host.closed == 2);
+  CHECK(host.through == 1);
+  CHECK(host.added().size() == 1);
+  host.hear(1, 0);
+  for (const Round r : {1, 2, 3, 4, 5}) host.hear(3, r);
+  host.step(2);
+  CHECK(host.closed == 2);
+  host.exchange->on_overdue();
+  CHECK(host.closed == 3);
+  CHECK(host.through == 4);  // its neighbour is in round 5
+  CHECK(host.added().at(100).second == Approx(1.0 / 3));
+  CHECK(host.added().at(304).second == Approx(1.0 / 3));
+  CHECK(host.without == 3);
+  host.step(5);
+  host.exchange->on_overdue();
+  CHECK(host.closed == 4);
+  host.step(6);
+  for (const PeerId p : {1U, 3U}) host.hear(p, 6);
+  CHECK(host.closed == 5);  // all in time
+  CHECK(host.without == 4);
+}
+
+TEST_CASE("an overdue round waits for who is further behind than the bound") {
+  Recorder host(kReduce + Settings{"exchange.backup=0", "run.straggler=without", "exchange.staleness=2"});
+  for (const Round r : {0, 1}) {
+    host.step(r);
+    host.hear(1, r), host.hear(2, r);
+    host.exchange->on_overdue();
+    CHECK(host.closed == static_cast<int>(r) + 1);
+  }
+  host.step(2);
+  host.hear(1, 2), host.hear(2, 2);
+  host.exchange->on_overdue();
+  CHECK(host.closed == 2);
+  host.hear(3, 0);
+  CHECK(host.closed == 3);
+  CHECK(host.added().at(300).first == 1);
 }
 
 TEST_CASE("a straggler does not set the pace of a run with a backup") {

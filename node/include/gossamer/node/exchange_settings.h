@@ -27,11 +27,15 @@ struct ExchangeSettings : CodecSettings {
   std::string method = "choco";
   std::optional<std::uint64_t> staleness = 0;  ///< rounds; empty = unbounded
   std::size_t backup = 0;                      ///< messages of a round that it does not wait for; 0 = none
-  std::optional<double> gamma;                 ///< consensus step of choco; empty = the codec's default
-  std::string algorithm = "auto";              ///< allreduce, dense: ring, halving_doubling, or the cheaper
-  std::string aggregate = "weighted";          ///< weighted (mixing matrix), samples, or a rule's spec
-  std::string delivery = "reliable";           ///< reliable (lost frames are resent) or best_effort
-  std::size_t local_steps = 16;  ///< methods with outer steps, ensemble: rounds between exchanges
+  /// What is done about who takes longer than its neighbours do: "wait" for it, go on "without" it, or let it
+  /// take "fewer" of its local steps; longer: than median + straggler_k · MAD.
+  std::string straggler = "wait";
+  double straggler_k = 6;
+  std::optional<double> gamma;         ///< consensus step of choco; empty = the codec's default
+  std::string algorithm = "auto";      ///< allreduce, dense: ring, halving_doubling, or the cheaper
+  std::string aggregate = "weighted";  ///< weighted (mixing matrix), samples, or a rule's spec
+  std::string delivery = "reliable";   ///< reliable (lost frames are resent) or best_effort
+  std::size_t local_steps = 16;        ///< methods with outer steps, ensemble: rounds between exchanges
   std::optional<double> outer_rate, outer_momentum;  ///< of outer steps; empty = the method's default
   std::size_t fragments = 1;    ///< groups of parcels that are exchanged at their own times
   std::size_t outer_delay = 0;  ///< rounds from an exchange to the use of its result
