@@ -137,8 +137,9 @@ class Simulation::Node final : public MemberEnv, public DataPlane {
     const double duration = step_time_ * (1 + sim_.prepared_.job.sim.step_jitter * (2 * sim_.uniform() - 1));
     const double begin = sim_.now_ + labelling + duration * kForwardShare,
                  rest = duration * (1 - kForwardShare);
+    const bool named = self_ < sim_.prepared_.job.peers.size();
     const auto layers = static_cast<double>(
-        std::max<std::size_t>(1, (alone_ ? alone_->layers : sim_.prepared_.layers_of(self_)).size()));
+        std::max<std::size_t>(1, (named ? sim_.prepared_.layers_of(self_) : sim_.prepared_.layers).size()));
     // done: layers whose gradient stands, the one whose events are posted included
     const auto time = [=](double done) { return begin + rest * std::min(done, layers) / layers; };
     compute(time(1), [this, time, g = std::move(gradient)](Answers& out) {
@@ -306,7 +307,7 @@ class Simulation::Node final : public MemberEnv, public DataPlane {
     changes_ = false;
     if (ViewObserver* views = sim_.faults_.view_observer) return views->on_enter(self_, entry);
     if (!sim_.observer_ || entry.view.seats.front().start == 0) return sim_.observer_;
-    sim_.observer_->on_view(self_, entry.view.names(), entry.rounds);
+    sim_.observer_->on_view(self_, entry.view.names(), entry.rounds_before);
     return &teller_;
   }
   void tell_begin() {
