@@ -191,3 +191,18 @@ std::vector<KeyHelp> help_of_topology() {
 }
 
 }  // namespace gossamer::node::config
+
+namespace gossamer::node {
+
+std::string to_toml(const Job& job, bool shared_only) {
+  return config::print_keys(config::draft_of(job, shared_only), shared_only);
+}
+
+std::string to_topology_toml(const Job& job) {
+  return config::print_topology_keys(config::draft_of(job, false));
+}
+
+std::vector<KeyHelp> job_keys() { return config::help_of_job(); }
+std::vector<KeyHelp> topology_keys() { return config::help_of_topology(); }
+
+}  // namespace gossamer::node

@@ -415,13 +415,4 @@ Job load_topology(const std::string& path, std::span<const std::string> override
   return finish_topology(draft);
 }
 
-std::string to_toml(const Job& job, bool shared_only) {
-  return print_keys(draft_of(job, shared_only), shared_only);
-}
-
-std::string to_topology_toml(const Job& job) { return print_topology_keys(draft_of(job, false)); }
-
-std::vector<KeyHelp> job_keys() { return help_of_job(); }
-std::vector<KeyHelp> topology_keys() { return help_of_topology(); }
-
 }  // namespace gossamer::node

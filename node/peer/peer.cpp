@@ -82,7 +82,10 @@ struct Peer::Impl {
     env->on_checkpoint = [this](SharedState saved, const SavePoint& point) {
       keeper->checkpoint(std::move(saved), point);
     };
-    env->on_load = [this](Round round) { return load(round); };
+    env->on_load = [this](Round round) {
+      return load_checkpoint(*resumption, round, name(), prepared->layers_of(self),
+                             keeper ? keeper->folder() : std::filesystem::path());
+    };
     env->on_view = [this](const View& view, double share) { return enter(view, share); };
     env->on_why_not = [this](const View& view) { return why_not(*base, view); };
   }
@@ -120,26 +123,6 @@ struct Peer::Impl {
     if (memory.due(env->now()))
       if (const auto warning = memory.look(env->now(), memory_use())) env->log(*warning);
     if (on.on_report) on.on_report(r);
-  }
-
-  /// Of the rounds that this peer offers.
-  State load(Round round) {
-    PosixStorage storage;
-    CheckpointFolder folder(storage, resumption->folder);
-    for (const CheckpointEntry& entry : resumption->entries)
-      if (entry.head.round == round && entry.head.peer == name()) {
-        std::error_code unknown;
-        if (keeper && std::filesystem::equivalent(keeper->folder(), folder.path(), unknown))
-          drop_after(folder, round);
-        return folder.read(entry, prepared->layers_of(self));
-      }
-    throw StateError(fmt::format("there is no checkpoint of round {} here", round));
-  }
-
-  /// Of the course that is not gone on with, where this one's checkpoints go to the same folder.
-  void drop_after(CheckpointFolder& folder, Round round) {
-    for (const CheckpointEntry& entry : resumption->entries)
-      if (entry.head.round > round) folder.remove(entry.head.round, name());
   }
 
   WorkerSpec spec() {

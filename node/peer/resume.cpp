@@ -183,6 +183,21 @@ Resumption find_resumption(const std::string& run, const Job& job, const std::st
   return Search(run, job, self).result();
 }
 
+State load_checkpoint(const Resumption& from, Round round, const std::string& peer,
+                      const std::vector<optim::Layer>& layers, const std::filesystem::path& kept) {
+  PosixStorage storage;
+  CheckpointFolder folder(storage, from.folder);
+  for (const CheckpointEntry& entry : from.entries) {
+    if (entry.head.round != round || entry.head.peer != peer) continue;
+    std::error_code unknown;
+    if (std::filesystem::equivalent(kept, folder.path(), unknown))
+      for (const CheckpointEntry& later : from.entries)
+        if (later.head.round > round) folder.remove(later.head.round, peer);
+    return folder.read(entry, layers);
+  }
+  throw StateError(fmt::format("there is no checkpoint of round {} here", round));
+}
+
 Resumed learned_from(const Resumption& from, Prepared& prepared, const std::string& self) {
   if (!prepared.homogeneous())
     throw ConfigError(

@@ -42,6 +42,11 @@ struct Resumption {
 /// ConfigError where nothing there can be gone on from.
 Resumption find_resumption(const std::string& run, const Job& job, const std::string& self);
 
+/// Of a round that the peer offers. kept: where its checkpoints go; in the same folder those of later rounds,
+/// of the course that is not gone on with, are removed. Throws StateError.
+State load_checkpoint(const Resumption& from, Round round, const std::string& peer,
+                      const std::vector<optim::Layer>& layers, const std::filesystem::path& kept);
+
 struct Resumed {
   State state;       ///< for Worker::restore_learned
   Round before = 0;  ///< rounds of this job that the run has done

@@ -357,50 +357,6 @@ WorkerSpec worker_spec(const Prepared& prepared, PeerId self, std::uint64_t epoc
   return spec;
 }
 
-MemberSpec member_spec(const Job& job, PeerId self, std::uint64_t start, const WorkerSpec& first) {
-  MemberSpec spec;
-  for (const PeerEntry& peer : job.peers) spec.roster.push_back({peer.name, peer.address});
-  spec.named = spec.roster.size();
-  spec.self = self;
-  spec.start = start;
-  spec.job = first.job_id;
-  spec.min_peers = job.least_peers();
-  spec.alike = begins_alike(find_method(job.exchange.method));
-  spec.own_models = job.heterogeneous();
-  spec.swim.seed = hash_text(job.peers[self].name);
-  spec.join_timeout_s = job.run.join_timeout;
-  const HelloBody& hello = first.membership.hello;
-  spec.terms.job_text = hello.job_text;
-  spec.terms.layers = hello.layers;
-  spec.only_named = why_only_named(job);
-  spec.terms.parameters_hash = hello.parameters_hash;
-  spec.terms.data_hash = hello.data_hash;
-  return spec;
-}
-
-MemberSpec joining_spec(const Prepared& base, const Contact& self, std::uint64_t start, std::uint64_t job_id,
-                        const Contact& join) {
-  MemberSpec spec = member_spec(base.job, 0, start, worker_spec(base, 0, 1, 0));
-  const auto& names = base.names;
-  const auto at = std::find(names.begin(), names.end(), self.name);
-  spec.self = static_cast<PeerId>(at - names.begin());
-  if (at == names.end()) spec.roster.push_back(self);
-  spec.job = job_id;
-  spec.join = join;
-  spec.swim.seed = hash_text(self.name);
-  return spec;
-}
-
-WorkerSpec view_worker_spec(const Prepared& prepared, PeerId seat, std::uint64_t epoch, std::uint64_t session,
-                            double share) {
-  WorkerSpec spec = worker_spec(prepared, seat, epoch, session);
-  spec.share_before = share;
-  spec.rounds_before = std::min<Round>(
-      spec.rounds - 1, static_cast<Round>(std::llround(share * static_cast<double>(spec.rounds))));
-  spec.rounds -= spec.rounds_before;
-  return spec;
-}
-
 Replica make_replica(const Prepared& prepared, PeerId self, std::unique_ptr<optim::Objective> objective,
                      std::size_t threads, AttackSpec attack, std::optional<Buffers> buffers) {
   const Job& job = prepared.job;
