@@ -149,7 +149,9 @@ TEST_CASE("a peer killed under run is started again, and the run goes on") {
   kill(endless.children[1], SIGKILL);
   REQUIRE(
       endless.run->says_within(kStart_s, "peer1: killed by signal 9; starting it again in 0.5 s (1 of 5"));
-  const auto log_says = [&](int peer, const char* words) { return says(endless.log(peer), words); };
+  const auto log_says = [&](int peer, const char* words) {
+    return endless.log(peer).find(words) != std::string::npos;
+  };
   REQUIRE(wait_until(kStart_s, [&] { return log_says(1, "4 of 4 peers go on"); }));
   for (const int peer : {0, 2, 3}) {
     CHECK(log_says(peer, "peer peer1 is gone"));

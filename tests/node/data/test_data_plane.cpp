@@ -200,7 +200,7 @@ TEST_CASE("a snapshot is what was computed so far, and goes on in another data p
 }
 
 TEST_CASE("the memory of a snapshot is used again when nobody reads it any more") {
-  const Prepared prepared = prepare(small_job());
+  const Prepared prepared = prepare(small_job({}));
   ThreadedDataPlane plane(replica_of(prepared));
   const auto snapshot = [&] {
     plane.submit_snapshot(0);

@@ -70,6 +70,7 @@ class Together final : public optim::SampleStream {
     return batch.size() > 0;
   }
   optim::StreamCounters counters() const override { return {}; }
+  void share_anew(const optim::SampleStreamSpec&) override {}
 
  private:
   std::vector<std::unique_ptr<optim::SampleStream>> shares_;
