@@ -2,6 +2,7 @@
 #include <concepts>
 #include <type_traits>
 
+#include "config_draft.h"
 #include "config_fields.h"
 #include "text.h"
 
