@@ -196,6 +196,7 @@ void ChurnCheckers::on_begin(PeerId peer, std::span<const float> parameters) {
     known |= std::find(left->second.begin(), left->second.end(), hash) != left->second.end();
   }
   if (!anybody) known = hash == initial_;
+  known |= std::find(copies_.begin(), copies_.end(), hash) != copies_.end();
   if (prepared_.homogeneous() && !known)
     report("state", peer, "begins a view with parameters that none of its members had brought");
   if (process.learned && !alike && hash != *process.learned)
@@ -204,6 +205,11 @@ void ChurnCheckers::on_begin(PeerId peer, std::span<const float> parameters) {
   if (alike && era.begun_with.value_or(hash) != hash)
     report("state", peer, "begins a view with other bits than another member");
   era.begun_with = hash;
+}
+
+void ChurnCheckers::on_copy(PeerId, std::span<const float> parameters) {
+  copies_.push_back(hash_of(parameters));
+  if (copies_.size() > kRemembered) copies_.pop_front();
 }
 
 void ChurnCheckers::on_leave(PeerId peer, double share, std::span<const float> parameters) {

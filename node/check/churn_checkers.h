@@ -45,6 +45,7 @@ class ChurnCheckers final : public Observer, public ViewObserver {
   void on_start(PeerId, std::uint64_t start) override;
   Observer* on_enter(PeerId, const Entry&) override;
   void on_begin(PeerId, std::span<const float>) override;
+  void on_copy(PeerId, std::span<const float>) override;
   void on_leave(PeerId, double share, std::span<const float>) override;
 
  private:
@@ -76,6 +77,7 @@ class ChurnCheckers final : public Observer, public ViewObserver {
   std::vector<std::unique_ptr<Seat>> seats_;  ///< by peer: of its present view
   /// By peer and start: hashes of what it left its last views with.
   std::map<std::pair<PeerId, std::uint64_t>, std::deque<std::uint64_t>> left_;
+  std::deque<std::uint64_t> copies_;
   Counts counts_;
   double progressed_ = 0;
 };

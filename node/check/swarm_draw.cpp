@@ -162,6 +162,7 @@ void draw_own_keys(Draw& d, Job& job) {
 Job draw_job(Draw& d) {
   Job job;
   job.path = job.name = "swarm";
+  job.run.min_peers = 0;  // who comes and goes is drawn elsewhere (churn_draw.h)
   const auto methods = method_table();
   for (std::size_t tries = 0; tries < kMostTries; ++tries) {
     if (tries % kTriesPerMethod == 0) job.exchange.method = methods[d.below(methods.size())].name;

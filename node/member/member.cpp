@@ -171,7 +171,9 @@ bool Member::reachable(PeerId peer) const {
     return record != swim_->members().end() &&
            (record->second.status == MemberStatus::alive || record->second.status == MemberStatus::suspect);
   }
-  return worker_ && worker_->reachable(peer);
+  if (!worker_) return false;
+  const std::vector<PeerId>& links = worker_->links();  // whose numbers are those of the roster until then
+  return std::binary_search(links.begin(), links.end(), peer) && worker_->reachable(peer);
 }
 
 double Member::share_done() const { return worker_ ? worker_->share_done() : share_; }

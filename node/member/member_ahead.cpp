@@ -35,7 +35,7 @@ std::vector<std::string> Member::who_have_it() const {
 
 /// Whether it is done before the next view is announced.
 bool Member::begin_ahead() {
-  if (whole_ || spec_.alike || who_have_it().empty()) return false;
+  if (whole_ || spec_.alike || spec_.own_models || who_have_it().empty()) return false;
   close_view();
   ahead_.emplace();
   ahead_->tries = static_cast<std::size_t>(*number(name()));  // who come together ask several

@@ -252,7 +252,7 @@ void Member::advance() {
   if (share >= 1)
     return end(Outcome::finished, whole_ ? "" : "the run was over before this peer could take part again");
   const bool begun = std::any_of(all->begin(), all->end(), [](const Standing& s) { return s.whole; });
-  if (!spec_.alike && !whole_ && begun) {  // it was not to be had before
+  if (!spec_.alike && !spec_.own_models && !whole_ && begun) {  // it was not to be had before
     if (!who_have_it().empty()) ahead_.emplace();
     return;
   }

@@ -268,7 +268,7 @@ void Swim::on_refused(const std::string& name, double now) {
 
 std::string Swim::why(const std::string& name, double now) const {
   const auto member = members_.find(name);
-  if (member != members_.end() && member->second.status == MemberStatus::left) return "it was told to end";
+  if (member != members_.end() && member->second.status == MemberStatus::left) return "it ended by itself";
   const auto track = tracks_.find(name);
   const Track t = track == tracks_.end() ? Track{} : track->second;
   if (t.refused != -kNever && t.refused >= t.heard) return "its connection broke, and nothing listens there";

@@ -161,7 +161,9 @@ class Simulation::Node final : public MemberEnv, public DataPlane {
   }
   void submit_learned() override {
     compute(sim_.now_, [this, now = sim_.now_](Answers& out) {
-      out.emplace_back(now, learned_bytes(replica_->save_learned()));
+      const State learned = replica_->save_learned();
+      if (ViewObserver* views = sim_.faults_.view_observer) views->on_copy(self_, parameters_in(learned));
+      out.emplace_back(now, learned_bytes(learned));
     });
   }
   void restore(const State& state, Kept kept) override { replica_->restore(state, kept); }

@@ -23,9 +23,6 @@ constexpr double kNewsAfter_s = 0.005;
 constexpr double kSamplesAfter = 0.25, kSamplesAfter_s = 0.02;
 constexpr std::uint32_t kControlPriority = 0;
 
-/// What the peers of a run agree on names the view, in all but the first one.
-bool of_view(const std::string& job_text) { return job_text.find("\n[view]\n") != std::string::npos; }
-
 }  // namespace
 
 Worker::Worker(WorkerSpec spec, Env& env)
@@ -162,10 +159,6 @@ void Worker::handle(const FrameHeader& header, const HelloBody& hello) {
     // A second start of a peer that trains, or a new start of one that died: the first must not be disturbed,
     // and the silence of the second case is noticed by itself.
     ++result_.dropped_frames;
-    return;
-  }
-  if (header.job != spec_.job_id && (of_view(hello.job_text) || of_view(spec_.membership.hello.job_text))) {
-    ++result_.dropped_frames;  // on its way since another view of this run
     return;
   }
   if (hello.job_hash == spec_.membership.hello.job_hash && header.job != spec_.job_id) {

@@ -194,7 +194,7 @@ TEST_CASE("a run that stands still with all peers alive ends, and each says what
   };
   folder.write("job.toml", "[graph]\nkind = \"ring\"\n" + peer("quick", 0, 1) + peer("slow", 1, 30'000) +
                                "[model]\nkind = \"mlp\"\nhidden = [512, 512]\n[data]\nrows = 60000\n"
-                               "[run]\nrounds = 3\nstall_timeout = 0.001\n");
+                               "[run]\nrounds = 3\nstall_timeout = 0.001\nmin_peers = 0\n");
   const auto ended = gossamer(folder, {"run", "job.toml"});
   INFO(ended.err);
   CHECK(ended.status == kLost);
@@ -281,7 +281,7 @@ TEST_CASE("a hangup ends a peer with its model saved") {
   const Folder folder;
   const Ports ports(2);
   folder.write("job.toml",
-               SmallJob{2, ports.first(), "full", "choco", "onebit_scaled", "0", kForever}.toml());
+               SmallJob{2, ports.first(), "full", "choco", "onebit_scaled", "0", kForever, 0}.toml());
   Peers peers(folder, "job.toml", 2);
   peers.start_all();
   REQUIRE(peers.train_within(kStart_s));

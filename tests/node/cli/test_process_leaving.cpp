@@ -19,7 +19,7 @@ constexpr double kLongStart_s = 30, kLongEnd_s = 60;
 /// Of rounds that take a while, so that there is time to leave.
 std::string leaving_job(const Ports& ports, const std::string& method, const std::string& codec,
                         std::uint64_t rounds) {
-  return SmallJob{4, ports.first(), "full", method, codec, "0", rounds}.toml() + "min_peers = 1\n";
+  return SmallJob{4, ports.first(), "full", method, codec, "0", rounds}.toml();
 }
 
 bool all_say_within(double seconds, Peers& peers, std::size_t but, const std::string& words) {
@@ -49,7 +49,7 @@ TEST_CASE("a peer that is told to end leaves, comes back, and all finish") {
     CHECK(peers[0].status() == kToldToEnd);
     CHECK(says(peers[0].err(), "told to end, and left in round"));
     CHECK(std::filesystem::exists(peers.model(0)));
-    CHECK(all_say_within(kLongEnd_s, peers, 0, "peer peer0 left: it was told to end"));
+    CHECK(all_say_within(kLongEnd_s, peers, 0, "peer peer0 left: it ended by itself"));
     peers.start(0);
     CHECK(all_say_within(kLongEnd_s, peers, 0, "peer peer0 is back: started again"));
     for (std::size_t i = 0; i < 4; ++i) {
@@ -95,7 +95,7 @@ TEST_CASE("a run counts a peer that was told to end as left, and does not start 
   const json losses = json::parse(four.run->out()).at("losses");
   REQUIRE(losses.size() == 1);
   CHECK(losses[0].at("peer") == "peer2");
-  CHECK(losses[0].at("why") == "it was told to end");
+  CHECK(losses[0].at("why") == "it ended by itself");
   CHECK(losses[0].at("share_done") > 0);
   CHECK(losses[0].at("share_done") < 1);
   CHECK(losses[0].at("seconds") > 0);

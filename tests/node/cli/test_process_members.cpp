@@ -16,8 +16,7 @@ class Open {
  public:
   explicit Open(const std::string& method = "choco", const std::string& codec = "onebit_scaled",
                 const std::string& graph = "ring") {
-    folder.write("job.toml",
-                 SmallJob{4, ports.first(), graph, method, codec, "0", kForever}.toml() + "min_peers = 1\n");
+    folder.write("job.toml", SmallJob{4, ports.first(), graph, method, codec, "0", kForever}.toml());
     peers.start_all();
     REQUIRE(peers.train_within(kStart_s));
   }

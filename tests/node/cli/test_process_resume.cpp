@@ -204,8 +204,10 @@ TEST_CASE("what cannot be gone on from is refused, with what there is") {
 TEST_CASE("peers that wait for nobody go on from what they had learned") {
   const Ports ports(4);
   const Folder folder;
-  folder.write("job.toml",
-               SmallJob{.base_port = ports.first(), .staleness = "\"unbounded\"", .rounds = 20000}.toml());
+  folder.write(
+      "job.toml",
+      SmallJob{.base_port = ports.first(), .staleness = "\"unbounded\"", .rounds = 20000, .min_peers = 0}
+          .toml());
   auto run = started(folder, "out", setting("run.checkpoint_every=0.2s"), 4);
   if (!run->status()) kill_one(*run);
   REQUIRE(run->wait(60));

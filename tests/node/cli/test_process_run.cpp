@@ -81,6 +81,7 @@ std::set<std::string> check_metrics(const std::string& text) {
                                      "skipped_steps",
                                      "held_back",
                                      "queued_bytes",
+                                     "peers",
                                      "staleness"};
   std::set<std::string> peers;
   for (const auto& line : lines_of(text)) {

@@ -39,7 +39,7 @@ TEST_CASE("wrong words are refused") {
           {"--jsn", "did you mean '--json'?", "gossamer run --help"});
   refuses(bench.folder, {"run"}, {"JOB is required"});
   refuses(bench.folder, {"run", "jbo.toml"}, {"jbo.toml: no such file"});
-  refuses(bench.folder, {"peer", "job.toml"}, {"--name is required"});
+  refuses(bench.folder, {"peer", "job.toml"}, {"expected JOB --name NAME, or --join"});
   refuses(bench.folder, {"peer", "job.toml", "--name", "peer7"},
           {"--name peer7: no such peer", "peer0, peer1, peer2, peer3"});
   refuses(bench.folder, {"run", "job.toml", "--set", "exchange.codek=dense"}, {"codek", "did you mean"});
@@ -208,7 +208,7 @@ TEST_CASE("a full disk is named with the file") {
     fill("log/peers/peer" + n + ".log");  // which cannot say why
   fs::create_directory(bench.folder.path("log/peers/peer1.safetensors"));
   ended = run("log");
-  CHECK(ended.status == 1);
+  CHECK(ended.status == 0);  // as the others ended well
   CHECK(says(ended.err,
              "gossamer: peer1: log/peers/peer1.safetensors: its temporary file cannot be renamed: "
              "Is a directory"));

@@ -147,7 +147,7 @@ TEST_CASE("who has left comes back as a later start") {
     }
     REQUIRE_FALSE(c.entered[2].empty());
     CHECK(c.entered[2].front().share > 0.1);
-    CHECK(c.log.find("peer peer2 left: it was told to end") != std::string::npos);
+    CHECK(c.log.find("peer peer2 left: it ended by itself") != std::string::npos);
     CHECK(c.log.find("peer peer2 is back: started again") != std::string::npos);
   }
 }
