@@ -116,6 +116,7 @@ class Member final : SwimHost {
   void settle();
   void worker_ended();
   bool has_begun() const;
+  bool is_done(const std::string& peer) const;
   View target() const;
   std::vector<std::string> order() const;
   std::uint64_t attempt_for(const View& view) const;

@@ -50,6 +50,8 @@ void Member::tell_change(const MemberRecord& now) {
   const bool same = !fresh && before.status == now.status && before.start == now.start;
   if (same) at->second.since = before.since;
   if (same || !begun_) return;
+  if (now.status != MemberStatus::alive && (share_done() >= 1 || is_done(now.name)))
+    return;  // it has finished
   MemberEvent event{.peer = now.name, .why = {}, .start = now.start, .share_done = share_done()};
   const bool was_gone = !fresh && before.status >= MemberStatus::dead;
   const bool restarted = !fresh && before.start != now.start;

@@ -109,7 +109,15 @@ std::vector<std::string> Member::order() const {
   return names;
 }
 
-/// All that are there and would take part.
+/// It has trained to the end of the view's run: that it is gone then is no loss.
+bool Member::is_done(const std::string& peer) const {
+  const auto seat = std::find_if(current_.seats.begin(), current_.seats.end(),
+                                 [&](const Seat& s) { return s.name == peer; });
+  return worker_ && seat != current_.seats.end() &&
+         worker_->states()[static_cast<PeerId>(seat - current_.seats.begin())] == PeerStatus::done;
+}
+
+/// All that are there and would take part, and those of the view that have done their part.
 View Member::target() const {
   View view;
   const auto& all = swim_->members();
@@ -125,7 +133,7 @@ View Member::target() const {
     const MemberRecord& r = record->second;
     const bool lives = r.status == MemberStatus::alive || r.status == MemberStatus::suspect;
     const bool same = mine && (seat->start == 0 || seat->start == r.start);
-    if (peer == name() || (lives && (same || standing_from(r.word).begun)))
+    if (peer == name() || (same && is_done(peer)) || (lives && (same || standing_from(r.word).begun)))
       view.seats.push_back({peer, r.start, r.address.empty()});
   }
   view.attempt = attempt_for(view);
@@ -249,7 +257,7 @@ void Member::advance() {
   const auto all = standings();
   if (!all) return;
   const double share = farthest(*all);
-  if (share >= 1)
+  if (share >= 1 || (whole_ && share_ >= 1))
     return end(Outcome::finished, whole_ ? "" : "the run was over before this peer could take part again");
   const bool begun = std::any_of(all->begin(), all->end(), [](const Standing& s) { return s.whole; });
   if (!spec_.alike && !spec_.own_models && !whole_ && begun) {  // it was not to be had before
@@ -260,11 +268,13 @@ void Member::advance() {
   if (!transfer_) open(share);
 }
 
-/// How far those are that have anything.
+/// How far those are that have anything; where peers may be apart, and some are over, the others.
 double Member::farthest(const std::vector<Standing>& all) const {
   std::optional<double> share;
+  const bool all_over =
+      std::none_of(all.begin(), all.end(), [](const Standing& s) { return s.whole && s.share < 1; });
   for (const Standing& s : all)
-    if (s.whole)
+    if (s.whole && (s.share < 1 || spec_.alike || all_over))
       share = planted(Bug::least_share_taken) ? std::min(share.value_or(1), s.share)
                                               : std::max(share.value_or(0), s.share);
   return share.value_or(0);
