@@ -64,6 +64,21 @@ struct MemberSpec {
   std::string only_named{};    ///< why only the job's peers may; empty: others, too
 };
 
+/// What a member fetches of another while the others go on.
+struct Ahead {
+  std::string source{};  ///< who is asked
+  std::size_t tries = 0;
+  double chosen = 0, asked = 0;  ///< when it was, and was last asked what it has
+  double came = 0;               ///< when something came last
+  double share = 0;
+  std::optional<Transfer> transfer{};
+};
+/// What it gives away meanwhile.
+struct Served {  ///< of this view, or one before
+  Learned learned;
+  double share = 0, made = 0, asked = 0;
+};
+
 class Member final : SwimHost {
  public:
   /// first: the worker of all that the job names; none where it joins a run.
@@ -185,19 +200,7 @@ class Member final : SwimHost {
   State kept_;                      ///< what was learned, between views
   std::vector<std::byte> learned_;  ///< its bytes where all must be alike, until all are in the next view
   std::optional<Transfer> transfer_;
-  struct Ahead {
-    std::string source{};  ///< who is asked
-    std::size_t tries = 0;
-    double chosen = 0, asked = 0;  ///< when it was, and was last asked what it has
-    double came = 0;               ///< when something came last
-    double share = 0;
-    std::optional<Transfer> transfer{};
-  };
   std::optional<Ahead> ahead_;
-  struct Served {  ///< of this view, or one before
-    Learned learned;
-    double share = 0, made = 0, asked = 0;
-  };
   std::optional<Served> served_;
   std::set<std::string> askers_;  ///< who wait for the data plane's answer
   double share_ = 0;              ///< of the run that is over, where no worker says it
