@@ -35,7 +35,7 @@ class Saver {
   bool keeps() const { return spec_.keeps(); }
   /// Training begins after so many rounds, which need no checkpoint any more.
   void begin(Round done, double now);
-  /// A round has ended. took_s: how long it did. True where there is news.
+  /// A round has ended. took_s: how long rounds take. True where there is news.
   bool on_round(Round done, double now, double took_s);
   /// A save is wanted soon, whenever it is due. True where that is news; where one that all know of is still
   /// to come, it is not.

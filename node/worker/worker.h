@@ -188,6 +188,7 @@ class Worker final : public ExchangeHost {
   bool waits_for_save(const Message& message) const;
   void deliver_set_aside();
   bool at_rest() const;
+  double mean_round_s() const { return lately_rounds_ > 0 ? lately_s_ / lately_rounds_ : 0; }
   void check_ending();
   void go_on_from_offers();
   SavePoint save_point(Round name) const;
@@ -279,6 +280,7 @@ class Worker final : public ExchangeHost {
   bool last_measured_ = false;         ///< ‖x‖ after the last round has been looked at
   bool last_round_ended_ = false;
   double round_began_ = 0, round_took_ = 0;
+  double lately_s_ = 0, lately_rounds_ = 0;  ///< what rounds took lately, and how many they were
   double next_evaluation_ = 0;  ///< in rounds, as place
   double started_ = 0, drain_until_ = 0;
   std::string other_session_;  ///< a neighbour's name under which another run's peer was heard

@@ -10,6 +10,11 @@
 #include "worker.h"
 
 namespace gossamer::node {
+namespace {
+
+constexpr double kLately_s = 0.5;
+
+}  // namespace
 
 void Worker::settle() {
   while (phase_ == Phase::training && !last_round_ended_ && !held_ && gradient_done_ && unmixed_ == 0)
@@ -61,10 +66,14 @@ void Worker::check_overdue() {
 
 void Worker::end_round() {
   overdue_at_.reset();
+  const Round before = round_;
   round_ = through_ + 1;
   if (!samples_) round_ = std::min(round_, spec_.rounds);
   result_.rounds = round_;
   round_took_ = env_.now() - round_began_;
+  const double kept = std::exp(-round_took_ / kLately_s);  // single rounds come in bursts
+  lately_s_ = kept * lately_s_ + round_took_;
+  lately_rounds_ = kept * lately_rounds_ + static_cast<double>(round_ - before);
   stall_.on_round(round_took_);
   if (samples_ && samples_->count(result_.rows)) spread_news(samples_after());
   const bool last = trained();
@@ -74,7 +83,7 @@ void Worker::end_round() {
     next_evaluation_ = (std::floor(place(round_) / every) + 1) * every;
   }
   if (env_.now() >= since_.time + spec_.report_every_s || last) report(std::nullopt);
-  if (saver_.on_round(round_, env_.now(), round_took_)) spread_news(0);
+  if (saver_.on_round(round_, env_.now(), mean_round_s())) spread_news(0);
   held_ = must_hold();
   held_since_ = env_.now();
   if (phase_ == Phase::training && !held_) begin_round();
