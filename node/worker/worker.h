@@ -281,7 +281,7 @@ class Worker final : public ExchangeHost {
   bool last_round_ended_ = false;
   double round_began_ = 0, round_took_ = 0;
   double lately_s_ = 0, lately_rounds_ = 0;  ///< what rounds took lately, and how many they were
-  double next_evaluation_ = 0;  ///< in rounds, as place
+  double next_evaluation_ = 0;               ///< in rounds, as place
   double started_ = 0, drain_until_ = 0;
   std::string other_session_;  ///< a neighbour's name under which another run's peer was heard
   bool news_ = false;          ///< something is known that the neighbours were not told yet
