@@ -15,7 +15,7 @@ namespace gossamer::test {
 namespace {
 
 namespace fs = std::filesystem;
-constexpr int kBad = 2, kLost = 3, kInterrupted = 130;
+constexpr int kBad = 2, kInterrupted = 130;
 using Words = std::vector<std::string>;
 
 Words operator+(Words a, const Words& b) {
