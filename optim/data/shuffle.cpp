@@ -209,7 +209,8 @@ class GlobalAmong final : public Deal {
         deals_(std::make_shared<GlobalAmongSampler::Deals>(
             [in = in_](std::uint64_t epoch) { return in.among->deal(homes_of_epoch(in, epoch), true); })) {
     // How many rows each has does not depend on the epoch.
-    for (const auto& shard : *deals_->of(0)) shares_.push_back(shard.size());
+    const std::shared_ptr<const Shards> first = deals_->of(0);
+    for (const auto& shard : *first) shares_.push_back(shard.size());
   }
   std::unique_ptr<PassSampler> sampler(std::size_t peer) const override {
     const std::size_t length = std::min(shares_.at(peer), in_.steps_per_epoch() * in_.batches[peer]);
