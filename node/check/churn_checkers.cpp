@@ -13,6 +13,7 @@ namespace {
 
 /// Views by which what a peer had when it left one is remembered: others may be that much behind it.
 constexpr std::size_t kRemembered = 4;
+constexpr std::size_t kCopies = 1024;
 constexpr std::size_t kManyEras = 64;
 
 std::uint64_t hash_of(std::span<const float> parameters) { return hash_bytes(std::as_bytes(parameters)); }
@@ -209,7 +210,7 @@ void ChurnCheckers::on_begin(PeerId peer, std::span<const float> parameters) {
 
 void ChurnCheckers::on_copy(PeerId, std::span<const float> parameters) {
   copies_.push_back(hash_of(parameters));
-  if (copies_.size() > kRemembered) copies_.pop_front();
+  if (copies_.size() > kCopies) copies_.pop_front();
 }
 
 void ChurnCheckers::on_leave(PeerId peer, double share, std::span<const float> parameters) {
@@ -220,6 +221,7 @@ void ChurnCheckers::on_leave(PeerId peer, double share, std::span<const float> p
   auto& left = left_[{peer, process.start}];
   left.push_back(*process.learned);
   if (left.size() > kRemembered) left.pop_front();
+  on_copy(peer, parameters);  // which others may fetch before the next view, too, of which it may be none
 }
 
 }  // namespace gossamer::node

@@ -19,7 +19,7 @@ std::vector<std::byte> encoded(std::string_view codec, std::size_t entries) {
   return out;
 }
 
-/// Of a codec that the payload is not of.
+/// Of a codec that the payload is not of; of a dense one all but its last byte.
 std::vector<std::byte> of_another_codec(std::span<const std::byte> payload, std::size_t entries) {
   std::string_view codec;
   try {
@@ -27,6 +27,8 @@ std::vector<std::byte> of_another_codec(std::span<const std::byte> payload, std:
   } catch (const compress::PayloadError&) {
     codec = {};  // a method's own
   }
+  // In a round that goes dense the job's codec would be taken, too, and which one that is is not known here.
+  if (codec == compress::kDense) return {payload.begin(), payload.end() - 1};
   const auto rows = compress::codec_table();
   for (const auto& row : rows)  // dense would be taken from anyone
     if (row.name != codec && row.name != std::string_view(compress::kDense))
