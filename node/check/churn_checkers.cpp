@@ -39,6 +39,7 @@ class ChurnCheckers::Era {
       places.push_back(static_cast<PeerId>(std::find(names.begin(), names.end(), seat.name) - names.begin()));
   }
   bool first() const { return view.seats.front().start == 0; }
+  std::size_t parcels() const { return prepared_.plan->parcels.size(); }
 
   View view;
   double share;
@@ -83,6 +84,8 @@ class ChurnCheckers::Seat final : public Observer {
     tell([&](Observer& o, auto place) { o.on_gradient(place(p), g); });
   }
   void on_op(PeerId p, const Op& op, const DataView& after) override {
+    if (const auto* step = std::get_if<op::Combine>(&op); step && step->dst == kParameters)
+      ++steps_[step->range.begin];
     tell([&](Observer& o, auto place) { o.on_op(place(p), op, after); });
   }
   void before_encode(PeerId p, const op::Encode& e, std::span<const float> v,
@@ -92,6 +95,12 @@ class ChurnCheckers::Seat final : public Observer {
   void after_encode(PeerId p, const op::Encode& e, const compress::FeedbackState* state,
                     const Payload& payload) override {
     tell([&](Observer& o, auto place) { o.after_encode(place(p), e, state, payload); });
+  }
+  /// Parcels have taken as many steps as each other.
+  bool between_rounds() const {
+    const auto as_first = [&](const auto& s) { return s.second == steps_.begin()->second; };
+    return steps_.empty() ||
+           (steps_.size() == era_->parcels() && std::all_of(steps_.begin(), steps_.end(), as_first));
   }
 
  private:
@@ -108,6 +117,7 @@ class ChurnCheckers::Seat final : public Observer {
   ChurnCheckers& all_;
   std::shared_ptr<Era> era_;
   PeerId peer_;
+  std::map<std::size_t, std::uint64_t> steps_;  ///< by parcels' first entries: changes of the parameters
 };
 
 ChurnCheckers::ChurnCheckers(const Prepared& prepared, Observer* next)
@@ -216,6 +226,10 @@ void ChurnCheckers::on_copy(PeerId, std::span<const float> parameters) {
 void ChurnCheckers::on_leave(PeerId peer, double share, std::span<const float> parameters) {
   Process& process = processes_[peer];
   if (process.era->first() && !process.begun) return;
+  const ExchangeSettings& exchange = prepared_.job.exchange;
+  const bool whole_rounds = find_method(exchange.method).invariants.all_alike && !closes_early(exchange);
+  if (whole_rounds && !seats_[peer]->between_rounds())
+    report("state", peer, "leaves a view with parameters of which a part is a round ahead of the rest");
   process.share = share;
   process.learned = hash_of(parameters);
   auto& left = left_[{peer, process.start}];

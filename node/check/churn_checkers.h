@@ -6,7 +6,8 @@
 //            who enter it take the run to be equally far, no less far than they were themselves, and are at
 //            least run.min_peers
 //   state    who begins a view goes on from what one of its members had when it left its last one (its own,
-//            where it had any and the method lets peers differ); where all are alike, all from the same bits
+//            where it had any and the method lets peers differ); where all are alike, all from the same bits,
+//            and of no round that only some parcels had ended
 #include <deque>
 #include <map>
 #include <memory>

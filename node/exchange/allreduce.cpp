@@ -29,7 +29,8 @@ namespace {
 
 class RingAllreduce final : public FullReduce {
  public:
-  explicit RingAllreduce(ExchangeHost& host) : FullReduce(host), step_(host.plan().parcels.size(), 0) {}
+  RingAllreduce(ExchangeHost& host, std::shared_ptr<RoundSums> sums)
+      : FullReduce(host, 0, std::move(sums)), step_(host.plan().parcels.size(), 0) {}
 
   std::vector<Op> on_ready(Round, ParcelId parcel) override {
     return {op::Combine{host_.plan().parcels[parcel].range, kGradient, share(self_), {}}};
@@ -201,7 +202,10 @@ class CodedAllreduce final : public FullReduce {
 /// Each parcel by the way that suits its size.
 class DenseAllreduce final : public Exchange {
  public:
-  explicit DenseAllreduce(ExchangeHost& host) : ring_(host), halving_(make_halving_allreduce(host)) {
+  explicit DenseAllreduce(ExchangeHost& host)
+      : DenseAllreduce(host, std::make_shared<RoundSums>(host.plan().parcels.size())) {}
+  DenseAllreduce(ExchangeHost& host, const std::shared_ptr<RoundSums>& sums)
+      : ring_(host, sums), halving_(make_halving_allreduce(host, sums)) {
     for (const Parcel& p : host.plan().parcels)
       halves_.push_back(host.plan().allreduce.use_halving_doubling(p.range.size));
   }

@@ -151,8 +151,9 @@ bool closes_early(const ExchangeSettings& e);
 /// for all of one.
 bool goes_by_order(const ExchangeSettings& e);
 
-/// A dense all-reduce by recursive halving and doubling.
-std::unique_ptr<Exchange> make_halving_allreduce(ExchangeHost& host);
+class RoundSums;
+/// A dense all-reduce by recursive halving and doubling. sums: as of FullReduce.
+std::unique_ptr<Exchange> make_halving_allreduce(ExchangeHost& host, std::shared_ptr<RoundSums> sums);
 // dpsgd, broadcast and topk_allgather where rounds close early.
 std::unique_ptr<Exchange> make_partial_dpsgd(ExchangeHost& host);
 std::unique_ptr<Exchange> make_partial_broadcast(ExchangeHost& host, bool feedback);

@@ -17,20 +17,41 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <memory>
 #include <optional>
+#include <utility>
 
 #include "exchange.h"
 #include "message_state.h"
 
 namespace gossamer::node {
 
+/// Counts the parcels of a round whose sums are whole. The step is taken when all are: whenever a peer is
+/// asked for its parameters, they are those before a round or after it, and never in between, so that peers
+/// of which some had the last sum and some had not can go on from one or the other.
+class RoundSums {
+ public:
+  explicit RoundSums(std::size_t parcels) : parcels_(parcels) {}
+  /// One more is whole; true where it was the last.
+  bool whole() {
+    if (++whole_ < parcels_) return false;
+    whole_ = 0;
+    return true;
+  }
+
+ private:
+  std::size_t parcels_, whole_ = 0;
+};
+
 class FullReduce : public Exchange {
  public:
-  /// The first `slots` buffers beside x and g are the method's own.
-  explicit FullReduce(ExchangeHost& host, std::size_t slots = 0)
+  /// The first `slots` buffers beside x and g are the method's own. sums: shared by those that reduce a
+  /// round's parcels between them; none: this one reduces all.
+  explicit FullReduce(ExchangeHost& host, std::size_t slots = 0, std::shared_ptr<RoundSums> sums = nullptr)
       : host_(host),
         peers_(static_cast<PeerId>(host.plan().schedule.peers())),
         self_(host.plan().self),
+        sums_(sums ? std::move(sums) : std::make_shared<RoundSums>(host.plan().parcels.size())),
         velocity_(2 + static_cast<Slot>(slots)),
         ready_(host.plan().parcels.size(), false) {}
 
@@ -116,14 +137,12 @@ class FullReduce : public Exchange {
     return at != came_.end() && at->second;
   }
 
+  /// The parcel's sum stands in g.
   void finish(Round round, ParcelId parcel) {
-    const Range r = host_.plan().parcels[parcel].range;
     ready_[parcel] = false;
-    if (codes_velocity()) take_out_velocity(round, r);
-    host_.submit(host_.update(r, round));
-    host_.submit(op::Combine{r, kParameters, 1, {{-1.0f, kGradient}}});
-    host_.saw_staleness(0);
-    host_.mixed(parcel);
+    if (host_.plan().planted.is(Bug::stepped_in_part)) return step(round, parcel);
+    if (!sums_->whole()) return;
+    for (ParcelId p = 0; p < ready_.size(); ++p) step(round, p);
   }
 
   /// Before a parcel's gradient is encoded: makes it what is to be coded.
@@ -168,6 +187,14 @@ class FullReduce : public Exchange {
   const PeerId peers_, self_;
 
  private:
+  void step(Round round, ParcelId parcel) {
+    const Range r = host_.plan().parcels[parcel].range;
+    if (codes_velocity()) take_out_velocity(round, r);
+    host_.submit(host_.update(r, round));
+    host_.submit(op::Combine{r, kParameters, 1, {{-1.0f, kGradient}}});
+    host_.saw_staleness(0);
+    host_.mixed(parcel);
+  }
   bool codes_velocity() const { return host_.plan().velocity > 0; }
   float velocity() const { return static_cast<float>(host_.plan().velocity); }
   /// g: from the velocity D' that all decoded to D' − m·D; its slot: from D to D'.
@@ -191,6 +218,7 @@ class FullReduce : public Exchange {
     PeerId from;
     auto operator<=>(const Key&) const = default;
   };
+  const std::shared_ptr<RoundSums> sums_;
   const Slot velocity_;  ///< holds D
   Round round_ = 0;
   std::vector<bool> ready_;

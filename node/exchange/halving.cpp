@@ -27,8 +27,8 @@ namespace {
 
 class HalvingAllreduce final : public FullReduce {
  public:
-  explicit HalvingAllreduce(ExchangeHost& host)
-      : FullReduce(host),
+  HalvingAllreduce(ExchangeHost& host, std::shared_ptr<RoundSums> sums)
+      : FullReduce(host, 0, std::move(sums)),
         halving_(peers_),
         rank_(halving_.rank(self_)),
         step_(host.plan().parcels.size()),
@@ -134,8 +134,8 @@ class HalvingAllreduce final : public FullReduce {
 
 }  // namespace
 
-std::unique_ptr<Exchange> make_halving_allreduce(ExchangeHost& host) {
-  return std::make_unique<HalvingAllreduce>(host);
+std::unique_ptr<Exchange> make_halving_allreduce(ExchangeHost& host, std::shared_ptr<RoundSums> sums) {
+  return std::make_unique<HalvingAllreduce>(host, std::move(sums));
 }
 
 }  // namespace gossamer::node
