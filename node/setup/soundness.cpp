@@ -248,6 +248,13 @@ class Check {
           "uses the result of an exchange before the next begins: exchange.outer_delay is {} and "
           "exchange.local_steps {}; use a smaller delay",
           e.outer_delay, e.local_steps);
+    const std::string& kind = job_.optimizer.kind;
+    if (needs_.outer && plan_.outer_momentum > 0 && !optim::optimizer_traits(kind).of_gradients_alone)
+      refuse(
+          "takes outer steps with a momentum of their own, and optimizer '{}' would take these for its own "
+          "direction, so that each multiplies the other's; use optimizer.kind 'momentum', or "
+          "exchange.outer_momentum = 0",
+          kind);
   }
 
   /// Rounds that close before all their messages have come; why: the key that has them do so.

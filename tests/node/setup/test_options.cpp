@@ -158,3 +158,18 @@ TEST_CASE("a key that a method does not read is refused with its place, its read
   CHECK(config::unread_keys(exchange).empty());
   CHECK_FALSE(exchange.gamma);
 }
+
+TEST_CASE("outer steps with a momentum are refused under quasi-global momentum, which would multiply it") {
+  for (const char* method : {"diloco", "noloco"}) {
+    const Settings settings{fmt::format("exchange.method={}", method), "optimizer.kind=quasi_global"};
+    std::string said;
+    try {
+      make_plan(plain_job(settings), 0);
+    } catch (const ConfigError& error) {
+      said = error.what();
+    }
+    INFO(said);
+    CHECK(says(said, "use optimizer.kind 'momentum', or exchange.outer_momentum = 0"));
+    CHECK_NOTHROW(make_plan(plain_job(settings + Settings{"exchange.outer_momentum=0"}), 0));
+  }
+}
