@@ -98,6 +98,14 @@ class ChurnRun {
     return message.find("cannot go on by themselves") != std::string::npos;
   }
 
+  /// It was started again, and found nobody: the others had trained to the end.
+  bool came_too_late(const WorkerResult& r) const {
+    return r.outcome == Outcome::lost_peer && r.rounds == 0 &&
+           std::any_of(result_.peers.begin(), result_.peers.end(), [](const WorkerResult& other) {
+             return other.outcome == Outcome::finished && other.rounds > 0;
+           });
+  }
+
   void check_end(const Simulation& simulation) {
     if (checkers_.first() || cut_short_) return;
     Outcome worst = Outcome::finished;
@@ -107,7 +115,7 @@ class ChurnRun {
       worst = std::max(worst, r.outcome);
       const bool too_few =
           r.outcome == Outcome::lost_peer && (prepared_.job.least_peers() > 1 || cannot_go_on(r.message));
-      if (r.outcome != Outcome::finished && !too_few)
+      if (r.outcome != Outcome::finished && !too_few && !came_too_late(r))
         checkers_.findings().report("end",
                                     fmt::format("{} ends as {} in round {}: {}", prepared_.job.peers[p].name,
                                                 outcome_name(r.outcome), r.rounds, r.message));

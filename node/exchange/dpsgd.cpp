@@ -173,6 +173,7 @@ constinit const Method kDpsgdMethod{
               .why_weights = kMeanDrifts,
               .why_code = kWholeState},
     .make = make_dpsgd,
+    .steps_alone = [](const ExchangeSettings& e) { return !kOverlap.of(e); },
     .pattern = Pattern{},
     .invariants = {.waits_for = MethodInvariants::WaitsFor::parcels, .newest_only = true},
     .keys = kDpsgdKeys};

@@ -67,6 +67,10 @@ bool has_algorithms(const Method& method, const Plan& plan) {
   return method.pattern && method.pattern->messages == Pattern::Messages::reduce && plan.codec.exact;
 }
 
+bool steps_alone(const ExchangeSettings& e) {
+  const Method& method = find_method(e.method);
+  return !begins_alike(method) && (!method.steps_alone || method.steps_alone(e));
+}
 bool begins_alike(const Method& method) {
   using enum Pattern::Mixing;
   return method.pattern && (method.pattern->mixing == full || method.pattern->mixing == outer);

@@ -98,6 +98,8 @@ struct Method {
   Buffers (*buffers)(const Plan&) = nullptr;
   /// After its last round a peer goes on taking messages while others still train.
   bool serves_after_end = false;
+  /// x is stepped as soon as the gradient stands, whatever the neighbours send of the round; null: always.
+  bool (*steps_alone)(const ExchangeSettings&) = nullptr;
   std::optional<Pattern> pattern{};  ///< empty: what its rounds cost is not known
   MethodInvariants invariants{};
   OuterDefaults (*outer_defaults)(const compress::Traits&) = nullptr;  ///< null: the papers'
@@ -119,6 +121,8 @@ bool reads(const Method& method, std::string_view key);
 bool has_algorithms(const Method& method, const Plan& plan);
 /// All peers must begin with the same parameters: what they exchange does not draw them together.
 bool begins_alike(const Method& method);
+/// A step of a round that is not over can be kept: as of Method::steps_alone.
+bool steps_alone(const ExchangeSettings& e);
 /// Throws ConfigError for an unknown name.
 const Method& find_method(std::string_view name);
 

@@ -118,6 +118,7 @@ constinit const Method kPushSumMethod{
     .needs = {.code = Needs::Code::exact, .may_lose = true, .why_code = kWholeState},
     .make = make_push_sum,
     .buffers = push_sum_buffers,
+    .steps_alone = [](const ExchangeSettings&) { return false; },  // x changes as it is mixed
     .pattern = Pattern{.bytes = mass_bytes},
     .invariants = {.waits_for = MethodInvariants::WaitsFor::parcels,
                    .overtakes = true,

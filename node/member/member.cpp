@@ -19,6 +19,7 @@ Member::Member(MemberSpec spec, MemberEnv& env, std::optional<WorkerSpec> first)
     current_.seats.push_back({peer.name, p == spec_.self ? spec_.start : 0, peer.address.empty()});
     view_env_->numbers.push_back(p);
   }
+  run_ = current_;
   if (first) {
     share_ = first->share_before;
     rounds_ = first->rounds_before;
@@ -121,7 +122,7 @@ void Member::on_refused(PeerId peer) {
 void Member::interrupt() {
   if (over_) return;
   told_to_end_ = true;
-  if (worker_) worker_->interrupt();
+  if (worker_ && !winding_up_) worker_->interrupt();
   settle();
 }
 
@@ -144,8 +145,9 @@ void Member::changed(const MemberRecord& now, std::optional<MemberStatus>) {
   members_changed_ = true;
   const bool lives = now.status == MemberStatus::alive || now.status == MemberStatus::suspect;
   if (lives && now.name != name()) meet({now.name, now.address});
-  for (Seat& seat : current_.seats)
-    if (seat.name == now.name && seat.start == 0) seat.start = now.start;
+  for (View* view : {&current_, &run_})
+    for (Seat& seat : view->seats)
+      if (seat.name == now.name && seat.start == 0) seat.start = now.start;
   if (now.name != name()) tell_change(now);
 }
 
@@ -176,7 +178,7 @@ bool Member::reachable(PeerId peer) const {
   return std::binary_search(links.begin(), links.end(), peer) && worker_->reachable(peer);
 }
 
-double Member::share_done() const { return worker_ ? worker_->share_done() : share_; }
+double Member::share_done() const { return worker_ && !winding_up_ ? worker_->share_done() : share_; }
 
 WorkerResult Member::result() const {
   if (!worker_) return before_;
@@ -193,6 +195,7 @@ void Member::schedule_wake() {
   if (transfer_) next = std::min(next, transfer_->next_deadline());
   next = std::min(next, ahead_deadline());
   if (spec_.join && !begun_ && !over_) next = std::min(next, started_ + spec_.join_timeout_s);
+  if (begun_ && !over_ && awaits_unheard()) next = std::min(next, announced_ + spec_.join_timeout_s);
   if (begun_ && waits_for_all()) next = std::min(next, std::max(env_.now(), begun_since_ + kPatience_s));
   env_.wake_at(next);
 }

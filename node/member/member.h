@@ -55,6 +55,7 @@ struct MemberSpec {
   std::uint64_t job = 0;      ///< frames of another one are dropped
   std::size_t min_peers = 1;  ///< fewer end the run; where it is all of the roster nobody may be lost
   bool alike = false;         ///< all members' states are the same to the bit
+  bool steps_alone = false;   ///< a step of a round that is not over can be kept (exchange/method.h)
   bool own_models = false;    ///< of sizes of their own, so that nobody can take another's state
   SwimSpec swim{};            ///< its times
   std::optional<Contact>
@@ -143,7 +144,12 @@ class Member final : SwimHost {
   void follow_members();
   void leave(const View& view);
   void close_view();
+  bool wind_up();
+  void end_worker();
+  void count_own();
   void announce(View view);
+  bool awaits_unheard() const;
+  void give_up_unheard();
   void say(Standing standing);
   std::optional<std::vector<Standing>> standings() const;
   void advance();
@@ -182,7 +188,9 @@ class Member final : SwimHost {
   std::unique_ptr<ViewEnv> view_env_;
   std::optional<Swim> swim_;  ///< where members may change
   View current_;              ///< of the worker, or the one that is agreed on
+  View run_;                  ///< of the worker
   std::unique_ptr<Worker> worker_;
+  bool winding_up_ = false;  ///< the worker's view is over, and it takes its last step
   /// What was told of another member last.
   struct Told {
     std::uint64_t start = 0;
@@ -194,8 +202,10 @@ class Member final : SwimHost {
   /// Views that were run, or announced, and left, with the attempt; the newest. Who comes back to one tries
   /// anew: others may have begun it.
   std::deque<std::pair<std::uint64_t, std::uint64_t>> past_;
-  std::set<std::string> gone_;  ///< of the view: what its worker found out before Swim did
-  WorkerResult before_;         ///< of the views that are over
+  /// Of the view: what its worker found out before Swim did, and those of whom nothing is heard.
+  std::set<std::string> gone_;
+  double announced_ = 0;  ///< when these seats were first
+  WorkerResult before_;   ///< of the views that are over
   Standing standing_;
   State kept_;                      ///< what was learned, between views
   std::vector<std::byte> learned_;  ///< its bytes where all must be alike, until all are in the next view
@@ -204,6 +214,9 @@ class Member final : SwimHost {
   std::optional<Served> served_;
   std::set<std::string> askers_;  ///< who wait for the data plane's answer
   double share_ = 0;              ///< of the run that is over, where no worker says it
+  double base_ = 0, part_ = 0;    ///< as of Standing
+  std::uint64_t own_samples_ = 0,
+                announced_samples_ = 0;  ///< of the last view; of them, in part_ as announced
   Round rounds_ = 0;
   bool begun_ = false, whole_ = false, over_ = false;
   bool told_to_end_ = false;

@@ -107,7 +107,7 @@ void Member::offer_to(const std::string& name) {
     return post(*number(name), OfferBody{there.hash, there.bytes->size(), served_->share, this->name()},
                 kAskPriority);
   }
-  if (!worker_ || !worker_->joined()) return;
+  if (!worker_) return;  // which may be waiting for the one that asks
   if (askers_.empty()) env_.data().submit_learned();
   askers_.insert(name);
 }

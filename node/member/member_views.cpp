@@ -30,13 +30,14 @@ void Member::settle() {
     if (worker_ && worker_->joined()) whole_ = true;
     say_first();
     if (ahead_) fetch_ahead();
+    if (awaits_unheard() && env_.now() >= announced_ + spec_.join_timeout_s) give_up_unheard();
     // each event would have it look at all that is known of all
     const bool runs = worker_ && worker_->joined();
     if (members_changed_ || !runs) {
       members_changed_ = !runs;
       follow_members();
     }
-    if (told_to_end_ && !worker_)
+    if (told_to_end_ && (!worker_ || (winding_up_ && worker_->wound_up())))
       end(Outcome::interrupted, "told to end, and left while the members agreed on who goes on");
     if (!over_ && !ahead_) advance();
   } else if (!over_ && spec_.join && env_.now() >= started_ + spec_.join_timeout_s) {
@@ -81,7 +82,7 @@ bool Member::has_begun() const {
                      [](const auto& m) { return standing_from(m.second.word).begun; });
 }
 
-/// A view that others have ended is no reason to end here.
+/// A view that others have ended is no reason to end here. Where it is being left, it was.
 void Member::worker_ended() {
   WorkerResult r = worker_->result();
   if (!may_change() || !r.others_gone || !begun_) {
@@ -89,7 +90,8 @@ void Member::worker_ended() {
     if (swim_) swim_->leave(env_.now());
     return;
   }
-  for (const PeerId p : r.gone) gone_.insert(current_.seats[p].name);
+  if (winding_up_) return;
+  for (const PeerId p : r.gone) gone_.insert(run_.seats[p].name);
   View again = current_;
   if (!planted(Bug::attempt_kept)) ++again.attempt;
   close_view();
@@ -111,10 +113,10 @@ std::vector<std::string> Member::order() const {
 
 /// It has trained to the end of the view's run: that it is gone then is no loss.
 bool Member::is_done(const std::string& peer) const {
-  const auto seat = std::find_if(current_.seats.begin(), current_.seats.end(),
-                                 [&](const Seat& s) { return s.name == peer; });
-  return worker_ && seat != current_.seats.end() &&
-         worker_->states()[static_cast<PeerId>(seat - current_.seats.begin())] == PeerStatus::done;
+  const auto seat =
+      std::find_if(run_.seats.begin(), run_.seats.end(), [&](const Seat& s) { return s.name == peer; });
+  return worker_ && !winding_up_ && seat != run_.seats.end() &&
+         worker_->states()[static_cast<PeerId>(seat - run_.seats.begin())] == PeerStatus::done;
 }
 
 /// All that are there and would take part, and those of the view that have done their part.
@@ -160,8 +162,9 @@ void Member::follow_members() {
   if (first && !left_behind()) return;
   View next = target();
   const std::uint64_t id = next.id();
-  const bool waits = !worker_ && standing_.view == id && standing_.attempt == next.attempt;
-  const bool runs = worker_ && next.seats == current_.seats && next.attempt == current_.attempt;
+  const bool waits = (!worker_ || winding_up_) && standing_.view == id && standing_.attempt == next.attempt;
+  const bool runs =
+      worker_ && !winding_up_ && next.seats == current_.seats && next.attempt == current_.attempt;
   if (waits || (runs && !first)) return;
   if (runs) ++next.attempt;
   // Who has trained to the end needs no other view, unless those who have not do.
@@ -180,7 +183,7 @@ void Member::follow_members() {
     if (const std::string why = env_.why_not(next); !why.empty())
       return end(Outcome::bad_input, "this peer cannot join: " + why);
   if (begin_ahead()) return;
-  close_view();
+  if (!wind_up()) close_view();
   announce(std::move(next));
 }
 
@@ -190,20 +193,45 @@ void Member::leave(const View& view) {
   if (past_.size() > kRemembered) past_.pop_front();
 }
 
+/// Where members may be apart the step that is being computed is not thrown away: the next view is agreed on
+/// while the worker takes it, and says already how far the run is then. False where the view ends at once.
+bool Member::wind_up() {
+  if (!worker_ || !worker_->joined() || !spec_.steps_alone || worker_->finished()) return false;
+  if (!winding_up_ && worker_->share_after_step() >= 1) return false;
+  leave(current_);
+  if (std::exchange(winding_up_, true)) return true;
+  share_ = worker_->share_after_step();
+  worker_->wind_up();
+  return true;
+}
+
 void Member::close_view() {
   transfer_.reset();
   askers_.clear();
   leave(current_);
+  end_worker();
+}
+
+void Member::count_own() {
+  base_ = worker_->share_before();
+  own_samples_ = worker_->own_samples();
+  part_ = worker_->own_share();
+}
+
+void Member::end_worker() {
   if (!worker_) return;
   failed_attempts_ = worker_->joined() ? 0 : failed_attempts_ + 1;
   WorkerResult r = worker_->result();
   for (auto& [peer, counts] : r.refused) peer = view_env_->numbers[peer];
   add_earlier(r, before_);
   before_ = std::move(r);
-  if (worker_->joined()) share_ = worker_->share_done();
+  // also where it has not joined: others may have begun, and told how far they are
+  if (!winding_up_) share_ = std::max(share_, worker_->share_done());
+  count_own();
   rounds_ = worker_->rounds();
   State state = env_.leave_view();
   worker_.reset();
+  winding_up_ = false;
   worker_wake_ = std::numeric_limits<double>::infinity();
   if (whole_) keep(std::move(state));
 }
@@ -218,19 +246,45 @@ void Member::keep(State learned) {
   kept_ = std::move(learned);
 }
 
+/// The announced view has members that no record was ever had of: of a run in which they were, all may have
+/// gone who knew that they had gone, too.
+bool Member::awaits_unheard() const {
+  const auto& all = swim_->members();
+  return !worker_ && standing_.view != 0 &&
+         std::any_of(current_.seats.begin(), current_.seats.end(), [&](const Seat& seat) {
+           const auto record = all.find(seat.name);
+           return !gone_.contains(seat.name) && (record == all.end() || record->second.start == 0);
+         });
+}
+
+void Member::give_up_unheard() {
+  const auto& all = swim_->members();
+  for (const Seat& seat : current_.seats)
+    if (const auto record = all.find(seat.name); record == all.end() || record->second.start == 0)
+      gone_.insert(seat.name);
+  members_changed_ = true;
+}
+
 void Member::announce(View view) {
-  if (view.seats != current_.seats) failed_attempts_ = 0;  // those were of another
+  if (view.seats != current_.seats) {  // those were of another
+    failed_attempts_ = 0;
+    announced_ = env_.now();
+  }
   current_ = std::move(view);
   if (failed_attempts_ > kMostAttempts)
     return end(Outcome::lost_peer, fmt::format("the peers {} did not come together in {} attempts",
                                                fmt::join(current_.names(), ", "), kMostAttempts));
+  if (worker_) count_own();
+  announced_samples_ = own_samples_;
   say({.begun = true,
        .whole = whole_,
        .view = current_.id(),
        .attempt = current_.attempt,
        .share = whole_ ? share_ : 0,
        .hash = whole_ ? standing_.hash : 0,
-       .bytes = whole_ ? standing_.bytes : 0});
+       .bytes = whole_ ? standing_.bytes : 0,
+       .base = base_,
+       .part = part_});
 }
 
 void Member::say(Standing standing) {
@@ -252,10 +306,12 @@ std::optional<std::vector<Standing>> Member::standings() const {
 }
 
 void Member::advance() {
-  if (worker_ && worker_->joined() && !learned_.empty()) learned_ = {};  // all have it
-  if (worker_ || transfer_) return;
+  if (worker_ && !learned_.empty() && worker_->states().all_at_least(PeerStatus::present))
+    learned_ = {};  // all have it
+  if ((worker_ && !winding_up_) || transfer_) return;
   const auto all = standings();
-  if (!all) return;
+  if (!all || (worker_ && !worker_->wound_up())) return;
+  end_worker();
   const double share = farthest(*all);
   if (share >= 1 || (whole_ && share_ >= 1))
     return end(Outcome::finished, whole_ ? "" : "the run was over before this peer could take part again");
@@ -277,6 +333,13 @@ double Member::farthest(const std::vector<Standing>& all) const {
     if (s.whole && (s.share < 1 || spec_.alike || all_over))
       share = planted(Bug::least_share_taken) ? std::min(share.value_or(1), s.share)
                                               : std::max(share.value_or(0), s.share);
+  // What each has told of by itself is more than what one has heard of all.
+  for (const Standing& s : all) {
+    double together = s.base;
+    for (const Standing& other : all) together += s.base == other.base ? other.part : 0;
+    if (share && s.whole && s.part > 0 && !planted(Bug::least_share_taken))
+      share = std::max(*share, std::min(1.0, together));
+  }
   return share.value_or(0);
 }
 
@@ -333,6 +396,8 @@ void Member::open(double share) try {
   view_env_->numbers.clear();
   for (const Seat& seat : current_.seats) view_env_->numbers.push_back(*number(seat.name));
   WorkerSpec spec = env_.enter_view(current_, share);
+  if (spec.total_samples > 0) spec.samples_before = own_samples_ - announced_samples_;
+  run_ = current_;
   std::vector<std::string> links;
   for (const PeerId p : spec.membership.links) links.push_back(current_.seats[p].name);
   swim_->links(links);

@@ -52,18 +52,20 @@ void Swim::spread(const std::string& name, const std::string& from, double now) 
   news_[name] = from;
 }
 
-/// Own news goes to everybody where members are few, and to a few targets that hand it on where they are
-/// many; what others told is handed on to a few.
+/// Where everybody is a target own news goes to all, and what others told is handed on to a few, in case it
+/// was lost. Elsewhere all news goes to all targets: a view can begin when what each member says of it has
+/// come to all, and by a few random ones that takes the last of them many hops.
 void Swim::flush(bool everyone) {
   const auto news = std::exchange(news_, {});
   news_at_ = kNever;
   std::vector<std::string> to = targets();
   std::shuffle(to.begin(), to.end(), random_);
+  const bool reaches_all = to.size() + 1 >= living();
   for (std::size_t k = 0; k < to.size(); ++k) {
     SwimBody body = body_of(Kind::news, 0, to[k]);
     for (const auto& [name, from] : news) {
       const MemberRecord& r = members_.at(name);
-      const bool concerned = k < kFanOut || everyone || (few() && from == spec_.name);
+      const bool concerned = k < kFanOut || everyone || !reaches_all || from == spec_.name;
       if (!concerned || from == to[k] || (name == to[k] && r.status == MemberStatus::alive)) continue;
       if (body.records.size() == kMostRecords) {
         send(to[k], body);

@@ -61,6 +61,8 @@ std::vector<std::byte> Standing::to_bytes() const {
   put_all(std::bit_cast<std::uint64_t>(share), out);
   put_all(hash, out);
   put_varint(bytes, out);
+  put_all(std::bit_cast<std::uint64_t>(base), out);
+  put_all(std::bit_cast<std::uint64_t>(part), out);
   return out;
 }
 
@@ -71,9 +73,19 @@ Standing standing_from(std::span<const std::byte> bytes) {
   const auto attempt = take_varint(bytes, kMost);
   const auto share = take_all(bytes), hash = take_all(bytes);
   const auto size = take_varint(bytes, kMost);
-  if (!flags || !view || !attempt || !share || !hash || !size || !bytes.empty()) return {};
-  s = {(*flags & 1) != 0, (*flags & 2) != 0, *view, *attempt, std::bit_cast<double>(*share), *hash, *size};
-  return s.share >= 0 && s.share <= 1 ? s : Standing{};
+  const auto base = take_all(bytes), part = take_all(bytes);
+  if (!flags || !view || !attempt || !share || !hash || !size || !base || !part || !bytes.empty()) return {};
+  s = {.begun = (*flags & 1) != 0,
+       .whole = (*flags & 2) != 0,
+       .view = *view,
+       .attempt = *attempt,
+       .share = std::bit_cast<double>(*share),
+       .hash = *hash,
+       .bytes = *size,
+       .base = std::bit_cast<double>(*base),
+       .part = std::bit_cast<double>(*part)};
+  const auto is_share = [](double x) { return x >= 0 && x <= 1; };
+  return is_share(s.share) && is_share(s.base) && s.part >= 0 && std::isfinite(s.part) ? s : Standing{};
 }
 
 }  // namespace gossamer::node

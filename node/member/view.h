@@ -37,6 +37,8 @@ struct Standing {
   std::uint64_t view = 0, attempt = 0;  ///< with which it waits to begin, or began; 0: none
   double share = 0;                     ///< of the run that is over, as far as its own state is
   std::uint64_t hash = 0, bytes = 0;    ///< of its state, as others can have it
+  /// Where the run goes by samples: its share at which the last view began, and this member's own part since.
+  double base = 0, part = 0;
   bool operator==(const Standing&) const = default;
 
   std::vector<std::byte> to_bytes() const;

@@ -38,7 +38,7 @@ class Member::ViewEnv final : public Env {
   }
   void log(const std::string& line) override { env_.log(line); }
   void heard(PeerId from) override {
-    const Seat& seat = member_.current_.seats[from];
+    const Seat& seat = member_.run_.seats[from];
     if (member_.swim_ && seat.start != 0) member_.swim_->heard(seat.name, seat.start, now());
   }
 

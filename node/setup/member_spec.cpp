@@ -20,6 +20,7 @@ MemberSpec member_spec(const Job& job, PeerId self, std::uint64_t start, const W
   spec.job = first.job_id;
   spec.min_peers = job.least_peers();
   spec.alike = begins_alike(find_method(job.exchange.method));
+  spec.steps_alone = steps_alone(job.exchange);
   spec.own_models = job.heterogeneous();
   spec.swim.seed = hash_text(job.peers[self].name);
   spec.join_timeout_s = job.run.join_timeout;
@@ -48,6 +49,7 @@ MemberSpec joining_spec(const Prepared& base, const Contact& self, std::uint64_t
 WorkerSpec view_worker_spec(const Prepared& prepared, PeerId seat, std::uint64_t epoch, std::uint64_t session,
                             double share) {
   WorkerSpec spec = worker_spec(prepared, seat, epoch, session);
+  spec.of_view = true;
   spec.share_before = share;
   spec.rounds_before = std::min<Round>(
       spec.rounds - 1, static_cast<Round>(std::llround(share * static_cast<double>(spec.rounds))));

@@ -256,7 +256,7 @@ void Worker::check_members() {
   if (phase_ == Phase::over) return;
   go_on_from_offers();
   check_ending();
-  if (phase_ == Phase::over) return;
+  if (phase_ == Phase::over || winding_up_) return;  // a view that is over anyway
   const bool lost = members_.any(PeerStatus::lost), left = members_.any(PeerStatus::left);
   const auto names = [&](PeerStatus status) { return join(members_.names_with(status), ", "); };
   if (phase_ == Phase::joining && left && !lost && members_.any(PeerStatus::unknown))
@@ -272,8 +272,8 @@ void Worker::check_members() {
       return end(Outcome::lost_peer, message);
     return end_without_others(message);
   }
-  if (phase_ == Phase::joining && members_.all_at_least(PeerStatus::present) && places_.complete() &&
-      offers_.complete()) {
+  const bool all_here = spec_.of_view ? in_touch() : members_.all_at_least(PeerStatus::present);
+  if (phase_ == Phase::joining && all_here && places_.complete() && offers_.complete()) {
     phase_ = Phase::training;
     started_ = since_.time = env_.now();
     saver_.begin(round_, env_.now());

@@ -44,8 +44,10 @@ struct WorkerSpec {
   std::optional<std::vector<Round>> offers{};
   Round rounds_before = 0;  ///< that the run had had before its first round here; the samples of that time
   double share_before = 0;  ///< are this share of total_samples
-  std::uint64_t skip_limit = 3;  ///< skipped steps in a row at which this peer diverges; 0: none
-  std::uint64_t mute_after = 3;  ///< payloads that do not decode at which a neighbour is muted; 0: none
+  std::uint64_t samples_before = 0;  ///< that this peer has taken in, and share_before does not count
+  bool of_view = false;              ///< it begins when its own neighbours are here; else when all are
+  std::uint64_t skip_limit = 3;      ///< skipped steps in a row at which this peer diverges; 0: none
+  std::uint64_t mute_after = 3;      ///< payloads that do not decode at which a neighbour is muted; 0: none
   double least_resend_s = 30;    ///< patience before a frame is resent; TCP resends by itself while it stands
   Observer* observer = nullptr;  ///< told of what this peer does; outlives the worker
 };
@@ -115,6 +117,17 @@ class Worker final : public ExchangeHost {
   /// data planes have answered, the run is in what each of them keeps, and nothing is under way.
   bool holds() const;
   void resume();
+  /// The view is over: the step that is being computed is taken, and counts as a round, though what the
+  /// others send of that round is not waited for; no other begins.
+  void wind_up();
+  /// There is no such step, or it has been taken.
+  bool wound_up() const { return phase_ != Phase::training || held_ || last_round_ended_; }
+  /// Of the run that is over when that step has been taken, as far as it goes by rounds.
+  double share_after_step() const;
+  /// Of this peer in this view, where the run goes by samples; else 0. As a share of the run:
+  std::uint64_t own_samples() const { return samples_ ? spec_.samples_before + result_.rows : 0; }
+  double own_share() const { return samples_ ? static_cast<double>(own_samples()) / spec_.total_samples : 0; }
+  double share_before() const { return spec_.share_before; }
   /// While it holds: Env::saved is called with what it keeps.
   void save();
   /// Before start: goes on where this peer of the same job had saved. Throws StateError.
@@ -126,7 +139,7 @@ class Worker final : public ExchangeHost {
   bool reachable(PeerId peer) const { return members_.reachable(peer); }
   bool finished() const { return result_.outcome != Outcome::running; }
   bool joined() const { return phase_ != Phase::joining; }
-  Round rounds() const { return spec_.rounds_before + round_; }  ///< finished
+  Round rounds() const { return spec_.rounds_before + std::max(round_, result_.rounds); }  ///< finished
   /// Of the run that is over, as far as this peer knows; at most 1.
   double share_done() const;
   WorkerResult result() const;
@@ -180,6 +193,9 @@ class Worker final : public ExchangeHost {
   void begin_round();
   void archive(Archive archive);
   void end_round();
+  void end_step_alone();
+  void count_own_samples();
+  void count_step(const GradientDone& e);
   bool must_hold() const;
   void advance_save();
   void taken(Round name);
@@ -255,6 +271,7 @@ class Worker final : public ExchangeHost {
   Round round_ = 0, first_round_ = 0;  ///< first: of this start
   std::optional<Round> hold_at_;
   bool held_ = false;
+  bool winding_up_ = false;
   Saver saver_;
   std::deque<std::pair<PeerId, Message>> set_aside_;  ///< in the order in which they came
   Offers offers_;

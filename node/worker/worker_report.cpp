@@ -20,6 +20,11 @@ double Worker::place(Round round) const {
 
 double Worker::share_done() const { return place(round_) / static_cast<double>(all_rounds()); }
 
+double Worker::share_after_step() const {
+  if (samples_ || wound_up()) return share_done();
+  return place(round_ + 1) / static_cast<double>(all_rounds());
+}
+
 std::optional<Round> Worker::staleness_of(PeerId link) const {
   const auto newest = used_.contains(link) ? used_[link] : std::nullopt;
   return newest ? std::optional(round_ - std::min(round_, *newest)) : std::nullopt;

@@ -75,7 +75,7 @@ void Worker::end_round() {
   lately_s_ = kept * lately_s_ + round_took_;
   lately_rounds_ = kept * lately_rounds_ + static_cast<double>(round_ - before);
   stall_.on_round(round_took_);
-  if (samples_ && samples_->count(result_.rows)) spread_news(samples_after());
+  count_own_samples();
   const bool last = trained();
   const double every = static_cast<double>(spec_.evaluate_every);
   if (every > 0 && !last && place(round_) >= next_evaluation_) {
@@ -87,6 +87,23 @@ void Worker::end_round() {
   held_ = must_hold();
   held_since_ = env_.now();
   if (phase_ == Phase::training && !held_) begin_round();
+}
+
+void Worker::count_own_samples() {
+  if (samples_ && samples_->count(own_samples())) spread_news(samples_after());
+}
+
+void Worker::wind_up() {
+  winding_up_ = true;
+  hold_at_ = round_;
+  if (gradient_done_ && !wound_up()) end_step_alone();
+}
+
+void Worker::end_step_alone() {
+  overdue_at_.reset();
+  result_.rounds = round_ + 1;  // to its exchange the round goes on
+  count_own_samples();
+  held_ = true;
 }
 
 void Worker::restore(const State& state) {
@@ -166,6 +183,11 @@ void Worker::handle(const Failed& e) { e.diverged ? diverge(e.what) : end(Outcom
 void Worker::handle(const GradientDone& e) {
   gradient_done_ = true;
   if (pace_) pace_->computed(round_, e.idle ? 0 : env_.now() - round_began_);
+  count_step(e);
+  if (winding_up_ && !wound_up()) end_step_alone();
+}
+
+void Worker::count_step(const GradientDone& e) {
   if (e.idle) return void(++result_.idle_steps);
   result_.rows += e.rows;
   since_.rows += e.rows;

@@ -45,7 +45,7 @@ bool Worker::must_hold() const {
 
 /// Takes the checkpoint that is due, or goes on where none is.
 void Worker::advance_save() {
-  if (phase_ != Phase::training || !held_ || saving_ || snapshot_asked_) return;
+  if (phase_ != Phase::training || !held_ || saving_ || snapshot_asked_ || winding_up_) return;
   const auto name = trained() ? std::nullopt : saver_.due(round_);
   if (!name) {
     if (must_hold()) return;

@@ -168,3 +168,23 @@ TEST_CASE("at any time peers join and die and come back") {
     }
   }
 }
+
+TEST_CASE("no step that is being computed is thrown away when the view changes, where peers may be apart") {
+  for (const auto& [method, codec, staleness] : {std::tuple("choco", "onebit_scaled", "0"),
+                                                 {"dpsgd", "dense", "0"},
+                                                 {"dpsgd", "dense", "\"unbounded\""}}) {
+    INFO(method << " " << codec << " staleness " << staleness);
+    const Job job =
+        job_of(method, codec,
+               {"sim.step_time=1s", "run.rounds=40", fmt::format("exchange.staleness={}", staleness)});
+    const double calm = Views(job, {}).run.result.virtual_seconds;
+    // one that comes back: the view changes twice, in the midst of steps
+    Views v(job, {.crashes = {{2, 10.5}}, .restarts = {{2, 14.3}}, .breaks = true});
+    INFO(v.log);
+    CHECK(v.run.all(Outcome::finished));
+    REQUIRE(v.times[0].size() == 2);
+    const bool by_samples = job.exchange.staleness == std::nullopt;
+    // by samples the others do what the missing one would have done in its 4 s
+    CHECK(v.run.result.virtual_seconds < calm + (by_samples ? 4.0 * 1 / 6 + 1.2 : 0.2));
+  }
+}
