@@ -103,14 +103,28 @@ void LocalTable::read(std::span<const std::uint64_t> keys, PulledRows* notes, co
     if (notes) noted = note_moves(touched, noted, *notes);
     const auto shard = [&](std::size_t i) -> const Shard& { return *shards_[shard_of(mixed[i])]; };
     for (std::size_t i = 0; i < std::min(n, kAhead); ++i) places[i] = shard(i).guess(number(mixed[i]));
-    for (std::size_t first = 0; first < n; first += kHeld) {
-      const std::size_t end = std::min(first + kHeld, n);
-      for (std::size_t i = first; i < end; ++i) {
+    std::uint32_t away = 0,
+                  before = 0;  // bits of keys that are to be looked for once more: now, kHeld earlier
+    for (std::size_t first = 0; first < n + kHeld; first += kHeld) {
+      away = 0;
+      for (std::size_t i = first; i < std::min(first + kHeld, n); ++i) {
         if (const std::size_t later = i + kAhead; later < n)
           places[later] = shard(later).guess(number(mixed[later]));
-        places[i] = shard(i).find_near(places[i], number(mixed[i]));
+        bool elsewhere = false;
+        places[i] = shard(i).find_near(places[i], number(mixed[i]), elsewhere);
+        away |= std::uint32_t{elsewhere} << (i - first);
       }
-      for (std::size_t i = first; i < end; ++i) use(shard(i), places[i], start + i);
+      if (first == 0) {
+        before = away;
+        continue;
+      }
+      const std::size_t held = first - kHeld;
+      for (; before != 0; before &= before - 1) {
+        const std::size_t i = held + static_cast<std::size_t>(std::countr_zero(before));
+        places[i] = shard(i).find_away(number(mixed[i]));
+      }
+      for (std::size_t i = held; i < std::min(first, n); ++i) use(shard(i), places[i], start + i);
+      before = away;
     }
   }
 }
