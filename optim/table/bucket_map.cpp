@@ -40,7 +40,7 @@ void BucketMap::adopt(const Shape& shape, Pages pages) {
   pages_ = std::move(pages);
   lines_ = shape.lines;
   group_ = std::min<std::uint64_t>(lines_, kGroup);
-  step_ = shape.step;
+  step_.store(shape.step, std::memory_order_relaxed);
   slots_ = shape.slots;
   all_slots_ = (1U << slots_) - 1;
   high_mask_ = (std::uint64_t{1} << line.bits) - 1;
@@ -50,7 +50,7 @@ void BucketMap::adopt(const Shape& shape, Pages pages) {
     shift_[slot] = static_cast<std::uint8_t>(slot % line.to_a_word * line.bits);
   }
   most_ = lines_ * slots_ * kFullPercent / 100;
-  inverse_.store(~std::uint64_t{0} / step_, std::memory_order_relaxed);
+  inverse_.store(~std::uint64_t{0} / shape.step, std::memory_order_relaxed);
   base_.store(pages_.data(), std::memory_order_relaxed);
 }
 
@@ -165,7 +165,8 @@ bool BucketMap::make_way(std::uint64_t h, unsigned depth) {
 
 std::byte* BucketMap::insert(std::uint64_t r) {
   if (count_ >= most_) return nullptr;
-  const std::uint64_t h = home(r), rest = r - h * step_, away = other(h, rest);
+  const auto [h, rest] = spot(r);
+  const std::uint64_t away = other(h, rest);
   std::byte* value = put(h, rest, 0);
   if (!value) value = put(away, rest, 1);
   if (!value) value = make_way(h, kDepth) ? put(h, rest, 0) : nullptr;

@@ -44,31 +44,23 @@ class BucketMap {
   std::size_t bytes() const { return pages_.size(); }
   /// The bytes of r; nullptr where r is not in the map.
   std::byte* find(std::uint64_t r) const {
-    if (count_ == 0) return nullptr;
-    const std::uint64_t h = home(r), rest = r - h * step_;
+    const auto [h, rest] = spot(r);
     std::byte* const at = line(h);
     if (std::byte* const value = value_of(at, rest, 0)) return value;
     return turned_away(at) ? value_of(line(other(h, rest)), rest, 1) : nullptr;
   }
-  /// find in parts, each of which brings near what the next reads, while nothing changes. First the home.
-  const std::byte* near(std::uint64_t r) const {
-    if (count_ == 0) return nullptr;
-    const std::byte* const at = line(home(r));
-    __builtin_prefetch(at);
-    return at;
-  }
-  /// From near(r), unless null: the bytes of r where it is at home; else nullptr, and `away` becomes true
-  /// where find_away is to say whether it is elsewhere.
-  std::byte* find_home(const std::byte* near, std::uint64_t r, bool& away) const {
-    auto* const at = const_cast<std::byte*>(near);  // who may change values is the caller's concern
-    const std::uint64_t h = static_cast<std::uint64_t>(at - line(0)) / kLine, rest = r - h * step_;
+  /// find in two parts, after prefetch: the bytes of r where it is at home; else nullptr, and `away` becomes
+  /// true where find_away, whose line is then brought near, is to say whether it is elsewhere.
+  std::byte* find_home(std::uint64_t r, bool& away) const {
+    const auto [h, rest] = spot(r);
+    std::byte* const at = line(h);
     std::byte* const value = value_of(at, rest, 0);
     away = !value && turned_away(at);
     if (away) __builtin_prefetch(line(other(h, rest)));
     return value;
   }
   std::byte* find_away(std::uint64_t r) const {
-    const std::uint64_t h = home(r), rest = r - h * step_;
+    const auto [h, rest] = spot(r);
     return value_of(line(other(h, rest)), rest, 1);
   }
   /// Room for the bytes of r, which is not in the map; they are undefined. nullptr where there is none:
@@ -81,9 +73,8 @@ class BucketMap {
   void shrink();
   /// Brings the home of r towards the cache. Any thread, at any time.
   void prefetch(std::uint64_t r) const {
-    const std::uintptr_t at =
-        reinterpret_cast<std::uintptr_t>(base_.load(std::memory_order_relaxed)) + near_home(r) * kLine;
-    __builtin_prefetch(reinterpret_cast<const void*>(at));
+    const auto base = reinterpret_cast<std::uintptr_t>(base_.load(std::memory_order_relaxed));
+    __builtin_prefetch(reinterpret_cast<const void*>(base + home(r) * kLine));
   }
   /// keep(r, value bytes) → whether it stays; each once, in rising order of r.
   template <class Keep>
@@ -96,8 +87,10 @@ class BucketMap {
  private:
   static constexpr std::size_t kLine = 64, kGroup = 256;
   static constexpr std::size_t kMostSlots = 7;
+  alignas(kLine) static constexpr std::byte kNoSlots[kLine] = {};
   static constexpr std::uint64_t kTurnedAway = std::uint64_t{1} << 63;  ///< of a line's last word
   using FourWords = std::uint32_t __attribute__((vector_size(16)));
+  using TwoWords = std::uint64_t __attribute__((vector_size(16)));
 
   struct Shape {
     unsigned slots = 0;  ///< of a line
@@ -122,15 +115,17 @@ class BucketMap {
   }
 
   std::byte* line(std::uint64_t h) const { return base_.load(std::memory_order_relaxed) + h * kLine; }
-  /// The home or the one before it.
-  std::uint64_t near_home(std::uint64_t r) const {
+  struct Spot {
+    std::uint64_t home, rest;
+  };
+  Spot spot(std::uint64_t r) const {
     __extension__ using Wide = unsigned __int128;
-    return static_cast<std::uint64_t>((Wide{r} * inverse_.load(std::memory_order_relaxed)) >> 64);
+    const std::uint64_t step = step_.load(std::memory_order_relaxed);
+    const auto h = static_cast<std::uint64_t>((Wide{r} * inverse_.load(std::memory_order_relaxed)) >> 64);
+    const std::uint64_t rest = r - h * step, over = rest >= step ? ~std::uint64_t{0} : 0;
+    return {h - over, rest - (step & over)};  // h was the home or the one before it
   }
-  std::uint64_t home(std::uint64_t r) const {
-    const std::uint64_t h = near_home(r);
-    return h + ((h + 1) * step_ <= r ? 1 : 0);
-  }
+  std::uint64_t home(std::uint64_t r) const { return spot(r).home; }
   /// The other bucket of a number that may stand in bucket h; its other one is h.
   std::uint64_t other(std::uint64_t h, std::uint64_t rest) const {
     const std::uint64_t by = (rest * 0x9E3779B97F4A7C15ULL >> 40) & (group_ - 1);
@@ -160,7 +155,9 @@ class BucketMap {
   unsigned matches(const std::byte* at, std::uint32_t low) const {
     const FourWords first = load_four(at) == low, second = load_four(at + 16) == low;
     const FourWords bits = (first & FourWords{1, 2, 4, 8}) | (second & FourWords{16, 32, 64, 128});
-    return ((bits[0] | bits[1]) | (bits[2] | bits[3])) & all_slots_;
+    const auto halves = reinterpret_cast<TwoWords>(bits);
+    const std::uint64_t both = halves[0] | halves[1];
+    return static_cast<unsigned>(both | both >> 32) & all_slots_;
   }
   std::byte* value_of(std::byte* at, std::uint64_t rest, std::uint64_t away) const {
     const std::uint64_t wanted = rest >> 32 << 1 | away;
@@ -194,11 +191,13 @@ class BucketMap {
   Budget* budget_;
   Pages pages_;
   std::size_t count_ = 0, most_ = 0;  ///< most_: numbers up to which insert has room
-  std::uint64_t lines_ = 0, group_ = 1, step_ = 1, high_mask_ = 0, free_rest_ = 0;
+  std::uint64_t lines_ = 0, group_ = 1, high_mask_ = 0, free_rest_ = 0;
   unsigned slots_ = 0, all_slots_ = 0;
   std::uint8_t word_[kMostSlots] = {}, shift_[kMostSlots] = {};  ///< where a slot's high bits are
-  std::atomic<std::byte*> base_{nullptr};  ///< what prefetch reads beside a change is atomic
-  std::atomic<std::uint64_t> inverse_{0};  ///< of step_
+  /// What prefetch reads beside a change is atomic. An empty map has one line without slots, which nobody
+  /// changes.
+  std::atomic<std::byte*> base_{const_cast<std::byte*>(kNoSlots)};
+  std::atomic<std::uint64_t> step_{std::uint64_t{1} << 63}, inverse_{0};
 };
 
 template <class Keep>

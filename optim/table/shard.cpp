@@ -89,7 +89,7 @@ Shard::Shard(const RowShape& shape, unsigned key_bits, std::size_t shards, std::
       sightings_(filter),
       admission_(&admission),
       limited_(budget.limit() != 0) {
-  if (!shape.inside() || shape.bytes() == BucketMap::kValueBytes) lines_.emplace(key_bits, budget);
+  if (has_lines(shape)) lines_.emplace(key_bits, budget);
 }
 
 bool Shard::admits(std::uint64_t r, std::size_t times) {

@@ -105,6 +105,10 @@ class Shard {
  public:
   Shard(const RowShape& shape, unsigned key_bits, std::size_t shards, std::span<std::uint8_t> filter,
         Admission& admission, Budget& budget);
+  /// Whether its map is one of lines: of values of 4 bytes.
+  static bool has_lines(const RowShape& shape) {
+    return !shape.inside() || shape.bytes() == BucketMap::kValueBytes;
+  }
   FairMutex& mutex() const { return mutex_; }
   std::size_t rows() const { return lines_ ? lines_->size() : slots_.size(); }
 
@@ -113,15 +117,21 @@ class Shard {
   }  ///< needs no lock
   /// Where the row stands; nullptr where there is none. Brings rows outside the map towards the cache.
   std::byte* find(std::uint64_t r) const { return place_found(lines_ ? lines_->find(r) : slots_.find(r)); }
-  /// The same in parts, each of which brings near what the next reads: guess, find_near, and find_away where
-  /// that one has set `away`.
-  const std::byte* guess(std::uint64_t r) const { return lines_ ? lines_->near(r) : slots_.guess(r); }
-  std::byte* find_near(const std::byte* guess, std::uint64_t r, bool& away) const {
-    away = false;
-    if (!guess) return nullptr;
-    return place_found(lines_ ? lines_->find_home(guess, r, away) : slots_.find_near(guess, r));
+  /// The same in two parts, the first of which brings near what the second reads: where the map is none of
+  /// lines, guess and find_near,
+  const std::byte* guess(std::uint64_t r) const { return slots_.guess(r); }
+  std::byte* find_near(const std::byte* guess, std::uint64_t r) const {
+    return place_found(slots_.find_near(guess, r));
   }
+  /// else those of lines(), whose values place_found makes places of.
+  const BucketMap& lines() const { return *lines_; }
   std::byte* find_away(std::uint64_t r) const { return place_found(lines_->find_away(r)); }
+  std::byte* place_found(const std::byte* value) const {
+    if (!value) return nullptr;
+    std::byte* const place = place_of(value);
+    if (!shape_.inside()) prefetch_row(place);
+    return place;
+  }
   /// How often places that were found have ceased to hold.
   std::uint64_t moves() const { return moves_; }
   void prefetch_row(const std::byte* place) const {
@@ -168,12 +178,6 @@ class Shard {
     std::uint32_t row;
     std::memcpy(&row, value, sizeof row);
     return slab_.row(row);
-  }
-  std::byte* place_found(const std::byte* value) const {
-    if (!value) return nullptr;
-    std::byte* const place = place_of(value);
-    if (!shape_.inside()) prefetch_row(place);
-    return place;
   }
   std::byte* insert(std::uint64_t r) { return lines_ ? lines_->insert(r) : slots_.insert(r); }
   bool reclaim(std::uint32_t now);

@@ -23,9 +23,8 @@ struct Checked {
   }
   const std::byte* find_in_parts(std::uint64_t r) const {
     bool away = false;
-    const std::byte* const near = map.near(r);
-    if (!near) return nullptr;
-    const std::byte* const found = map.find_home(near, r, away);
+    map.prefetch(r);
+    const std::byte* const found = map.find_home(r, away);
     return away ? map.find_away(r) : found;
   }
   void check() const {
