@@ -50,12 +50,23 @@ class LocalTable final : public Table {
   /// use(run) for each shard's stretch of the sorted keys.
   template <class Use>
   void for_runs(std::span<const MixedKey> sorted, const Use& use) const;
-  /// use(place or nullptr, index) for each key, in the order of the call, under its shard's
-  /// shared lock. notes, unless null: room for as many keys and places, which it fills.
+  /// use(shard, place or nullptr, index) for each key, in any order, under its shard's shared lock. notes,
+  /// unless null: room for as many keys and places, which it fills.
   template <class Use>
   void read(std::span<const std::uint64_t> keys, PulledRows* notes, const Use& use) const;
+  /// Keys of a call from `start` on, as the table keeps them, and room for where their rows are.
+  struct Block {
+    std::size_t n, start;
+    const std::uint64_t* mixed;
+    const std::byte** places;
+  };
+  template <bool in_lines, class Use>
+  void read_lines(const Block& block, const Use& use) const;
+  template <class Use>
+  void read_slots(const Block& block, const Use& use) const;
   std::size_t pull(std::span<const std::uint64_t> keys, std::span<float> weights,
                    std::span<std::uint32_t> versions, PulledRows* notes) const;
+  std::size_t pull_words(std::span<const std::uint64_t> keys, float* weights, PulledRows* notes) const;
   std::uint64_t note_moves(std::uint64_t touched, std::uint64_t noted, PulledRows& notes) const;
   void push_shard(std::size_t of_shard, std::span<std::uint32_t> which, const PulledRows& pulled,
                   const float* gradients, std::span<float> first_weights);
@@ -80,6 +91,7 @@ class LocalTable final : public Table {
   const RowShape shape_;
   const std::uint64_t salt_, weights_key_;
   const unsigned shard_bits_;
+  const bool lines_;  ///< whether shards' maps are of lines
   Budget budget_;
   Admission admission_;
   Pages filter_;

@@ -12,9 +12,10 @@ namespace gossamer::optim {
 
 inline constexpr std::size_t kAhead = 24;  // keys looked up ahead of the one that is read
 inline constexpr std::size_t kKeysAtOnce =
-    512;                                   // for which shards are held, and that stay in the first cache
-inline constexpr std::uint64_t kTurn = 5;  // odd: from call to call, every shard is the first
-inline constexpr std::size_t kHeld = 16;   // rows outside the map brought near at a time
+    512;                                       // for which shards are held, and that stay in the first cache
+inline constexpr std::size_t kManyKeys = 256;  // of one call: all shards are held
+inline constexpr std::uint64_t kTurn = 5;      // odd: from call to call, every shard is the first
+inline constexpr std::size_t kHeld = 16;       // rows outside the map brought near at a time
 
 /// Holds some of the shards for reading. Others that hold more than one take them in this order too, and who
 /// changes a shard holds no other: nobody waits in a circle.
@@ -94,24 +95,73 @@ void LocalTable::read(std::span<const std::uint64_t> keys, PulledRows* notes, co
     const std::size_t n = std::min(kKeysAtOnce, keys.size() - start);
     std::uint64_t* const mixed = notes ? notes->keys.data() + start : own_mixed.data();
     const std::byte** const places = notes ? notes->places.data() + start : own_places.data();
-    std::uint64_t touched = 0;
-    for (std::size_t i = 0; i < n; ++i) {
-      mixed[i] = mix(keys[start + i] ^ salt_);
-      touched |= std::uint64_t{1} << shard_of(mixed[i]);
+    for (std::size_t i = 0; i < n; ++i) mixed[i] = mix(keys[start + i] ^ salt_);
+    std::uint64_t touched = ~std::uint64_t{0} >> (64 - shards_.size());  // by many keys mostly all
+    if (n < kManyKeys) {
+      touched = 0;
+      for (std::size_t i = 0; i < n; ++i) touched |= std::uint64_t{1} << shard_of(mixed[i]);
     }
     const SharedLocks locks(shards_, touched);
     if (notes) noted = note_moves(touched, noted, *notes);
-    const auto shard = [&](std::size_t i) -> const Shard& { return *shards_[shard_of(mixed[i])]; };
-    for (std::size_t i = 0; i < std::min(n, kAhead); ++i) places[i] = shard(i).guess(number(mixed[i]));
-    for (std::size_t first = 0; first < n; first += kHeld) {
-      const std::size_t end = std::min(first + kHeld, n);
-      for (std::size_t i = first; i < end; ++i) {
-        if (const std::size_t later = i + kAhead; later < n)
-          places[later] = shard(later).guess(number(mixed[later]));
-        places[i] = shard(i).find_near(places[i], number(mixed[i]));
-      }
-      for (std::size_t i = first; i < end; ++i) use(shard(i), places[i], start + i);
+    const Block block{n, start, mixed, places};
+    if (!lines_)
+      read_slots(block, use);
+    else if (shape_.inside())
+      read_lines<true>(block, use);
+    else
+      read_lines<false>(block, use);
+  }
+}
+
+/// Rows that stand in their lines are used at once; those that do not, or that are in a slab, a little later:
+/// by then they are near.
+template <bool in_lines, class Use>
+void LocalTable::read_lines(const Block& block, const Use& use) const {
+  const unsigned shift = 64 - shard_bits_;
+  const std::uint64_t numbers = ~std::uint64_t{0} >> shard_bits_;
+  const std::uint64_t* const all = block.mixed;
+  const auto* const shards = shards_.data();
+  const auto prefetch = [=](std::size_t i) { shards[all[i] >> shift]->lines().prefetch(all[i] & numbers); };
+  std::array<std::uint32_t, kHeld> held;  // the last ones, and whether they are to be looked for once more
+  std::uint64_t holds = 0, used = 0, away_bits = 0;
+  const auto use_oldest = [&] {
+    const std::uint64_t slot = used++ % kHeld, i = held[slot];
+    const Shard& shard = *shards[all[i] >> shift];
+    if ((away_bits >> slot & 1) != 0) block.places[i] = shard.find_away(all[i] & numbers);
+    use(shard, block.places[i], block.start + i);
+  };
+  for (std::size_t i = 0; i < std::min(block.n, kAhead); ++i) prefetch(i);
+  for (std::size_t i = 0; i < block.n; ++i) {
+    if (i + kAhead < block.n) prefetch(i + kAhead);
+    bool away = false;
+    const Shard& shard = *shards[all[i] >> shift];
+    std::byte* const value = shard.lines().find_home(all[i] & numbers, away);
+    block.places[i] = in_lines ? value : shard.place_found(value);
+    if (in_lines && !away) {
+      use(shard, value, block.start + i);
+      continue;
     }
+    if (holds - used == kHeld) use_oldest();
+    const std::uint64_t slot = holds++ % kHeld;
+    held[slot] = static_cast<std::uint32_t>(i);
+    away_bits = (away_bits & ~(std::uint64_t{1} << slot)) | std::uint64_t{away} << slot;
+  }
+  while (used < holds) use_oldest();
+}
+
+template <class Use>
+void LocalTable::read_slots(const Block& block, const Use& use) const {
+  const std::size_t n = block.n;
+  const auto shard = [&](std::size_t i) -> const Shard& { return *shards_[shard_of(block.mixed[i])]; };
+  const auto guess = [&](std::size_t i) { block.places[i] = shard(i).guess(number(block.mixed[i])); };
+  for (std::size_t i = 0; i < std::min(n, kAhead); ++i) guess(i);
+  for (std::size_t first = 0; first < n; first += kHeld) {
+    const std::size_t end = std::min(first + kHeld, n);
+    for (std::size_t i = first; i < end; ++i) {
+      if (const std::size_t later = i + kAhead; later < n) guess(later);
+      block.places[i] = shard(i).find_near(block.places[i], number(block.mixed[i]));
+    }
+    for (std::size_t i = first; i < end; ++i) use(shard(i), block.places[i], block.start + i);
   }
 }
 

@@ -45,7 +45,7 @@ bool Budget::take(std::size_t bytes) {
 Pages::Pages(Budget& budget, std::size_t bytes) {
   assert(bytes > 0 && bytes % kPage == 0);
   if (!budget.take(bytes)) return;
-  data_ = bytes >= 2 * kHugePage ? map_aligned(bytes) : map_zeroed(bytes);
+  data_ = bytes >= kHugePage ? map_aligned(bytes) : map_zeroed(bytes);
   if (!data_) {
     budget.give(bytes);
     throw std::bad_alloc();

@@ -30,10 +30,10 @@ QuotientMap::Shape QuotientMap::shape_for(std::uint64_t homes) const {
                                                                           << (8 * (shape.width - 1) - 1))
     --shape.width;
   const std::size_t stride = shape.width + value_bytes_;
-  const std::size_t least = homes + tail_slots(homes), groups = stride > kNarrow ? 1 : 0;
-  const std::size_t needed = least * stride + groups * least / kGroup + kBeside;
+  const std::size_t least = homes + tail_slots(homes);
+  const std::size_t needed = least * stride + least / kGroup + kBeside;
   shape.bytes = (needed + Pages::kPage - 1) / Pages::kPage * Pages::kPage;
-  shape.slots = (shape.bytes - kBeside) * kGroup / (kGroup * stride + groups);
+  shape.slots = (shape.bytes - kBeside) * kGroup / (kGroup * stride + 1);
   shape.homes = shape.slots - tail_slots(homes);
   shape.step = step(shape.homes);
   shape.inverse = ~std::uint64_t{0} / shape.step;
@@ -51,8 +51,7 @@ void QuotientMap::adopt(const Shape& shape, Pages pages) {
   most_ = full_at(homes_);
   inverse_.store(shape.inverse, std::memory_order_relaxed);
   stride_.store(stride, std::memory_order_relaxed);
-  behind_ = stride <= kNarrow ? nullptr
-                              : reinterpret_cast<std::uint8_t*>(pages_.data() + 2 * kPad + slots_ * stride);
+  behind_ = reinterpret_cast<std::uint8_t*>(pages_.data() + 2 * kPad + slots_ * stride);
   base_.store(pages_.data() + kPad, std::memory_order_relaxed);
 }
 

@@ -14,9 +14,9 @@
 // which can never stand at p: it is larger than all that a search passes, so that a search has one comparison
 // per slot.
 //
-// Where slots are wide, one byte for each kGroup homes says how far after them their numbers begin. Between
-// two such places numbers are spread evenly, so that r stands a slot or two from where it is guessed to:
-// mostly one line of memory is read.
+// One byte for each kGroup homes says how far after them their numbers begin. Between two such places
+// numbers are spread evenly, so that r stands a slot or two from where it is guessed to: mostly one line of
+// memory is read.
 //
 // It grows by a thirty-second part at a time, when it is nine tenths full, into new pages: with many maps (a
 // table's shards), one growing at a time, little is ever held twice.
@@ -53,7 +53,7 @@ class QuotientMap {
   /// About where r stands, if it does, for find_near; brings what it will read towards the cache.
   const std::byte* guess(std::uint64_t r) const {
     if (count_ == 0) return nullptr;
-    if (!behind_) return prefetch(r), slot(0);
+
     const std::uint64_t h = home(r), group = h / kGroup;
     const std::uint64_t begin = group * kGroup + behind_[group],
                         end = (group + 1) * kGroup + behind_[group + 1];
@@ -67,7 +67,7 @@ class QuotientMap {
   /// find(r) from guess(r), while nothing has changed.
   std::byte* find_near(const std::byte* guess, std::uint64_t r) const {
     if (!guess) return nullptr;
-    if (!behind_) return find(r);
+
     const std::size_t stride = stride_.load(std::memory_order_relaxed);
     const std::byte* at = search(guess, r, stride);
     if (((load(at) ^ r) & mask_) == 0) return const_cast<std::byte*>(at) + width_;
@@ -104,9 +104,7 @@ class QuotientMap {
 
  private:
   static constexpr std::uint64_t kGroup = 8;
-  /// Bytes of a slot up to which there are no groups: two or three lines hold all that a search reads, and
-  /// lie side by side.
-  static constexpr std::size_t kNarrow = 16;
+
   struct Shape {
     std::uint64_t homes = 0, slots = 0, step = 1, inverse = 0;
     unsigned width = 8;
@@ -177,14 +175,12 @@ class QuotientMap {
   /// The bytes of groups after that of home h, up to slot p, change by `by`: all before p has moved by a
   /// slot.
   void move_groups(std::uint64_t h, std::uint64_t p, int by) {
-    if (!behind_) return;
     for (std::uint64_t group = h / kGroup + 1; group * kGroup <= p; ++group)
       behind_[group] = static_cast<std::uint8_t>(behind_[group] + by);
   }
   /// Sets the bytes of groups from `group` up to that of home h, where the numbers before h end at slot
   /// `next`.
   void set_groups(std::uint64_t& group, std::uint64_t h, std::uint64_t next) {
-    if (!behind_) return;
     for (; group * kGroup <= h; ++group)
       behind_[group] = static_cast<std::uint8_t>(std::max(next, group * kGroup) - group * kGroup);
   }

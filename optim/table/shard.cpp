@@ -84,11 +84,13 @@ Shard::Shard(const RowShape& shape, unsigned key_bits, std::size_t shards, std::
              Admission& admission, Budget& budget)
     : shape_(shape),
       shards_(shards),
-      map_(key_bits, shape.inside() ? shape.bytes() : sizeof(std::uint32_t), budget),
+      slots_(key_bits, shape.bytes(), budget),
       slab_(shape.bytes(), budget),
       sightings_(filter),
       admission_(&admission),
-      limited_(budget.limit() != 0) {}
+      limited_(budget.limit() != 0) {
+  if (has_lines(shape)) lines_.emplace(key_bits, budget);
+}
 
 bool Shard::admits(std::uint64_t r, std::size_t times) {
   const unsigned asked = admission_->asked();
@@ -100,7 +102,7 @@ bool Shard::admits(std::uint64_t r, std::size_t times) {
 std::byte* Shard::make(std::uint64_t r, std::uint32_t now) {
   if (shape_.inside()) ++moves_;
   for (int tries = 0; tries < kMakeTries; ++tries) {
-    std::byte* const value = shape_.inside() || slab_.reserve() ? map_.insert(r) : nullptr;
+    std::byte* const value = shape_.inside() || slab_.reserve() ? insert(r) : nullptr;
     if (value) {
       ++counts_.admitted;
       admission_->memory_taken();
@@ -109,7 +111,7 @@ std::byte* Shard::make(std::uint64_t r, std::uint32_t now) {
       std::memcpy(value, &number, sizeof number);
       return slab_.row(number);
     }
-    const bool grown = (shape_.inside() || slab_.reserve()) && map_.grow();
+    const bool grown = (shape_.inside() || slab_.reserve()) && (lines_ ? lines_->grow() : slots_.grow());
     if (!grown && (!limited_ || !reclaim(now))) break;
   }
   ++counts_.no_room;
@@ -119,21 +121,22 @@ std::byte* Shard::make(std::uint64_t r, std::uint32_t now) {
 template <class Gone>
 void Shard::remove(const Gone& gone) {
   ++moves_;
-  map_.retain([&](std::uint64_t, std::byte* value) {
-    bool stays = true;
-    look(place_of(value), [&](const float* row) { stays = !gone(row); });
-    if (!stays && !shape_.inside()) {
+  const auto stays = [&](std::uint64_t, std::byte* value) {
+    bool kept = true;
+    look(place_of(value), [&](const float* row) { kept = !gone(row); });
+    if (!kept && !shape_.inside()) {
       std::uint32_t number;
       std::memcpy(&number, value, sizeof number);
       slab_.free(number);
     }
-    return stays;
-  });
+    return kept;
+  };
+  lines_ ? lines_->retain(stays) : slots_.retain(stays);
 }
 
 bool Shard::reclaim(std::uint32_t now) {
   if (now == nothing_old_at_) return false;  // else a large step would look at all rows for each it drops
-  const std::size_t before = map_.size();
+  const std::size_t before = rows();
   const auto zero = [&](const float* row) { return shape_.age(row, now) > 0 && shape_.optimizer->zero(row); };
   std::uint32_t oldest = 0;
   each(0, [&](std::uint64_t, const float* row) {
@@ -151,7 +154,7 @@ bool Shard::reclaim(std::uint32_t now) {
   });
   eviction.decide();
   remove([&](const float* row) { return eviction.goes(shape_.age(row, now), zero(row)); });
-  const std::size_t evicted = before - map_.size();
+  const std::size_t evicted = before - rows();
   counts_.evicted_full += evicted;
   admission_->rows_evicted(evicted, before * shards_);
   return evicted > 0;
@@ -159,16 +162,16 @@ bool Shard::reclaim(std::uint32_t now) {
 
 std::size_t Shard::sweep(std::uint32_t now, std::uint64_t old, std::uint64_t zero) {
   if (old == 0 && zero == 0) return 0;
-  const std::size_t before = map_.size();
+  const std::size_t before = rows();
   remove([&](const float* row) {
     const std::uint32_t age = shape_.age(row, now);
     if (old != 0 && age >= old) return ++counts_.evicted_old, true;
     if (zero != 0 && age >= zero && shape_.optimizer->zero(row)) return ++counts_.evicted_zero, true;
     return false;
   });
-  map_.shrink();
+  lines_ ? lines_->shrink() : slots_.shrink();
   admission_->rows_swept();
-  return before - map_.size();
+  return before - rows();
 }
 
 }  // namespace gossamer::optim

@@ -7,10 +7,12 @@
 #include <cstdint>
 #include <cstring>
 #include <memory>
+#include <optional>
 #include <shared_mutex>
 #include <span>
 #include <vector>
 
+#include "bucket_map.h"
 #include "quotient_map.h"
 #include "row_optimizer.h"
 #include "sightings.h"
@@ -103,16 +105,32 @@ class Shard {
  public:
   Shard(const RowShape& shape, unsigned key_bits, std::size_t shards, std::span<std::uint8_t> filter,
         Admission& admission, Budget& budget);
+  /// Whether its map is one of lines: of values of 4 bytes.
+  static bool has_lines(const RowShape& shape) {
+    return !shape.inside() || shape.bytes() == BucketMap::kValueBytes;
+  }
   FairMutex& mutex() const { return mutex_; }
-  std::size_t rows() const { return map_.size(); }
+  std::size_t rows() const { return lines_ ? lines_->size() : slots_.size(); }
 
-  void prefetch(std::uint64_t r) const { map_.prefetch(r); }  ///< needs no lock
+  void prefetch(std::uint64_t r) const {
+    lines_ ? lines_->prefetch(r) : slots_.prefetch(r);
+  }  ///< needs no lock
   /// Where the row stands; nullptr where there is none. Brings rows outside the map towards the cache.
-  std::byte* find(std::uint64_t r) const { return place_found(map_.find(r)); }
-  /// The same in two parts, the first of which brings near what the second reads.
-  const std::byte* guess(std::uint64_t r) const { return map_.guess(r); }
+  std::byte* find(std::uint64_t r) const { return place_found(lines_ ? lines_->find(r) : slots_.find(r)); }
+  /// The same in two parts, the first of which brings near what the second reads: where the map is none of
+  /// lines, guess and find_near,
+  const std::byte* guess(std::uint64_t r) const { return slots_.guess(r); }
   std::byte* find_near(const std::byte* guess, std::uint64_t r) const {
-    return place_found(map_.find_near(guess, r));
+    return place_found(slots_.find_near(guess, r));
+  }
+  /// else those of lines(), whose values place_found makes places of.
+  const BucketMap& lines() const { return *lines_; }
+  std::byte* find_away(std::uint64_t r) const { return place_found(lines_->find_away(r)); }
+  std::byte* place_found(const std::byte* value) const {
+    if (!value) return nullptr;
+    std::byte* const place = place_of(value);
+    if (!shape_.inside()) prefetch_row(place);
+    return place;
   }
   /// How often places that were found have ceased to hold.
   std::uint64_t moves() const { return moves_; }
@@ -143,11 +161,12 @@ class Shard {
   /// use(r, row's words) for all rows from r ≥ first on, in rising order, until it returns false.
   template <class Use>
   void each(std::uint64_t first, const Use& use) const {
-    map_.each(first, [&](std::uint64_t r, const std::byte* value) {
+    const auto show = [&](std::uint64_t r, const std::byte* value) {
       bool more = true;
       look(place_of(value), [&](const float* row) { more = use(r, row); });
       return more;
-    });
+    };
+    lines_ ? lines_->each(first, show) : slots_.each(first, show);
   }
   /// Evicts rows untouched for so many steps, and those with zero weights for so many; 0: never.
   std::size_t sweep(std::uint32_t now, std::uint64_t old, std::uint64_t zero);
@@ -160,12 +179,7 @@ class Shard {
     std::memcpy(&row, value, sizeof row);
     return slab_.row(row);
   }
-  std::byte* place_found(const std::byte* value) const {
-    if (!value) return nullptr;
-    std::byte* const place = place_of(value);
-    if (!shape_.inside()) prefetch_row(place);
-    return place;
-  }
+  std::byte* insert(std::uint64_t r) { return lines_ ? lines_->insert(r) : slots_.insert(r); }
   bool reclaim(std::uint32_t now);
   template <class Gone>
   void remove(const Gone& gone);
@@ -173,7 +187,8 @@ class Shard {
   const RowShape& shape_;
   const std::size_t shards_;
   mutable FairMutex mutex_;
-  QuotientMap map_;
+  std::optional<BucketMap> lines_;  ///< where the map holds 4 bytes a row; else
+  QuotientMap slots_;
   Slab slab_;  ///< of rows that do not stand in the map, which then holds their numbers
   Sightings sightings_;
   Admission* admission_;

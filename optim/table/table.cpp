@@ -84,6 +84,7 @@ LocalTable::LocalTable(const TableSpec& spec)
       salt_(make_key(spec.seed, Use::table_places, spec.places)),
       weights_key_(make_key(spec.seed, Use::table_weights)),
       shard_bits_(static_cast<unsigned>(std::countr_zero(shard_count(spec)))),
+      lines_(Shard::has_lines(shape_)),
       budget_(spec.memory),
       admission_(static_cast<unsigned>(spec.admit_after), budget_) {
   const std::size_t count = shard_count(spec), part = filter_part(spec, count);
@@ -111,10 +112,23 @@ std::size_t LocalTable::pull(std::span<const std::uint64_t> keys, std::span<floa
   return pull(keys, weights, versions, nullptr);
 }
 
+/// Of rows that are one word, which is the weight.
+std::size_t LocalTable::pull_words(std::span<const std::uint64_t> keys, float* weights,
+                                   PulledRows* notes) const {
+  std::size_t missing = 0;
+  read(keys, notes, [&](const Shard&, const std::byte* place, std::size_t i) {
+    if (place) return copy_words(weights + i, place, 1);
+    ++missing;
+    first_weights(keys[i], {weights + i, 1});
+  });
+  return keys.size() - missing;
+}
+
 std::size_t LocalTable::pull(std::span<const std::uint64_t> keys, std::span<float> weights,
                              std::span<std::uint32_t> versions, PulledRows* notes) const {
   assert(weights.size() == keys.size() * spec_.width);
   assert(versions.empty() || versions.size() == keys.size());
+  if (lines_ && shape_.inside() && versions.empty()) return pull_words(keys, weights.data(), notes);
   std::size_t found = 0;
   read(keys, notes, [&](const Shard& shard, const std::byte* place, std::size_t i) {
     const std::span<float> to = weights.subspan(i * spec_.width, spec_.width);

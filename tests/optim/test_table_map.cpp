@@ -125,7 +125,7 @@ TEST_CASE("a quotient map stores fewer bytes of a number the more there are") {
   }
   CHECK(widest == 15);
   CHECK(checked.map.slot_bytes() == 13);
-  CHECK(worst < 14 * 1.17);
+  CHECK(worst < (14 + 1 / 8.0) * 1.17);  // an eighth: the groups' bytes
   checked.check();
 }
 

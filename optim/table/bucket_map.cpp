@@ -1,0 +1,180 @@
+#include "bucket_map.h"
+
+#include <array>
+#include <utility>
+
+namespace gossamer::optim {
+namespace {
+
+constexpr std::uint64_t kParts = 16;        // by one of which it grows
+constexpr std::uint64_t kFullPercent = 88;  // of the slots: fuller, and groups overflow by chance
+constexpr std::uint64_t kLeastLines = 64;   // a page
+constexpr std::uint64_t kSparse = 16;       // slots per number from which on it does not help to grow
+constexpr int kTries = 8;                   // sizes tried where numbers stand too close together
+constexpr unsigned kDepth = 2;              // numbers that make way for each other
+
+struct LineShape {
+  unsigned slots, to_a_word, bits;  ///< bits: of a slot beyond 32
+};
+constexpr std::array<LineShape, 3> kLineShapes{{{7, 7, 9}, {6, 3, 21}, {5, 2, 31}}};
+
+}  // namespace
+
+/// The least bytes for so many slots, such that remainders fit. Free slots need a remainder of their own.
+BucketMap::Shape BucketMap::shape_for(std::uint64_t all_slots) const {
+  Shape best;
+  const auto step = [&](std::uint64_t lines) { return ((std::uint64_t{1} << key_bits_) - 1) / lines + 1; };
+  for (const LineShape& line : kLineShapes) {
+    const unsigned bits = 31 + line.bits;  // and one says "not at home"
+    const std::uint64_t fits = bits < key_bits_ ? (std::uint64_t{1} << (key_bits_ - bits)) + 1 : 1;
+    std::uint64_t lines = std::max({kLeastLines, fits, (all_slots + line.slots - 1) / line.slots});
+    lines = lines <= kGroup ? std::bit_ceil(lines) : (lines + kGroup - 1) / kGroup * kGroup;
+    if (best.slots == 0 || lines < best.lines) best = {line.slots, lines, step(lines)};
+  }
+  return best;
+}
+
+void BucketMap::adopt(const Shape& shape, Pages pages) {
+  const auto line = *std::find_if(kLineShapes.begin(), kLineShapes.end(),
+                                  [&](const LineShape& of) { return of.slots == shape.slots; });
+  pages_ = std::move(pages);
+  lines_ = shape.lines;
+  group_ = std::min<std::uint64_t>(lines_, kGroup);
+  step_.store(shape.step, std::memory_order_relaxed);
+  slots_ = shape.slots;
+  all_slots_ = (1U << slots_) - 1;
+  high_mask_ = (std::uint64_t{1} << line.bits) - 1;
+  free_rest_ = (std::uint64_t{1} << (31 + line.bits)) - 1;
+  for (unsigned slot = 0; slot < slots_; ++slot) {
+    word_[slot] = static_cast<std::uint8_t>((slots_ + slot / line.to_a_word) * 8);
+    shift_[slot] = static_cast<std::uint8_t>(slot % line.to_a_word * line.bits);
+  }
+  most_ = lines_ * slots_ * kFullPercent / 100;
+  inverse_.store(~std::uint64_t{0} / shape.step, std::memory_order_relaxed);
+  base_.store(pages_.data(), std::memory_order_relaxed);
+}
+
+void BucketMap::free_lines() {
+  std::array<std::byte, kLine> empty{};
+  for (unsigned slot = 0; slot < slots_; ++slot) set(empty.data(), slot, free_rest_, 1);
+  for (std::uint64_t h = 0; h < lines_; ++h) std::memcpy(line(h), empty.data(), kLine);
+}
+
+void BucketMap::gather(std::uint64_t group, std::vector<Entry>& entries) const {
+  entries.clear();
+  for (std::uint64_t h = group * group_; h < (group + 1) * group_; ++h)
+    for (unsigned slot = 0; slot < slots_; ++slot) {
+      std::byte* const at = line(h);
+      const std::uint64_t rest = rest_of(at, slot);
+      if (rest == free_rest_) continue;
+      const std::uint64_t its = (high(at, slot) & 1) != 0 ? other(h, rest) : h;
+      entries.push_back({its * step_ + rest, at, slot});
+    }
+  std::sort(entries.begin(), entries.end(), [](const Entry& a, const Entry& b) { return a.r < b.r; });
+}
+
+/// Brings a group's numbers home where there is room now, and forgets who was turned away before.
+void BucketMap::settle(std::uint64_t group, const std::vector<Entry>& entries) {
+  for (std::uint64_t h = group * group_; h < (group + 1) * group_; ++h)
+    store(line(h) + kLine - 8, load(line(h) + kLine - 8) & ~kTurnedAway);
+  for (const Entry& e : entries) {
+    if ((high(e.line, e.slot) & 1) == 0) continue;
+    std::byte* const at = line(home(e.r));
+    if (const unsigned free = free_slot(at); free < slots_)
+      move(e.line, e.slot, at, free);
+    else
+      turn_away(at);
+  }
+}
+
+bool BucketMap::move_to(BucketMap& to) const {
+  const auto copy = [&](std::uint64_t r, const std::byte* from) {
+    std::byte* const value = to.insert(r);
+    if (value) std::memcpy(value, from, kValueBytes);
+    return value != nullptr;
+  };
+  for (std::uint64_t h = 0; h < lines_; ++h)  // in about the order of r: what it writes is in the cache
+    for (unsigned slot = 0; slot < slots_; ++slot) {
+      std::byte* const at = line(h);
+      const std::uint64_t rest = rest_of(at, slot);
+      if (rest == free_rest_) continue;
+      const std::uint64_t its = (high(at, slot) & 1) != 0 ? other(h, rest) : h;
+      if (!copy(its * step_ + rest, value(at, slot))) return false;
+    }
+  return true;
+}
+
+bool BucketMap::rebuild(std::uint64_t all_slots) {
+  for (int tries = 0; tries < kTries; ++tries, all_slots += all_slots / kParts + 1) {
+    const Shape shape = shape_for(all_slots);
+    if (count_ > shape.lines * shape.slots * kFullPercent / 100) continue;
+    Pages pages(*budget_, shape.lines * kLine);
+    if (!pages.data()) return false;
+    BucketMap fresh(key_bits_, *budget_);
+    fresh.adopt(shape, std::move(pages));
+    fresh.free_lines();
+    if (!move_to(fresh)) continue;
+    adopt(shape, std::move(fresh.pages_));  // the old pages go to fresh, and with it
+    return true;
+  }
+  return false;
+}
+
+bool BucketMap::grow() {
+  const std::uint64_t all = lines_ * slots_;
+  if (lines_ > kLeastLines && count_ < all / kSparse) return false;
+  return rebuild(all + all / kParts);
+}
+
+void BucketMap::shrink() {
+  if (pages_.size() > Pages::kPage && count_ < most_ / 2) rebuild(count_ + count_ / 4);
+}
+
+std::byte* BucketMap::put(std::uint64_t h, std::uint64_t rest, std::uint64_t away) {
+  std::byte* const at = line(h);
+  const unsigned slot = free_slot(at);
+  if (slot == slots_) return nullptr;
+  set(at, slot, rest, away);
+  return value(at, slot);
+}
+
+/// A number changes from one of its buckets to the other.
+void BucketMap::move(std::byte* from, unsigned slot, std::byte* to, unsigned free) {
+  const std::uint64_t rest = rest_of(from, slot), away = high(from, slot) & 1;
+  set(to, free, rest, away ^ 1);
+  std::memcpy(value(to, free), value(from, slot), kValueBytes);
+  set(from, slot, free_rest_, 1);
+  if (away == 0) turn_away(from);
+}
+
+/// A slot of bucket h becomes free, if others that stand there can move, of whom again up to depth - 1 others
+/// make way.
+bool BucketMap::make_way(std::uint64_t h, unsigned depth) {
+  std::byte* const at = line(h);
+  for (unsigned slot = 0; slot < slots_; ++slot) {
+    const std::uint64_t to = other(h, rest_of(at, slot));
+    if (free_slot(line(to)) == slots_ && (depth == 0 || !make_way(to, depth - 1))) continue;
+    if (free_slot(at) < slots_) return true;  // who made way there came from here
+    const unsigned free = free_slot(line(to));
+    if (other(h, rest_of(at, slot)) != to || free == slots_) continue;
+    move(at, slot, line(to), free);
+    return true;
+  }
+  return false;
+}
+
+std::byte* BucketMap::insert(std::uint64_t r) {
+  if (count_ >= most_) return nullptr;
+  const auto [h, rest] = spot(r);
+  const std::uint64_t away = other(h, rest);
+  std::byte* value = put(h, rest, 0);
+  if (!value) value = put(away, rest, 1);
+  if (!value) value = make_way(h, kDepth) ? put(h, rest, 0) : nullptr;
+  if (!value) value = make_way(away, kDepth) ? put(away, rest, 1) : nullptr;
+  if (!value) return nullptr;
+  if (value < line(h) || value >= line(h) + kLine) turn_away(line(h));
+  ++count_;
+  return value;
+}
+
+}  // namespace gossamer::optim

@@ -1,0 +1,172 @@
+// The bucket map against std::map: what it holds, in which order, in how many bytes.
+#include <cstring>
+#include <map>
+
+#include "bucket_map.h"
+#include "random.h"
+#include "support.h"
+
+namespace gossamer::optim::test {
+namespace {
+
+/// A bucket map beside the model of what it should hold.
+struct Checked {
+  Checked(unsigned key_bits, Budget& budget) : map(key_bits, budget) {}
+  bool insert(std::uint64_t r, std::uint32_t value) {
+    std::byte* at = map.find(r);
+    REQUIRE((at != nullptr) == (model.count(r) == 1));
+    while (!at && !(at = map.insert(r)))
+      if (!map.grow()) return false;
+    std::memcpy(at, &value, sizeof value);
+    model[r] = value;
+    return true;
+  }
+  const std::byte* find_in_parts(std::uint64_t r) const {
+    bool away = false;
+    map.prefetch(r);
+    const std::byte* const found = map.find_home(r, away);
+    return away ? map.find_away(r) : found;
+  }
+  void check() const {
+    REQUIRE(map.size() == model.size());
+    std::uint64_t wrong = 0;
+    for (const auto& [r, value] : model) {
+      const std::byte* const at = map.find(r);
+      wrong += at == nullptr || std::memcmp(at, &value, sizeof value) != 0;
+      wrong += find_in_parts(r) != at;
+      const std::uint64_t another = r ^ 1;
+      wrong += (map.find(another) != nullptr) != (model.count(another) == 1);
+      wrong += find_in_parts(another) != map.find(another);
+    }
+    auto expected = model.begin();
+    map.each(0, [&](std::uint64_t r, const std::byte* at) {
+      wrong += expected == model.end() || r != expected->first ||
+               std::memcmp(at, &expected->second, sizeof expected->second) != 0;
+      if (expected != model.end()) ++expected;
+      return true;
+    });
+    CHECK(expected == model.end());
+    CHECK(wrong == 0);
+  }
+  template <class Keep>
+  void retain(const Keep& keep) {
+    auto expected = model.begin();
+    std::uint64_t wrong = 0;
+    map.retain([&](std::uint64_t r, const std::byte*) {
+      wrong += r != expected->first;
+      const bool stays = keep(r);
+      expected = stays ? std::next(expected) : model.erase(expected);
+      return stays;
+    });
+    CHECK(wrong == 0);
+    CHECK(expected == model.end());
+  }
+  BucketMap map;
+  std::map<std::uint64_t, std::uint32_t> model;
+};
+
+void insert_and_retain(unsigned key_bits, std::uint64_t spread) {
+  Budget budget(0);
+  {
+    Checked checked(key_bits, budget);
+    const std::uint64_t key = make_key(key_bits + spread, Use::draw),
+                        last = (std::uint64_t{1} << key_bits) - 1;
+    for (std::uint32_t i = 0; i < 40000; ++i) {
+      REQUIRE(checked.insert(mix(bits(key, i) % spread) & last, i));
+      if (i % 10000 == 9999) checked.retain([&](std::uint64_t r) { return mix(r + i) % 4 != 0; });
+    }
+    for (const std::uint64_t r : {std::uint64_t{0}, last, last - 1, std::uint64_t{1}})
+      REQUIRE(checked.insert(r, 5));
+    checked.check();
+    checked.retain([](std::uint64_t r) { return r % 3 == 0; });
+    checked.check();
+    checked.map.shrink();
+    checked.check();
+    checked.retain([](std::uint64_t) { return false; });
+    checked.map.shrink();
+    checked.check();
+    REQUIRE(checked.insert(7, 7));
+    checked.check();
+    CHECK(budget.used() == checked.map.bytes());
+  }
+  CHECK(budget.used() == 0);
+}
+
+}  // namespace
+
+TEST_CASE("a bucket map holds what std::map holds, in its order") {
+  for (const unsigned key_bits : {24U, 40U, 48U, 56U, 62U})
+    for (const std::uint64_t spread : {std::uint64_t{50}, std::uint64_t{3000}, std::uint64_t{1} << 40})
+      insert_and_retain(key_bits, spread);
+}
+
+TEST_CASE("a bucket map has more slots to a line the more lines there are") {
+  Budget budget(0);
+  Checked checked(48, budget);  // as 2^60 with 4096 times as many
+  double worst = 0, fewest = 1e9;
+  for (std::uint64_t i = 0; i < 300000; ++i) {
+    REQUIRE(checked.insert(mix(i) >> 16, static_cast<std::uint32_t>(i)));
+    if (i < 20000) continue;
+    const double bytes = static_cast<double>(checked.map.bytes()) / static_cast<double>(i + 1);
+    worst = std::max(worst, bytes);
+    fewest = std::min(fewest, bytes);
+  }
+  CHECK(worst < 13.2);
+  CHECK(fewest < 10.5);
+  checked.check();
+}
+
+TEST_CASE("a bucket map takes numbers that stand close together, up to as many as may") {
+  Budget budget(0);
+  Checked checked(58, budget);
+  SECTION("runs of neighbours") {
+    for (std::uint64_t run = 0; run < 500; ++run)
+      for (std::uint64_t i = 0; i < 100; ++i)
+        REQUIRE(checked.insert((mix(run) >> 6) / 200 * 200 + i, static_cast<std::uint32_t>(i)));
+    checked.check();
+  }
+  SECTION("one run only: it says that there is no room, and what it has stays right") {
+    std::uint32_t held = 0;
+    while (held < 100000 && checked.insert(held, held)) ++held;
+    CHECK(held >= 200);
+    CHECK(held < 100000);
+    checked.check();
+    CHECK(checked.map.bytes() < std::size_t{1} << 20);
+    CHECK(checked.insert(std::uint64_t{1} << 57, 1));
+    checked.check();
+  }
+}
+
+TEST_CASE("a bucket map resumes at any number") {
+  Budget budget(0);
+  Checked checked(50, budget);
+  for (std::uint32_t i = 0; i < 20000; ++i) REQUIRE(checked.insert(mix(i) >> 14, i));
+  for (std::uint64_t i = 0; i < 200; ++i) {
+    const std::uint64_t first = mix(i + (i % 2) * 100000) >> 14;
+    const auto expected = checked.model.lower_bound(first);
+    std::uint64_t found = ~std::uint64_t{0};
+    checked.map.each(first, [&](std::uint64_t r, const std::byte*) {
+      found = r;
+      return false;
+    });
+    CHECK(found == (expected == checked.model.end() ? ~std::uint64_t{0} : expected->first));
+  }
+}
+
+TEST_CASE("a bucket map without room in its budget stays as it is") {
+  Budget budget(std::size_t{1} << 18);
+  Checked checked(58, budget);
+  std::uint32_t n = 0;
+  while (checked.insert(mix(n) >> 6, n)) {
+    ++n;
+    REQUIRE(budget.used() <= budget.limit());
+  }
+  CHECK(n > 8000);
+  CHECK(budget.peak() <= budget.limit());
+  checked.check();
+  checked.retain([&](std::uint64_t r) { return r != mix(0) >> 6; });
+  CHECK(checked.insert(mix(n) >> 6, n));
+  checked.check();
+}
+
+}  // namespace gossamer::optim::test
