@@ -1,7 +1,7 @@
 #pragma once
 // The bytes of a message of row changes:
 //   u8 version, then three parts: what passed the threshold, by the job's codec, rows that changed by up to
-//   the mean and by more; what was flushed, dense
+//   the mean and by more; outliers and what was flushed, dense
 // Each part: varint rows; where there are any
 //   varint n rows under numbers, and these as ascending indices (u8 form, varint bytes, indices)
 //   varint m rows under keys; u8 w; the first key in 64 bits, then gaps of w bits each

@@ -161,7 +161,8 @@ const Key<Draft> kSparseKeys[] = {
      sparse<&SparseSection::exchange>,
      {.names = row_exchange_names}},
     {"table.codec",
-     "touched: how changes of rows are compressed (dense and density 1: exactly)",
+     "touched: how changes of rows are compressed, but for the few that are far larger than the others and "
+     "go exactly (dense and density 1: all exactly)",
      sparse<&SparseSection::codec>,
      {.check = check_row_codec}},
     {"table.density",

@@ -119,6 +119,58 @@ TEST_CASE("The threshold follows the density, and rows that come often are known
   CHECK(c.flushed == 0);
 }
 
+TEST_CASE("Rows that changed by far more than the others go exactly, and spoil none of them") {
+  const RowsSpec spec{.codec = "onebit", .density = 1};
+  constexpr std::size_t kOthers = 99;
+  std::mt19937_64 random(2);
+  std::uniform_real_distribution<float> change(1, 1.5f);
+  std::vector<std::uint64_t> keys;
+  std::vector<float> values;
+  for (std::size_t i = 0; i < kOthers; ++i) {
+    keys.push_back(i);
+    values.push_back(change(random) * (random() % 2 ? 1.0f : -1.0f));
+  }
+  for (const float outlier : {-1000.25f, 40.5f}) {
+    keys.push_back(keys.size());
+    values.push_back(outlier);
+  }
+  RowSender sender(spec);
+  Workspace workspace;
+  RowChanges told;
+  sender.add(keys, values);
+  const std::size_t bytes = sender.encode({1, 0, 0, 0}, workspace, &told).size();
+  REQUIRE(told.keys == keys);
+  CHECK(std::equal(values.begin() + kOthers, values.end(), told.values.begin() + kOthers));
+  for (std::size_t i = 0; i < kOthers; ++i) CHECK(std::abs(told.values[i] - values[i]) < 0.51f);
+  CHECK(sender.counters().sent == keys.size());
+  CHECK(sender.counters().flushed == 0);
+
+  // What goes exactly is few rows, however they are spread.
+  RowSender of_spread(spec);
+  std::exponential_distribution<float> decades(0.2f);
+  for (float& v : values) v = std::exp(decades(random));
+  of_spread.add(keys, values);
+  CHECK(of_spread.encode({1, 0, 0, 0}, workspace).size() < bytes + keys.size() / 16 * sizeof(float) + 16);
+}
+
+TEST_CASE("A row that goes exactly where there is no room for the unsent counts once") {
+  const RowsSpec spec{.density = 0.5, .most_unsent = 16};
+  RowSender sender(spec);
+  Workspace workspace;
+  std::vector<std::uint64_t> keys;
+  std::vector<float> values;
+  for (std::uint64_t i = 0; i < 40; ++i) {
+    keys.push_back(i);
+    values.push_back(i < 2 ? 100.0f : 1.0f + static_cast<float>(i) / 64);
+  }
+  sender.add(keys, values);
+  RowChanges told;
+  sender.encode({1, 0, 0, 0}, workspace, &told);
+  CHECK(told.values[0] == 100.0f);
+  CHECK(told.values[1] == 100.0f);
+  CHECK(sender.counters().sent + sender.counters().flushed == told.keys.size());
+}
+
 TEST_CASE("A sender and its receiver go on where they were saved") {
   for (const RowsSpec& spec : row_specs()) {
     INFO(spec.codec << " density " << spec.density);

@@ -45,7 +45,7 @@ struct RowChanges {
 
 /// Error feedback by key (Karimireddy et al. 2019, Error Feedback Fixes SignSGD, for rows that are touched):
 /// e_k += change; where max |e_k| ≥ τ, C(e_k) is sent and e_k −= C(e_k). τ follows the density. Rows that
-/// changed by more than the mean of those sent are coded apart. One thread at a time.
+/// changed by more than the mean of those sent are coded apart, outliers go exactly. One thread at a time.
 class RowSender {
  public:
   /// Throws as check_rows_spec.
