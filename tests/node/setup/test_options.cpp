@@ -161,7 +161,8 @@ TEST_CASE("a key that a method does not read is refused with its place, its read
 
 TEST_CASE("outer steps with a momentum are refused under quasi-global momentum, which would multiply it") {
   for (const char* method : {"diloco", "noloco"}) {
-    const Settings settings{fmt::format("exchange.method={}", method), "optimizer.kind=quasi_global"};
+    const Settings settings{fmt::format("exchange.method={}", method), "exchange.codec=dense",
+                            "optimizer.kind=quasi_global"};
     std::string said;
     try {
       make_plan(plain_job(settings), 0);
