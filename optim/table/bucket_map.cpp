@@ -6,11 +6,11 @@
 namespace gossamer::optim {
 namespace {
 
-constexpr std::uint64_t kParts = 16;        // by one of which it grows
+constexpr std::uint64_t kGrowthParts = 16;  // by one of which it grows
 constexpr std::uint64_t kFullPercent = 88;  // of the slots: fuller, and groups overflow by chance
 constexpr std::uint64_t kLeastLines = 64;   // a page
-constexpr std::uint64_t kSparse = 16;       // slots per number from which on it does not help to grow
-constexpr int kTries = 8;                   // sizes tried where numbers stand too close together
+constexpr std::uint64_t kSparseSlots = 16;  // slots per number from which on it does not help to grow
+constexpr int kSizesTried = 8;              // sizes tried where numbers stand too close together
 constexpr unsigned kDepth = 2;              // numbers that make way for each other
 
 struct LineShape {
@@ -105,7 +105,7 @@ bool BucketMap::move_to(BucketMap& to) const {
 }
 
 bool BucketMap::rebuild(std::uint64_t all_slots) {
-  for (int tries = 0; tries < kTries; ++tries, all_slots += all_slots / kParts + 1) {
+  for (int tries = 0; tries < kSizesTried; ++tries, all_slots += all_slots / kGrowthParts + 1) {
     const Shape shape = shape_for(all_slots);
     if (count_ > shape.lines * shape.slots * kFullPercent / 100) continue;
     Pages pages(*budget_, shape.lines * kLine);
@@ -122,8 +122,8 @@ bool BucketMap::rebuild(std::uint64_t all_slots) {
 
 bool BucketMap::grow() {
   const std::uint64_t all = lines_ * slots_;
-  if (lines_ > kLeastLines && count_ < all / kSparse) return false;
-  return rebuild(all + all / kParts);
+  if (lines_ > kLeastLines && count_ < all / kSparseSlots) return false;
+  return rebuild(all + all / kGrowthParts);
 }
 
 void BucketMap::shrink() {
