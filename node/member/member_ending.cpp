@@ -1,0 +1,65 @@
+// How a member's view ends, and what it takes along.
+#include <algorithm>
+#include <limits>
+#include <utility>
+
+#include "hash.h"
+#include "member.h"
+#include "view_env.h"
+
+namespace gossamer::node {
+
+/// Where members may be apart the step that is being computed is not thrown away: the next view is agreed on
+/// while the worker takes it, and says already how far the run is then. False where the view ends at once.
+bool Member::wind_up() {
+  if (!worker_ || !worker_->joined() || !spec_.steps_alone || worker_->finished()) return false;
+  if (!winding_up_ && worker_->share_after_step() >= 1) return false;
+  leave(current_);
+  if (std::exchange(winding_up_, true)) return true;
+  share_ = worker_->share_after_step();
+  worker_->wind_up();
+  return true;
+}
+
+void Member::close_view() {
+  transfer_.reset();
+  askers_.clear();
+  leave(current_);
+  end_worker();
+}
+
+void Member::count_own() {
+  base_ = worker_->share_before();
+  own_samples_ = worker_->own_samples();
+  part_ = worker_->own_share();
+}
+
+void Member::end_worker() {
+  if (!worker_) return;
+  failed_attempts_ = worker_->joined() ? 0 : failed_attempts_ + 1;
+  WorkerResult r = worker_->result();
+  for (auto& [peer, counts] : r.refused) peer = view_env_->numbers[peer];
+  add_earlier(r, before_);
+  before_ = std::move(r);
+  // also where it has not joined: others may have begun, and told how far they are
+  if (!winding_up_) share_ = std::max(share_, worker_->share_done());
+  count_own();
+  rounds_ = worker_->rounds();
+  State state = env_.leave_view();
+  worker_.reset();
+  winding_up_ = false;
+  worker_wake_ = std::numeric_limits<double>::infinity();
+  if (whole_) keep(std::move(state));
+}
+
+/// Where all must be alike also as others can have it, and compare it.
+void Member::keep(State learned) {
+  if (spec_.alike) {
+    learned_ = to_bytes(learned);
+    standing_.hash = hash_bytes(learned_);
+    standing_.bytes = learned_.size();
+  }
+  kept_ = std::move(learned);
+}
+
+}  // namespace gossamer::node
