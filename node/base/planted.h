@@ -58,6 +58,8 @@ enum class Bug : std::uint8_t {
   state_not_restored,  ///< member: a view begins at x⁰, not with what was learned
   learned_dropped,     ///< member: what others may still fetch is dropped when the own view begins
   few_go_on,           ///< member: fewer than run.min_peers go on
+  both_sides_train,  ///< member: every side of a network that has fallen apart takes itself for the majority
+  merge_unweighted,  ///< member: models of several sides count alike when they meet again
 };
 /// Those that a network of Swims alone shows, too (tests/node/member/test_swim_network.cpp).
 inline constexpr std::array kMemberBugs{Bug::refuted_by_no_more, Bug::old_start_taken, Bug::dead_forgotten};
@@ -114,6 +116,8 @@ inline constexpr std::array kChurnBugs{
     BugName{Bug::state_not_restored, "state_not_restored"},
     BugName{Bug::learned_dropped, "learned_dropped"},
     BugName{Bug::few_go_on, "few_go_on"},
+    BugName{Bug::both_sides_train, "both_sides_train"},
+    BugName{Bug::merge_unweighted, "merge_unweighted"},
 };
 
 struct NothingPlanted {

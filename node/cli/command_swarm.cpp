@@ -66,7 +66,8 @@ constexpr std::array kChurnBranches{"frames lost",
                                     "runs that converged",
                                     "runs with a cut",
                                     "runs with a pause",
-                                    "runs with skewed clocks"};
+                                    "runs with skewed clocks",
+                                    "runs in which sides' models came together"};
 
 Planted planted_by(const std::string& name) {
   if (name.empty()) return {};

@@ -119,6 +119,10 @@ bool reads(const Method& method, std::string_view key);
 bool has_algorithms(const Method& method, const Plan& plan);
 /// All peers must begin with the same parameters: what they exchange does not draw them together.
 bool begins_alike(const Method& method);
+/// Models of peers that went on apart, as their network had fallen apart, are brought together when they
+/// meet: not where all must be alike, where nothing else draws them together, or where a mass that all hold
+/// together does that.
+bool merges_sides(const Method& method);
 /// Throws ConfigError for an unknown name.
 const Method& find_method(std::string_view name);
 

@@ -5,13 +5,16 @@
 #include <cmath>
 #include <optional>
 #include <span>
+#include <utility>
 
 #include "hash.h"
+#include "swim_body.h"
 #include "varint.h"
 
 namespace gossamer::node {
 namespace {
 
+constexpr std::size_t kMostSeats = 1 << 16;
 constexpr std::uint64_t kMost = (std::uint64_t{1} << 62) - 1;
 
 /// The highest bits get lost in numbers of 63 bits.
@@ -23,6 +26,25 @@ void put_all(std::uint64_t value, std::vector<std::byte>& bytes) {
 std::optional<std::uint64_t> take_all(std::span<const std::byte>& bytes) {
   const auto high = take_varint(bytes, 0xffffffff), low = take_varint(bytes, 0xffffffff);
   return high && low ? std::optional(*high << 32 | *low) : std::nullopt;
+}
+
+/// Runs of equal numbers, which a side has as many of as it has members with the same past.
+void put_runs(const Trained& trained, std::vector<std::byte>& out) {
+  for (std::size_t k = 0, next = 0; k < trained.size(); k = next) {
+    while (next < trained.size() && trained[next] == trained[k]) ++next;
+    put_varint(next - k, out);
+    put_varint(trained[k], out);
+  }
+}
+
+std::optional<Trained> take_runs(std::span<const std::byte>& bytes) {
+  Trained trained;
+  while (!bytes.empty()) {
+    const auto count = take_varint(bytes, kMostSeats - trained.size()), rounds = take_varint(bytes, kMost);
+    if (!count || !rounds || *count == 0) return std::nullopt;
+    trained.insert(trained.end(), static_cast<std::size_t>(*count), *rounds);
+  }
+  return trained;
 }
 
 }  // namespace
@@ -55,24 +77,30 @@ bool View::has(const std::string& name) const {
 
 std::vector<std::byte> Standing::to_bytes() const {
   std::vector<std::byte> out;
-  put_varint((begun ? 1u : 0u) | (whole ? 2u : 0u), out);
+  put_varint((begun ? 1u : 0u) | (whole ? 2u : 0u) | (holds ? 4u : 0u), out);
   put_all(view, out);
   put_varint(attempt, out);
   put_all(std::bit_cast<std::uint64_t>(share), out);
   put_all(hash, out);
   put_varint(bytes, out);
+  const std::size_t without = out.size();
+  put_runs(trained, out);
+  if (out.size() > kMostWordBytes) out.resize(without);
   return out;
 }
 
 Standing standing_from(std::span<const std::byte> bytes) {
   Standing s;
-  const auto flags = take_varint(bytes, 3);
+  const auto flags = take_varint(bytes, 7);
   const auto view = take_all(bytes);
   const auto attempt = take_varint(bytes, kMost);
   const auto share = take_all(bytes), hash = take_all(bytes);
   const auto size = take_varint(bytes, kMost);
-  if (!flags || !view || !attempt || !share || !hash || !size || !bytes.empty()) return {};
-  s = {(*flags & 1) != 0, (*flags & 2) != 0, *view, *attempt, std::bit_cast<double>(*share), *hash, *size};
+  if (!flags || !view || !attempt || !share || !hash || !size) return {};
+  auto trained = take_runs(bytes);
+  if (!trained) return {};
+  s = {(*flags & 1) != 0, (*flags & 2) != 0,  *view, *attempt, std::bit_cast<double>(*share), *hash, *size,
+       (*flags & 4) != 0, std::move(*trained)};
   return s.share >= 0 && s.share <= 1 ? s : Standing{};
 }
 

@@ -13,6 +13,7 @@
 
 #include "frame.h"
 #include "gossamer/node/errors.h"
+#include "listening.h"
 #include "machine.h"
 
 namespace gossamer::node {
