@@ -74,7 +74,7 @@ class ChurnRun {
     };
     converged_ = same && view && starts_known() && view->seats == there;
     if (converged_) took_ = now - case_.last_fault;
-    if (!converged_ && now > case_.last_fault + kConverges_s)
+    if (!converged_ && now > case_.last_fault + kConverges_s + prepared_.job.run.partition_timeout)
       checkers_.findings().report("convergence", fmt::format("{:.1f} s after the last fault: {}",
                                                              now - case_.last_fault, standing(simulation)));
   }
@@ -106,6 +106,11 @@ class ChurnRun {
            });
   }
 
+  /// This peer ended as its side has no majority, or was started again after the others had.
+  static bool of_sides(const std::string& message) {
+    return message.starts_with("cut off from") || message.starts_with("not all peers appeared");
+  }
+
   void check_end(const Simulation& simulation) {
     if (checkers_.first() || cut_short_) return;
     Outcome worst = Outcome::finished;
@@ -113,8 +118,9 @@ class ChurnRun {
       if (simulation.standpoint(p).crashed) continue;
       const WorkerResult& r = result_.peers[p];
       worst = std::max(worst, r.outcome);
-      const bool too_few =
-          r.outcome == Outcome::lost_peer && (prepared_.job.least_peers() > 1 || cannot_go_on(r.message));
+      const bool apart = prepared_.job.run.on_partition != "continue" && of_sides(r.message);
+      const bool too_few = r.outcome == Outcome::lost_peer &&
+                           (prepared_.job.least_peers() > 1 || cannot_go_on(r.message) || apart);
       if (r.outcome != Outcome::finished && !too_few && !came_too_late(r))
         checkers_.findings().report("end",
                                     fmt::format("{} ends as {} in round {}: {}", prepared_.job.peers[p].name,
@@ -148,6 +154,7 @@ class ChurnRun {
     const SimSection& sim = case_.job.sim;
     if (!sim.cut.empty()) ++c["runs with a cut"];
     if (!sim.pause.empty()) ++c["runs with a pause"];
+    if (checkers_.merged() > 0) ++c["runs in which sides' models came together"];
     if (sim.clock_skew > 0) ++c["runs with skewed clocks"];
     if (cut_short_) ++c["runs cut short"];
     if (took_ > 0) ++c["runs that converged"];

@@ -5,13 +5,16 @@
 #include <cmath>
 #include <optional>
 #include <span>
+#include <utility>
 
 #include "hash.h"
+#include "swim_body.h"
 #include "varint.h"
 
 namespace gossamer::node {
 namespace {
 
+constexpr std::size_t kMostSeats = 1 << 16;
 constexpr std::uint64_t kMost = (std::uint64_t{1} << 62) - 1;
 
 /// The highest bits get lost in numbers of 63 bits.
@@ -23,6 +26,25 @@ void put_all(std::uint64_t value, std::vector<std::byte>& bytes) {
 std::optional<std::uint64_t> take_all(std::span<const std::byte>& bytes) {
   const auto high = take_varint(bytes, 0xffffffff), low = take_varint(bytes, 0xffffffff);
   return high && low ? std::optional(*high << 32 | *low) : std::nullopt;
+}
+
+/// Runs of equal numbers, which a side has as many of as it has members with the same past.
+void put_runs(const Trained& trained, std::vector<std::byte>& out) {
+  for (std::size_t k = 0, next = 0; k < trained.size(); k = next) {
+    while (next < trained.size() && trained[next] == trained[k]) ++next;
+    put_varint(next - k, out);
+    put_varint(trained[k], out);
+  }
+}
+
+std::optional<Trained> take_runs(std::span<const std::byte>& bytes) {
+  Trained trained;
+  while (!bytes.empty()) {
+    const auto count = take_varint(bytes, kMostSeats - trained.size()), rounds = take_varint(bytes, kMost);
+    if (!count || !rounds || *count == 0) return std::nullopt;
+    trained.insert(trained.end(), static_cast<std::size_t>(*count), *rounds);
+  }
+  return trained;
 }
 
 }  // namespace
@@ -55,7 +77,7 @@ bool View::has(const std::string& name) const {
 
 std::vector<std::byte> Standing::to_bytes() const {
   std::vector<std::byte> out;
-  put_varint((begun ? 1u : 0u) | (whole ? 2u : 0u), out);
+  put_varint((begun ? 1u : 0u) | (whole ? 2u : 0u) | (holds ? 4u : 0u), out);
   put_all(view, out);
   put_varint(attempt, out);
   put_all(std::bit_cast<std::uint64_t>(share), out);
@@ -63,18 +85,23 @@ std::vector<std::byte> Standing::to_bytes() const {
   put_varint(bytes, out);
   put_all(std::bit_cast<std::uint64_t>(base), out);
   put_all(std::bit_cast<std::uint64_t>(part), out);
+  const std::size_t without = out.size();
+  put_runs(trained, out);
+  if (out.size() > kMostWordBytes) out.resize(without);
   return out;
 }
 
 Standing standing_from(std::span<const std::byte> bytes) {
   Standing s;
-  const auto flags = take_varint(bytes, 3);
+  const auto flags = take_varint(bytes, 7);
   const auto view = take_all(bytes);
   const auto attempt = take_varint(bytes, kMost);
   const auto share = take_all(bytes), hash = take_all(bytes);
   const auto size = take_varint(bytes, kMost);
   const auto base = take_all(bytes), part = take_all(bytes);
-  if (!flags || !view || !attempt || !share || !hash || !size || !base || !part || !bytes.empty()) return {};
+  if (!flags || !view || !attempt || !share || !hash || !size || !base || !part) return {};
+  auto trained = take_runs(bytes);
+  if (!trained) return {};
   s = {.begun = (*flags & 1) != 0,
        .whole = (*flags & 2) != 0,
        .view = *view,
@@ -82,8 +109,10 @@ Standing standing_from(std::span<const std::byte> bytes) {
        .share = std::bit_cast<double>(*share),
        .hash = *hash,
        .bytes = *size,
+       .holds = (*flags & 4) != 0,
        .base = std::bit_cast<double>(*base),
-       .part = std::bit_cast<double>(*part)};
+       .part = std::bit_cast<double>(*part),
+       .trained = std::move(*trained)};
   const auto is_share = [](double x) { return x >= 0 && x <= 1; };
   return is_share(s.share) && is_share(s.base) && s.part >= 0 && std::isfinite(s.part) ? s : Standing{};
 }

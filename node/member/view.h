@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "ids.h"
+#include "meeting.h"
 
 namespace gossamer::node {
 
@@ -37,10 +38,13 @@ struct Standing {
   std::uint64_t view = 0, attempt = 0;  ///< with which it waits to begin, or began; 0: none
   double share = 0;                     ///< of the run that is over, as far as its own state is
   std::uint64_t hash = 0, bytes = 0;    ///< of its state, as others can have it
+  bool holds = false;  ///< it waits for those that it is cut off from: the view does not begin yet
   /// Where the run goes by samples: its share at which the last view began, and this member's own part since.
   double base = 0, part = 0;
+  Trained trained{};  ///< what its model holds, by the seats of the view
   bool operator==(const Standing&) const = default;
 
+  /// No longer than a member's word may be: where `trained` does not fit, it is not told.
   std::vector<std::byte> to_bytes() const;
 };
 /// Where the bytes are none of to_bytes, one that says nothing.
