@@ -42,6 +42,7 @@ enum class Bug : std::uint8_t {
   rows_pushed_early,         ///< rows: what came of the next round is applied in this one
   rows_pushed_twice,         ///< rows: the last message of several is applied twice
   row_change_lost,           ///< rows: the last change of a step is neither sent nor kept
+  tracker_not_emptied,       ///< gradient_tracking: y begins with what is in its slot
   samples_counted_again,  ///< unbounded: what a peer has taken in counts again with all that is heard of it
   // found by tests/node/sim/test_view_rows.cpp, as runs of a simulated swarm have fixed members
   rows_of_old_number,  ///< views: a peer trains the rows of who has its old number in the view
@@ -99,6 +100,7 @@ inline constexpr std::array kBugs{
     BugName{Bug::rows_pushed_early, "rows_pushed_early"},
     BugName{Bug::rows_pushed_twice, "rows_pushed_twice"},
     BugName{Bug::row_change_lost, "row_change_lost"},
+    BugName{Bug::tracker_not_emptied, "tracker_not_emptied"},
     BugName{Bug::samples_counted_again, "samples_counted_again"},
 };
 /// Found by runs in which members come and go (gossamer sim --churn).
