@@ -59,6 +59,9 @@ enum class Bug : std::uint8_t {
   state_not_restored,  ///< member: a view begins at x⁰, not with what was learned
   learned_dropped,     ///< member: what others may still fetch is dropped when the own view begins
   few_go_on,           ///< member: fewer than run.min_peers go on
+  sums_forgotten_between_views,  ///< push_sum: in a view the sums of all pairs begin at 0
+  dead_mass_kept_twice,          ///< push_sum: what the dead are known to have got more than given comes back
+  seeming_dead_written_off,      ///< member: who seems dead counts as one that cannot come back
 };
 /// Those that a network of Swims alone shows, too (tests/node/member/test_swim_network.cpp).
 inline constexpr std::array kMemberBugs{Bug::refuted_by_no_more, Bug::old_start_taken, Bug::dead_forgotten};
@@ -116,6 +119,9 @@ inline constexpr std::array kChurnBugs{
     BugName{Bug::state_not_restored, "state_not_restored"},
     BugName{Bug::learned_dropped, "learned_dropped"},
     BugName{Bug::few_go_on, "few_go_on"},
+    BugName{Bug::sums_forgotten_between_views, "sums_forgotten_between_views"},
+    BugName{Bug::dead_mass_kept_twice, "dead_mass_kept_twice"},
+    BugName{Bug::seeming_dead_written_off, "seeming_dead_written_off"},
 };
 
 struct NothingPlanted {

@@ -73,7 +73,8 @@ Invariants invariants_of(const Prepared& prepared) {
           .best_effort = e.delivery == "best_effort",
           .forged = prepared.job.sim.forge > 0,
           .backup = by_time ? job.peers.size() : e.backup,
-          .delay = e.outer_delay};
+          .delay = e.outer_delay,
+          .former = prepared.plan->former};
 }
 
 Checkers::Checkers(const Prepared& prepared, Observer* next, bool from_initial)

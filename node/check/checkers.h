@@ -1,6 +1,7 @@
 #pragma once
 // Checkers hold every run to its invariants, whatever the network does: checked from what an observer hears,
 // without the code under test. The first breach is kept; what comes after it is ignored.
+#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -55,8 +56,12 @@ struct Invariants {
   bool forged;          ///< a frame that was lost may come after the next, where a wrong one took its number
   std::size_t backup;   ///< neighbours that a round does not wait for; then rounds may be skipped
   std::uint64_t delay;  ///< synchronous: rounds from a message's own to the one that uses it
+  std::vector<std::pair<PeerId, PeerId>> former;  ///< as Plan::former: their messages are used when they come
   /// Every message is used in its round, so that the run ends with the same bits whatever the network does.
   bool synchronous() const { return staleness == std::optional<std::uint64_t>(0) && backup == 0; }
+  bool settles(PeerId from, PeerId to) const {
+    return std::find(former.begin(), former.end(), std::pair(from, to)) != former.end();
+  }
   /// Synchronous: the run is over before the message is used.
   bool never_applied(Round round) const { return round + delay >= rounds; }
 };

@@ -7,6 +7,7 @@
 //            least run.min_peers
 //   state    who begins a view goes on from what one of its members had when it left its last one (its own,
 //            where it had any and the method lets peers differ); where all are alike, all from the same bits
+//   ledger   of push_sum: mass_ledger.h
 #include <deque>
 #include <map>
 #include <memory>
@@ -17,6 +18,7 @@
 #include <vector>
 
 #include "checkers.h"
+#include "mass_ledger.h"
 #include "view_observer.h"
 
 namespace gossamer::node {
@@ -37,6 +39,7 @@ class ChurnCheckers final : public Observer, public ViewObserver {
     std::uint64_t crashes = 0, starts = 0, views = 0, begun = 0, fetched = 0, messages = 0;
   };
   const Counts& counts() const { return counts_; }
+  const MassLedger* ledger() const { return ledger_.get(); }  ///< null: the method has no mass
 
   void on_time(double time) override;
   void on_frame(Fate, PeerId, PeerId, std::span<const std::byte>) override;
@@ -45,6 +48,7 @@ class ChurnCheckers final : public Observer, public ViewObserver {
   void on_start(PeerId, std::uint64_t start) override;
   Observer* on_enter(PeerId, const Entry&) override;
   void on_begin(PeerId, std::span<const float>) override;
+  void on_begin_with(PeerId, const DataView&) override;
   void on_copy(PeerId, std::span<const float>) override;
   void on_leave(PeerId, double share, std::span<const float>) override;
 
@@ -56,6 +60,7 @@ class ChurnCheckers final : public Observer, public ViewObserver {
   /// What is known of a peer's present process.
   struct Process {
     std::uint64_t start = 0;
+    bool gone = false;  ///< it crashed, or its worker has ended and no other has come
     std::set<Name> entered{};
     bool begun = false;                      ///< a round, in any view
     std::optional<double> share{};           ///< at which it left its last view
@@ -66,6 +71,8 @@ class ChurnCheckers final : public Observer, public ViewObserver {
   void report(const char* checker, PeerId peer, const std::string& what);
   void check_entry(PeerId peer, const Entry& entry, bool first);
   std::string name(PeerId peer) const { return prepared_.job.peers[peer].name; }
+  bool gone(const Incarnation& one) const;
+  std::vector<Incarnation> incarnations(const Era& era) const;
 
   const Prepared& prepared_;
   Findings findings_;
@@ -78,6 +85,7 @@ class ChurnCheckers final : public Observer, public ViewObserver {
   /// By peer and start: hashes of what it left its last views with.
   std::map<std::pair<PeerId, std::uint64_t>, std::deque<std::uint64_t>> left_;
   std::deque<std::uint64_t> copies_;
+  std::unique_ptr<MassLedger> ledger_;
   Counts counts_;
   double progressed_ = 0;
 };

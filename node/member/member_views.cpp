@@ -202,7 +202,7 @@ void Member::close_view() {
   before_ = std::move(r);
   if (worker_->joined()) share_ = worker_->share_done();
   rounds_ = worker_->rounds();
-  State state = env_.leave_view();
+  State state = env_.leave_view(with_starts());
   worker_.reset();
   worker_wake_ = std::numeric_limits<double>::infinity();
   if (whole_) keep(std::move(state));
@@ -230,7 +230,8 @@ void Member::announce(View view) {
        .attempt = current_.attempt,
        .share = whole_ ? share_ : 0,
        .hash = whole_ ? standing_.hash : 0,
-       .bytes = whole_ ? standing_.bytes : 0});
+       .bytes = whole_ ? standing_.bytes : 0,
+       .owed = owed()});
 }
 
 void Member::say(Standing standing) {
@@ -332,14 +333,17 @@ void Member::open(double share) try {
   gone_.clear();
   view_env_->numbers.clear();
   for (const Seat& seat : current_.seats) view_env_->numbers.push_back(*number(seat.name));
+  if (const auto all = standings()) current_.former = former(*all);
   WorkerSpec spec = env_.enter_view(current_, share);
   std::vector<std::string> links;
   for (const PeerId p : spec.membership.links) links.push_back(current_.seats[p].name);
   swim_->links(links);
   std::uint64_t steps = spec.rounds_before;
   worker_ = std::make_unique<Worker>(std::move(spec), *view_env_);
+  opened_ = true;
   if (!kept_.empty() && !planted(Bug::state_not_restored)) {
     Archive::saving(kept_).part("data").value("steps", steps);
+    add_passage(kept_, passage());
     worker_->restore_learned(kept_);
     kept_.clear();
   }

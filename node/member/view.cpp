@@ -5,6 +5,7 @@
 #include <cmath>
 #include <optional>
 #include <span>
+#include <utility>
 
 #include "hash.h"
 #include "varint.h"
@@ -13,6 +14,7 @@ namespace gossamer::node {
 namespace {
 
 constexpr std::uint64_t kMost = (std::uint64_t{1} << 62) - 1;
+constexpr std::uint64_t kMostSeat = 0xffff;
 
 /// The highest bits get lost in numbers of 63 bits.
 void put_all(std::uint64_t value, std::vector<std::byte>& bytes) {
@@ -42,6 +44,12 @@ std::vector<std::string> View::names() const {
   return all;
 }
 
+std::vector<Incarnation> View::incarnations() const {
+  std::vector<Incarnation> all;
+  for (const Seat& seat : seats) all.push_back({seat.name, seat.start});
+  return all;
+}
+
 std::vector<std::string> View::diallers() const {
   std::vector<std::string> some;
   for (const Seat& seat : seats)
@@ -61,6 +69,9 @@ std::vector<std::byte> Standing::to_bytes() const {
   put_all(std::bit_cast<std::uint64_t>(share), out);
   put_all(hash, out);
   put_varint(bytes, out);
+  put_varint(owed.size(), out);
+  for (std::uint32_t before = 0; const std::uint32_t seat : owed)
+    put_varint(seat - std::exchange(before, seat), out);
   return out;
 }
 
@@ -71,8 +82,15 @@ Standing standing_from(std::span<const std::byte> bytes) {
   const auto attempt = take_varint(bytes, kMost);
   const auto share = take_all(bytes), hash = take_all(bytes);
   const auto size = take_varint(bytes, kMost);
-  if (!flags || !view || !attempt || !share || !hash || !size || !bytes.empty()) return {};
+  const auto owed = take_varint(bytes, kMostOwed);
+  if (!flags || !view || !attempt || !share || !hash || !size || !owed) return {};
   s = {(*flags & 1) != 0, (*flags & 2) != 0, *view, *attempt, std::bit_cast<double>(*share), *hash, *size};
+  for (std::uint64_t k = 0, seat = 0; k < *owed; ++k) {
+    const auto more = take_varint(bytes, kMostSeat);
+    if (!more || (seat += *more) > kMostSeat) return {};
+    s.owed.push_back(static_cast<std::uint32_t>(seat));
+  }
+  if (!bytes.empty()) return {};
   return s.share >= 0 && s.share <= 1 ? s : Standing{};
 }
 

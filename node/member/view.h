@@ -4,9 +4,11 @@
 #include <cstdint>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "ids.h"
+#include "own.h"
 
 namespace gossamer::node {
 
@@ -21,14 +23,20 @@ struct Seat {
 struct View {
   std::vector<Seat> seats;    ///< those of the run's files first, in their order, then the others by name
   std::uint64_t attempt = 0;  ///< all of it must begin together; where that failed it is tried again
+  /// Seats of which the first may owe the second what it had sent in earlier views; when it begins.
+  std::vector<std::pair<PeerId, PeerId>> former{};
 
   /// XXH3 of the sorted names and starts: who sees the same members names the same view.
   std::uint64_t id() const;
   std::vector<std::string> names() const;
+  std::vector<Incarnation> incarnations() const;
   /// Those of the seats that dial.
   std::vector<std::string> diallers() const;
   bool has(const std::string& name) const;
 };
+
+/// Whom a member says that it owes something in one view; others wait for another view.
+constexpr std::size_t kMostOwed = 32;
 
 /// What a member says of itself with its signs of life.
 struct Standing {
@@ -37,6 +45,7 @@ struct Standing {
   std::uint64_t view = 0, attempt = 0;  ///< with which it waits to begin, or began; 0: none
   double share = 0;                     ///< of the run that is over, as far as its own state is
   std::uint64_t hash = 0, bytes = 0;    ///< of its state, as others can have it
+  std::vector<std::uint32_t> owed{};    ///< seats of the view that it may owe something, ascending; kMostOwed
   bool operator==(const Standing&) const = default;
 
   std::vector<std::byte> to_bytes() const;
