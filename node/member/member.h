@@ -145,6 +145,7 @@ class Member final : SwimHost {
   void leave(const View& view);
   void close_view();
   bool wind_up();
+  bool step_over() const;
   void end_worker();
   void count_own();
   void announce(View view);
@@ -191,6 +192,7 @@ class Member final : SwimHost {
   View run_;                  ///< of the worker
   std::unique_ptr<Worker> worker_;
   bool winding_up_ = false;  ///< the worker's view is over, and it takes its last step
+  double step_by_ = 0;       ///< until when that is waited for
   /// What was told of another member last.
   struct Told {
     std::uint64_t start = 0;

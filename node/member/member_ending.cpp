@@ -8,6 +8,12 @@
 #include "view_env.h"
 
 namespace gossamer::node {
+namespace {
+
+/// A step may wait for data that do not come.
+constexpr double kLeastPatience_s = 1, kMostPatience_s = 10, kPatienceInRounds = 2;
+
+}  // namespace
 
 /// Where members may be apart the step that is being computed is not thrown away: the next view is agreed on
 /// while the worker takes it, and says already how far the run is then. False where the view ends at once.
@@ -17,9 +23,13 @@ bool Member::wind_up() {
   leave(current_);
   if (std::exchange(winding_up_, true)) return true;
   share_ = worker_->share_after_step();
+  step_by_ =
+      env_.now() + std::clamp(kPatienceInRounds * worker_->mean_round_s(), kLeastPatience_s, kMostPatience_s);
   worker_->wind_up();
   return true;
 }
+
+bool Member::step_over() const { return worker_->wound_up() || env_.now() >= step_by_; }
 
 void Member::close_view() {
   transfer_.reset();

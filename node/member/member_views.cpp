@@ -36,7 +36,7 @@ void Member::settle() {
       members_changed_ = !runs;
       follow_members();
     }
-    if (told_to_end_ && (!worker_ || (winding_up_ && worker_->wound_up())))
+    if (told_to_end_ && (!worker_ || (winding_up_ && step_over())))
       end(Outcome::interrupted, "told to end, and left while the members agreed on who goes on");
     if (!over_ && !ahead_) advance();
   } else if (!over_ && spec_.join && env_.now() >= started_ + spec_.join_timeout_s) {
@@ -256,7 +256,7 @@ void Member::advance() {
     learned_ = {};  // all have it
   if ((worker_ && !winding_up_) || transfer_) return;
   const auto all = standings();
-  if (!all || (worker_ && !worker_->wound_up())) return;
+  if (!all || (worker_ && !step_over())) return;
   end_worker();
   const double share = farthest(*all);
   if (share >= 1 || (whole_ && share_ >= 1))

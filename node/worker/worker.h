@@ -122,6 +122,8 @@ class Worker final : public ExchangeHost {
   void wind_up();
   /// There is no such step, or it has been taken.
   bool wound_up() const { return phase_ != Phase::training || held_ || last_round_ended_; }
+  /// What rounds took lately.
+  double mean_round_s() const { return lately_rounds_ > 0 ? lately_s_ / lately_rounds_ : 0; }
   /// Of the run that is over when that step has been taken, as far as it goes by rounds.
   double share_after_step() const;
   /// Of this peer in this view, where the run goes by samples; else 0. As a share of the run:
@@ -204,7 +206,6 @@ class Worker final : public ExchangeHost {
   bool waits_for_save(const Message& message) const;
   void deliver_set_aside();
   bool at_rest() const;
-  double mean_round_s() const { return lately_rounds_ > 0 ? lately_s_ / lately_rounds_ : 0; }
   void check_ending();
   void go_on_from_offers();
   SavePoint save_point(Round name) const;
