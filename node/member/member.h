@@ -149,6 +149,8 @@ class Member final : SwimHost {
   void end_worker();
   void count_own();
   void announce(View view);
+  /// No record was ever had of it.
+  bool is_unheard(const Seat& seat) const;
   bool awaits_unheard() const;
   void give_up_unheard();
   void say(Standing standing);

@@ -192,22 +192,21 @@ void Member::leave(const View& view) {
   if (past_.size() > kRemembered) past_.pop_front();
 }
 
-/// The announced view has members that no record was ever had of: of a run in which they were, all may have
-/// gone who knew that they had gone, too.
+bool Member::is_unheard(const Seat& seat) const {
+  const auto record = swim_->members().find(seat.name);
+  return record == swim_->members().end() || record->second.start == 0;
+}
+
+/// They may have gone, and with them all who knew.
 bool Member::awaits_unheard() const {
-  const auto& all = swim_->members();
   return !worker_ && standing_.view != 0 &&
-         std::any_of(current_.seats.begin(), current_.seats.end(), [&](const Seat& seat) {
-           const auto record = all.find(seat.name);
-           return !gone_.contains(seat.name) && (record == all.end() || record->second.start == 0);
-         });
+         std::any_of(current_.seats.begin(), current_.seats.end(),
+                     [&](const Seat& seat) { return !gone_.contains(seat.name) && is_unheard(seat); });
 }
 
 void Member::give_up_unheard() {
-  const auto& all = swim_->members();
   for (const Seat& seat : current_.seats)
-    if (const auto record = all.find(seat.name); record == all.end() || record->second.start == 0)
-      gone_.insert(seat.name);
+    if (is_unheard(seat)) gone_.insert(seat.name);
   members_changed_ = true;
 }
 

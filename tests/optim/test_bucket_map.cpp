@@ -3,6 +3,7 @@
 #include <map>
 
 #include "bucket_map.h"
+#include "map_cases.h"
 #include "random.h"
 #include "support.h"
 
@@ -119,21 +120,9 @@ TEST_CASE("a bucket map has more slots to a line the more lines there are") {
 TEST_CASE("a bucket map takes numbers that stand close together, up to as many as may") {
   Budget budget(0);
   Checked checked(58, budget);
-  SECTION("runs of neighbours") {
-    for (std::uint64_t run = 0; run < 500; ++run)
-      for (std::uint64_t i = 0; i < 100; ++i)
-        REQUIRE(checked.insert((mix(run) >> 6) / 200 * 200 + i, static_cast<std::uint32_t>(i)));
-    checked.check();
-  }
+  SECTION("runs of neighbours") { take_runs_of_neighbours(checked); }
   SECTION("one run only: it says that there is no room, and what it has stays right") {
-    std::uint32_t held = 0;
-    while (held < 100000 && checked.insert(held, held)) ++held;
-    CHECK(held >= 200);
-    CHECK(held < 100000);
-    checked.check();
-    CHECK(checked.map.bytes() < std::size_t{1} << 20);
-    CHECK(checked.insert(std::uint64_t{1} << 57, 1));
-    checked.check();
+    take_one_run(checked);
   }
 }
 
@@ -156,17 +145,8 @@ TEST_CASE("a bucket map resumes at any number") {
 TEST_CASE("a bucket map without room in its budget stays as it is") {
   Budget budget(std::size_t{1} << 18);
   Checked checked(58, budget);
-  std::uint32_t n = 0;
-  while (checked.insert(mix(n) >> 6, n)) {
-    ++n;
-    REQUIRE(budget.used() <= budget.limit());
-  }
-  CHECK(n > 8000);
-  CHECK(budget.peak() <= budget.limit());
-  checked.check();
-  checked.retain([&](std::uint64_t r) { return r != mix(0) >> 6; });
-  CHECK(checked.insert(mix(n) >> 6, n));
-  checked.check();
+  fill_the_budget(checked, budget, 8000,
+                  [&](std::uint64_t gone) { checked.retain([&](std::uint64_t r) { return r != gone; }); });
 }
 
 }  // namespace gossamer::optim::test

@@ -4,6 +4,7 @@
 #include <unordered_map>
 
 #include "batch_order.h"
+#include "map_cases.h"
 #include "quotient_map.h"
 #include "random.h"
 #include "sightings.h"
@@ -143,20 +144,9 @@ TEST_CASE("a quotient map of wide slots guesses where numbers stand") {
 TEST_CASE("a quotient map takes numbers that stand close together, up to as many as may") {
   Budget budget(0);
   Checked checked(58, budget);
-  SECTION("runs of neighbours") {
-    for (std::uint64_t run = 0; run < 500; ++run)
-      for (std::uint64_t i = 0; i < 100; ++i) REQUIRE(checked.insert((mix(run) >> 6) / 200 * 200 + i, i));
-    checked.check();
-  }
+  SECTION("runs of neighbours") { take_runs_of_neighbours(checked); }
   SECTION("one run only: it says that there is no room, and what it has stays right") {
-    std::uint64_t held = 0;
-    while (held < 100000 && checked.insert(held, held)) ++held;
-    CHECK(held >= 200);
-    CHECK(held < 100000);
-    checked.check();
-    CHECK(checked.map.bytes() < std::size_t{1} << 20);
-    CHECK(checked.insert(std::uint64_t{1} << 57, 1));
-    checked.check();
+    take_one_run(checked);
   }
   SECTION("the last home") {
     const std::uint64_t last = (std::uint64_t{1} << 58) - 1;
@@ -187,17 +177,7 @@ TEST_CASE("a quotient map resumes at any number") {
 TEST_CASE("a quotient map without room in its budget stays as it is") {
   Budget budget(std::size_t{1} << 18);
   Checked checked(58, budget);
-  std::uint64_t n = 0;
-  while (checked.insert(mix(n) >> 6, n)) {
-    ++n;
-    REQUIRE(budget.used() <= budget.limit());
-  }
-  CHECK(n > 5000);
-  CHECK(budget.peak() <= budget.limit());
-  checked.check();
-  checked.erase(mix(0) >> 6);
-  CHECK(checked.insert(mix(n) >> 6, n));
-  checked.check();
+  fill_the_budget(checked, budget, 5000, [&](std::uint64_t gone) { checked.erase(gone); });
 }
 
 TEST_CASE("a slab's rows stay apart and are used again") {
