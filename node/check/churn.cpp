@@ -14,6 +14,9 @@ namespace {
 constexpr double kConverges_s = 12;
 /// Longer than any round takes, and than a peer waits for others that have ended.
 constexpr double kPatience_s = 150;
+/// Many times what a moment of a busy swarm has.
+constexpr std::uint64_t kMostEvents = 1'000'000;
+constexpr double kMoment_s = 1e-3;
 
 class ChurnRun {
  public:
@@ -48,6 +51,10 @@ class ChurnRun {
   bool stop(const Simulation& simulation) {
     alive_();
     const double now = checkers_.time();
+    if (now > moment_ + kMoment_s) moment_ = now, events_ = 0;
+    if (++events_ > kMostEvents)
+      checkers_.findings().report("stall", fmt::format("{} events in {:g} s: some peer wakes without an end",
+                                                       kMostEvents, kMoment_s));
     if (now > std::max(case_.last_fault, checkers_.progressed()) + kPatience_s)
       checkers_.findings().report(
           "stall", fmt::format("no round begins in {:.0f} s: {}", kPatience_s, standing(simulation)));
@@ -162,6 +169,8 @@ class ChurnRun {
   ChurnCheckers checkers_;
   bool converged_ = false, cut_short_ = false;
   double took_ = 0;
+  double moment_ = 0;
+  std::uint64_t events_ = 0;  ///< since then
   SimResult result_;
   SwarmOutcome out_;
 };

@@ -195,9 +195,12 @@ void Member::schedule_wake() {
   if (winding_up_ && !over_ && !step_over()) next = std::min(next, step_by_);
   if (transfer_) next = std::min(next, transfer_->next_deadline());
   next = std::min(next, ahead_deadline());
+  const auto until = [&](double time) {  // past that it is looked at whenever something comes
+    if (env_.now() < time) next = std::min(next, time);
+  };
   if (spec_.join && !begun_ && !over_) next = std::min(next, started_ + spec_.join_timeout_s);
   if (begun_ && !over_ && awaits_unheard()) next = std::min(next, announced_ + spec_.join_timeout_s);
-  if (begun_ && waits_for_all()) next = std::min(next, std::max(env_.now(), begun_since_ + kPatience_s));
+  if (begun_ && waits_for_all()) until(begun_since_ + kPatience_s);
   env_.wake_at(next);
 }
 

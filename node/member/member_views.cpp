@@ -61,16 +61,17 @@ bool Member::all_known() const {
                      [](const Seat& s) { return s.start != 0; });
 }
 
-/// It waits for the first view, and the others have begun without it.
+/// It waits for the first view, and the others have begun without it. Where some announce that view, and
+/// others another one, those may wait for this peer as it was before it was started again.
 bool Member::left_behind() const {
-  bool elsewhere = false;
+  bool here = false, elsewhere = false;
   for (const auto& [name, record] : swim_->members()) {
     const Standing s = standing_from(record.word);
     if (!s.begun || s.view == 0) continue;
-    if (s.view == current_.id() && all_known()) return false;
-    elsewhere = true;
+    (s.view == current_.id() && all_known() ? here : elsewhere) = true;
   }
-  return (elsewhere && all_known()) || env_.now() >= begun_since_ + kPatience_s;
+  if (here && !elsewhere) return false;
+  return (elsewhere && !here && all_known()) || env_.now() >= begun_since_ + kPatience_s;
 }
 
 /// Nobody waits for all of the roster any more.
