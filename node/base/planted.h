@@ -59,6 +59,8 @@ enum class Bug : std::uint8_t {
   learned_dropped,     ///< member: what others may still fetch is dropped when the own view begins
   few_go_on,           ///< member: fewer than run.min_peers go on
   stepped_in_part,     ///< full reduces: each parcel steps when its own sum is there
+  both_sides_train,  ///< member: every side of a network that has fallen apart takes itself for the majority
+  merge_unweighted,  ///< member: models of several sides count alike when they meet again
 };
 /// Those that a network of Swims alone shows, too (tests/node/member/test_swim_network.cpp).
 inline constexpr std::array kMemberBugs{Bug::refuted_by_no_more, Bug::old_start_taken, Bug::dead_forgotten};
@@ -116,6 +118,8 @@ inline constexpr std::array kChurnBugs{
     BugName{Bug::learned_dropped, "learned_dropped"},
     BugName{Bug::few_go_on, "few_go_on"},
     BugName{Bug::stepped_in_part, "stepped_in_part"},
+    BugName{Bug::both_sides_train, "both_sides_train"},
+    BugName{Bug::merge_unweighted, "merge_unweighted"},
 };
 
 struct NothingPlanted {

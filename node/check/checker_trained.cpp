@@ -17,9 +17,9 @@
 namespace gossamer::node {
 namespace {
 
-class Trained final : public Checker {
+class RowsTrained final : public Checker {
  public:
-  Trained(const Prepared& prepared, Findings& findings)
+  RowsTrained(const Prepared& prepared, Findings& findings)
       : findings_(findings), names_(prepared.names.begin(), prepared.names.end()) {
     rows_ = prepared.data.train->rows();
     others_batch_ = prepared.job.batch;
@@ -104,7 +104,7 @@ std::unique_ptr<Checker> check_trained(const Prepared& prepared, Findings& findi
   for (const PeerEntry& p : job.peers) step += p.batch;
   if (!prepared.data.train || !dealt || job.private_data || prepared.data.train->rows() < step)
     return nullptr;
-  return std::make_unique<Trained>(prepared, findings);
+  return std::make_unique<RowsTrained>(prepared, findings);
 }
 
 }  // namespace gossamer::node

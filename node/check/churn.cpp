@@ -81,7 +81,7 @@ class ChurnRun {
     };
     converged_ = same && view && starts_known() && view->seats == there;
     if (converged_) took_ = now - case_.last_fault;
-    if (!converged_ && now > case_.last_fault + kConverges_s)
+    if (!converged_ && now > case_.last_fault + kConverges_s + prepared_.job.run.partition_timeout)
       checkers_.findings().report("convergence", fmt::format("{:.1f} s after the last fault: {}",
                                                              now - case_.last_fault, standing(simulation)));
   }
@@ -105,11 +105,16 @@ class ChurnRun {
     return message.find("cannot go on by themselves") != std::string::npos;
   }
 
-  /// It was started again, and found nobody: the others had trained to the end.
+  /// Its side of the network has no majority, and the job has that end the run.
+  bool is_cut_off(const WorkerResult& r) const {
+    return prepared_.job.run.on_partition != "continue" && r.message.starts_with("cut off from");
+  }
+
+  /// It was started again, and found nobody: the others had trained to the end, or had ended apart.
   bool came_too_late(const WorkerResult& r) const {
     return r.outcome == Outcome::lost_peer && r.rounds == 0 &&
-           std::any_of(result_.peers.begin(), result_.peers.end(), [](const WorkerResult& other) {
-             return other.outcome == Outcome::finished && other.rounds > 0;
+           std::any_of(result_.peers.begin(), result_.peers.end(), [&](const WorkerResult& other) {
+             return (other.outcome == Outcome::finished && other.rounds > 0) || is_cut_off(other);
            });
   }
 
@@ -120,8 +125,8 @@ class ChurnRun {
       if (simulation.standpoint(p).crashed) continue;
       const WorkerResult& r = result_.peers[p];
       worst = std::max(worst, r.outcome);
-      const bool too_few =
-          r.outcome == Outcome::lost_peer && (prepared_.job.least_peers() > 1 || cannot_go_on(r.message));
+      const bool too_few = r.outcome == Outcome::lost_peer &&
+                           (prepared_.job.least_peers() > 1 || cannot_go_on(r.message) || is_cut_off(r));
       if (r.outcome != Outcome::finished && !too_few && !came_too_late(r))
         checkers_.findings().report("end",
                                     fmt::format("{} ends as {} in round {}: {}", prepared_.job.peers[p].name,
@@ -155,6 +160,7 @@ class ChurnRun {
     const SimSection& sim = case_.job.sim;
     if (!sim.cut.empty()) ++c["runs with a cut"];
     if (!sim.pause.empty()) ++c["runs with a pause"];
+    if (checkers_.merged() > 0) ++c["runs in which sides' models came together"];
     if (sim.clock_skew > 0) ++c["runs with skewed clocks"];
     if (cut_short_) ++c["runs cut short"];
     if (took_ > 0) ++c["runs that converged"];

@@ -62,6 +62,7 @@ class ChurnCheckers::Seat final : public Observer {
   void on_round(PeerId p, Round r) override {
     all_.progressed_ = all_.time();
     all_.processes_[peer_].begun = true;
+    all_.sides_.on_round(peer_);
     tell([&](Observer& o, auto place) { o.on_round(place(p), r); });
   }
   void on_send(PeerId p, PeerId to, const Message& m) override {
@@ -124,6 +125,7 @@ ChurnCheckers::ChurnCheckers(const Prepared& prepared, Observer* next)
     : prepared_(prepared),
       next_(next),
       frames_(check_frames(prepared, findings_)),
+      sides_(prepared, findings_),
       initial_(hash_of(prepared.initial)),
       processes_(prepared.job.peers.size()),
       seats_(prepared.job.peers.size()) {}
@@ -146,6 +148,7 @@ void ChurnCheckers::on_frame(Fate fate, PeerId from, PeerId to, std::span<const 
 }
 void ChurnCheckers::on_crash(PeerId peer) {
   ++counts_.crashes;
+  sides_.on_crash(peer);
   if (next_) next_->on_crash(peer);
 }
 
@@ -153,6 +156,7 @@ void ChurnCheckers::on_start(PeerId peer, std::uint64_t start) {
   ++counts_.starts;
   processes_[peer] = {};
   processes_[peer].start = start;
+  sides_.on_start(peer, start);
 }
 
 void ChurnCheckers::check_entry(PeerId peer, const Entry& entry, bool first) {
@@ -189,6 +193,7 @@ Observer* ChurnCheckers::on_enter(PeerId peer, const Entry& entry) {
            fmt::format("takes {:.4f} % of the run to be over; others of the view {:.4f} %", 100 * entry.share,
                        100 * era->share));
   processes_[peer].era = era;
+  sides_.on_enter(peer, entry, era->places);
   seats_[peer] = std::make_unique<Seat>(*this, era, peer);
   return seats_[peer].get();
 }
@@ -197,6 +202,7 @@ void ChurnCheckers::on_begin(PeerId peer, std::span<const float> parameters) {
   ++counts_.begun;
   Process& process = processes_[peer];
   Era& era = *process.era;
+  if (sides_.check_merged(peer, parameters)) return;
   const std::uint64_t hash = hash_of(parameters);
   const bool alike = begins_alike(find_method(prepared_.job.exchange.method));
   bool known = false, anybody = false;
@@ -223,9 +229,14 @@ void ChurnCheckers::on_copy(PeerId, std::span<const float> parameters) {
   if (copies_.size() > kCopies) copies_.pop_front();
 }
 
+void ChurnCheckers::on_merge(PeerId peer, const std::vector<std::pair<PeerId, double>>& weights) {
+  sides_.on_merge(peer, weights);
+}
+
 void ChurnCheckers::on_leave(PeerId peer, double share, std::span<const float> parameters) {
   Process& process = processes_[peer];
   if (process.era->first() && !process.begun) return;
+  sides_.on_leave(peer, share, parameters);
   const ExchangeSettings& exchange = prepared_.job.exchange;
   const bool whole_rounds = find_method(exchange.method).invariants.all_alike && !closes_early(exchange);
   if (whole_rounds && !seats_[peer]->between_rounds())

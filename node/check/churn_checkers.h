@@ -8,6 +8,10 @@
 //   state    who begins a view goes on from what one of its members had when it left its last one (its own,
 //            where it had any and the method lets peers differ); where all are alike, all from the same bits,
 //            and of no round that only some parcels had ended
+//   merge    who brings models of several sides together goes on from their weighted mean within 1e-5, each
+//            side weighed by what it has trained since they parted
+//   sides    of a method whose peers begin alike, and wherever on_partition is not "continue", no two sides
+//            of one view go on before run.partition_timeout
 #include <deque>
 #include <map>
 #include <memory>
@@ -18,6 +22,7 @@
 #include <vector>
 
 #include "checkers.h"
+#include "churn_sides.h"
 #include "view_observer.h"
 
 namespace gossamer::node {
@@ -38,6 +43,7 @@ class ChurnCheckers final : public Observer, public ViewObserver {
     std::uint64_t crashes = 0, starts = 0, views = 0, begun = 0, fetched = 0, messages = 0;
   };
   const Counts& counts() const { return counts_; }
+  std::uint64_t merged() const { return sides_.merged(); }
 
   void on_time(double time) override;
   void on_frame(Fate, PeerId, PeerId, std::span<const std::byte>) override;
@@ -47,6 +53,7 @@ class ChurnCheckers final : public Observer, public ViewObserver {
   Observer* on_enter(PeerId, const Entry&) override;
   void on_begin(PeerId, std::span<const float>) override;
   void on_copy(PeerId, std::span<const float>) override;
+  void on_merge(PeerId, const std::vector<std::pair<PeerId, double>>&) override;
   void on_leave(PeerId, double share, std::span<const float>) override;
 
  private:
@@ -72,6 +79,7 @@ class ChurnCheckers final : public Observer, public ViewObserver {
   Findings findings_;
   Observer* next_;
   std::unique_ptr<Checker> frames_;
+  ChurnSides sides_;
   std::uint64_t initial_;  ///< hash of x⁰
   std::vector<Process> processes_;
   std::map<Name, std::weak_ptr<Era>> eras_;

@@ -176,6 +176,8 @@ void draw_run(Draw& d, SwarmCase& c, double seconds) {
   c.churn = true;
   c.breaks = d.chance(0.5);
   MemberFaults(d, c, seconds).draw();
+  job.run.partition_timeout = d.one(std::array{2.0, 6.0});
+  if (d.chance(0.3)) job.run.on_partition = d.one(std::array{"majority", "stop"});
   c.longest = 8 * seconds + 60;
 }
 

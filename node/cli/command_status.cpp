@@ -47,6 +47,7 @@ std::string json_of(const StatusBody& s) {
                            {"view", fmt::format("{:016x}", s.view)},
                            {"attempt", s.attempt},
                            {"training", s.trains},
+                           {"waits", s.waits},
                            {"round", s.round},
                            {"share_done", s.share_done},
                            {"epoch", s.epoch},
@@ -68,6 +69,7 @@ std::string table_of(const StatusBody& s) {
       s.trains ? "" : ", which has not begun yet", s.round, 100 * s.share_done, s.epoch,
       s.loss ? fmt::format(", loss {:.4f}", *s.loss) : "");
   text += fmt::format("; local health {}\n", s.health);
+  if (!s.waits.empty()) text += s.waits + "\n";
   text += fmt::format("{:<16} {:<8} {:>10} {:<5} {:>9}  {:<18} {}\n", "peer", "status", "for", "view",
                       "staleness", "start", "address");
   for (const auto& m : s.members)

@@ -76,6 +76,11 @@ bool begins_alike(const Method& method) {
   return method.pattern && (method.pattern->mixing == full || method.pattern->mixing == outer);
 }
 
+bool merges_sides(const Method& method) {
+  return !begins_alike(method) && !method.needs.keeps_apart &&
+         method.invariants.own != MethodInvariants::Own::mass;
+}
+
 const Method& find_method(std::string_view name) {
   std::vector<std::string> names;
   for (const Method* m : kMethods) {

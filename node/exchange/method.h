@@ -123,6 +123,10 @@ bool has_algorithms(const Method& method, const Plan& plan);
 bool begins_alike(const Method& method);
 /// A step of a round that is not over can be kept: as of Method::steps_alone.
 bool steps_alone(const ExchangeSettings& e);
+/// Models of peers that went on apart, as their network had fallen apart, are brought together when they
+/// meet: not where all must be alike, where nothing else draws them together, or where a mass that all hold
+/// together does that.
+bool merges_sides(const Method& method);
 /// Throws ConfigError for an unknown name.
 const Method& find_method(std::string_view name);
 

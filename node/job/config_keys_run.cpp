@@ -13,6 +13,8 @@ std::string check_save_interval(const std::string& text) {
 
 std::vector<std::string> straggler_names() { return {"wait", "without", "fewer"}; }
 
+std::vector<std::string> partition_names() { return {"continue", "majority", "stop"}; }
+
 template <auto Member>
 auto& exchange_of_run(Draft& d, const void*) {
   return d.job.exchange.*Member;
@@ -43,6 +45,17 @@ constexpr Key<Draft> kRunKeys[] = {
      "with the first",
      run<&RunSection::min_peers>,
      {.unit = "peers"}},
+    {"run.on_partition",
+     "what is done where peers are lost that may live on, as the network has fallen apart: continue: gossip "
+     "goes "
+     "on on all sides; peers that must be alike wait on a side without a majority for run.partition_timeout, "
+     "then go on; majority: such a side waits whatever the method, then ends; stop: it ends at once",
+     run<&RunSection::on_partition>,
+     {.names = partition_names}},
+    {"run.partition_timeout",
+     "time that a side without a majority waits for the others",
+     run<&RunSection::partition_timeout>,
+     {.unit = "seconds", .range = kNotNegative, .quantity = Quantity::kSeconds}},
     {"run.restart",
      "times that `gossamer run` starts a peer again that has crashed while others train; 0: never",
      run<&RunSection::restart>,

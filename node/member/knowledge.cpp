@@ -9,7 +9,7 @@ namespace gossamer::node {
 namespace {
 
 auto standing(const MemberRecord& r) {
-  return std::tuple(r.status == MemberStatus::left, r.refuted, r.status);
+  return std::tuple(r.status == MemberStatus::left, r.refuted, r.status, r.ended);
 }
 
 bool add_doubts(MemberRecord& ours, const MemberRecord& theirs) {
@@ -38,6 +38,7 @@ News take_newer(MemberRecord& ours, const MemberRecord& theirs, Planted planted)
     news.standing = true;
     ours.status = theirs.status;
     ours.refuted = theirs.refuted;
+    ours.ended = theirs.ended;
     ours.doubted_by = theirs.doubted_by;
   } else if (theirs.status == MemberStatus::suspect && !overrides(ours, theirs)) {
     news.doubts = add_doubts(ours, theirs);

@@ -1,9 +1,9 @@
 #pragma once
 // What members know of each other only grows, in one order, so that all who have heard the same news,
 // whatever their order and number, know the same. A greater start comes before all of a smaller one. Of one
-// start `left` is the last word; else the greater refutation wins, and of equal ones dead over suspect over
-// alive (Das, Gupta, Motivala, "SWIM", DSN 2002, section 4.2; but a refutation brings the dead back, too,
-// since whoever was cut off lives). Words and doubts grow apart from that.
+// start `left` is the last word; else the greater refutation wins, and of equal ones ended over dead over
+// suspect over alive (Das, Gupta, Motivala, "SWIM", DSN 2002, section 4.2; but a refutation brings the dead
+// back, too, since whoever was cut off lives). Words and doubts grow apart from that.
 #include "planted.h"
 #include "swim_body.h"
 

@@ -23,6 +23,7 @@ Member::Member(MemberSpec spec, MemberEnv& env, std::optional<WorkerSpec> first)
   if (first) {
     share_ = first->share_before;
     rounds_ = first->rounds_before;
+    rounds_per_share_ = static_cast<double>(first->rounds + first->rounds_before);
   }
   if (may_change()) {
     SwimSpec swim = spec_.swim;
@@ -198,6 +199,7 @@ void Member::schedule_wake() {
   const auto until = [&](double time) {  // past that it is looked at whenever something comes
     if (env_.now() < time) next = std::min(next, time);
   };
+  if (!over_ && !worker_ && standing_.holds) until(*apart_since_ + spec_.apart.wait_s);
   if (spec_.join && !begun_ && !over_) next = std::min(next, started_ + spec_.join_timeout_s);
   if (begun_ && !over_ && awaits_unheard()) next = std::min(next, announced_ + spec_.join_timeout_s);
   if (begun_ && waits_for_all()) until(begun_since_ + kPatience_s);

@@ -42,9 +42,21 @@ class MemberEnv : public Env {
   virtual State leave_view() = 0;
   /// Makes the data plane of a view and tells what its worker is; share: of the run that is over.
   virtual WorkerSpec enter_view(const View& view, double share) = 0;
+  /// It goes on from a mean of what it has learned and what others had when they left their last views: of
+  /// each, itself included, name and weight.
+  virtual void merging(const std::vector<std::pair<std::string, double>>& /*weights*/) {}
+  /// It ends while it waits for that view: what it has learned, after so many rounds, may be kept.
+  virtual void keep_learned(const View& /*waited for*/, Round, double /*share*/, const State&) {}
   virtual void member_changed(const MemberEvent&) {}
   /// To whoever sent the frame that is being handled; asks for the status where it may answer now.
   virtual void answer(std::uint64_t /*number*/, const std::function<StatusBody()>& /*status*/) {}
+};
+
+/// What a member does on a side of a parted network that is no majority.
+struct ApartSpec {
+  std::string policy{};  ///< the job's word for it
+  double wait_s = 0;     ///< for the others
+  bool ends = false;     ///< after that; else it goes on with those that are there
 };
 
 struct MemberSpec {
@@ -56,8 +68,12 @@ struct MemberSpec {
   std::size_t min_peers = 1;  ///< fewer end the run; where it is all of the roster nobody may be lost
   bool alike = false;         ///< all members' states are the same to the bit
   bool steps_alone = false;   ///< a step of a round that is not over can be kept (exchange/method.h)
-  bool own_models = false;    ///< of sizes of their own, so that nobody can take another's state
-  SwimSpec swim{};            ///< its times
+  ApartSpec apart{};
+  bool merges = false;          ///< models of sides that went on apart are brought together when they meet
+  std::uint64_t under_way = 0;  ///< rounds by which members of one side may differ
+  std::uint64_t batch = 1;      ///< samples of a peer's step, for messages
+  bool own_models = false;      ///< of sizes of their own, so that nobody can take another's state
+  SwimSpec swim{};              ///< its times
   std::optional<Contact>
       join{};                  ///< a member of the run that this one joins; none: it begins with the others
   double join_timeout_s = 60;  ///< to hear of a run that it joins
@@ -169,6 +185,36 @@ class Member final : SwimHost {
   template <class Other>
   void handle(const Other&) {}
 
+  // sides of a parted network (member_apart.cpp)
+  void count_rounds(double share);
+  Trained trained_of(const View& view) const;
+  std::map<std::uint32_t, std::uint64_t> trained_elsewhere(const View& view) const;
+  std::vector<Seat> elsewhere(const View& view) const;
+  std::vector<Past> pasts(const std::vector<Standing>& all) const;
+  void hold_all_that(const std::vector<Standing>& all);
+  bool has_ended(const Seat& seat) const;
+  /// Of a view, as seen from the one that is to be next.
+  struct Sides {
+    std::size_t here = 0;
+    std::vector<std::string> lost;  ///< cut off: they may live on
+    bool majority = true;
+  };
+  Sides sides_of(const View& next, const View& before) const;
+  Sides sides_of(const View& next) const;
+  void look_around();
+  bool waits_apart(const std::vector<Standing>& all);
+  std::string waits_text() const;
+  std::string apart_text(const Sides& sides) const;
+  void end_apart();
+  void end_between_views();
+  void keep_learned();
+  void tell_apart() const;
+  bool bring_together(const std::vector<Standing>& all);
+  void show_model();
+  void take_part(std::span<const std::byte> bytes);
+  void merge(const Meeting& meeting, std::size_t own);
+  void tell_dropped(const std::vector<Standing>& all, PeerId from) const;
+
   // what is fetched, or given away, while the others train (member_ahead.cpp)
   std::vector<std::string> who_have_it() const;
   bool begin_ahead();
@@ -214,13 +260,24 @@ class Member final : SwimHost {
   State kept_;                      ///< what was learned, between views
   std::vector<std::byte> learned_;  ///< its bytes where all must be alike, until all are in the next view
   std::optional<Transfer> transfer_;
+  std::optional<View> ran_;            ///< the last view in which it trained with all of it
+  std::vector<View> entered_;          ///< that one, and those that were entered since
+  std::uint64_t in_common_ = 0;        ///< as of Standing::last
+  std::set<std::string> trained_out_;  ///< of that: those that had trained to the end
+  /// Rounds of each start's samples that the own model holds.
+  std::map<std::pair<std::string, std::uint64_t>, std::uint64_t> holds_;
+  double rounds_per_share_ = 0;                      ///< of the view's members, each
+  std::optional<double> apart_since_;                ///< without a majority
+  std::uint64_t told_apart_ = 0;                     ///< the view of which it has told that it waits
+  std::map<std::size_t, std::vector<float>> parts_;  ///< of the sides that the own model comes together with
+  std::size_t part_ = 0;                             ///< that is being fetched
   std::optional<Ahead> ahead_;
   std::optional<Served> served_;
-  std::set<std::string> askers_;  ///< who wait for the data plane's answer
-  double share_ = 0;              ///< of the run that is over, where no worker says it
-  double base_ = 0, part_ = 0;    ///< as of Standing
+  std::set<std::string> askers_;      ///< who wait for the data plane's answer
+  double share_ = 0;                  ///< of the run that is over, where no worker says it
+  double base_ = 0, part_share_ = 0;  ///< as of Standing's base and part
   std::uint64_t own_samples_ = 0,
-                announced_samples_ = 0;  ///< of the last view; of them, in part_ as announced
+                announced_samples_ = 0;  ///< of the last view; of them, in part_share_ as announced
   Round rounds_ = 0;
   bool begun_ = false, whole_ = false, over_ = false;
   bool told_to_end_ = false;

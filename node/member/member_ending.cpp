@@ -23,6 +23,9 @@ bool Member::wind_up() {
   leave(current_);
   if (std::exchange(winding_up_, true)) return true;
   share_ = worker_->share_after_step();
+  count_rounds(share_);
+  learned_ = {};  // as of before this view
+  standing_.hash = standing_.bytes = 0;
   step_by_ =
       env_.now() + std::clamp(kPatienceInRounds * worker_->mean_round_s(), kLeastPatience_s, kMostPatience_s);
   worker_->wind_up();
@@ -33,6 +36,7 @@ bool Member::step_over() const { return worker_->wound_up() || env_.now() >= ste
 
 void Member::close_view() {
   transfer_.reset();
+  parts_.clear();
   askers_.clear();
   leave(current_);
   end_worker();
@@ -41,11 +45,12 @@ void Member::close_view() {
 void Member::count_own() {
   base_ = worker_->share_before();
   own_samples_ = worker_->own_samples();
-  part_ = worker_->own_share();
+  part_share_ = worker_->own_share();
 }
 
 void Member::end_worker() {
   if (!worker_) return;
+  if (worker_->joined() && !winding_up_) count_rounds(worker_->share_done());
   failed_attempts_ = worker_->joined() ? 0 : failed_attempts_ + 1;
   WorkerResult r = worker_->result();
   for (auto& [peer, counts] : r.refused) peer = view_env_->numbers[peer];
@@ -68,6 +73,9 @@ void Member::keep(State learned) {
     learned_ = to_bytes(learned);
     standing_.hash = hash_bytes(learned_);
     standing_.bytes = learned_.size();
+  } else {
+    learned_ = {};
+    standing_.hash = standing_.bytes = 0;
   }
   kept_ = std::move(learned);
 }

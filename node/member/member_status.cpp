@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "member.h"
+#include "text.h"
 #include "view_env.h"
 
 namespace gossamer::node {
@@ -117,6 +118,8 @@ StatusBody Member::status() const {
   }
   s.health = swim_ ? static_cast<std::uint32_t>(swim_->local_health()) : 0;
   s.peers = static_cast<std::uint32_t>(spec_.roster.size());
+  s.waits = waits_text();
+  if (s.waits.size() > kMostAddressBytes) s.waits = shortened(s.waits);
   s.members = members_now();
   return s;
 }

@@ -36,8 +36,10 @@ void Member::settle() {
       members_changed_ = !runs;
       follow_members();
     }
-    if (told_to_end_ && (!worker_ || (winding_up_ && step_over())))
-      end(Outcome::interrupted, "told to end, and left while the members agreed on who goes on");
+    if (told_to_end_ && (!worker_ || (winding_up_ && step_over()))) {
+      end_worker();
+      end_between_views();
+    }
     if (!over_ && !ahead_) advance();
   } else if (!over_ && spec_.join && env_.now() >= started_ + spec_.join_timeout_s) {
     end(Outcome::lost_peer, fmt::format("no member of the run has taken this peer in within {:g} s "
@@ -198,7 +200,8 @@ bool Member::is_unheard(const Seat& seat) const {
   return record == swim_->members().end() || record->second.start == 0;
 }
 
-/// They may have gone, and with them all who knew.
+/// The announced view has members that no record was ever had of: of a run in which they were, all may have
+/// gone who knew that they had gone, too.
 bool Member::awaits_unheard() const {
   return !worker_ && standing_.view != 0 &&
          std::any_of(current_.seats.begin(), current_.seats.end(),
@@ -222,6 +225,7 @@ void Member::announce(View view) {
                                                fmt::join(current_.names(), ", "), kMostAttempts));
   if (worker_) count_own();
   announced_samples_ = own_samples_;
+  look_around();
   say({.begun = true,
        .whole = whole_,
        .view = current_.id(),
@@ -229,13 +233,18 @@ void Member::announce(View view) {
        .share = whole_ ? share_ : 0,
        .hash = whole_ ? standing_.hash : 0,
        .bytes = whole_ ? standing_.bytes : 0,
+       .holds = standing_.holds,
        .base = base_,
-       .part = part_});
+       .part = part_share_,
+       .last = in_common_,
+       .trained = trained_of(current_),
+       .others = trained_elsewhere(current_)});
 }
 
 void Member::say(Standing standing) {
-  standing_ = standing;
-  swim_->say(standing.to_bytes(), env_.now());
+  std::vector<std::byte> word = standing.to_bytes();
+  standing_ = standing_from(word);  // as the others know it
+  swim_->say(std::move(word), env_.now());
 }
 
 /// Of all members of the view, by their places; none until all have announced it.
@@ -266,8 +275,9 @@ void Member::advance() {
     if (!who_have_it().empty()) ahead_.emplace();
     return;
   }
+  if (waits_apart(*all) || over_) return;
   if (spec_.alike) fetch(*all, share);
-  if (!transfer_) open(share);
+  if (!transfer_ && bring_together(*all)) open(share);
 }
 
 /// How far those are that have anything; where peers may be apart, and some are over, the others.
@@ -298,6 +308,7 @@ void Member::fetch(const std::vector<Standing>& all, double share) {
   if (have.empty()) return;  // all begin anew
   const PeerId from = have.front();
   if (whole_ && standing_.hash == all[from].hash) return;
+  tell_dropped(all, from);
   std::vector<std::string> sources;
   for (const PeerId p : have)
     if (all[p].hash == all[from].hash) sources.push_back(current_.seats[p].name);
@@ -323,6 +334,7 @@ void Member::handle(const PieceBody& piece) {
   if (!transfer_->complete()) return;
   auto bytes = transfer_->result();
   if (!bytes) return;
+  if (!spec_.alike) return take_part(*bytes);
   learned_ = std::move(*bytes);
   kept_ = state_from_bytes(learned_);
   whole_ = true;
@@ -348,6 +360,12 @@ void Member::open(double share) try {
   for (const PeerId p : spec.membership.links) links.push_back(current_.seats[p].name);
   swim_->links(links);
   std::uint64_t steps = spec.rounds_before;
+  // where nobody waits, a share of the run is so many samples, and fewer members have more of them each
+  const double each = spec.total_samples > 0
+                          ? static_cast<double>(spec_.named) / static_cast<double>(current_.seats.size())
+                          : 1;
+  rounds_per_share_ = each * static_cast<double>(spec.rounds + spec.rounds_before);
+  if (const auto all = standings()) hold_all_that(*all);
   worker_ = std::make_unique<Worker>(std::move(spec), *view_env_);
   if (!kept_.empty() && !planted(Bug::state_not_restored)) {
     Archive::saving(kept_).part("data").value("steps", steps);
@@ -357,6 +375,9 @@ void Member::open(double share) try {
   whole_ = true;
   if (planted(Bug::learned_dropped)) learned_ = {};
   tell_view();
+  tell_apart();
+  if (entered_.empty() || entered_.back().seats != current_.seats) entered_.push_back(current_);
+  if (entered_.size() > kRemembered) entered_.erase(entered_.begin() + 1);
   worker_->start();
 } catch (const std::runtime_error& error) {  // a method, or a model, that cannot go on with these
   worker_.reset();

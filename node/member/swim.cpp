@@ -147,7 +147,8 @@ void Swim::take_in(const MemberRecord& theirs, const std::string& from, double n
   }
   if (news.standing) note(ours, now);
   spread(theirs.name, from, now);
-  if (news.start || news.word || before != ours.status) events_.push_back({ours, before});
+  if (news.start || news.word || before != ours.status || (news.standing && ours.ended))
+    events_.push_back({ours, before});
   if (ours.status <= MemberStatus::suspect)
     std::erase_if(sought_, [&](const Sought& s) { return s.contact.name == theirs.name; });
   // Whoever keeps in touch with a suspect asks it at once: so it hears of that, and others soon know for
@@ -212,10 +213,11 @@ void Swim::doubt(const std::string& name, double now) {
   take_in(said, spec_.name, now);
 }
 
-void Swim::bury(const std::string& name, double now) {
+void Swim::bury(const std::string& name, bool ended, double now) {
   if (!is_alive(name) || name == spec_.name) return;
   MemberRecord said = members_.at(name);
   said.status = MemberStatus::dead;
+  said.ended = ended;
   said.doubted_by.clear();
   take_in(said, spec_.name, now);
 }
@@ -262,7 +264,7 @@ void Swim::on_refused(const std::string& name, double now) {
   Track& t = tracks_.at(name);
   if (t.heard == -kNever && t.broken == -kNever) return;
   t.refused = now;
-  bury(name, now);
+  bury(name, true, now);
   settle();
 }
 

@@ -41,7 +41,8 @@ class SwimHost {
   /// it sent came over some connection.
   virtual void send(const Contact& to, SwimBody body) = 0;
   /// A member is new (no `before`; it may be dead already), or its status, start or word is another than
-  /// before. Comes at the end of the call that brought it, so that it may call back.
+  /// before, or it is known to have ended. Comes at the end of the call that brought it, so that it may call
+  /// back.
   virtual void changed(const MemberRecord& now, std::optional<MemberStatus> before) = 0;
   /// Another process of a later start goes by this member's name. From here on this one does nothing.
   virtual void superseded(std::uint64_t start) = 0;
@@ -73,7 +74,9 @@ class Swim {
   void heard(const std::string& name, std::uint64_t start, double now);
   /// Its connection broke: suspected at once, as if a probe had failed.
   void on_broken(const std::string& name, double now);
-  /// Nothing listens at its address any more: dead at once, if it was heard here, or its connection broke.
+  /// Nothing listens at its address any more: dead at once, and known to have ended, if it was heard here, or
+  /// its connection broke. Of one that is dead already it says nothing: a network that has fallen apart may
+  /// refuse, too.
   void on_refused(const std::string& name, double now);
   /// At most kMostWordBytes, or std::invalid_argument.
   void say(std::vector<std::byte> word, double now);
@@ -142,7 +145,7 @@ class Swim {
   void on_namesake(const SwimBody& body);
   void note(const MemberRecord& record, double now);
   void doubt(const std::string& name, double now);
-  void bury(const std::string& name, double now);
+  void bury(const std::string& name, bool ended, double now);
   void note_heard(const std::string& name, std::uint64_t start, double now);
   double verdict_at(const std::string& name) const;
   std::size_t living() const { return ring_.size() + diallers_.size(); }

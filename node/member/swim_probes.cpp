@@ -171,7 +171,7 @@ void Swim::on_timer(double now) {
   run_relays(now);
   const std::set<std::string> suspects = suspects_;
   for (const auto& name : suspects)
-    if (suspects_.contains(name) && verdict_at(name) <= now) bury(name, now);
+    if (suspects_.contains(name) && verdict_at(name) <= now) bury(name, false, now);
   seek(now);
   look_after_gone(now);
   if (probe_at_ <= now) begin_period(now);

@@ -5,13 +5,16 @@
 #include <cmath>
 #include <optional>
 #include <span>
+#include <utility>
 
 #include "hash.h"
+#include "swim_body.h"
 #include "varint.h"
 
 namespace gossamer::node {
 namespace {
 
+constexpr std::size_t kMostSeats = 1 << 16;
 constexpr std::uint64_t kMost = (std::uint64_t{1} << 62) - 1;
 
 /// The highest bits get lost in numbers of 63 bits.
@@ -25,7 +28,50 @@ std::optional<std::uint64_t> take_all(std::span<const std::byte>& bytes) {
   return high && low ? std::optional(*high << 32 | *low) : std::nullopt;
 }
 
+/// Runs of equal numbers, which a side has as many of as it has members with the same past; 0 ends them.
+void put_runs(const Trained& trained, std::vector<std::byte>& out) {
+  for (std::size_t k = 0, next = 0; k < trained.size(); k = next) {
+    while (next < trained.size() && trained[next] == trained[k]) ++next;
+    put_varint(next - k, out);
+    put_varint(trained[k], out);
+  }
+  put_varint(0, out);
+}
+
+std::optional<Trained> take_runs(std::span<const std::byte>& bytes) {
+  Trained trained;
+  while (true) {
+    const auto count = take_varint(bytes, kMostSeats - trained.size());
+    if (!count) return std::nullopt;
+    if (*count == 0) return trained;
+    const auto rounds = take_varint(bytes, kMost);
+    if (!rounds) return std::nullopt;
+    trained.insert(trained.end(), static_cast<std::size_t>(*count), *rounds);
+  }
+}
+
+using Others = std::map<std::uint32_t, std::uint64_t>;
+
+void put_others(const Others& others, std::vector<std::byte>& out) {
+  for (const auto& [key, rounds] : others) {
+    put_varint(key, out);
+    put_varint(rounds, out);
+  }
+}
+
+std::optional<Others> take_others(std::span<const std::byte>& bytes) {
+  Others others;
+  while (!bytes.empty()) {
+    const auto key = take_varint(bytes, ~std::uint32_t{0}), rounds = take_varint(bytes, kMost);
+    if (!key || !rounds || !others.emplace(static_cast<std::uint32_t>(*key), *rounds).second)
+      return std::nullopt;
+  }
+  return others;
+}
+
 }  // namespace
+
+std::uint32_t start_key(const Seat& seat) { return static_cast<std::uint32_t>(View{.seats = {seat}}.id()); }
 
 std::uint64_t View::id() const {
   std::vector<std::string> lines;
@@ -55,7 +101,7 @@ bool View::has(const std::string& name) const {
 
 std::vector<std::byte> Standing::to_bytes() const {
   std::vector<std::byte> out;
-  put_varint((begun ? 1u : 0u) | (whole ? 2u : 0u), out);
+  put_varint((begun ? 1u : 0u) | (whole ? 2u : 0u) | (holds ? 4u : 0u), out);
   put_all(view, out);
   put_varint(attempt, out);
   put_all(std::bit_cast<std::uint64_t>(share), out);
@@ -63,18 +109,29 @@ std::vector<std::byte> Standing::to_bytes() const {
   put_varint(bytes, out);
   put_all(std::bit_cast<std::uint64_t>(base), out);
   put_all(std::bit_cast<std::uint64_t>(part), out);
+  put_all(last, out);
+  const std::size_t without = out.size();
+  put_runs(trained, out);
+  put_others(others, out);
+  if (out.size() > kMostWordBytes) {
+    out.resize(without);
+    put_runs({}, out);
+  }
   return out;
 }
 
 Standing standing_from(std::span<const std::byte> bytes) {
   Standing s;
-  const auto flags = take_varint(bytes, 3);
+  const auto flags = take_varint(bytes, 7);
   const auto view = take_all(bytes);
   const auto attempt = take_varint(bytes, kMost);
   const auto share = take_all(bytes), hash = take_all(bytes);
   const auto size = take_varint(bytes, kMost);
-  const auto base = take_all(bytes), part = take_all(bytes);
-  if (!flags || !view || !attempt || !share || !hash || !size || !base || !part || !bytes.empty()) return {};
+  const auto base = take_all(bytes), part = take_all(bytes), last = take_all(bytes);
+  if (!flags || !view || !attempt || !share || !hash || !size || !base || !part || !last) return {};
+  auto trained = take_runs(bytes);
+  auto others = trained ? take_others(bytes) : std::nullopt;
+  if (!others) return {};
   s = {.begun = (*flags & 1) != 0,
        .whole = (*flags & 2) != 0,
        .view = *view,
@@ -82,8 +139,12 @@ Standing standing_from(std::span<const std::byte> bytes) {
        .share = std::bit_cast<double>(*share),
        .hash = *hash,
        .bytes = *size,
+       .holds = (*flags & 4) != 0,
        .base = std::bit_cast<double>(*base),
-       .part = std::bit_cast<double>(*part)};
+       .part = std::bit_cast<double>(*part),
+       .last = *last,
+       .trained = std::move(*trained),
+       .others = std::move(*others)};
   const auto is_share = [](double x) { return x >= 0 && x <= 1; };
   return is_share(s.share) && is_share(s.base) && s.part >= 0 && std::isfinite(s.part) ? s : Standing{};
 }

@@ -2,11 +2,13 @@
 // A View is who takes part at a time. Each has a worker, an exchange and a data plane of its own.
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "ids.h"
+#include "meeting.h"
 
 namespace gossamer::node {
 
@@ -17,6 +19,8 @@ struct Seat {
   bool dials = false;       ///< it cannot be reached, and can only dial out
   bool operator==(const Seat&) const = default;
 };
+
+std::uint32_t start_key(const Seat& seat);
 
 struct View {
   std::vector<Seat> seats;    ///< those of the run's files first, in their order, then the others by name
@@ -37,10 +41,17 @@ struct Standing {
   std::uint64_t view = 0, attempt = 0;  ///< with which it waits to begin, or began; 0: none
   double share = 0;                     ///< of the run that is over, as far as its own state is
   std::uint64_t hash = 0, bytes = 0;    ///< of its state, as others can have it
+  bool holds = false;  ///< it waits for those that it is cut off from: the view does not begin yet
   /// Where the run goes by samples: its share at which the last view began, and this member's own part since.
   double base = 0, part = 0;
+  std::uint64_t last =
+      0;  ///< the newest view that it entered: its members brought together what they had; 0: none
+  Trained trained{};  ///< what its model holds, by the seats of the view
+  /// And of starts that are not of the view and may be going on elsewhere, by start_key.
+  std::map<std::uint32_t, std::uint64_t> others{};
   bool operator==(const Standing&) const = default;
 
+  /// No longer than a member's word may be: where `trained` and `others` do not fit, they are not told.
   std::vector<std::byte> to_bytes() const;
 };
 /// Where the bytes are none of to_bytes, one that says nothing.

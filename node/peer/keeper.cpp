@@ -11,6 +11,7 @@
 #include "gossamer/optim/finite.h"
 #include "replica.h"
 #include "text.h"
+#include "view_run.h"
 
 namespace gossamer::node {
 
@@ -23,13 +24,28 @@ Keeper::Keeper(KeeperSpec spec, std::function<void(const std::string&)> log)
 
 Keeper::~Keeper() = default;
 
-void Keeper::checkpoint(SharedState state, const SavePoint& point) {
+void Keeper::checkpoint(SharedState state, const SavePoint& point) { write(std::move(state), point, false); }
+
+void Keeper::keep_learned(const Prepared& base, const View& view, Round round, double share,
+                          const State& learned) try {
+  finish();
+  if (std::find(rounds_.begin(), rounds_.end(), round) != rounds_.end()) return;
+  const auto run = run_of_view(base, view.names(), true, view.diallers()).prepared;
+  const double epochs = static_cast<double>(run->rounds) / static_cast<double>(run->rounds_per_epoch);
+  enter(view.names(), to_toml(run->job, true), false);
+  write(std::make_shared<State>(learned),
+        {.name = round, .run = view.id(), .share_done = share, .epoch = share * epochs}, true);
+} catch (const ConfigError& error) {  // those cannot train by themselves
+  log_(fmt::format("no checkpoint of round {}: {}", round, error.what()));
+}
+
+void Keeper::write(SharedState state, const SavePoint& point, bool learned) {
   const std::vector<std::byte>& x = state->at(kParametersArray).bytes;
   if (!optim::all_finite({reinterpret_cast<const float*>(x.data()), x.size() / sizeof(float)}))
     return log_(fmt::format("no checkpoint of round {}: the parameters are not finite", point.name));
   run_ = spec_.run != 0 ? spec_.run : point.run;
-  CheckpointHead head{spec_.peer,       spec_.peers, point.name, run_,
-                      point.share_done, point.epoch, spec_.job,  point.figures};
+  CheckpointHead head{spec_.peer,  spec_.peers, point.name,    run_,   point.share_done,
+                      point.epoch, spec_.job,   point.figures, learned};
   figures_[point.name] = point.figures;
   writing_ = true;
   writer_.write(std::move(head), std::move(state));

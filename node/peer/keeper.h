@@ -6,6 +6,8 @@
 #include <vector>
 
 #include "checkpoint_writer.h"
+#include "setup.h"
+#include "view.h"
 #include "worker.h"
 
 namespace gossamer::node {
@@ -32,6 +34,9 @@ class Keeper {
   bool may_checkpoint() const { return !writer_.busy(); }
   /// Of Env. Parameters that are not finite are not kept.
   void checkpoint(SharedState state, const SavePoint& point);
+  /// What was learned, of a peer that has left its view for one that does not begin; all who wait for that
+  /// know its checkpoints by it. Where the round is kept already that is enough.
+  void keep_learned(const Prepared& base, const View& view, Round round, double share, const State& learned);
   /// From here on checkpoints are of those peers, who go on with that job. What is being written is of the
   /// former ones, and no worker hears of it.
   void enter(std::vector<std::string> peers, std::string job, bool together);
@@ -45,6 +50,7 @@ class Keeper {
   void finish();
 
  private:
+  void write(SharedState state, const SavePoint& point, bool learned);
   void take(Worker* worker);
   void judge(Worker& worker, Round round);
   void prune(const Worker& worker);

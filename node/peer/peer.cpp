@@ -86,6 +86,9 @@ struct Peer::Impl {
       return load_checkpoint(*resumption, round, name(), prepared->layers_of(self),
                              keeper ? keeper->folder() : std::filesystem::path());
     };
+    env->on_keep_learned = [this](const View& view, Round round, double share, const State& kept) {
+      if (keeper && base->job.run.grace > 0) keeper->keep_learned(*base, view, round, share, kept);
+    };
     env->on_view = [this](const View& view, double share) { return enter(view, share); };
     env->on_why_not = [this](const View& view) { return why_not(*base, view); };
   }

@@ -22,10 +22,10 @@ namespace {
 namespace fs = std::filesystem;
 
 /// Keys of a job that say how long it learns, how fast, and what is looked at meanwhile.
-constexpr std::array kOfTheCourse{"run.min_peers",      "run.epochs",           "run.rounds",
-                                  "run.evaluate_every", "run.checkpoint_every", "optimizer.learning_rate",
-                                  "optimizer.schedule", "optimizer.step_every", "optimizer.step_factor",
-                                  "optimizer.warmup"};
+constexpr std::array kOfTheCourse{
+    "run.min_peers",      "run.on_partition",     "run.partition_timeout", "run.epochs",
+    "run.rounds",         "run.evaluate_every",   "run.checkpoint_every",  "optimizer.learning_rate",
+    "optimizer.schedule", "optimizer.step_every", "optimizer.step_factor", "optimizer.warmup"};
 
 /// What kind of going on the differences between two jobs allow.
 Way way_of(const std::vector<KeyDifference>& all) {
@@ -56,6 +56,10 @@ class Search {
     found_.differs = words_of(all);
     found_.same_optimizer = std::none_of(all.begin(), all.end(),
                                          [](const KeyDifference& d) { return d.key == "optimizer.kind"; });
+    if (entries_.back().head.learned && found_.way != Way::learned) {
+      found_.way = Way::learned;
+      found_.differs = "it was saved while it waited for others that it was cut off from";
+    }
     together_ = save_spec(job).together;
     if (!together_ && found_.way != Way::learned) {
       found_.way = Way::learned;

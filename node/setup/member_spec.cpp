@@ -10,6 +10,23 @@
 #include "view_run.h"
 
 namespace gossamer::node {
+namespace {
+
+ApartSpec apart_spec(const Job& job) {
+  ApartSpec spec{.policy = job.run.on_partition};
+  const bool waits = spec.policy == "majority" ||
+                     (spec.policy == "continue" && begins_alike(find_method(job.exchange.method)));
+  if (waits) spec.wait_s = job.run.partition_timeout;
+  spec.ends = spec.policy != "continue";
+  return spec;
+}
+
+}  // namespace
+
+std::uint64_t rounds_under_way(const Job& job) {
+  constexpr std::uint64_t kSynchronous = 8;
+  return kSynchronous + 2 * job.exchange.staleness.value_or(0);
+}
 
 MemberSpec member_spec(const Job& job, PeerId self, std::uint64_t start, const WorkerSpec& first) {
   MemberSpec spec;
@@ -22,6 +39,10 @@ MemberSpec member_spec(const Job& job, PeerId self, std::uint64_t start, const W
   spec.alike = begins_alike(find_method(job.exchange.method));
   spec.steps_alone = steps_alone(job.exchange);
   spec.own_models = job.heterogeneous();
+  spec.apart = apart_spec(job);
+  spec.merges = merges_sides(find_method(job.exchange.method)) && !spec.own_models;
+  spec.under_way = rounds_under_way(job);
+  spec.batch = job.batch;
   spec.swim.seed = hash_text(job.peers[self].name);
   spec.join_timeout_s = job.run.join_timeout;
   const HelloBody& hello = first.membership.hello;

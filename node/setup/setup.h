@@ -100,6 +100,8 @@ SaveSpec save_spec(const Job& job);
 void set_saves(WorkerSpec& spec, const Job& job, bool keeps, bool leaves);
 /// epoch: drawn by the caller, not 0. session: keeps runs of the same job on the same ports apart.
 WorkerSpec worker_spec(const Prepared& prepared, PeerId self, std::uint64_t epoch, std::uint64_t session);
+/// Rounds by which the models of members of one side may differ where a view ends.
+std::uint64_t rounds_under_way(const Job& job);
 /// One peer's control over a run of which that is its first worker. start: as of Seat.
 MemberSpec member_spec(const Job& job, PeerId self, std::uint64_t start, const WorkerSpec& first);
 /// Of one that joins a run under way, where base's files need not name it: whom it asks first, and by which

@@ -102,6 +102,11 @@ class Simulation::Node final : public MemberEnv, public DataPlane {
     if (sim_.on_view) sim_.on_view(self_, sim_.now_, view, share);
     return s;
   }
+  void merging(const std::vector<std::pair<std::string, double>>& weights) override {
+    std::vector<std::pair<PeerId, double>> all;
+    for (const auto& [name, weight] : weights) all.emplace_back(find_peer(sim_.job_, name, "view"), weight);
+    if (ViewObserver* views = sim_.faults_.view_observer) views->on_merge(self_, all);
+  }
   void send(PeerId to, FrameBytes frame, std::uint32_t priority) override {
     sim_.deliver(self_, place_of(to), std::move(frame), priority);
   }

@@ -3,6 +3,8 @@
 // parameters. Peers are numbered as in the job.
 #include <cstdint>
 #include <span>
+#include <utility>
+#include <vector>
 
 #include "observer.h"
 #include "setup.h"
@@ -27,6 +29,8 @@ class ViewObserver {
   virtual void on_begin(PeerId, std::span<const float> /*parameters*/) {}
   /// Of what it has learned, for others to fetch while it goes on.
   virtual void on_copy(PeerId, std::span<const float> /*parameters*/) {}
+  /// It goes on from a mean of what it has learned and what others had left with: of each the weight.
+  virtual void on_merge(PeerId, const std::vector<std::pair<PeerId, double>>& /*weights*/) {}
   /// What it takes along.
   virtual void on_leave(PeerId, double /*share*/, std::span<const float> /*parameters*/) {}
 };

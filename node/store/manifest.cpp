@@ -118,6 +118,7 @@ CheckpointHead head_of(const Json& json) {
   head.share_done = members.number("share_done");
   head.epoch = members.number("epoch");
   head.job = members.text("job");
+  head.learned = json.contains("learned");
   for (const Json& figure : members.list("figures")) {
     const Members one(figure);
     head.figures.push_back({one.text("name"), one.number("value")});
@@ -159,6 +160,7 @@ std::string to_json(const CheckpointEntry& entry) {
             {"files", Json::array()},
             {"peers", head.peers},
             {"job", head.job}};
+  if (head.learned) json["learned"] = true;
   for (const optim::Figure& figure : head.figures)
     json["figures"].push_back({{"name", figure.name}, {"value", number_json(figure.value)}});
   for (const CheckpointFile& file : entry.files)

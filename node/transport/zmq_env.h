@@ -50,6 +50,7 @@ class ZmqEnv final : public MemberEnv {
   std::function<bool()> on_may_checkpoint;
   std::function<void(SharedState, const SavePoint&)> on_checkpoint;
   std::function<State(Round)> on_load;
+  std::function<void(const View&, Round, double, const State&)> on_keep_learned;  ///< as of MemberEnv
 
   /// Once: makes the member and its first worker and runs it until it has ended and its last frames are out;
   /// closes all connections, which may have taken all the files that this process can open. `stop` is asked a
@@ -92,6 +93,9 @@ class ZmqEnv final : public MemberEnv {
   bool may_checkpoint() const override { return !on_may_checkpoint || on_may_checkpoint(); }
   void checkpoint(SharedState state, const SavePoint& point) override {
     if (on_checkpoint) on_checkpoint(std::move(state), point);
+  }
+  void keep_learned(const View& view, Round round, double share, const State& learned) override {
+    if (on_keep_learned) on_keep_learned(view, round, share, learned);
   }
   State load(Round name) override { return on_load ? on_load(name) : Env::load(name); }
   void report(const Report& r) override {

@@ -53,7 +53,7 @@ std::uint64_t checksum(wire::Frame::Reader f) {
       return hash_blob(p.getPayload(), scalars());
     }
     case wire::Frame::SWIM:
-      return hash_blob(f.getSwim().getBody(), scalars());
+      return hash_blob(f.getSwim().getEnded(), hash_blob(f.getSwim().getBody(), scalars()));
     case wire::Frame::WANT:
       w[8] = f.getWant().getState(), w[9] = f.getWant().getOffset();
       return hash_blob(f.getWant().getFrom(), scalars());
@@ -65,7 +65,7 @@ std::uint64_t checksum(wire::Frame::Reader f) {
       return scalars();
     case wire::Frame::STATUS:
       w[8] = f.getStatus().getNumber();
-      return hash_blob(f.getStatus().getBody(), scalars());
+      return hash_blob(f.getStatus().getWaits(), hash_blob(f.getStatus().getBody(), scalars()));
     case wire::Frame::OFFER:
       w[8] = f.getOffer().getState(), w[9] = f.getOffer().getBytes();
       w[10] = std::bit_cast<std::uint64_t>(f.getOffer().getShare());
@@ -112,12 +112,21 @@ void demand_name(wire::Frame::Reader f) {
 }
 SwimBody swim(wire::Frame::Reader f) {
   demand_name(f);
-  return whole(SwimBody::from_bytes(span_of(f.getSwim().getBody())));
+  SwimBody b = whole(SwimBody::from_bytes(span_of(f.getSwim().getBody())));
+  if (!b.take_ended(span_of(f.getSwim().getEnded()))) throw Malformed{};
+  return b;
 }
 std::string text(capnp::Text::Reader t) {
   std::string plain{t.cStr(), t.size()};
   if (!is_plain(plain)) throw Malformed{};
   return plain;
+}
+
+AnswerBody answer(wire::Status::Reader s) {
+  AnswerBody b{s.getNumber(), whole(StatusBody::from_bytes(span_of(s.getBody())))};
+  b.status.waits = text(s.getWaits());
+  if (!b.status.waits.empty() && !is_member_address(b.status.waits)) throw Malformed{};
+  return b;
 }
 
 std::string member_name(capnp::Text::Reader t) {
@@ -169,6 +178,7 @@ void fill(wire::Frame::Builder f, const AnswerBody& b) {
   auto status = f.initStatus();
   status.setNumber(b.number);
   status.setBody(blob(b.status.to_bytes()));
+  if (!b.status.waits.empty()) status.setWaits(b.status.waits);
 }
 void fill(wire::Frame::Builder f, const OfferBody& b) {
   auto offer = f.initOffer();
@@ -190,7 +200,11 @@ void fill(wire::Frame::Builder f, const TermsBody& b) {
   t.setParametersHash(b.parameters_hash);
   t.setDataHash(b.data_hash);
 }
-void fill(wire::Frame::Builder f, const SwimBody& b) { f.initSwim().setBody(blob(b.to_bytes())); }
+void fill(wire::Frame::Builder f, const SwimBody& b) {
+  auto swim = f.initSwim();
+  swim.setBody(blob(b.to_bytes()));
+  if (const auto ended = b.ended(); !ended.empty()) swim.setEnded(blob(ended));
+}
 void fill(wire::Frame::Builder f, const HelloBody& b) {
   auto h = f.initHello();
   h.setOldestVersion(b.oldest_version);
@@ -249,8 +263,7 @@ Frame read(wire::Frame::Reader f) {
       break;
     case wire::Frame::STATUS:
       demand_name(f);
-      out.body = AnswerBody{f.getStatus().getNumber(),
-                            whole(StatusBody::from_bytes(span_of(f.getStatus().getBody())))};
+      out.body = answer(f.getStatus());
       break;
     case wire::Frame::OFFER: {
       demand_name(f);

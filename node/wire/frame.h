@@ -20,7 +20,7 @@
 
 namespace gossamer::node {
 
-constexpr std::uint16_t kWireVersion = 0x0107, kOldestWireVersion = 0x0107;
+constexpr std::uint16_t kWireVersion = 0x0108, kOldestWireVersion = 0x0108;
 /// Payload bytes of one frame at most; larger payloads travel in chunks.
 /// Small enough that a sign of life gets through between two chunks on a slow link (1 s at 1 Mbit/s).
 constexpr std::size_t kChunkBytes = std::size_t{128} << 10;

@@ -51,7 +51,8 @@ StatusBody::Member take_member(BlobReader& from) {
 }  // namespace
 
 std::size_t StatusBody::most_bytes() const {
-  std::size_t bytes = 128 + run.size() + peer.size() + method.size() + codec.size() + graph.size();
+  std::size_t bytes =
+      128 + run.size() + peer.size() + method.size() + codec.size() + graph.size() + waits.size();
   for (const Member& m : members) bytes += 48 + m.name.size() + m.address.size();
   return bytes;
 }

@@ -38,6 +38,8 @@ struct StatusBody {
   std::uint32_t health = 0;      ///< Swim::local_health
   std::uint32_t peers = 0;       ///< that the run knows of; more than `members` where those are too many
   std::vector<Member> members{};
+  std::string waits{};  ///< for those that it is cut off from, in words; empty: it does not. One line of at
+                        ///< most kMostAddressBytes; beside the bytes below
   bool operator==(const StatusBody&) const = default;
 
   /// Texts, numbers of 8 bytes and of varint.h, in the order above.

@@ -37,7 +37,7 @@ bool is_member_address(const std::string& address) { return is_line(address, kMo
 
 std::size_t SwimBody::most_bytes() const {
   std::size_t bytes = 64 + from.size() + about.size();
-  for (const auto& r : records) bytes += 80 + r.name.size() + r.address.size() + r.word.size();
+  for (const auto& r : records) bytes += 81 + r.name.size() + r.address.size() + r.word.size();
   return bytes;
 }
 
@@ -62,6 +62,23 @@ std::vector<std::byte> SwimBody::to_bytes() const {
     for (const auto who : r.doubted_by) put_fixed(who, bytes);
   }
   return bytes;
+}
+
+std::vector<std::byte> SwimBody::ended() const {
+  std::vector<std::byte> bytes;
+  for (std::size_t k = 0; k < records.size(); ++k)
+    if (records[k].ended) put_varint(k, bytes);
+  return bytes;
+}
+
+bool SwimBody::take_ended(std::span<const std::byte> bytes) {
+  BlobReader taker(bytes);
+  while (taker.good() && !taker.at_end()) {
+    const std::uint64_t k = taker.number(kMostRecords);
+    taker.demand(k < records.size() && records[k].status == MemberStatus::dead && !records[k].ended);
+    if (taker.good()) records[k].ended = true;
+  }
+  return taker.good();
 }
 
 std::optional<SwimBody> SwimBody::from_bytes(std::span<const std::byte> bytes) {

@@ -28,6 +28,7 @@ struct MemberRecord {
   /// Of a suspect: hash_text of the names of those who could not reach it themselves; ascending, no more than
   /// confirm it.
   std::vector<std::uint64_t> doubted_by{};
+  bool ended = false;  ///< of one that is dead: its process is known to have ended, and not only to be silent
   bool operator==(const MemberRecord&) const = default;
 };
 
@@ -42,8 +43,13 @@ struct SwimBody {
   std::string about{};
   std::vector<MemberRecord> records{};
 
-  /// Kind, number, names and records, one after the other; starts and the probe's number in 8 bytes, other
-  /// numbers as of varint.h, each text's length before it.
+  /// Of its records the numbers of those that have ended, ascending, as of varint.h.
+  std::vector<std::byte> ended() const;
+  /// False where the bytes are none of ended() of such records.
+  bool take_ended(std::span<const std::byte> bytes);
+
+  /// Kind, number, names and records, but for `ended`, one after the other; starts and the probe's number in
+  /// 8 bytes, other numbers as of varint.h, each text's length before it.
   std::vector<std::byte> to_bytes() const;
   std::size_t most_bytes() const;
   /// Empty where the bytes are none of to_bytes, or beyond the limits above.

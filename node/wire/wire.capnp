@@ -70,6 +70,7 @@ struct Query {
 struct Status {
   number @0 :UInt64;
   body @1 :Data;           # status_body.h
+  waits @2 :Text;          # since 1.8: for whom, and for how long; empty: it does not
 }
 
 struct Offer {
@@ -97,6 +98,7 @@ struct Terms {
 
 struct Swim {
   body @0 :Data;           # kind, number, names and records (swim_body.h)
+  ended @1 :Data;          # since 1.8: which of the records are of members whose process is known to have ended
 }
 
 struct Hello {

@@ -78,7 +78,7 @@ struct Network {
   void carry(Host& from, const Contact& to, SwimBody body) {
     if (from.stopped) return;
     ++from.frames;
-    const auto bytes = body.to_bytes();
+    const auto bytes = body.to_bytes(), ended = body.ended();
     from.bytes += static_cast<double>(bytes.size());
     const std::string name = to.address.empty() ? to.name : to.address.substr(3);
     if (to.address.empty() && !dialled.contains({name, from.name})) return;
@@ -87,17 +87,20 @@ struct Network {
     for (int k = 0; k < copies; ++k) {
       if (draw(0, 1) < loss) continue;
       const double when = now + draw(latency, latency + jitter) + draw(0, from.slow_s);
-      at(when, [this, name, sender = from.name, bytes] {
-        if (!cut(sender, name)) deliver(name, bytes);
+      at(when, [this, name, sender = from.name, bytes, ended] {
+        if (!cut(sender, name)) deliver(name, bytes, ended);
       });
     }
   }
-  void deliver(const std::string& name, const std::vector<std::byte>& bytes) {
+  void deliver(const std::string& name, const std::vector<std::byte>& bytes,
+               const std::vector<std::byte>& ended) {
     const auto h = hosts.find(name);
     if (h == hosts.end() || h->second->stopped) return;
     if (h->second->frozen_until > now)
-      return at(h->second->frozen_until + 0.001, [this, name, bytes] { deliver(name, bytes); });
-    h->second->swim->on_body(*SwimBody::from_bytes(bytes), now);
+      return at(h->second->frozen_until + 0.001, [this, name, bytes, ended] { deliver(name, bytes, ended); });
+    SwimBody body = *SwimBody::from_bytes(bytes);
+    body.take_ended(ended);
+    h->second->swim->on_body(body, now);
     wake(*h->second);
   }
   /// Somebody's deadline may be another.

@@ -90,11 +90,29 @@ TEST_CASE("whom nothing listens for any more is dead at once, if it was ever hea
   a.hears({record("rumoured")});
   for (const char* name : {"p1", "rumoured", "nobody", "me"}) a.me->on_refused(name, 0);
   CHECK(a.status(1) == Status::dead);
+  CHECK(a.of("p1").ended);
   CHECK(a.of("rumoured").status == Status::alive);
   CHECK(a.of("me").status == Status::alive);
   a.until(0.006);
   CHECK(a.tells_of("p1", Status::dead));
   CHECK(a.me->alive() == std::vector<std::string>{"me", "p0", "p2", "rumoured"});
+}
+
+TEST_CASE("that a process has ended is news of one that is dead, until that is refuted") {
+  Alone a(3);
+  a.hears({record("p1", 1, Status::dead)});
+  CHECK_FALSE(a.of("p1").ended);
+  a.me->on_refused("p1", 0);  // a network that has fallen apart may refuse, too
+  CHECK_FALSE(a.of("p1").ended);
+  MemberRecord ended = record("p1", 1, Status::dead);
+  ended.ended = true;
+  a.hears({ended});
+  CHECK(a.of("p1").ended);
+  a.hears({record("p1", 1, Status::dead)});
+  CHECK(a.of("p1").ended);
+  a.hears({record("p1", 1, Status::alive, 1)});
+  CHECK(a.status(1) == Status::alive);
+  CHECK_FALSE(a.of("p1").ended);
 }
 
 TEST_CASE("the dead are kept, and pinged more and more rarely") {

@@ -44,6 +44,7 @@ SwimBody some_swim() {
           "βeta",
           {{"alpha", "tcp://10.0.0.1:7000", 1, 0, MemberStatus::alive, 3, some_bytes(5)},
            {"gamma", "tcp://10.0.0.3:7000", 9, 2, MemberStatus::suspect, 0, {}, {3, 5, ~std::uint64_t{0}}},
+           {"delta", "tcp://10.0.0.4:7000", 9, 2, MemberStatus::dead, 0, {}, {}, true},
            {"βeta", "", ~std::uint64_t{0}, 0xffffffff, MemberStatus::left, 0xffffffff, {}}}};
 }
 
@@ -54,6 +55,7 @@ StatusBody some_status() {
   s.members = {{"alpha", "tcp://10.0.0.1:7000", 1, StatusBody::Standing::alive, 1.5, true, false, {}},
                {"βeta", "", ~std::uint64_t{0}, StatusBody::Standing::left, 0, false, true, 2},
                {"gamma", "tcp://10.0.0.3:7000", 0, StatusBody::Standing::waiting, 0.25, false, true, 0}};
+  s.waits = "cut off from βeta";
   return s;
 }
 
@@ -251,6 +253,8 @@ TEST_CASE("what is beyond the limits of a member's record is refused") {
   CHECK_FALSE(with({"n", std::string(513, 'a')}));
   CHECK_FALSE(with({"n", "a", 1, 0, MemberStatus::alive, 0, some_bytes(513)}));
   CHECK_FALSE(with({"n", "a", 1, 0, static_cast<MemberStatus>(4)}));
+  CHECK(with({"n", "a", 1, 0, MemberStatus::dead, 0, {}, {}, true}));
+  CHECK_FALSE(with({"n", "a", 1, 0, MemberStatus::alive, 0, {}, {}, true}));
   for (const char* name : {"two\nlines", "a\ttab", "\x1b[31malpha", "\xff"}) {
     CHECK_FALSE(with({name}));
     CHECK_FALSE(with({"n", name}));
@@ -309,6 +313,7 @@ TEST_CASE("what a peer tells of its run is bounded, whatever the bytes") {
                           1 << 20};
   StatusBody full = some_status();
   full.members.assign(256, most);
+  full.waits.clear();  // which stands beside these bytes
   const auto bytes = full.to_bytes();
   CHECK(bytes.size() <= full.most_bytes());
   CHECK(encode_frame({nobodys_header(), AnswerBody{1, full}})->size() <= kMaxFrameBytes);

@@ -43,12 +43,14 @@ struct RunSection {
   double epochs = 10;
   std::uint64_t rounds = 0;  ///< > 0: instead of epochs
   std::uint64_t seed = 1;
-  double evaluate_every = 1;     ///< epochs between test evaluations by the first peer; 0 = only at the end
-  double report_every = 0.5;     ///< seconds between a peer's reports
-  double join_timeout = 60;      ///< seconds to wait for all peers to appear
-  double drain_timeout = 60;     ///< seconds a finished peer serves the others
-  std::uint64_t min_peers = 1;   ///< fewer end the run; 0 = all of them: nobody may be lost
-  std::uint64_t restart = 5;     ///< times that a local peer is started again where it crashes
+  double evaluate_every = 1;    ///< epochs between test evaluations by the first peer; 0 = only at the end
+  double report_every = 0.5;    ///< seconds between a peer's reports
+  double join_timeout = 60;     ///< seconds to wait for all peers to appear
+  double drain_timeout = 60;    ///< seconds a finished peer serves the others
+  std::uint64_t min_peers = 1;  ///< fewer end the run; 0 = all of them: nobody may be lost
+  std::string on_partition = "continue";  ///< or majority, stop: what is done where the network falls apart
+  double partition_timeout = 60;          ///< seconds that a side without a majority waits for the others
+  std::uint64_t restart = 5;              ///< times that a local peer is started again where it crashes
   double silence_timeout = 3.5;  ///< seconds without a sign of life after which a peer counts as lost
   double stall_timeout = 900;    ///< seconds of waiting in one round that end a run; 0 = none do
   std::string checkpoint_every = "10min";  ///< rounds, or a time (parse_save_interval); "0": no checkpoints
