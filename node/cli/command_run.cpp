@@ -132,7 +132,10 @@ class Run {
     if (job_.least_peers() >= children.size() || running == 0) return;
     for (std::size_t i = 0; i < children.size(); ++i) {
       const int status = children[i].status.value_or(kExitOk);
-      const bool crashed = status == kExitFailure || (status > 128 && !was_told_to_end(status));
+      // one whose run diverged takes the others along
+      const bool diverged = reason(i).find("the run diverged") != std::string::npos;
+      const bool crashed =
+          (status == kExitFailure && !diverged) || (status > 128 && !was_told_to_end(status));
       if (status != kExitOk) view_.ended(i);
       if (!crashed || children[i].out_fd >= 0 || restarts_[i].times >= job_.run.restart) continue;
       Restart& again = restarts_[i];
