@@ -183,11 +183,12 @@ std::pair<double, double> ChurnSides::weights_of(PeerId peer, const Held& own, c
   for (const Held* held : {&own, &other})
     for (const auto& [start, rounds] : *held) starts.insert(start);
   for (const Start& start : starts) {
-    const auto in = [&](const Held& held) {
+    const auto of = [&](const Held& held) {
       return held.contains(start) ? static_cast<double>(held.at(start)) : 0.0;
     };
-    count(in(own)-in(other), side.has(start), least_ours, most_ours);
-    count(in(other)-in(own), side.has(start), least_theirs, most_theirs);
+    const double more = of(own) - of(other);
+    count(more, side.has(start), least_ours, most_ours);
+    count(-more, side.has(start), least_theirs, most_theirs);
   }
   const auto share = [](double theirs, double ours) { return theirs > 0 ? theirs / (theirs + ours) : 0; };
   return {share(least_theirs, most_ours), share(most_theirs, least_ours)};

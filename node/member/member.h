@@ -187,6 +187,7 @@ class Member final : SwimHost {
 
   // sides of a parted network (member_apart.cpp)
   void count_rounds(double share);
+  std::uint64_t held_of(const Seat& seat) const;
   Trained trained_of(const View& view) const;
   std::map<std::uint32_t, std::uint64_t> trained_elsewhere(const View& view) const;
   std::vector<Seat> elsewhere(const View& view) const;
@@ -262,7 +263,7 @@ class Member final : SwimHost {
   std::optional<Transfer> transfer_;
   std::optional<View> ran_;            ///< the last view in which it trained with all of it
   std::vector<View> entered_;          ///< that one, and those that were entered since
-  std::uint64_t in_common_ = 0;        ///< as of Standing::last
+  std::uint64_t last_entered_ = 0;     ///< as of Standing::last
   std::set<std::string> trained_out_;  ///< of that: those that had trained to the end
   /// Rounds of each start's samples that the own model holds.
   std::map<std::pair<std::string, std::uint64_t>, std::uint64_t> holds_;

@@ -31,7 +31,7 @@ void Member::count_rounds(double share) {
   const auto& known = swim_->members();
   std::erase_if(holds_, [&](const auto& h) { return !known.contains(h.first.first); });
   ran_ = run_;
-  in_common_ = run_.id() + run_.attempt;
+  last_entered_ = run_.id() + run_.attempt;
   entered_ = {run_};
   trained_out_.clear();
   // long before the end others say that they are done when they end for want of someone
@@ -160,14 +160,16 @@ std::string Member::waits_text() const {
 
 // --- how sides come together
 
+std::uint64_t Member::held_of(const Seat& seat) const {
+  const auto held = holds_.find({seat.name, seat.start});
+  return held == holds_.end() ? 0 : held->second;
+}
+
 /// Of a peer that has run no view it is not known whose samples its model holds.
 Trained Member::trained_of(const View& view) const {
   Trained all;
   if (!ran_) return all;
-  for (const Seat& seat : view.seats) {
-    const auto held = holds_.find({seat.name, seat.start});
-    all.push_back(held == holds_.end() ? 0 : held->second);
-  }
+  for (const Seat& seat : view.seats) all.push_back(held_of(seat));
   return all;
 }
 
@@ -183,10 +185,7 @@ std::vector<Seat> Member::elsewhere(const View& view) const {
 std::map<std::uint32_t, std::uint64_t> Member::trained_elsewhere(const View& view) const {
   std::map<std::uint32_t, std::uint64_t> others;
   if (!ran_) return others;
-  for (const Seat& seat : elsewhere(view)) {
-    const auto held = holds_.find({seat.name, seat.start});
-    others[start_key(seat)] = held == holds_.end() ? 0 : held->second;
-  }
+  for (const Seat& seat : elsewhere(view)) others[start_key(seat)] = held_of(seat);
   return others;
 }
 
@@ -224,7 +223,6 @@ void Member::hold_all_that(const std::vector<Standing>& all) {
   for (std::size_t k = 0; k < all.size(); ++k)
     hold(current_.seats[k],
          [&](const Standing& s) { return s.trained.size() == all.size() ? Rounds(s.trained[k]) : Rounds(); });
-  in_common_ = current_.id() + current_.attempt;
   for (const Seat& seat : elsewhere(current_))
     hold(seat, [key = start_key(seat)](const Standing& s) {
       const auto told = s.others.find(key);

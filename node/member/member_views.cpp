@@ -236,7 +236,7 @@ void Member::announce(View view) {
        .holds = standing_.holds,
        .base = base_,
        .part = part_share_,
-       .last = in_common_,
+       .last = last_entered_,
        .trained = trained_of(current_),
        .others = trained_elsewhere(current_)});
 }
@@ -366,6 +366,7 @@ void Member::open(double share) try {
                           : 1;
   rounds_per_share_ = each * static_cast<double>(spec.rounds + spec.rounds_before);
   if (const auto all = standings()) hold_all_that(*all);
+  last_entered_ = current_.id() + current_.attempt;
   worker_ = std::make_unique<Worker>(std::move(spec), *view_env_);
   if (!kept_.empty() && !planted(Bug::state_not_restored)) {
     Archive::saving(kept_).part("data").value("steps", steps);

@@ -44,8 +44,8 @@ struct Standing {
   bool holds = false;  ///< it waits for those that it is cut off from: the view does not begin yet
   /// Where the run goes by samples: its share at which the last view began, and this member's own part since.
   double base = 0, part = 0;
-  std::uint64_t last =
-      0;  ///< the newest view that it entered: its members brought together what they had; 0: none
+  /// The newest view that it entered, whose members brought together what they had; 0: none.
+  std::uint64_t last = 0;
   Trained trained{};  ///< what its model holds, by the seats of the view
   /// And of starts that are not of the view and may be going on elsewhere, by start_key.
   std::map<std::uint32_t, std::uint64_t> others{};

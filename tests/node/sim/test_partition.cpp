@@ -186,8 +186,8 @@ TEST_CASE("gossip goes on on all sides, and these come together by the samples t
       CHECK(c.all(Outcome::finished));
       for (PeerId p = 0; p < 6; ++p) CHECK(c.trained(p, 1 + kDetection_s, 7) > 100);
       CHECK(c.checkers.merged() > 0);
-      for (PeerId p = 0; p < 6;
-           ++p)  // some, perhaps, in a view that others then join before it is trained in
+      // some, perhaps, in a view that others then join before it is trained in
+      for (PeerId p = 0; p < 6; ++p)
         CHECK(says(c.log, fmt::format("peer{}: the sides of the network come together", p)));
     }
   }
