@@ -12,6 +12,7 @@
 #include <cmath>
 #include <limits>
 #include <optional>
+#include <random>
 
 #include "connectivity.h"
 #include "eigenvalues.h"
@@ -203,6 +204,31 @@ std::vector<double> consensus_errors(const Schedule& schedule, std::size_t round
     errors.push_back(largest_singular_value(error, std::numeric_limits<double>::infinity()));
   }
   return errors;
+}
+
+double pull_growth(const Schedule& schedule, const Pull& pull) {
+  constexpr std::size_t kLeastRounds = 512, kPeriods = 8;
+  constexpr double kGone = 1e-200;
+  std::vector<Sparse> cycle;
+  for (Round t = 0; t < schedule.period(); ++t) cycle.push_back(normalised(schedule.at(t)));
+  const auto n = static_cast<Eigen::Index>(schedule.peers());
+  Vector error(n), moved = Vector::Zero(n);
+  std::minstd_rand random;
+  std::normal_distribution<double> normal;
+  for (double& x : error) x = normal(random);
+  const std::size_t rounds = std::max(kLeastRounds, kPeriods * schedule.period());
+  double log_growth = 0;
+  for (std::size_t t = 0; t < rounds; ++t) {
+    error.array() -= error.mean();
+    moved = pull.momentum * moved + pull.gamma * (cycle[t % cycle.size()] * error - error);
+    error += moved;
+    const double size = std::hypot(error.norm(), moved.norm());
+    if (!(size > kGone)) return 0;
+    if (t >= rounds / 2) log_growth += std::log(size);
+    error /= size;
+    moved /= size;
+  }
+  return std::exp(log_growth / static_cast<double>(rounds - rounds / 2));
 }
 
 double rounds_to_consensus(std::span<const double> errors) {

@@ -41,7 +41,10 @@ bool was_told_to_end(int status) {
 
 double seconds_since(Clock::time_point t) { return std::chrono::duration<double>(Clock::now() - t).count(); }
 
+/// Of a regular file: a device may have no end.
 std::string last_line(const fs::path& path) {
+  std::error_code none;
+  if (!fs::is_regular_file(path, none)) return {};
   std::ifstream in(path);
   std::string line, last;
   while (std::getline(in, line))
@@ -132,10 +135,7 @@ class Run {
     if (job_.least_peers() >= children.size() || running == 0) return;
     for (std::size_t i = 0; i < children.size(); ++i) {
       const int status = children[i].status.value_or(kExitOk);
-      // one whose run diverged takes the others along
-      const bool diverged = reason(i).find("the run diverged") != std::string::npos;
-      const bool crashed =
-          (status == kExitFailure && !diverged) || (status > 128 && !was_told_to_end(status));
+      const bool crashed = status == kExitFailure ? !diverged(i) : status > 128 && !was_told_to_end(status);
       if (status != kExitOk) view_.ended(i);
       if (!crashed || children[i].out_fd >= 0 || restarts_[i].times >= job_.run.restart) continue;
       Restart& again = restarts_[i];
@@ -155,6 +155,9 @@ class Run {
       launcher_.start_again(i);
     }
   }
+
+  /// Whose run diverged takes the others along.
+  bool diverged(std::size_t peer) const { return reason(peer).find("the run diverged") != std::string::npos; }
 
   /// A peer that ended before it trained: the others would wait for it in vain.
   bool failed_to_start() const {

@@ -8,6 +8,7 @@
 
 #include "aggregation.h"
 #include "coding_error.h"
+#include "gossamer/topology/report.h"
 #include "outer.h"
 #include "unread.h"
 
@@ -53,6 +54,9 @@ bool is_tree(const topology::Schedule& s) {
 /// What codes a model so well that it predicts nearly as the model does. Of an mlp on Fashion-MNIST, an error
 /// of 0.01 (8 bits) cost no accuracy, 0.12 (intq:bits=4) 0.3 points, 0.2 (qsgd:bits=4) 1, 0.6 (one bit) 13.
 constexpr double kFaithfulError = 0.15;
+
+/// A growth that may be rounding, where a schedule does not join all.
+constexpr double kNoGrowth = 1e-3;
 
 class Check {
  public:
@@ -255,6 +259,33 @@ class Check {
           "direction, so that each multiplies the other's; use optimizer.kind 'momentum', or "
           "exchange.outer_momentum = 0",
           kind);
+    if (needs_.gamma == Needs::Gamma::own && needs_.outer) pull();
+  }
+
+  /// Also of graphs that vary and are made anew where peers go: few of an odd number are the hardest.
+  void pull() const {
+    constexpr std::size_t kHardest = 3;
+    check_pull(schedule_);
+    topology::GraphSpec graph = job_.graph;
+    const std::size_t all = graph.peers;
+    if (!schedule_.time_varying() || job_.least_peers() >= all) return;
+    for (const std::size_t left : {all - 1, kHardest})
+      if (left >= std::max<std::size_t>(2, job_.least_peers()) && left < all) {
+        graph.peers = left;
+        check_pull(topology::make_schedule(graph));
+      }
+  }
+
+  void check_pull(const topology::Schedule& schedule) const {
+    const double growth = topology::pull_growth(schedule, {plan_.gamma, plan_.outer_momentum});
+    if (growth > 1 + kNoGrowth)
+      refuse(
+          "with exchange.outer_momentum = {:g} and gamma = {:g} drives peers apart over graph '{}' of {}: "
+          "what "
+          "they differ by grows by {:.1f} % in each of its rounds; use a smaller outer_momentum, as its "
+          "default "
+          "0.5, or a graph that does not vary",
+          plan_.outer_momentum, plan_.gamma, job_.graph.kind, schedule.peers(), 100 * (growth - 1));
   }
 
   /// Rounds that close before all their messages have come; why: the key that has them do so.

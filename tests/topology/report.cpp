@@ -263,6 +263,22 @@ TEST_CASE("the consensus error falls as the spectrum says") {
   REQUIRE(consensus_errors(make_schedule(spec_of("full", 1)), 5).back() < 1e-7);
 }
 
+TEST_CASE("pulls with momentum draw peers of a ring together, and may drive random pairs apart") {
+  const Schedule ring = make_schedule(spec_of("ring", 8));
+  REQUIRE(pull_growth(ring, {1, 0}) == Approx(1.0 / 3 + 2.0 / 3 * std::cos(kPi / 4)).epsilon(1e-4));
+  REQUIRE(pull_growth(ring, {1, 0.9}) < 0.96);  // heavy ball: √0.9
+  REQUIRE(pull_growth(ring, {1, 0.9}) > 0.94);
+  for (const std::size_t peers : {2, 3, 4, 5, 8, 16}) {
+    GraphSpec spec = spec_of("matching", peers);
+    for (spec.seed = 1; spec.seed <= 10; ++spec.seed)
+      REQUIRE(pull_growth(make_schedule(spec), {0.6, 0.5}) < 1);
+  }
+  REQUIRE(pull_growth(make_schedule(spec_of("matching", 2)), {1, 0.9}) < 0.96);
+  for (const std::size_t peers : {3, 5, 6, 16})
+    REQUIRE(pull_growth(make_schedule(spec_of("matching", peers)), {1, 0.9}) > 1.01);
+  REQUIRE(pull_growth(make_schedule(spec_of("full", 1)), {1, 0.9}) == 0);
+}
+
 TEST_CASE("a picture shows every peer, edge and round") {
   const auto count = [](const std::string& text, const std::string& part) {
     std::size_t found = 0;

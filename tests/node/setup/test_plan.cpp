@@ -272,6 +272,18 @@ TEST_CASE("outer momentum is the job's or else what method and codec bear") {
   CHECK(momentum("noloco", "dense") == 0.5);
 }
 
+TEST_CASE("an outer momentum that drives pairs apart is refused, also where it would when peers have gone") {
+  const auto refused = [](const char* graph, const char* momentum, const Settings& more = {}) {
+    const Settings all{std::string("exchange.outer_momentum=") + momentum};
+    return refusal_of([&] { make_plan(small_job(job_of("noloco", graph, "dense") + all + more), 0); });
+  };
+  CHECK(says(refused("matching", "0.9"), "use a smaller outer_momentum, as its default 0.5"));
+  CHECK(refused("matching", "0.7") == "");
+  CHECK(refused("ring", "0.9") == "");
+  CHECK(says(refused("matching", "0.85"), "over graph 'matching' of 3"));
+  CHECK(refused("matching", "0.85", {"run.min_peers=0"}) == "");  // the first loss ends it
+}
+
 TEST_CASE("parcels cover every layer once") {
   const std::vector<optim::Layer> layers{{"a", 0, 33, {}}, {"b", 48, 16, {}}, {"c", 64, 1000, {}}};
   for (const std::size_t largest : {16U, 32U, 100U, 1U << 20}) {

@@ -40,6 +40,11 @@ struct Pull {
 /// subspace‖₂. Ends early where it is under 1e-7.
 std::vector<double> consensus_errors(const Schedule& schedule, std::size_t rounds, const Pull& pull = {});
 
+/// By what factor an error grows a round, in the long run: under 1 where peers come together; where every
+/// matrix is doubly stochastic. Of the last half of 512 rounds or 8 periods from a random start; a pass over
+/// the edges each. Random rounds may together drive apart what each of them alone draws together.
+double pull_growth(const Schedule& schedule, const Pull& pull);
+
 /// Rounds after which errors, as of consensus_errors, stay at 1e-6 or below; beyond their end by the slope of
 /// their second half; −1 where that does not fall.
 double rounds_to_consensus(std::span<const double> errors);
