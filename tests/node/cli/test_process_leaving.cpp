@@ -36,7 +36,7 @@ TEST_CASE("a peer that is told to end leaves, comes back, and all finish") {
     const Folder folder;
     const Ports ports(4);
     folder.write("job.toml", leaving_job(ports, method, codec, kForever));
-    Peers peers(folder, "job.toml", 4, {"--set", "run.report_every=0.05", "--set", "run.rounds=30000"});
+    Peers peers(folder, "job.toml", 4, {"--set", "run.report_every=0.05", "--set", "run.rounds=12000"});
     peers.start_all();
     REQUIRE(peers.train_within(kLongStart_s));
     const auto told = Clock::now();
@@ -53,7 +53,7 @@ TEST_CASE("a peer that is told to end leaves, comes back, and all finish") {
     peers.start(0);
     CHECK(all_say_within(kLongEnd_s, peers, 0, "peer peer0 is back: started again"));
     for (std::size_t i = 0; i < 4; ++i) {
-      REQUIRE(peers[i].wait(2 * kLongEnd_s));
+      REQUIRE(peers[i].wait(4 * kLongEnd_s));
       INFO(peers[i].name() << ": " << peers[i].err());
       CHECK(peers[i].status() == 0);
     }
