@@ -158,6 +158,15 @@ bool small(const Job& job) {
   return std::all_of(job.model.hidden.begin(), job.model.hidden.end(), [](auto n) { return n <= 12; });
 }
 
+/// The program accepts it where a loss does not end the run.
+bool bears_losses(Job job) try {
+  if (job.run.min_peers == 0) job.run.min_peers = 1;
+  make_plan(job, 0);
+  return true;
+} catch (const ConfigError&) {
+  return false;
+}
+
 void draw_run(Draw& d, SwarmCase& c, double seconds) {
   Job& job = c.job;
   const std::size_t rounds = job.run.rounds;
@@ -189,7 +198,7 @@ SwarmCase draw_churn(std::uint64_t seed, double seconds, const Job* job) {
   c.seed = seed;
   do {
     c.job = job ? *job : draw_job(d);
-  } while (!job && (!small(c.job) || c.job.peers.size() < 2));
+  } while (!job && (!small(c.job) || c.job.peers.size() < 2 || !bears_losses(c.job)));
   if (!job) c.job.run.rounds = d.from(60, 150);
   if (!job && c.job.peers.size() > 2 && d.chance(0.2))
     c.job.run.min_peers = d.from(2, c.job.peers.size() - 1);

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
 
 #include "aggregation.h"
 #include "coding_error.h"
@@ -266,14 +267,20 @@ class Check {
   void pull() const {
     constexpr std::size_t kHardest = 3;
     check_pull(schedule_);
-    topology::GraphSpec graph = job_.graph;
-    const std::size_t all = graph.peers;
-    if (!schedule_.time_varying() || job_.least_peers() >= all) return;
+    const std::size_t all = schedule_.peers(), least = std::max<std::size_t>(2, job_.least_peers());
+    if (!schedule_.time_varying()) return;
     for (const std::size_t left : {all - 1, kHardest})
-      if (left >= std::max<std::size_t>(2, job_.least_peers()) && left < all) {
-        graph.peers = left;
-        check_pull(topology::make_schedule(graph));
-      }
+      if (left >= least && left < all)
+        if (const auto fewer = remade_for(left)) check_pull(*fewer);
+  }
+
+  /// Nothing where the graph is not one of that many.
+  std::optional<topology::Schedule> remade_for(std::size_t peers) const try {
+    topology::GraphSpec graph = job_.graph;
+    graph.peers = peers;
+    return topology::make_schedule(graph);
+  } catch (const topology::GraphError&) {
+    return std::nullopt;
   }
 
   void check_pull(const topology::Schedule& schedule) const {

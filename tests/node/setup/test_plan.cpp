@@ -280,7 +280,7 @@ TEST_CASE("an outer momentum that drives pairs apart is refused, also where it w
   CHECK(says(refused("matching", "0.9"), "use a smaller outer_momentum, as its default 0.5"));
   CHECK(refused("matching", "0.7") == "");
   CHECK(refused("ring", "0.9") == "");
-  CHECK(says(refused("matching", "0.85"), "over graph 'matching' of 3"));
+  CHECK(says(refused("matching", "0.85"), "over graph 'matching' of 5"));
   CHECK(refused("matching", "0.85", {"run.min_peers=0"}) == "");  // the first loss ends it
 }
 
