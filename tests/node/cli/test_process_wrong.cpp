@@ -208,7 +208,7 @@ TEST_CASE("a full disk is named with the file") {
     fill("log/peers/peer" + n + ".log");  // which cannot say why
   fs::create_directory(bench.folder.path("log/peers/peer1.safetensors"));
   ended = run("log", "run.rounds=3000");  // for a while, in which nobody may read these logs to their end
-  CHECK(ended.status == 0);  // as the others ended well
+  CHECK(ended.status == 0);               // as the others ended well
   CHECK(says(ended.err,
              "gossamer: peer1: log/peers/peer1.safetensors: its temporary file cannot be renamed: "
              "Is a directory"));
