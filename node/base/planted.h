@@ -42,6 +42,7 @@ enum class Bug : std::uint8_t {
   rows_pushed_early,         ///< rows: what came of the next round is applied in this one
   rows_pushed_twice,         ///< rows: the last message of several is applied twice
   row_change_lost,           ///< rows: the last change of a step is neither sent nor kept
+  tracker_not_emptied,       ///< gradient_tracking: y begins with what is in its slot
   samples_counted_again,  ///< unbounded: what a peer has taken in counts again with all that is heard of it
   // found by tests/node/sim/test_view_rows.cpp, as runs of a simulated swarm have fixed members
   rows_of_old_number,  ///< views: a peer trains the rows of who has its old number in the view
@@ -61,6 +62,9 @@ enum class Bug : std::uint8_t {
   stepped_in_part,     ///< full reduces: each parcel steps when its own sum is there
   both_sides_train,  ///< member: every side of a network that has fallen apart takes itself for the majority
   merge_unweighted,  ///< member: models of several sides count alike when they meet again
+  sums_forgotten_between_views,  ///< push_sum: in a view the sums of all pairs begin at 0
+  dead_mass_kept_twice,          ///< push_sum: what the dead are known to have got more than given comes back
+  seeming_dead_written_off,      ///< member: who seems dead counts as one that cannot come back
 };
 /// Those that a network of Swims alone shows, too (tests/node/member/test_swim_network.cpp).
 inline constexpr std::array kMemberBugs{Bug::refuted_by_no_more, Bug::old_start_taken, Bug::dead_forgotten};
@@ -102,6 +106,7 @@ inline constexpr std::array kBugs{
     BugName{Bug::rows_pushed_early, "rows_pushed_early"},
     BugName{Bug::rows_pushed_twice, "rows_pushed_twice"},
     BugName{Bug::row_change_lost, "row_change_lost"},
+    BugName{Bug::tracker_not_emptied, "tracker_not_emptied"},
     BugName{Bug::samples_counted_again, "samples_counted_again"},
 };
 /// Found by runs in which members come and go (gossamer sim --churn).
@@ -120,6 +125,9 @@ inline constexpr std::array kChurnBugs{
     BugName{Bug::stepped_in_part, "stepped_in_part"},
     BugName{Bug::both_sides_train, "both_sides_train"},
     BugName{Bug::merge_unweighted, "merge_unweighted"},
+    BugName{Bug::sums_forgotten_between_views, "sums_forgotten_between_views"},
+    BugName{Bug::dead_mass_kept_twice, "dead_mass_kept_twice"},
+    BugName{Bug::seeming_dead_written_off, "seeming_dead_written_off"},
 };
 
 struct NothingPlanted {

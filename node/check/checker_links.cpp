@@ -128,7 +128,7 @@ class Links final : public Checker {
     if (line.waiting.erase(m.sequence) == 0)
       return findings_.report("links", fmt::format("peer {} used the message {} of peer {}, which {}", peer,
                                                    text(m), from, "it had used or not received"));
-    if (never_applied(m)) return;
+    if (never_applied(m) || invariants_.settles(from, peer)) return;
     ++line.used;
     if (invariants_.synchronous() && !ended_[peer] && m.round + delay_of(m) != round_[peer])
       findings_.report("links", fmt::format("peer {} in round {} used the message {} of peer {}", peer,

@@ -22,6 +22,8 @@ std::unique_ptr<Checker> own_checker(const Invariants& invariants, const Prepare
       return check_pairs(invariants, prepared, findings);
     case Own::residues:
       return check_residues(invariants, prepared, findings);
+    case Own::tracking:
+      return check_tracking(invariants, prepared, findings);
     case Own::outer_steps:
     case Own::outer_pulls:
     case Own::outer_sparse:
@@ -71,7 +73,8 @@ Invariants invariants_of(const Prepared& prepared) {
           .best_effort = e.delivery == "best_effort",
           .forged = prepared.job.sim.forge > 0,
           .backup = by_time ? job.peers.size() : e.backup,
-          .delay = e.outer_delay};
+          .delay = e.outer_delay,
+          .former = prepared.plan->former};
 }
 
 Checkers::Checkers(const Prepared& prepared, Observer* next, bool from_initial)
@@ -80,7 +83,7 @@ Checkers::Checkers(const Prepared& prepared, Observer* next, bool from_initial)
   checkers_.push_back(check_links(invariants_, findings_));
   checkers_.push_back(check_rounds(invariants_, prepared, findings_));
   checkers_.push_back(check_floats(invariants_, prepared, findings_));
-  if (from_initial)
+  if (from_initial || invariants_.own == MethodInvariants::Own::tracking)
     if (auto own = own_checker(invariants_, prepared, findings_)) checkers_.push_back(std::move(own));
   if (auto trained = check_trained(prepared, findings_)) checkers_.push_back(std::move(trained));
   if (next) all_.push_back({next, true});  // first, so that a record holds what breaks a rule

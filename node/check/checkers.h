@@ -1,6 +1,7 @@
 #pragma once
 // Checkers hold every run to its invariants, whatever the network does: checked from what an observer hears,
 // without the code under test. The first breach is kept; what comes after it is ignored.
+#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -55,8 +56,12 @@ struct Invariants {
   bool forged;          ///< a frame that was lost may come after the next, where a wrong one took its number
   std::size_t backup;   ///< neighbours that a round does not wait for; then rounds may be skipped
   std::uint64_t delay;  ///< synchronous: rounds from a message's own to the one that uses it
+  std::vector<std::pair<PeerId, PeerId>> former;  ///< as Plan::former: their messages are used when they come
   /// Every message is used in its round, so that the run ends with the same bits whatever the network does.
   bool synchronous() const { return staleness == std::optional<std::uint64_t>(0) && backup == 0; }
+  bool settles(PeerId from, PeerId to) const {
+    return std::find(former.begin(), former.end(), std::pair(from, to)) != former.end();
+  }
   /// Synchronous: the run is over before the message is used.
   bool never_applied(Round round) const { return round + delay >= rounds; }
 };
@@ -64,8 +69,8 @@ struct Invariants {
 /// round an asynchronous or partial method uses a message; what a codec or an aggregation rule makes of its
 /// vectors (of a rule: that it is given each neighbour's once, with weights that sum to 1); velocities under
 /// momentum correction, which hold what their gradients held. Methods with checks of their own: push_sum
-/// (check_mass), pairwise (check_pairs), moniqua (check_residues), diloco, noloco and sparse_loco
-/// (check_outer).
+/// (check_mass), pairwise (check_pairs), moniqua (check_residues), gradient_tracking (check_tracking),
+/// diloco, noloco and sparse_loco (check_outer).
 Invariants invariants_of(const Prepared& prepared);
 
 /// A checker that may also look at a run's end; SimResult of a run in which nobody was interrupted.
@@ -109,6 +114,10 @@ std::unique_ptr<Checker> check_residues(const Invariants& invariants, const Prep
 /// it, once; where all peers have one mean, φ is the same bits on all of them.
 std::unique_ptr<Checker> check_outer(const Invariants& invariants, const Prepared& prepared,
                                      Findings& findings);
+/// gradient_tracking: Σ over peers of the trackers is Σ of their gradients, but for rounding. Null where the
+/// weights say otherwise.
+std::unique_ptr<Checker> check_tracking(const Invariants& invariants, const Prepared& prepared,
+                                        Findings& findings);
 /// Rows of tables: what a peer's steps change is told or kept, and all that was told is applied once, in
 /// order, by everyone.
 std::unique_ptr<Checker> check_rows_told(const Invariants& invariants, Findings& findings);
@@ -121,7 +130,8 @@ std::unique_ptr<Checker> check_trained(const Prepared& prepared, Findings& findi
 /// All of them. Also counts what happened, so that a swarm can show that rare branches were reached.
 class Checkers final : public Observer {
  public:
-  /// from_initial: false where peers begin with what they had learned, which no check of one method follows.
+  /// from_initial: false where peers begin with what they had learned, which most checks of one method do not
+  /// follow.
   explicit Checkers(const Prepared& prepared, Observer* next = nullptr, bool from_initial = true);
   const std::optional<Violation>& first() const { return findings_.first(); }
   Findings& findings() { return findings_; }

@@ -157,6 +157,12 @@ class ChurnRun {
     c["views entered"] += n.views - n.starts;
     c["views begun"] += n.begun;
     c["states fetched"] += n.fetched;
+    if (const MassLedger* ledger = checkers_.ledger()) {
+      c["pairs whose mass outlived a view"] += ledger->counts().carried;
+      c["pairs whose mass waited for a link"] += ledger->counts().aside;
+      c["links to tell what was owed"] += ledger->counts().owed;
+      c["pairs written off"] += ledger->counts().written_off;
+    }
     const SimSection& sim = case_.job.sim;
     if (!sim.cut.empty()) ++c["runs with a cut"];
     if (!sim.pause.empty()) ++c["runs with a pause"];

@@ -39,7 +39,8 @@ class ChurnCheckers::Era {
       places.push_back(static_cast<PeerId>(std::find(names.begin(), names.end(), seat.name) - names.begin()));
   }
   bool first() const { return view.seats.front().start == 0; }
-  std::size_t parcels() const { return prepared_.plan->parcels.size(); }
+  std::size_t parcels() const { return plan().parcels.size(); }
+  const Plan& plan() const { return *prepared_.plan; }
 
   View view;
   double share;
@@ -79,6 +80,7 @@ class ChurnCheckers::Seat final : public Observer {
     tell([&](Observer& o, auto place) { o.on_mixed(place(p), r, parcel); });
   }
   void on_end(PeerId p, const std::string& message) override {
+    all_.processes_[peer_].gone = true;
     tell([&](Observer& o, auto place) { o.on_end(place(p), message); });
   }
   void on_gradient(PeerId p, const Gradient& g) override {
@@ -88,6 +90,8 @@ class ChurnCheckers::Seat final : public Observer {
     if (const auto* step = std::get_if<op::Combine>(&op); step && step->dst == kParameters)
       ++steps_[step->range.begin];
     tell([&](Observer& o, auto place) { o.on_op(place(p), op, after); });
+    if (all_.ledger_ && !all_.first())
+      all_.ledger_->on_op({all_.name(peer_), all_.processes_[peer_].start}, op, after);
   }
   void before_encode(PeerId p, const op::Encode& e, std::span<const float> v,
                      const compress::FeedbackState* state) override {
@@ -128,7 +132,10 @@ ChurnCheckers::ChurnCheckers(const Prepared& prepared, Observer* next)
       sides_(prepared, findings_),
       initial_(hash_of(prepared.initial)),
       processes_(prepared.job.peers.size()),
-      seats_(prepared.job.peers.size()) {}
+      seats_(prepared.job.peers.size()) {
+  if (find_method(prepared.job.exchange.method).invariants.own == MethodInvariants::Own::mass)
+    ledger_ = std::make_unique<MassLedger>(findings_, [this](const Incarnation& one) { return gone(one); });
+}
 
 ChurnCheckers::~ChurnCheckers() = default;
 
@@ -149,6 +156,7 @@ void ChurnCheckers::on_frame(Fate fate, PeerId from, PeerId to, std::span<const 
 void ChurnCheckers::on_crash(PeerId peer) {
   ++counts_.crashes;
   sides_.on_crash(peer);
+  processes_[peer].gone = true;
   if (next_) next_->on_crash(peer);
 }
 
@@ -194,6 +202,7 @@ Observer* ChurnCheckers::on_enter(PeerId peer, const Entry& entry) {
                        100 * era->share));
   processes_[peer].era = era;
   sides_.on_enter(peer, entry, era->places);
+  processes_[peer].gone = false;
   seats_[peer] = std::make_unique<Seat>(*this, era, peer);
   return seats_[peer].get();
 }
@@ -222,6 +231,30 @@ void ChurnCheckers::on_begin(PeerId peer, std::span<const float> parameters) {
   if (alike && era.begun_with.value_or(hash) != hash)
     report("state", peer, "begins a view with other bits than another member");
   era.begun_with = hash;
+}
+
+bool ChurnCheckers::gone(const Incarnation& one) const {
+  const std::vector<std::string> names = prepared_.job.peer_names();
+  const auto at = std::find(names.begin(), names.end(), one.name);
+  const Process& now = processes_.at(static_cast<std::size_t>(at - names.begin()));
+  return now.gone || now.start != one.start;
+}
+
+/// Of the first era, which all begin in together, as they are now.
+std::vector<Incarnation> ChurnCheckers::incarnations(const Era& era) const {
+  std::vector<Incarnation> seats = era.view.incarnations();
+  for (std::size_t k = 0; k < seats.size(); ++k)
+    if (seats[k].start == 0) seats[k].start = processes_[era.places[k]].start;
+  return seats;
+}
+
+void ChurnCheckers::on_begin_with(PeerId peer, const DataView& view) {
+  if (!ledger_ || first()) return;
+  const Era& era = *processes_[peer].era;
+  const auto seat = std::find(era.places.begin(), era.places.end(), peer) - era.places.begin();
+  Plan plan = era.plan();
+  plan.self = static_cast<PeerId>(seat);
+  ledger_->begin(plan.self, incarnations(era), plan, view);
 }
 
 void ChurnCheckers::on_copy(PeerId, std::span<const float> parameters) {

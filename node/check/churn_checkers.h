@@ -12,6 +12,7 @@
 //            side weighed by what it has trained since they parted
 //   sides    of a method whose peers begin alike, and wherever on_partition is not "continue", no two sides
 //            of one view go on before run.partition_timeout
+//   ledger   of push_sum: mass_ledger.h
 #include <deque>
 #include <map>
 #include <memory>
@@ -23,6 +24,7 @@
 
 #include "checkers.h"
 #include "churn_sides.h"
+#include "mass_ledger.h"
 #include "view_observer.h"
 
 namespace gossamer::node {
@@ -44,6 +46,7 @@ class ChurnCheckers final : public Observer, public ViewObserver {
   };
   const Counts& counts() const { return counts_; }
   std::uint64_t merged() const { return sides_.merged(); }
+  const MassLedger* ledger() const { return ledger_.get(); }  ///< null: the method has no mass
 
   void on_time(double time) override;
   void on_frame(Fate, PeerId, PeerId, std::span<const std::byte>) override;
@@ -52,6 +55,7 @@ class ChurnCheckers final : public Observer, public ViewObserver {
   void on_start(PeerId, std::uint64_t start) override;
   Observer* on_enter(PeerId, const Entry&) override;
   void on_begin(PeerId, std::span<const float>) override;
+  void on_begin_with(PeerId, const DataView&) override;
   void on_copy(PeerId, std::span<const float>) override;
   void on_merge(PeerId, const std::vector<std::pair<PeerId, double>>&) override;
   void on_leave(PeerId, double share, std::span<const float>) override;
@@ -64,6 +68,7 @@ class ChurnCheckers final : public Observer, public ViewObserver {
   /// What is known of a peer's present process.
   struct Process {
     std::uint64_t start = 0;
+    bool gone = false;  ///< it crashed, or its worker has ended and no other has come
     std::set<Name> entered{};
     bool begun = false;                      ///< a round, in any view
     std::optional<double> share{};           ///< at which it left its last view
@@ -74,6 +79,8 @@ class ChurnCheckers final : public Observer, public ViewObserver {
   void report(const char* checker, PeerId peer, const std::string& what);
   void check_entry(PeerId peer, const Entry& entry, bool first);
   std::string name(PeerId peer) const { return prepared_.job.peers[peer].name; }
+  bool gone(const Incarnation& one) const;
+  std::vector<Incarnation> incarnations(const Era& era) const;
 
   const Prepared& prepared_;
   Findings findings_;
@@ -87,6 +94,7 @@ class ChurnCheckers final : public Observer, public ViewObserver {
   /// By peer and start: hashes of what it left its last views with.
   std::map<std::pair<PeerId, std::uint64_t>, std::deque<std::uint64_t>> left_;
   std::deque<std::uint64_t> copies_;
+  std::unique_ptr<MassLedger> ledger_;
   Counts counts_;
   double progressed_ = 0;
 };

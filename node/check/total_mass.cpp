@@ -20,17 +20,16 @@ std::span<const std::uint64_t> mass_sum(const Simulation& simulation, PeerId pee
   return sum_of(simulation.extension(peer), number);
 }
 
-std::vector<std::uint64_t> total_mass(const Simulation& simulation, const topology::Schedule& schedule) {
+std::vector<std::uint64_t> total_mass(const Simulation& simulation, const Plan& plan) {
   std::vector<std::uint64_t> total(mass_sum(simulation, 0, 0).size(), 0);
   const auto add = [&](std::span<const std::uint64_t> sum, std::uint64_t sign) {
     for (std::size_t i = 0; i < total.size(); ++i) total[i] += sign * sum[i];
   };
-  for (PeerId p = 0; p < schedule.peers(); ++p) {
-    const SumNumbers numbers(schedule, p);
+  for (PeerId p = 0; p < plan.schedule.peers(); ++p) {
+    const SumNumbers numbers(plan, p);
     add(mass_sum(simulation, p, 0), 1);
-    for (const PeerId to : numbers.to()) add(mass_sum(simulation, p, numbers.sent(to)), 1);
-    for (const PeerId from : numbers.from())
-      add(mass_sum(simulation, p, numbers.taken(from)), ~std::uint64_t{0});
+    for (std::uint32_t n = 1; n < numbers.count(); ++n)
+      add(mass_sum(simulation, p, n), numbers[n].sent ? 1 : ~std::uint64_t{0});
   }
   return total;
 }

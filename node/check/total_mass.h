@@ -14,7 +14,7 @@ std::span<const std::uint64_t> mass_sum(const Simulation& simulation, PeerId pee
 
 /// Σ over peers of what is held, and over edges of what is under way, σ − ρ: one entry for each parameter and
 /// then for each parcel's weight, modulo 2⁶⁴. Only steps change the former, nothing the latter (P·2⁴⁰).
-/// schedule: as planned.
-std::vector<std::uint64_t> total_mass(const Simulation& simulation, const topology::Schedule& schedule);
+/// plan: of any peer.
+std::vector<std::uint64_t> total_mass(const Simulation& simulation, const Plan& plan);
 
 }  // namespace gossamer::node

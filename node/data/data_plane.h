@@ -18,6 +18,7 @@
 #include "archive.h"
 #include "gossamer/optim/objective.h"
 #include "ids.h"
+#include "own.h"
 
 namespace gossamer::node {
 
@@ -202,7 +203,7 @@ using DataEvent =
 enum class Kept {
   all,      ///< it goes on as if it had never stopped
   learned,  ///< parameters, the optimiser's state, the position in the data, a table's rows; what the method
-            ///< keeps starts anew from there (Buffers::anchored: from x⁰)
+            ///< keeps starts anew from there (Buffers::anchored: from x⁰), but for its own (own.h)
 };
 using PostEvent = std::function<void(DataEvent)>;
 
@@ -247,8 +248,8 @@ class LiveDataPlane : public DataPlane {
   virtual void finish() = 0;
   /// x; after finish.
   virtual std::span<const float> parameters() const = 0;
-  /// What Kept::learned takes of a state; after finish.
-  virtual State learned() = 0;
+  /// As Replica::save_for_next_view; after finish.
+  virtual State for_next_view(std::span<const Incarnation> seats) = 0;
   /// What was learned, and how its rows were exchanged (null: they were not); after finish.
   virtual optim::Objective& objective() = 0;
   virtual const RowExchange* rows() const = 0;

@@ -7,6 +7,7 @@
 #include <span>
 
 #include "data_plane.h"
+#include "own.h"
 
 namespace gossamer::node {
 
@@ -25,6 +26,11 @@ class Extension {
   /// One that the method submitted as op::Extended. Throws as the data plane's own ops do.
   virtual void run(const std::any& command, const SlotAt& at, const PostEvent& post) = 0;
   virtual void archive(Archive archive) = 0;
+  /// What it takes along from a view to the next (own.h), list of who is owed something included; seats: of
+  /// the view that is over, by their numbers. By default nothing: it starts anew.
+  virtual void save_own(const Archive&, std::span<const Incarnation> /*seats*/) {}
+  /// That, in an extension of the next view that was made from what was learned. Throws StateError.
+  virtual void restore_own(const Archive&, const Passage&) {}
 };
 
 /// Calls what with the command where it is one of these; false where it is none.

@@ -137,6 +137,12 @@ State Replica::save_learned() {
   return state;
 }
 
+State Replica::save_for_next_view(std::span<const Incarnation> seats) {
+  State state = save_learned();
+  if (extension_) extension_->save_own(Archive::saving(state).part("data").part("own"), seats);
+  return state;
+}
+
 void Replica::restore(const State& state, Kept kept) {
   const Archive from = Archive::restoring(state).part("data");
   if (kept == Kept::all) return archive(from);
@@ -144,6 +150,10 @@ void Replica::restore(const State& state, Kept kept) {
   if (buffers_.anchored) return;
   for (std::size_t s = 0; s < buffers_.slots; ++s) slots_[2 + s] = slots_[kParameters];
   if (buffers_.extension) extension_ = buffers_.extension({slots_[kParameters], parts_.rate});
+  if (!extension_ || !has_own(state)) return;
+  Passage passage;
+  passage.archive(from.part("own").part("passage"));
+  extension_->restore_own(from.part("own"), passage);
 }
 
 /// What does not depend on whom the peer exchanges with, and how.

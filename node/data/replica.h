@@ -62,8 +62,10 @@ class Replica final : public DataView {
 
   /// All that it keeps between rounds. used: as Archive::saving has it.
   State save(State used = {});
-  /// What Kept::learned takes of it.
+  /// What Kept::learned takes of it, for whoever goes on from it.
   State save_learned();
+  /// The same for this peer's next view, with what is its own (own.h); seats: as of Extension::save_own.
+  State save_for_next_view(std::span<const Incarnation> seats);
   /// Throws StateError where the state is another job's or peer's.
   void restore(const State& state, Kept kept = Kept::all);
 

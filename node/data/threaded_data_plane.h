@@ -29,7 +29,9 @@ class ThreadedDataPlane final : public LiveDataPlane {
   void finish() override;                              ///< ends the thread, too
   const Replica& replica() const { return replica_; }  ///< after finish
   std::span<const float> parameters() const override { return replica_.parameters(); }
-  State learned() override { return replica_.save_learned(); }
+  State for_next_view(std::span<const Incarnation> seats) override {
+    return replica_.save_for_next_view(seats);
+  }
   optim::Objective& objective() override { return replica_.objective(); }
   const RowExchange* rows() const override { return replica_.rows(); }
 

@@ -64,6 +64,12 @@ struct Plan {
   /// Of every neighbour the first message is waited for, however stale later ones may be: what is known of it
   /// before says nothing. (Not where nobody waits.)
   bool first_heard = false;
+  /// Of peers that the graph does not link in that direction and an earlier view's did: the first may owe the
+  /// second what it had sent (data/own.h); ascending.
+  std::vector<std::pair<PeerId, PeerId>> former{};
+  /// Of those: whom the peer owes, or who owe it.
+  std::vector<PeerId> owed_by(PeerId peer) const;
+  std::vector<PeerId> owing(PeerId peer) const;
 
   /// What a round waits for: the parcels, and the rows.
   std::size_t parts() const { return parcels.size() + (rows ? 1 : 0); }

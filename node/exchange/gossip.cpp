@@ -17,13 +17,20 @@ Round most_ahead(const Plan& plan) {
   return each * s.period() * s.peers();
 }
 
+/// Those that may send, and those that are sent to.
+std::vector<PeerId> in_touch(const Plan& plan) {
+  std::vector<PeerId> peers = plan.schedule.links(plan.self);
+  const std::vector<PeerId> owing = plan.owing(plan.self);
+  peers.insert(peers.end(), owing.begin(), owing.end());
+  std::sort(peers.begin(), peers.end());
+  peers.erase(std::unique(peers.begin(), peers.end()), peers.end());
+  return peers;
+}
+
 }  // namespace
 
 Gossip::Gossip(ExchangeHost& host, std::uint32_t vectors)
-    : host_(host),
-      vectors_(vectors),
-      most_ahead_(most_ahead(host.plan())),
-      inboxes_(host.plan().schedule.links(host.plan().self)) {
+    : host_(host), vectors_(vectors), most_ahead_(most_ahead(host.plan())), inboxes_(in_touch(host.plan())) {
   const Plan& plan = host.plan();
   stepped_.assign(plan.parcels.size(), false);
   for (auto& of_parcels : inboxes_) of_parcels.resize(plan.parcels.size() * vectors);
@@ -39,18 +46,25 @@ bool Gossip::sends(PeerId from, Round round) const {
   return std::any_of(row.begin(), row.end(), [&](const auto& e) { return e.peer == from; });
 }
 
+bool Gossip::settles(PeerId from, Round round) const {
+  const auto& former = host_.plan().former;
+  return round < kSettlingRounds &&
+         std::find(former.begin(), former.end(), std::pair(from, host_.plan().self)) != former.end();
+}
+
 /// Where rounds are waited for, a neighbour sends in every one that the schedule names, and those of a vector
 /// are taken in turn. Elsewhere it may leave out any.
 Verdict Gossip::judge(PeerId from, Round round, ParcelId parcel, std::uint32_t tag) const {
   if (tag >= vectors_) return Verdict::never(Refusal::tag);
-  if (!inboxes_.contains(from) || !sends(from, round)) return Verdict::never(Refusal::round);
+  const bool settles = this->settles(from, round);
+  if (!inboxes_.contains(from) || !(settles || sends(from, round))) return Verdict::never(Refusal::round);
   const std::size_t entries = range(parcel).size;
   if (!host_.plan().exchange.staleness) return Verdict::now(entries);
   const auto& seen = inboxes_[from][parcel * vectors_ + tag].seen;
   if (seen && round <= *seen) return Verdict::past();
-  if (round > round_ + most_ahead_) return Verdict::never(Refusal::round);
+  if (!settles && round > round_ + most_ahead_) return Verdict::never(Refusal::round);
   Round due = seen ? *seen + 1 : 0;
-  while (due < round && !sends(from, due)) ++due;
+  while (due < round && !settles && !sends(from, due)) ++due;
   return due == round ? Verdict::now(entries) : Verdict::later(entries);
 }
 
@@ -104,7 +118,8 @@ void Gossip::archive(Archive archive) {
   archive.value("round", round_);
   std::vector<std::pair<PeerId, Message>> waiting;
   std::vector<std::uint64_t> seen;  // 0: nothing yet; else the round, and 1
-  for (const PeerId p : inboxes_.peers())
+  const std::vector<PeerId> linked = host_.plan().schedule.links(host_.plan().self);
+  for (const PeerId p : linked)  // what others owe is of this view alone
     for (Inbox& box : inboxes_[p]) {
       for (const Message& m : box.waiting) waiting.emplace_back(p, m);
       seen.push_back(box.seen ? *box.seen + 1 : 0);
@@ -115,8 +130,8 @@ void Gossip::archive(Archive archive) {
       archive.part("inbox"), [&](PeerId p) { return inboxes_.contains(p) ? parcels : 0; }, waiting);
   if (!archive.restores()) return;
   auto next = seen.begin();
-  for (auto& boxes : inboxes_)
-    for (Inbox& box : boxes) {
+  for (const PeerId p : linked)
+    for (Inbox& box : inboxes_[p]) {
       box = {{}, *next > 0 ? std::optional(*next - 1) : std::nullopt};
       ++next;
     }

@@ -42,6 +42,9 @@ class Gossip : public Exchange {
   /// Submits the ops that mix the parcel; everything that the round needs has come.
   virtual void mix(Round round, ParcelId parcel) = 0;
 
+  /// Rounds in which peers that former graphs linked (Plan::former) send.
+  static constexpr Round kSettlingRounds = 4;
+
   Inbox& inbox(PeerId from, ParcelId parcel, std::uint32_t vector = 0) {
     return inboxes_[from][parcel * vectors_ + vector];
   }
@@ -65,6 +68,8 @@ class Gossip : public Exchange {
   /// The round of the neighbour's that the present one waits for.
   std::optional<Round> missing(PeerId from, ParcelId parcel) const;
   bool sends(PeerId from, Round round) const;
+  /// It sends what it owes: once the first rounds are over, nothing.
+  bool settles(PeerId from, Round round) const;
   /// Newest round of which every vector has come.
   std::optional<Round> seen(PeerId from, ParcelId parcel) const;
   std::uint32_t vectors_;

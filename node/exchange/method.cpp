@@ -97,6 +97,20 @@ std::unique_ptr<Exchange> make_exchange(ExchangeHost& host) {
   return std::make_unique<RowGossip>(host, std::move(parcels));
 }
 
+std::vector<PeerId> Plan::owed_by(PeerId peer) const {
+  std::vector<PeerId> all;
+  for (const auto& [from, to] : former)
+    if (from == peer) all.push_back(to);
+  return all;
+}
+
+std::vector<PeerId> Plan::owing(PeerId peer) const {
+  std::vector<PeerId> all;
+  for (const auto& [from, to] : former)
+    if (to == peer) all.push_back(from);
+  return all;
+}
+
 Buffers buffers_of(const Plan& plan) {
   const Method& method = find_method(plan.exchange.method);
   return method.buffers ? method.buffers(plan) : Buffers{};

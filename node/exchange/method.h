@@ -82,7 +82,16 @@ struct MethodInvariants {
   bool overtakes = false;   ///< unless synchronous: the newest message stands for all that came before it
   bool leaves_out = false;  ///< unless synchronous: sends nothing over a link that is full
   /// What else is checked, by a checker of its own.
-  enum class Own { none, mass, pairs, residues, outer_steps, outer_pulls, outer_sparse } own = Own::none;
+  enum class Own {
+    none,
+    mass,
+    pairs,
+    residues,
+    tracking,
+    outer_steps,
+    outer_pulls,
+    outer_sparse
+  } own = Own::none;
 };
 
 /// Of outer steps, where the job leaves them open; those of Douillard et al. (DiLoCo, 2023).

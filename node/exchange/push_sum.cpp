@@ -16,6 +16,9 @@
 // is resent. Σ over peers of x_i and over edges of σ − ρ is the same before and after whatever comes, to the
 // last bit, because all of it is 64-bit fixed point modulo 2⁶⁴ (mass.h); a message takes 8 bytes a parameter.
 //
+// Where members come and go x, w, σ and ρ outlive views. Peers that were linked and are so no more tell each
+// other their σ in the first rounds, so that what was under way between them arrives; nobody waits for it.
+//
 // In synchronous rounds every peer hears from all that send to it before its next gradient. Where it waits
 // less, w may fall as it sends and nothing comes, and a step of u moves z by u / w: a peer then takes u times
 // w over the mean of its w of late, so that its steps are of one size in z and still count as much as without
@@ -24,6 +27,7 @@
 // that round. Who has taken its last step takes in no more mass: that of the few messages which come then is
 // nobody's, as what is under way at the end.
 #include <cmath>
+#include <utility>
 
 #include "gossip.h"
 #include "mass.h"
@@ -38,7 +42,8 @@ constexpr float kLeastWeight = 0.25f;
 
 class PushSum final : public Gossip {
  public:
-  explicit PushSum(ExchangeHost& host) : Gossip(host), numbers_(host.plan().schedule, host.plan().self) {}
+  static_assert(kSettlingRounds >= kTimesTold);
+  explicit PushSum(ExchangeHost& host) : Gossip(host), numbers_(host.plan()) {}
 
   std::optional<bool> decodes(const Message& m) const override {
     return m.payload->size() == mass_payload_bytes(m.entries);
@@ -49,7 +54,7 @@ class PushSum final : public Gossip {
   }
 
   void on_encoded(const Encoded& e) override {
-    host_.send(numbers_.receiver(e.tag), {e.round, e.parcel, 0, e.entries, e.payload});
+    host_.send(numbers_[e.tag].peer, {e.round, e.parcel, 0, e.entries, e.payload});
   }
 
  private:
@@ -66,6 +71,9 @@ class PushSum final : public Gossip {
                                  by_matrix ? weight(round, to) : 1.0f / static_cast<float>(1 + out.size()));
       else
         host_.count_held_back();
+    if (round < kSettlingRounds)
+      for (const PeerId to : host_.plan().owed_by(self))
+        if (host_.can_send(to, parcel)) push.shares.emplace_back(numbers_.sent(to), 0.0f);
     host_.submit(op::Extended{std::move(push)});
   }
 
@@ -84,12 +92,18 @@ class PushSum final : public Gossip {
   }
 
   void mix(Round round, ParcelId parcel) override {
-    for (const PeerId from : numbers_.from()) {
-      Inbox& box = inbox(from, parcel);
+    const auto absorb = [&](PeerId from, Payload sum) {
+      host_.submit(op::Extended{op::Absorb{range(parcel), parcel, numbers_.taken(from), std::move(sum)}});
+    };
+    for (const MassSum& sum : numbers_.sums()) {
+      if (sum.sent) continue;
+      Inbox& box = inbox(sum.peer, parcel);
       Payload newest;
-      while (!box.waiting.empty() && (!synchronous() || box.waiting.front().round <= round))
-        newest = take(from, box).payload;
-      if (newest) host_.submit(op::Extended{op::Absorb{range(parcel), parcel, numbers_.taken(from), newest}});
+      while (!box.waiting.empty() && (!synchronous() || box.waiting.front().round <= round)) {
+        newest = take(sum.peer, box).payload;
+        if (!sum.by_graph) absorb(sum.peer, std::exchange(newest, nullptr));
+      }
+      if (newest) absorb(sum.peer, newest);
     }
     host_.submit(op::Extended{op::Ratio{range(parcel), parcel}});
   }
@@ -102,7 +116,7 @@ double mass_bytes(const ExchangeSettings&, std::size_t entries) {
 }
 
 Buffers push_sum_buffers(const Plan& plan) {
-  const std::size_t sums = SumNumbers(plan.schedule, plan.self).count();
+  const std::vector<MassSum> sums = SumNumbers(plan).sums();
   return {.slots = 0, .models = {}, .extension = [=](const ExtensionInputs& inputs) {
             return std::make_unique<Mass>(inputs.x0, plan.parcels.size(), sums, plan.planted);
           }};

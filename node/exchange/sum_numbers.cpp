@@ -2,32 +2,27 @@
 
 #include <algorithm>
 #include <cassert>
+#include <set>
 
 namespace gossamer::node {
 
-SumNumbers::SumNumbers(const topology::Schedule& schedule, PeerId self) {
-  for (std::size_t t = 0; t < schedule.period(); ++t) {
-    for (const PeerId p : schedule.at(t).out(self)) to_.push_back(p);
-    for (const auto& e : schedule.at(t).in(self)) from_.push_back(e.peer);
+SumNumbers::SumNumbers(const Plan& plan, PeerId self) {
+  std::set<PeerId> to, from;
+  for (std::size_t t = 0; t < plan.schedule.period(); ++t) {
+    for (const PeerId p : plan.schedule.at(t).out(self)) to.insert(p);
+    for (const auto& e : plan.schedule.at(t).in(self)) from.insert(e.peer);
   }
-  for (auto* peers : {&to_, &from_}) {
-    std::sort(peers->begin(), peers->end());
-    peers->erase(std::unique(peers->begin(), peers->end()), peers->end());
-  }
+  for (const PeerId p : to) sums_.push_back({p, true});
+  for (const PeerId p : from) sums_.push_back({p, false});
+  for (const PeerId p : plan.owed_by(self)) sums_.push_back({p, true, false});
+  for (const PeerId p : plan.owing(self)) sums_.push_back({p, false, false});
 }
 
-std::uint32_t SumNumbers::sent(PeerId to) const {
-  const auto at = std::lower_bound(to_.begin(), to_.end(), to);
-  assert(at != to_.end() && *at == to);
-  return static_cast<std::uint32_t>(1 + (at - to_.begin()));
+std::uint32_t SumNumbers::number(const MassSum& sum) const {
+  const auto at = std::find_if(sums_.begin(), sums_.end(),
+                               [&](const MassSum& s) { return s.peer == sum.peer && s.sent == sum.sent; });
+  assert(at != sums_.end());
+  return static_cast<std::uint32_t>(1 + (at - sums_.begin()));
 }
-
-std::uint32_t SumNumbers::taken(PeerId from) const {
-  const auto at = std::lower_bound(from_.begin(), from_.end(), from);
-  assert(at != from_.end() && *at == from);
-  return static_cast<std::uint32_t>(1 + to_.size() + static_cast<std::size_t>(at - from_.begin()));
-}
-
-PeerId SumNumbers::receiver(std::uint32_t sent) const { return to_[sent - 1]; }
 
 }  // namespace gossamer::node

@@ -17,6 +17,8 @@
 // is stable for η·L < 2 and, where λ < 0, η·L < (1 − λ²)/|λ|; 3/2 on a hypercube of 8 (λ = −½). DIGing's
 // bound is (1 + λ)²/2, there ⅛. A graph that varies bears less: below 1 on base graphs, below ⅕ where groups
 // of 4 reduce fully inside.
+#include "tracking.h"
+
 #include "gossip.h"
 #include "method.h"
 #include "reasons.h"
@@ -24,7 +26,7 @@
 namespace gossamer::node {
 namespace {
 
-constexpr Slot kTracker = 2, kBefore = 3, kLow = 4, kSent = 5, kDifference = 6;
+constexpr Slot kTracker = kTrackerSlot, kBefore = kTrackedSlot, kLow = 4, kSent = 5, kDifference = 6;
 
 class GradientTracking final : public Gossip {
  public:
@@ -32,7 +34,9 @@ class GradientTracking final : public Gossip {
 
   std::vector<Op> on_ready(Round round, ParcelId parcel) override {
     const Range r = range(parcel);
-    const float keep = round == 0 ? 0.0f : 1.0f;  // these slots are empty at first
+    // these slots are empty at first, in every view: y begins as g, so that Σ y = Σ g holds of those that are
+    // there
+    const float keep = round == 0 && !host_.plan().planted.is(Bug::tracker_not_emptied) ? 0.0f : 1.0f;
     // The difference of gradients first: it is exact near the optimum, where y is far smaller than g.
     return {op::Combine{r, kBefore, -keep, {{1.0f, kGradient}}},
             op::Combine{r, kTracker, keep, {{1.0f, kBefore}}},
@@ -60,7 +64,7 @@ class GradientTracking final : public Gossip {
 
     host_.submit(op::Combine{r, kSent, 0, {}});
     add_differences(round, parcel, kTracker, kSent, kDifference, 1);
-    host_.submit(op::Combine{r, kTracker, 1, {{1.0f, kSent}}});
+    host_.submit(op::Combine{r, kTracker, 1, kTrackerMixed});
   }
 };
 
@@ -84,6 +88,8 @@ constinit const Method kGradientTrackingMethod{
     .buffers = [](const Plan&) { return Buffers{.slots = 5}; },
     .steps_alone = [](const ExchangeSettings&) { return false; },  // x changes as it is mixed
     .pattern = Pattern{.vectors = 2, .corrected = true},
-    .invariants = {.waits_for = MethodInvariants::WaitsFor::parcels, .vectors = 2}};
+    .invariants = {.waits_for = MethodInvariants::WaitsFor::parcels,
+                   .vectors = 2,
+                   .own = MethodInvariants::Own::tracking}};
 
 }  // namespace gossamer::node

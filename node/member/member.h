@@ -38,8 +38,8 @@ class MemberEnv : public Env {
   virtual std::string why_not(const View& /*view*/) { return {}; }
   /// To whoever sent the frame that is being handled; may be lost.
   virtual void answer(FrameBytes /*frame*/) {}
-  /// Ends the data plane, whatever it was at; what was learned.
-  virtual State leave_view() = 0;
+  /// Ends the data plane of that view, whatever it was at; what goes into the next one.
+  virtual State leave_view(const View& view) = 0;
   /// Makes the data plane of a view and tells what its worker is; share: of the run that is over.
   virtual WorkerSpec enter_view(const View& view, double share) = 0;
   /// It goes on from a mean of what it has learned and what others had when they left their last views: of
@@ -164,6 +164,10 @@ class Member final : SwimHost {
   bool step_over() const;
   void end_worker();
   void count_own();
+  View with_starts() const;
+  std::vector<std::uint32_t> owed() const;
+  Passage passage() const;
+  static std::vector<std::pair<PeerId, PeerId>> former(const std::vector<Standing>& all);
   void announce(View view);
   /// No record was ever had of it.
   bool is_unheard(const Seat& seat) const;
@@ -281,6 +285,7 @@ class Member final : SwimHost {
                 announced_samples_ = 0;  ///< of the last view; of them, in part_share_ as announced
   Round rounds_ = 0;
   bool begun_ = false, whole_ = false, over_ = false;
+  bool opened_ = false;  ///< the worker is of a view that was agreed on
   bool told_to_end_ = false;
   bool members_changed_ = true;        ///< since it was last looked whether the view is still the right one
   std::uint64_t failed_attempts_ = 0;  ///< running, at the present view

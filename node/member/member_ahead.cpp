@@ -100,7 +100,7 @@ void Member::offer_to(const std::string& name) {
   if (!whole_) return;
   const double now = env_.now();
   const bool fresh = served_ && now < served_->made + kFresh_s;
-  if (!fresh && !kept_.empty()) served_ = {learned_bytes(kept_), share_, now, now};
+  if (!fresh && !kept_.empty()) served_ = {learned_bytes(without_own(kept_)), share_, now, now};
   if (fresh || !kept_.empty()) {
     served_->asked = now;
     const Learned& there = served_->learned;

@@ -115,7 +115,7 @@ std::string Member::apart_text(const Sides& sides) const {
 
 /// So that it can be gone on from there.
 void Member::keep_learned() {
-  if (whole_ && !kept_.empty()) env_.keep_learned(current_, rounds_, share_, kept_);
+  if (whole_ && !kept_.empty()) env_.keep_learned(current_, rounds_, share_, without_own(kept_));
 }
 
 /// It was told to.

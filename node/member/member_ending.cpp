@@ -60,7 +60,7 @@ void Member::end_worker() {
   if (!winding_up_) share_ = std::max(share_, worker_->share_done());
   count_own();
   rounds_ = worker_->rounds();
-  State state = env_.leave_view();
+  State state = env_.leave_view(with_starts());
   worker_.reset();
   winding_up_ = false;
   worker_wake_ = std::numeric_limits<double>::infinity();

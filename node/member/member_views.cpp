@@ -237,6 +237,7 @@ void Member::announce(View view) {
        .base = base_,
        .part = part_share_,
        .last = last_entered_,
+       .owed = owed(),
        .trained = trained_of(current_),
        .others = trained_elsewhere(current_)});
 }
@@ -353,6 +354,7 @@ void Member::open(double share) try {
   gone_.clear();
   view_env_->numbers.clear();
   for (const Seat& seat : current_.seats) view_env_->numbers.push_back(*number(seat.name));
+  if (const auto all = standings()) current_.former = former(*all);
   WorkerSpec spec = env_.enter_view(current_, share);
   if (spec.total_samples > 0) spec.samples_before = own_samples_ - announced_samples_;
   run_ = current_;
@@ -368,8 +370,10 @@ void Member::open(double share) try {
   if (const auto all = standings()) hold_all_that(*all);
   last_entered_ = current_.id() + current_.attempt;
   worker_ = std::make_unique<Worker>(std::move(spec), *view_env_);
+  opened_ = true;
   if (!kept_.empty() && !planted(Bug::state_not_restored)) {
     Archive::saving(kept_).part("data").value("steps", steps);
+    add_passage(kept_, passage());
     worker_->restore_learned(kept_);
     kept_.clear();
   }

@@ -28,6 +28,24 @@ std::optional<std::uint64_t> take_all(std::span<const std::byte>& bytes) {
   return high && low ? std::optional(*high << 32 | *low) : std::nullopt;
 }
 
+void put_seats(const std::vector<std::uint32_t>& seats, std::vector<std::byte>& out) {
+  put_varint(seats.size(), out);
+  for (std::uint32_t before = 0; const std::uint32_t seat : seats)
+    put_varint(seat - std::exchange(before, seat), out);
+}
+
+std::optional<std::vector<std::uint32_t>> take_seats(std::span<const std::byte>& bytes) {
+  const auto count = take_varint(bytes, kMostOwed);
+  if (!count) return std::nullopt;
+  std::vector<std::uint32_t> seats;
+  for (std::uint64_t k = 0, seat = 0; k < *count; ++k) {
+    const auto more = take_varint(bytes, kMostSeats);
+    if (!more || (seat += *more) >= kMostSeats) return std::nullopt;
+    seats.push_back(static_cast<std::uint32_t>(seat));
+  }
+  return seats;
+}
+
 /// Runs of equal numbers, which a side has as many of as it has members with the same past; 0 ends them.
 void put_runs(const Trained& trained, std::vector<std::byte>& out) {
   for (std::size_t k = 0, next = 0; k < trained.size(); k = next) {
@@ -88,6 +106,12 @@ std::vector<std::string> View::names() const {
   return all;
 }
 
+std::vector<Incarnation> View::incarnations() const {
+  std::vector<Incarnation> all;
+  for (const Seat& seat : seats) all.push_back({seat.name, seat.start});
+  return all;
+}
+
 std::vector<std::string> View::diallers() const {
   std::vector<std::string> some;
   for (const Seat& seat : seats)
@@ -110,6 +134,7 @@ std::vector<std::byte> Standing::to_bytes() const {
   put_all(std::bit_cast<std::uint64_t>(base), out);
   put_all(std::bit_cast<std::uint64_t>(part), out);
   put_all(last, out);
+  put_seats(owed, out);
   const std::size_t without = out.size();
   put_runs(trained, out);
   put_others(others, out);
@@ -128,7 +153,8 @@ Standing standing_from(std::span<const std::byte> bytes) {
   const auto share = take_all(bytes), hash = take_all(bytes);
   const auto size = take_varint(bytes, kMost);
   const auto base = take_all(bytes), part = take_all(bytes), last = take_all(bytes);
-  if (!flags || !view || !attempt || !share || !hash || !size || !base || !part || !last) return {};
+  auto owed = last ? take_seats(bytes) : std::nullopt;
+  if (!flags || !view || !attempt || !share || !hash || !size || !base || !part || !owed) return {};
   auto trained = take_runs(bytes);
   auto others = trained ? take_others(bytes) : std::nullopt;
   if (!others) return {};
@@ -143,6 +169,7 @@ Standing standing_from(std::span<const std::byte> bytes) {
        .base = std::bit_cast<double>(*base),
        .part = std::bit_cast<double>(*part),
        .last = *last,
+       .owed = std::move(*owed),
        .trained = std::move(*trained),
        .others = std::move(*others)};
   const auto is_share = [](double x) { return x >= 0 && x <= 1; };

@@ -5,10 +5,12 @@
 #include <map>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "ids.h"
 #include "meeting.h"
+#include "own.h"
 
 namespace gossamer::node {
 
@@ -25,14 +27,20 @@ std::uint32_t start_key(const Seat& seat);
 struct View {
   std::vector<Seat> seats;    ///< those of the run's files first, in their order, then the others by name
   std::uint64_t attempt = 0;  ///< all of it must begin together; where that failed it is tried again
+  /// Seats of which the first may owe the second what it had sent in earlier views; when it begins.
+  std::vector<std::pair<PeerId, PeerId>> former{};
 
   /// XXH3 of the sorted names and starts: who sees the same members names the same view.
   std::uint64_t id() const;
   std::vector<std::string> names() const;
+  std::vector<Incarnation> incarnations() const;
   /// Those of the seats that dial.
   std::vector<std::string> diallers() const;
   bool has(const std::string& name) const;
 };
+
+/// Whom a member says that it owes something in one view; others wait for another view.
+constexpr std::size_t kMostOwed = 32;
 
 /// What a member says of itself with its signs of life.
 struct Standing {
@@ -46,7 +54,8 @@ struct Standing {
   double base = 0, part = 0;
   /// The newest view that it entered, whose members brought together what they had; 0: none.
   std::uint64_t last = 0;
-  Trained trained{};  ///< what its model holds, by the seats of the view
+  std::vector<std::uint32_t> owed{};  ///< seats of the view that it may owe something, ascending; kMostOwed
+  Trained trained{};                  ///< what its model holds, by the seats of the view
   /// And of starts that are not of the view and may be going on elsewhere, by start_key.
   std::map<std::uint32_t, std::uint64_t> others{};
   bool operator==(const Standing&) const = default;

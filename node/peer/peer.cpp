@@ -96,7 +96,7 @@ struct Peer::Impl {
   /// What this peer is among those.
   std::pair<WorkerSpec, DataPlaneFactory> enter(const View& view, double share) {
     ViewRun run = run_of_view(*base, view.names(), true, view.diallers());
-    now = run.prepared;
+    now = run.prepared = with_former(std::move(run.prepared), view.former);
     if (!run.warning.empty()) log("warning: " + run.warning);
     const PeerId seat = find_peer(run.prepared->job, name(), name());
     const std::uint64_t both[] = {settings.session, view.id(), view.attempt};

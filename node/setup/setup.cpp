@@ -271,9 +271,11 @@ Plan plan_of(const Prepared& prepared, PeerId self) {
 
 std::vector<PeerId> Prepared::links_of(PeerId peer) const {
   std::vector<PeerId> links = plan->schedule.links(peer);
-  for (const auto& [a, b] : bridges)
-    if (a == peer || b == peer) links.push_back(a == peer ? b : a);
+  for (const auto& pairs : {bridges, plan->former})
+    for (const auto& [a, b] : pairs)
+      if (a == peer || b == peer) links.push_back(a == peer ? b : a);
   std::sort(links.begin(), links.end());
+  links.erase(std::unique(links.begin(), links.end()), links.end());
   return links;
 }
 

@@ -195,4 +195,22 @@ ViewRun run_of_view(const Prepared& base, const std::vector<std::string>& member
   return {std::move(view), warning};
 }
 
+std::shared_ptr<const Prepared> with_former(std::shared_ptr<const Prepared> view,
+                                            std::vector<std::pair<PeerId, PeerId>> former) {
+  const topology::Schedule& schedule = view->plan->schedule;
+  std::erase_if(former, [&](const auto& pair) {
+    for (std::size_t t = 0; t < schedule.period(); ++t)
+      for (const PeerId to : schedule.at(t).out(pair.first))
+        if (to == pair.second) return true;
+    return pair.first == pair.second || pair.first >= schedule.peers() || pair.second >= schedule.peers();
+  });
+  if (former.empty()) return view;
+  std::sort(former.begin(), former.end());
+  Plan plan = *view->plan;
+  plan.former = std::move(former);
+  auto with = std::make_shared<Prepared>(*view);
+  with->plan = std::make_shared<const Plan>(std::move(plan));
+  return with;
+}
+
 }  // namespace gossamer::node

@@ -28,6 +28,11 @@ struct ViewRun {
 ViewRun run_of_view(const Prepared& base, const std::vector<std::string>& members, bool keyframes = true,
                     const std::vector<std::string>& diallers = {});
 
+/// The same where of each of these pairs the first owes the second something (Plan::former); pairs that the
+/// graph links anyway are left out.
+std::shared_ptr<const Prepared> with_former(std::shared_ptr<const Prepared> view,
+                                            std::vector<std::pair<PeerId, PeerId>> former);
+
 /// Why nobody can join that the job does not name; empty: others can.
 std::string why_only_named(const Job& base);
 

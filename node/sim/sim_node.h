@@ -8,6 +8,7 @@
 
 #include "attackers.h"
 #include "simulation.h"
+#include "view_run.h"
 
 namespace gossamer::node {
 
@@ -78,15 +79,16 @@ class Simulation::Node final : public MemberEnv, public DataPlane {
       on([](Member& m) { m.on_timer(); });
     });
   }
-  State leave_view() override {
+  State leave_view(const View& view) override {
     end_plane();
-    State learned = replica_->save_learned();
+    State learned = replica_->save_for_next_view(view.incarnations());
     if (ViewObserver* views = sim_.faults_.view_observer)
       views->on_leave(self_, member_->share_done(), parameters_in(learned));
     return learned;
   }
   WorkerSpec enter_view(const View& view, double share) override {
-    const std::shared_ptr<const Prepared> prepared = sim_.prepared_for(view.names());
+    const std::shared_ptr<const Prepared> prepared =
+        with_former(sim_.prepared_for(view.names()), view.former);
     const PeerId seat = find_peer(prepared->job, sim_.job_.peers[self_].name, "view");
     WorkerSpec s = view_worker_spec(*prepared, seat, start_ + view_, view.id() + view.attempt, share);
     s.observer = observe({view, share, *prepared, s.rounds_before});
@@ -318,8 +320,10 @@ class Simulation::Node final : public MemberEnv, public DataPlane {
     return &teller_;
   }
   void tell_begin() {
-    if (ViewObserver* views = sim_.faults_.view_observer; views && !std::exchange(changes_, true))
-      views->on_begin(self_, replica().parameters());
+    ViewObserver* views = sim_.faults_.view_observer;
+    if (!views || std::exchange(changes_, true)) return;
+    views->on_begin(self_, replica().parameters());
+    views->on_begin_with(self_, replica());
   }
   void begin_process(std::uint64_t start) {
     end_plane();

@@ -27,6 +27,8 @@ class ViewObserver {
   virtual Observer* on_enter(PeerId, const Entry&) = 0;
   /// With which it begins, in the view; before anything changes them.
   virtual void on_begin(PeerId, std::span<const float> /*parameters*/) {}
+  /// The same with all that its data plane has.
+  virtual void on_begin_with(PeerId, const DataView&) {}
   /// Of what it has learned, for others to fetch while it goes on.
   virtual void on_copy(PeerId, std::span<const float> /*parameters*/) {}
   /// It goes on from a mean of what it has learned and what others had left with: of each the weight.

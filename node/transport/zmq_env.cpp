@@ -353,7 +353,7 @@ void ZmqEnv::flush_queues(Member& member) {
   while (waiting() && now_ < until) poll(member, std::min(until, now_ + 0.02));
 }
 
-State ZmqEnv::leave_view() {
+State ZmqEnv::leave_view(const View& view) {
   data_->finish();
   data_->take_events();
   // what was meant for the view is of no use in the next one
@@ -362,7 +362,7 @@ State ZmqEnv::leave_view() {
     for (auto& [priority, queue] : queues)
       while (priority > 0 && !queue.empty()) out->pop(queue);
   }
-  return data_->learned();
+  return data_->for_next_view(view.incarnations());
 }
 
 WorkerSpec ZmqEnv::enter_view(const View& view, double share) {

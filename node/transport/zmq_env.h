@@ -77,7 +77,7 @@ class ZmqEnv final : public MemberEnv {
   void met(PeerId peer, const Contact& contact) override;
   void answer(FrameBytes frame) override;
   std::string why_not(const View& view) override { return on_why_not ? on_why_not(view) : std::string(); }
-  State leave_view() override;
+  State leave_view(const View& view) override;
   WorkerSpec enter_view(const View& view, double share) override;
   void member_changed(const MemberEvent& event) override {
     if (on_member) on_member(event);

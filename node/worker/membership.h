@@ -58,6 +58,8 @@ class Membership {
   double next_deadline() const;
   HelloBody hello_for(PeerId to) const;
 
+  /// Of a link; 0: not heard yet.
+  std::uint64_t epoch_of(PeerId link) const { return of(link).epoch; }
   /// Both sides have each other's hello.
   bool linked(PeerId peer) const { return of(peer).linked; }
   bool set(PeerId peer, PeerStatus status);

@@ -292,6 +292,11 @@ void Worker::check_members() {
     end(Outcome::finished, "");
 }
 
+std::uint64_t Worker::start_of(PeerId peer) const {
+  if (offers_.asked()) return offers_.by_peer()[peer].started;
+  return links_.contains(peer) ? members_.epoch_of(peer) : 0;
+}
+
 void Worker::on_broken(PeerId peer) {
   if (!links_.contains(peer)) return;
   members_.on_broken(peer, env_.now());

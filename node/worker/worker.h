@@ -134,6 +134,9 @@ class Worker final : public ExchangeHost {
   void save();
   /// Before start: goes on where this peer of the same job had saved. Throws StateError.
   void restore(const State& state);
+  /// Of a peer that frames were exchanged with in a run's first view, its start as members know it; 0: not
+  /// known.
+  std::uint64_t start_of(PeerId peer) const;
   /// Before start: begins with what a peer had learned, where rounds_before and share_before say.
   void restore_learned(const State& state) { env_.data().restore(state, Kept::learned); }
 

@@ -37,10 +37,9 @@ double real(std::uint64_t mass) { return static_cast<double>(static_cast<std::in
 
 }  // namespace
 
-Mass::Mass(std::span<const float> x0, std::size_t parcels, std::size_t sums, Planted planted)
-    : entries_(x0.size()), planted_(planted) {
-  if (sums == 0) return;
-  sums_.assign(sums, std::vector<std::uint64_t>(entries_ + parcels, 0));
+Mass::Mass(std::span<const float> x0, std::size_t parcels, std::vector<MassSum> sums, Planted planted)
+    : entries_(x0.size()), of_(std::move(sums)), told_(of_.size(), 0), planted_(planted) {
+  sums_.assign(1 + of_.size(), Units(entries_ + parcels, 0));
   std::transform(x0.begin(), x0.end(), sums_[0].begin(), fixed);
   std::fill(sums_[0].begin() + static_cast<std::ptrdiff_t>(entries_), sums_[0].end(),
             static_cast<std::uint64_t>(kMassOne));
@@ -64,7 +63,7 @@ void Mass::run(const std::any& command, const SlotAt& at, const PostEvent& post)
 }
 
 void Mass::archive(Archive archive) {
-  for (std::size_t n = 0; n < sums_.size(); ++n)
+  for (std::size_t n = 0; n < sums_.size() && (n == 0 || of_[n - 1].by_graph); ++n)
     archive.numbers("sum" + std::to_string(n), std::span<std::uint64_t>(sums_[n]));
   archive.doubles("usual_weight", usual_weight_, usual_weight_.size());
 }
@@ -111,6 +110,7 @@ void Mass::push(const op::Push& o, std::span<float> u) {
     shares.emplace_back(number, static_cast<double>(share) * factor);
   for (std::size_t i = 0; i < o.range.size; ++i) move(shares, o.range.begin + i);
   move(shares, weight_at(o.parcel));
+  for (const auto& [number, share] : shares) share > 0 ? told_[number - 1] = 0 : ++told_[number - 1];
 }
 
 Payload Mass::payload(std::uint32_t sum, Range range, ParcelId parcel) const {

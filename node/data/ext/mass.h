@@ -2,7 +2,15 @@
 // Mass is push-sum's, in 64-bit fixed point: what a peer holds, what it has sent to each neighbour since the
 // start, and what it has taken from each. Arithmetic is modulo 2⁶⁴, so that sums may run for ever and not one
 // unit is lost; in floats, sums that grow lose the small amounts that are added to them.
+//
+// Sums belong to pairs of incarnations and outlive views: each peer takes along what it holds, and what it
+// has sent to and taken from every incarnation that may come back, whether the next view links it to them or
+// not. What an incarnation that cannot come back had been sent, less what had been taken from it, is written
+// off. So of every peer, to the last unit,
+//
+//   held + Σ sent − Σ taken + written off = x·w as it began, w = 1, − steps
 #include <cstdint>
+#include <map>
 #include <span>
 #include <utility>
 #include <vector>
@@ -49,15 +57,30 @@ constexpr std::size_t mass_payload_bytes(std::size_t entries) {
   return (entries + 1) * sizeof(std::uint64_t);
 }
 
+/// So many times in a row an unchanged sum is sent before its receiver counts as having taken it.
+constexpr std::size_t kTimesTold = 4;
+
+/// What a sum is of.
+struct MassSum {
+  PeerId peer = 0;       ///< of the view
+  bool sent = true;      ///< to that peer; else taken from it
+  bool by_graph = true;  ///< else the view's graph does not link the two, and an earlier one's did
+};
+
 /// Buffers ("sums") of one entry for each parameter and, behind those, one for the weight w of each parcel.
 /// Number 0 is what is held: x·w at the start, with w = 1; the others start at 0.
 class Mass final : public Extension {
  public:
-  Mass(std::span<const float> x0, std::size_t parcels, std::size_t sums, Planted planted = {});
+  using Units = std::vector<std::uint64_t>;
+  /// sums: from number 1 on; those by the graph first.
+  Mass(std::span<const float> x0, std::size_t parcels, std::vector<MassSum> sums, Planted planted = {});
 
   void run(const std::any& command, const SlotAt& at, const PostEvent& post) override;
 
+  /// What is by the graph, since that is all that a run which goes on from there has.
   void archive(Archive archive) override;
+  void save_own(const Archive& own, std::span<const Incarnation> seats) override;
+  void restore_own(const Archive& own, const Passage& passage) override;
 
   /// held −= u; then each share's part of what is held goes over to its sum. u is first scaled in its place
   /// where the operation says so. Throws std::runtime_error where u is not finite, or what is held beyond
@@ -77,15 +100,38 @@ class Mass final : public Extension {
                                  : std::span<const std::uint64_t>();
   }
 
+  /// What is kept of an incarnation that this view has not, or not in that direction; empty sums are 0.
+  struct Aside {
+    Units sent{}, taken{};
+    bool owed = false;  ///< it may not have taken all that it was sent
+  };
+  const std::map<Incarnation, Aside>& aside() const { return aside_; }
+  /// As long as the sums; empty: nothing was.
+  std::span<const std::uint64_t> written_off() const { return written_off_; }
+  /// held + Σ sent − Σ taken + written off
+  Units balance() const;
+
  private:
+  struct PairView {
+    Units *sent = nullptr, *taken = nullptr;  ///< null: nothing
+    bool owed = false;
+  };
+  std::map<Incarnation, PairView> pairs(std::span<const Incarnation> seats);
+  void take_up(const Incarnation& whose, Aside pair, const Passage& passage);
+  void write_off(const Aside& pair);
+  bool owed(std::size_t number) const;
   bool weight_may_come(const op::Absorb& o) const;
   std::size_t weight_at(ParcelId parcel) const { return entries_ + parcel; }
   [[noreturn]] void overflow(ParcelId parcel) const;
   void move(const std::vector<std::pair<std::uint32_t, double>>& shares, std::size_t entry);
 
   std::size_t entries_;
-  std::vector<std::vector<std::uint64_t>> sums_;
+  std::vector<MassSum> of_;  ///< number − 1
+  std::vector<Units> sums_;
+  std::vector<std::size_t> told_;     ///< parcels of sum number − 1 sent since it last grew
   std::vector<double> usual_weight_;  ///< of each parcel
+  std::map<Incarnation, Aside> aside_;
+  Units written_off_;
   [[no_unique_address]] Planted planted_;
 };
 

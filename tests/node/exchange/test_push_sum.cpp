@@ -71,10 +71,9 @@ TEST_CASE("push-sum under loss conserves mass to the last bit and reaches the me
     INFO(graph);
     StepsTaken steps;
     Run run(prepare(small_job(frozen(peers, "push_sum", graph, 2000, kLossy + more))), {}, &steps);
-    const auto schedule = topology::make_schedule(run.prepared.job.graph);
     const std::size_t parcels = mass_sum(run.simulation, 0, 0).size() - run.prepared.initial.size();
     const auto all_kept = [&, n = peers] {
-      const auto total = total_mass(run.simulation, schedule);  // all ops have run by then
+      const auto total = total_mass(run.simulation, *run.prepared.plan);  // all ops have run by then
       return total == kept_mass(run.prepared, n, parcels, steps);
     };
     std::size_t asked = 0, counted = 0, unequal = 0;
@@ -177,8 +176,11 @@ TEST_CASE("push-sum with bounded staleness leaves no neighbour waiting") {
   }
 }
 
+/// Of one neighbour: what it is sent, and what it is taken from.
+const std::vector<MassSum> kTwo{{1, true}, {1, false}};
+
 TEST_CASE("sums of another length are refused") {
-  Mass mass(std::vector<float>{1, 2, 3, 4}, 1, 3);
+  Mass mass(std::vector<float>{1, 2, 3, 4}, 1, kTwo);
   const op::Push push{{0, 4}, 0, 0, {{1, 0.5f}}, 0};
   std::vector<float> step(4, 0.25f), infinite(4, INFINITY);
   mass.push(push, step);
@@ -195,7 +197,7 @@ TEST_CASE("sums of another length are refused") {
 
 TEST_CASE("more mass than 2^23 times one is refused, not wrapped") {
   const float large = 4e6f;  // what a peer may begin with is below 2^22
-  Mass giver(std::vector<float>{large}, 1, 3), taker(std::vector<float>{large}, 1, 3);
+  Mass giver(std::vector<float>{large}, 1, kTwo), taker(std::vector<float>{large}, 1, kTwo);
   std::vector<float> nothing{0}, more{-4e6f};
   giver.push({{0, 1}, 0, 0, {{1, 0.9f}}, 0}, nothing);
   const Payload sent = giver.payload(1, {0, 1}, 0);
@@ -205,11 +207,11 @@ TEST_CASE("more mass than 2^23 times one is refused, not wrapped") {
   CHECK(z[0] == Approx(4e6));
   Mass again = taker;
   CHECK_THROWS_AS(taker.push({{0, 1}, 0, 0, {}, 0}, more), std::runtime_error);
-  Mass second(std::vector<float>{large}, 1, 3);
+  Mass second(std::vector<float>{large}, 1, kTwo);
   second.push({{0, 1}, 0, 0, {{1, 0.9f}}, 0}, nothing);
   CHECK_THROWS_AS(again.absorb({{0, 1}, 0, 1, second.payload(1, {0, 1}, 0)}), std::runtime_error);
   std::vector<float> back{4e6f};
-  Mass negative(std::vector<float>{-large}, 1, 1);
+  Mass negative(std::vector<float>{-large}, 1, {});
   negative.push({{0, 1}, 0, 0, {}, 0}, back);
   CHECK_THROWS_AS(negative.push({{0, 1}, 0, 0, {}, 0}, back), std::runtime_error);
 }
@@ -217,7 +219,7 @@ TEST_CASE("more mass than 2^23 times one is refused, not wrapped") {
 TEST_CASE(
     "where nobody waits, a step is of one size whatever the weight, and counts in full in the long run") {
   constexpr float kStep = 0.25f;
-  Mass mass(std::vector<float>{1}, 1, 3);
+  Mass mass(std::vector<float>{1}, 1, kTwo);
   const op::Push keep{{0, 1}, 0, 0, {}, 0.1f}, give{{0, 1}, 0, 0, {{1, 0.5f}}, 0.1f};
   std::vector<float> nothing{0}, z(1);
   const auto moved_by_a_step = [&] {

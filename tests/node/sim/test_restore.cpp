@@ -129,15 +129,14 @@ TEST_CASE("push_sum's mass is kept over a save, whatever the network loses") {
     const Prepared prepared = prepare(small_job(
         frozen(5, "push_sum", "exponential", 60,
                kUnbounded + Settings{"sim.loss=0.2", std::string("exchange.delivery=") + delivery})));
-    const auto schedule = topology::make_schedule(prepared.job.graph);
     StepsTaken steps;
     Simulation first(prepared, {}, &steps), second(prepared, {.seed = 2, .crashes = {}}, &steps);
     const auto states = first.save_after(20);
-    const auto mass = total_mass(first, schedule);
+    const auto mass = total_mass(first, *prepared.plan);
     second.restore(through_bytes(states));
-    CHECK(total_mass(second, schedule) == mass);
+    CHECK(total_mass(second, *prepared.plan) == mass);
     second.save_after(40);
-    const auto later = total_mass(second, schedule);
+    const auto later = total_mass(second, *prepared.plan);
     const std::size_t n = prepared.initial.size();
     for (std::size_t k = 0; k < later.size(); ++k)
       REQUIRE(later[k] == (k < n ? 5 * static_cast<std::uint64_t>(
