@@ -87,7 +87,7 @@ void Member::take_ahead(const PieceBody& piece) {
   if (!transfer->complete()) return;
   auto bytes = transfer->result();
   if (!bytes) return;
-  kept_ = state_from_bytes(*bytes);
+  kept_ = without_own(state_from_bytes(*bytes));
   whole_ = true;
   share_ = ahead_->share;
   ahead_.reset();
