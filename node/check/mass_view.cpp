@@ -67,7 +67,7 @@ void MassView::run(const op::Push& o, const DataView& after) {
   check_kept(o.range, o.parcel, after, step);
   for (std::size_t k = o.range.begin; k < o.range.begin + o.range.size; ++k) spent_[k] += step(k);
   for (const auto& [number, share] : o.shares) check_share(o, number, after, u);
-  remember(after);
+  sums_ = sums_in(after, numbers_);
   for (const auto& [number, share] : o.shares)
     edges_.push(seats_[self_], seats_[numbers_[number].peer], o.parcel,
                 hash_of(sums_[number], o.range, o.parcel));
@@ -75,7 +75,7 @@ void MassView::run(const op::Push& o, const DataView& after) {
 
 void MassView::run(const op::Absorb& o, const DataView& after) {
   check_kept(o.range, o.parcel, after, [](std::size_t) { return std::uint64_t{0}; });
-  remember(after);
+  sums_ = sums_in(after, numbers_);
   const PeerId from = numbers_[o.sum].peer;
   if (!edges_.take(seats_[from], seats_[self_], o.parcel, hash_of(sums_[o.sum], o.range, o.parcel)))
     findings_.report("mass",
@@ -137,13 +137,6 @@ void MassView::check_share(const op::Push& o, std::uint32_t number, const DataVi
     if (std::abs(gained(k) - held * share) > kLeft + std::abs(held) * kRelative)
       return findings_.report("mass", fmt::format("peer {} gives peer {} {} of its weight and {} of entry {}",
                                                   self_, to, share, gained(k) / held, k));
-  }
-}
-
-void MassView::remember(const DataView& after) {
-  for (std::uint32_t n = 0; n < numbers_.count(); ++n) {
-    const auto sum = mass_sum(after, n);
-    sums_[n].assign(sum.begin(), sum.end());
   }
 }
 

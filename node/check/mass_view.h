@@ -61,7 +61,6 @@ class MassView {
   template <class Spent>
   void check_kept(Range r, ParcelId parcel, const DataView& after, Spent&& spent);
   void check_share(const op::Push& o, std::uint32_t number, const DataView& after, std::span<const float> u);
-  void remember(const DataView& after);
   std::uint64_t hash_of(const Units& sum, Range r, ParcelId parcel) const;
 
   PeerId self_;

@@ -62,7 +62,12 @@ constexpr double kNoGrowth = 1e-3;
 class Check {
  public:
   Check(const Method& method, const Job& job, const Plan& plan, const topology::Schedule& schedule)
-      : needs_(method.needs), name_(method.row.name), job_(job), plan_(plan), schedule_(schedule) {}
+      : needs_(method.needs),
+        name_(method.row.name),
+        pulls_(method.pattern && method.pattern->mixing == Pattern::Mixing::pull),
+        job_(job),
+        plan_(plan),
+        schedule_(schedule) {}
 
   void all() const {
     keys();
@@ -260,7 +265,7 @@ class Check {
           "direction, so that each multiplies the other's; use optimizer.kind 'momentum', or "
           "exchange.outer_momentum = 0",
           kind);
-    if (needs_.gamma == Needs::Gamma::own && needs_.outer) pull();
+    if (pulls_) pull();
   }
 
   /// Also of graphs that vary and are made anew where peers go: few of an odd number are the hardest.
@@ -288,9 +293,7 @@ class Check {
     if (growth > 1 + kNoGrowth)
       refuse(
           "with exchange.outer_momentum = {:g} and gamma = {:g} drives peers apart over graph '{}' of {}: "
-          "what "
-          "they differ by grows by {:.1f} % in each of its rounds; use a smaller outer_momentum, as its "
-          "default "
+          "what they differ by grows by {:.1f} % each time; use a smaller outer_momentum, as its default "
           "0.5, or a graph that does not vary",
           plan_.outer_momentum, plan_.gamma, job_.graph.kind, schedule.peers(), 100 * (growth - 1));
   }
@@ -373,6 +376,7 @@ class Check {
 
   const Needs& needs_;
   std::string_view name_;
+  bool pulls_;
   const Job& job_;
   const Plan& plan_;
   const topology::Schedule& schedule_;

@@ -8,6 +8,7 @@
 #include "sim_job.h"
 #include "sum_numbers.h"
 #include "swarm.h"
+#include "tracking.h"
 
 using namespace gossamer;
 using namespace gossamer::node;
@@ -133,6 +134,30 @@ TEST_CASE("mass that goes, comes or is taken twice breaks the rule of mass") {
     t.run(0, op::Extended{op::Ratio{r, 0}});
     INFO(wrong);
     CHECK(t.found() == (wrong.empty() ? "" : "mass"));
+  }
+}
+
+TEST_CASE("trackers that do not sum to the gradients break the rule of tracking") {
+  for (const bool sound : {true, false}) {
+    const Prepared prepared =
+        prepare(small_job({"peers=2", "exchange.method=gradient_tracking", "exchange.codec=dense"}));
+    const Invariants invariants = invariants_of(prepared);
+    Findings findings;
+    const auto checker = check_tracking(invariants, prepared, findings);
+    REQUIRE(checker);
+    const Range r = prepared.plan->parcels[0].range;
+    for (PeerId p = 0; p < 2; ++p) {
+      Replica replica = make_replica(prepared, p, make_objective(prepared, p));
+      const auto run = [&](const op::Combine& o) { replica.run(o, [](const DataEvent&) {}); };
+      const float given = p == 0 ? 0.25f : -0.25f, kept = sound ? 1.0f : 0.5f;
+      run({r, kTrackedSlot, 0, {{1.0f, kParameters}}});
+      run({r, kTrackerSlot, 0, {{(1 + given) * kept, kParameters}}});  // one gives what the other takes
+      run({r, kTrackerMixed[0].second, 0, {}});
+      replica.observe(checker.get());
+      run({r, kTrackerSlot, 1, kTrackerMixed});
+    }
+    CHECK(findings.first().has_value() == !sound);
+    if (!sound) CHECK(findings.first()->checker == "tracking");
   }
 }
 

@@ -228,7 +228,8 @@ TEST_CASE("what is a peer's own is in no state that others have, and may be miss
   Mass mass = mass_of(2);
   give(mass, 1, 0.5f);
   State state;
-  Archive::saving(state).part("data").value("steps", *std::make_unique<std::uint64_t>(3));
+  std::uint64_t steps = 3;
+  Archive::saving(state).part("data").value("steps", steps);
   mass.save_own(Archive::saving(state).part("data").part("own"), seats);
   CHECK(has_own(state));
   const State others = without_own(state);
