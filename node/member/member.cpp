@@ -144,11 +144,12 @@ void Member::post(PeerId to, FrameBody body, std::uint32_t priority) {
 
 void Member::changed(const MemberRecord& now, std::optional<MemberStatus>) {
   members_changed_ = true;
+  heard_begun_ |= standing_from(now.word).begun;
   const bool lives = now.status == MemberStatus::alive || now.status == MemberStatus::suspect;
   if (lives && now.name != name()) meet({now.name, now.address});
   for (View* view : {&current_, &run_})
     for (Seat& seat : view->seats)
-      if (seat.name == now.name && seat.start == 0) seat.start = now.start;
+      if (seat.start == 0 && seat.name == now.name) seat.start = now.start;
   if (now.name != name()) tell_change(now);
 }
 
@@ -203,6 +204,7 @@ void Member::schedule_wake() {
   if (spec_.join && !begun_ && !over_) next = std::min(next, started_ + spec_.join_timeout_s);
   if (begun_ && !over_ && awaits_unheard()) next = std::min(next, announced_ + spec_.join_timeout_s);
   if (begun_ && waits_for_all()) until(begun_since_ + kPatience_s);
+  if (begun_ && !over_ && members_changed_) until(look_again_);
   env_.wake_at(next);
 }
 

@@ -147,7 +147,9 @@ class Member final : SwimHost {
   /// Acts on what changed; at the end of every event.
   void settle();
   void worker_ended();
-  bool has_begun() const;
+  /// Nobody waits for all of the roster any more.
+  bool has_begun() const { return begun_ || heard_begun_ || (worker_ && worker_->joined()); }
+  double pause_between_looks() const;
   bool is_done(const std::string& peer) const;
   View target() const;
   std::vector<std::string> order() const;
@@ -287,7 +289,9 @@ class Member final : SwimHost {
   bool begun_ = false, whole_ = false, over_ = false;
   bool opened_ = false;  ///< the worker is of a view that was agreed on
   bool told_to_end_ = false;
+  bool heard_begun_ = false;           ///< from any member
   bool members_changed_ = true;        ///< since it was last looked whether the view is still the right one
+  double look_again_ = 0;              ///< not before
   std::uint64_t failed_attempts_ = 0;  ///< running, at the present view
   double started_ = 0;
   double begun_since_ = 0;  ///< when this peer heard of it

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <stdexcept>
+#include <string_view>
+#include <unordered_map>
 #include <utility>
 
 #include "member.h"
@@ -32,8 +34,9 @@ void Member::settle() {
     if (awaits_unheard() && env_.now() >= announced_ + spec_.join_timeout_s) give_up_unheard();
     // each event would have it look at all that is known of all
     const bool runs = worker_ && worker_->joined();
-    if (members_changed_ || !runs) {
+    if ((members_changed_ || !runs) && env_.now() >= look_again_) {
       members_changed_ = !runs;
+      look_again_ = env_.now() + pause_between_looks();
       follow_members();
     }
     if (told_to_end_ && (!worker_ || (winding_up_ && step_over()))) {
@@ -67,21 +70,24 @@ bool Member::all_known() const {
 /// others another one, those may wait for this peer as it was before it was started again.
 bool Member::left_behind() const {
   bool here = false, elsewhere = false;
+  const bool known = all_known(), patient = env_.now() < begun_since_ + kPatience_s;
+  if (!known) return !patient;
+  const std::uint64_t own = current_.id();
   for (const auto& [name, record] : swim_->members()) {
     const Standing s = standing_from(record.word);
     if (!s.begun || s.view == 0) continue;
-    (s.view == current_.id() && all_known() ? here : elsewhere) = true;
+    (s.view == own ? here : elsewhere) = true;
   }
   if (here && !elsewhere) return false;
-  return (elsewhere && !here && all_known()) || env_.now() >= begun_since_ + kPatience_s;
+  return (elsewhere && !here) || !patient;
 }
 
-/// Nobody waits for all of the roster any more.
-bool Member::has_begun() const {
-  if (begun_ || (worker_ && worker_->joined())) return true;
-  const auto& all = swim_->members();
-  return std::any_of(all.begin(), all.end(),
-                     [](const auto& m) { return standing_from(m.second.word).begun; });
+/// Of many the news do not end, and each look is at all of them.
+double Member::pause_between_looks() const {
+  constexpr std::size_t kMany = 64;
+  constexpr double kPauseForEach_s = 1e-4;
+  const std::size_t members = swim_->members().size();
+  return members > kMany ? kPauseForEach_s * static_cast<double>(members) : 0;
 }
 
 /// A view that others have ended is no reason to end here. Where it is being left, it was.
@@ -125,19 +131,20 @@ bool Member::is_done(const std::string& peer) const {
 View Member::target() const {
   View view;
   const auto& all = swim_->members();
+  std::unordered_map<std::string_view, const Seat*> seats;
+  for (const Seat& seat : current_.seats) seats.emplace(seat.name, &seat);
   for (const std::string& peer : order()) {
     const auto record = all.find(peer);
-    const auto seat = std::find_if(current_.seats.begin(), current_.seats.end(),
-                                   [&](const Seat& s) { return s.name == peer; });
-    const bool mine = seat != current_.seats.end();
+    const auto at = seats.find(peer);
+    const Seat* seat = at == seats.end() ? nullptr : at->second;
     if (record == all.end() || record->second.start == 0) {
-      if (mine && !gone_.contains(peer)) view.seats.push_back(*seat);
+      if (seat && !gone_.contains(peer)) view.seats.push_back(*seat);
       continue;
     }
     const MemberRecord& r = record->second;
     const bool lives = r.status == MemberStatus::alive || r.status == MemberStatus::suspect;
-    const bool same = mine && (seat->start == 0 || seat->start == r.start);
-    if (peer == name() || (same && is_done(peer)) || (lives && (same || standing_from(r.word).begun)))
+    const bool same = seat && (seat->start == 0 || seat->start == r.start);
+    if (peer == name() || (lives && (same || standing_from(r.word).begun)) || (same && is_done(peer)))
       view.seats.push_back({peer, r.start, r.address.empty()});
   }
   view.attempt = attempt_for(view);

@@ -96,6 +96,21 @@ TEST_CASE("a peer that died comes back with what the others have learned") {
   }
 }
 
+TEST_CASE("of so many that news are looked at now and then, one dies and comes back") {
+  constexpr std::size_t kPeers = 70;
+  const Job job = job_of("choco", "onebit_scaled",
+                         {fmt::format("peers={}", kPeers), "graph.kind=ring", "run.rounds=400"});
+  Views v(job, {.crashes = {{2, 1.0}}, .restarts = {{2, 2.5}}});
+  INFO(v.log);
+  for (PeerId p = 0; p < kPeers; ++p) {
+    INFO("peer" << p << ": " << v.run.result.peers[p].message);
+    CHECK(v.run.result.peers[p].outcome == Outcome::finished);
+    REQUIRE_FALSE(v.entered[p].empty());
+    CHECK(v.entered[p].back().size() == kPeers);
+  }
+  CHECK(v.entered[0].front().size() == kPeers - 1);
+}
+
 TEST_CASE("peers that no file names join, and all go on with them") {
   for (const auto& [method, codec] : kMethods) {
     INFO(method << " " << codec);
