@@ -31,6 +31,7 @@ class ChurnRun {
     faults.view_observer = &checkers_;
     try {
       Simulation simulation(prepared_, faults, &checkers_);
+      checkers_.has_ended = [&](PeerId p) { return simulation.standpoint(p).finished; };
       result_ = simulation.run([&] { return stop(simulation); });
       check_end(simulation);
     } catch (const std::exception& e) {

@@ -236,8 +236,9 @@ void ChurnCheckers::on_begin(PeerId peer, std::span<const float> parameters) {
 bool ChurnCheckers::gone(const Incarnation& one) const {
   const std::vector<std::string> names = prepared_.job.peer_names();
   const auto at = std::find(names.begin(), names.end(), one.name);
-  const Process& now = processes_.at(static_cast<std::size_t>(at - names.begin()));
-  return now.gone || now.start != one.start;
+  const auto peer = static_cast<PeerId>(at - names.begin());
+  const Process& now = processes_.at(peer);
+  return now.gone || now.start != one.start || (has_ended && has_ended(peer));
 }
 
 /// Of the first era, which all begin in together, as they are now.

@@ -14,6 +14,7 @@
 //            of one view go on before run.partition_timeout
 //   ledger   of push_sum: mass_ledger.h
 #include <deque>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -46,6 +47,9 @@ class ChurnCheckers final : public Observer, public ViewObserver {
   };
   const Counts& counts() const { return counts_; }
   std::uint64_t merged() const { return sides_.merged(); }
+  /// Whether a peer's process has ended by itself; asked where another takes it for one that cannot come
+  /// back.
+  std::function<bool(PeerId)> has_ended;
   const MassLedger* ledger() const { return ledger_.get(); }  ///< null: the method has no mass
 
   void on_time(double time) override;

@@ -109,7 +109,10 @@ void Worker::end_step_alone() {
 void Worker::restore(const State& state) {
   archive(Archive::restoring(state).part("control"));
   if (!samples_ && rounds() > spec_.rounds)
-    throw StateError(fmt::format("the saved state is of round {}; this run has {}", rounds(), spec_.rounds));
+    throw StateError(fmt::format(
+        "the saved state is of round {}; this run has {}: expected a length of at least as many (run.epochs, "
+        "run.rounds)",
+        rounds(), spec_.rounds));
   spec_.rounds -= std::min(spec_.rounds, spec_.rounds_before);
   first_round_ = result_.rounds = round_;
   env_.data().restore(state, Kept::all);
