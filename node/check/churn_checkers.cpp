@@ -46,6 +46,7 @@ class ChurnCheckers::Era {
   double share;
   std::vector<PeerId> places;               ///< in the job
   std::optional<std::uint64_t> begun_with;  ///< hash of parameters
+  std::optional<bool> from_nothing{};       ///< when the first began it, nobody of it had learned anything
 
  private:
   Prepared prepared_;
@@ -221,7 +222,9 @@ void ChurnCheckers::on_begin(PeerId peer, std::span<const float> parameters) {
     anybody = true;
     known |= std::find(left->second.begin(), left->second.end(), hash) != left->second.end();
   }
-  if (!anybody) known = hash == initial_;
+  if (!era.from_nothing)
+    era.from_nothing = !anybody;  // whoever begins it late may find others that have left it again
+  if (*era.from_nothing) known |= hash == initial_;
   known |= std::find(copies_.begin(), copies_.end(), hash) != copies_.end();
   if (prepared_.homogeneous() && !known)
     report("state", peer, "begins a view with parameters that none of its members had brought");
