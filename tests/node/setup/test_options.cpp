@@ -159,6 +159,19 @@ TEST_CASE("a key that a method does not read is refused with its place, its read
   CHECK_FALSE(exchange.gamma);
 }
 
+TEST_CASE(
+    "push-sum is refused quasi-global momentum where the dead may take weight along, which would multiply "
+    "it") {
+  const Settings settings{"exchange.method=push_sum", "exchange.codec=dense", "graph.kind=exponential"};
+  const auto refusal = [&](const Settings& more) {
+    return refusal_of([&] { make_plan(plain_job(settings + more), 0); });
+  };
+  CHECK(
+      says(refusal({"optimizer.kind=quasi_global"}), "use optimizer.kind 'momentum', or run.min_peers = 0"));
+  CHECK(refusal({"optimizer.kind=quasi_global", "run.min_peers=0"}).empty());
+  CHECK(refusal({"optimizer.kind=momentum"}).empty());
+}
+
 TEST_CASE("outer steps with a momentum are refused under quasi-global momentum, which would multiply it") {
   for (const char* method : {"diloco", "noloco"}) {
     const Settings settings{fmt::format("exchange.method={}", method), "exchange.codec=dense",
