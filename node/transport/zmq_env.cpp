@@ -53,6 +53,22 @@ zmq::socket_t monitor(zmq::context_t& context, zmq::socket_t& socket, const std:
   return listener;
 }
 
+/// As of ZeroMQ, but a signal that comes meanwhile is no error: who waits for it looks for it afterwards.
+bool receive(zmq::socket_t& s, zmq::message_t& into, zmq::recv_flags flags = zmq::recv_flags::none) {
+  for (;;) try {
+      return s.recv(into, flags).has_value();
+    } catch (const zmq::error_t& error) {
+      if (error.num() != EINTR) throw;
+    }
+}
+bool send(zmq::socket_t& s, zmq::message_t& message, zmq::send_flags flags) {
+  for (;;) try {
+      return s.send(message, flags).has_value();
+    } catch (const zmq::error_t& error) {
+      if (error.num() != EINTR) throw;
+    }
+}
+
 }  // namespace
 
 struct ZmqEnv::Sockets {
@@ -88,11 +104,11 @@ struct ZmqEnv::Sockets {
   }
   /// False where it waits. A peer that cannot be reached gets it over the connection that it made.
   bool hand_over(Out& to, const std::string& name, zmq::message_t& message) {
-    if (to.socket) return to.socket.send(message, zmq::send_flags::dontwait).has_value();
+    if (to.socket) return node::send(to.socket, message, zmq::send_flags::dontwait);
     try {
       zmq::message_t identity(name);
-      return in.send(identity, zmq::send_flags::sndmore | zmq::send_flags::dontwait) &&
-             in.send(message, zmq::send_flags::dontwait);
+      return node::send(in, identity, zmq::send_flags::sndmore | zmq::send_flags::dontwait) &&
+             node::send(in, message, zmq::send_flags::dontwait);
     } catch (const zmq::error_t& error) {
       if (error.num() == EHOSTUNREACH) return false;  // it has not dialled yet, or has gone
       throw;
@@ -243,7 +259,7 @@ void ZmqEnv::receive_all(Member& member) {
     for (std::size_t k = 0; k < sockets_->out.size(); ++k)
       for (int count = 0; count < kReceiveAtOnce && sockets_->out[k]->socket; ++count) {
         zmq::message_t body;
-        if (!sockets_->out[k]->socket.recv(body, zmq::recv_flags::dontwait)) break;
+        if (!receive(sockets_->out[k]->socket, body, zmq::recv_flags::dontwait)) break;
         take(body, !body.more());
       }
     return;
@@ -251,10 +267,10 @@ void ZmqEnv::receive_all(Member& member) {
   for (int count = 0; count < kReceiveAtOnce; ++count) {
     zmq::message_t& identity = sockets_->asker;
     zmq::message_t body;
-    if (!sockets_->in.recv(identity, zmq::recv_flags::dontwait)) return;
+    if (!receive(sockets_->in, identity, zmq::recv_flags::dontwait)) return;
     int parts = 0;
     for (bool more = identity.more(); more; more = body.more(), ++parts)
-      if (!sockets_->in.recv(body)) break;
+      if (!receive(sockets_->in, body)) break;
     take(body, parts == 1);
   }
 }
@@ -282,7 +298,7 @@ void ZmqEnv::read_monitors(Member& member) {
   // the first message of an event begins with its number, the second is the address
   const auto next = [](zmq::socket_t& s) -> std::optional<std::uint16_t> {
     zmq::message_t event, address;
-    if (!s.recv(event, zmq::recv_flags::dontwait) || !s.recv(address)) return std::nullopt;
+    if (!receive(s, event, zmq::recv_flags::dontwait) || !receive(s, address)) return std::nullopt;
     std::uint16_t number = 0;
     if (event.size() >= sizeof number) std::memcpy(&number, event.data(), sizeof number);
     return number;
