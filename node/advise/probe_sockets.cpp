@@ -10,6 +10,7 @@
 #include "frame.h"
 #include "hash.h"
 #include "listening.h"
+#include "uninterrupted.h"
 
 namespace gossamer::node {
 namespace {
@@ -79,14 +80,14 @@ bool ProbeSockets::send(PeerId to, const ProbeMessage& message, std::size_t fill
   stamped.sender = spec_.self;
   std::memcpy(bytes.data(), &stamped, sizeof stamped);
   std::memset(static_cast<char*>(bytes.data()) + sizeof stamped, 0x5a, filler);
-  return sockets_->out[to].send(bytes, zmq::send_flags::dontwait).has_value();
+  return send_uninterrupted(sockets_->out[to], bytes, zmq::send_flags::dontwait);
 }
 
 std::optional<ProbeMessage> ProbeSockets::receive(double seconds) {
   const double until = now() + seconds;
   while (true) {
     zmq::message_t identity, body;
-    if (!sockets_->in.recv(identity, zmq::recv_flags::dontwait)) {
+    if (!receive_uninterrupted(sockets_->in, identity, zmq::recv_flags::dontwait)) {
       const double left = until - now();
       if (left <= 0) return std::nullopt;
       zmq::pollitem_t item{sockets_->in.handle(), 0, ZMQ_POLLIN, 0};
@@ -96,7 +97,7 @@ std::optional<ProbeMessage> ProbeSockets::receive(double seconds) {
     }
     int parts = 0;
     for (bool more = identity.more(); more; more = body.more(), ++parts)
-      if (!sockets_->in.recv(body)) break;
+      if (!receive_uninterrupted(sockets_->in, body)) break;
     ProbeMessage message;
     if (parts != 1 || body.size() < sizeof message) continue;
     std::memcpy(&message, body.data(), sizeof message);

@@ -222,9 +222,8 @@ void ChurnCheckers::on_begin(PeerId peer, std::span<const float> parameters) {
     anybody = true;
     known |= std::find(left->second.begin(), left->second.end(), hash) != left->second.end();
   }
-  if (!era.from_nothing)
-    era.from_nothing = !anybody;  // whoever begins it late may find others that have left it again
-  if (*era.from_nothing) known |= hash == initial_;
+  if (!era.from_nothing) era.from_nothing = !anybody;
+  known |= *era.from_nothing && hash == initial_;  // whoever is late may find others that have left it again
   known |= std::find(copies_.begin(), copies_.end(), hash) != copies_.end();
   if (prepared_.homogeneous() && !known)
     report("state", peer, "begins a view with parameters that none of its members had brought");

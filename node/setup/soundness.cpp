@@ -64,7 +64,7 @@ class Check {
   Check(const Method& method, const Job& job, const Plan& plan, const topology::Schedule& schedule)
       : needs_(method.needs),
         name_(method.row.name),
-        weighs_(method.invariants.own == MethodInvariants::Own::mass),
+        carries_mass_(method.invariants.own == MethodInvariants::Own::mass),
         pulls_(method.pattern && method.pattern->mixing == Pattern::Mixing::pull),
         job_(job),
         plan_(plan),
@@ -94,15 +94,7 @@ class Check {
           "needs optimizer.kind 'sgd', found '{}': its correction holds for steps that depend on the present "
           "gradient alone; use 'sgd', or method 'gradient_tracking'",
           job_.optimizer.kind);
-    if (weighs_ && job_.least_peers() < job_.peers.size() &&
-        !optim::optimizer_traits(job_.optimizer.kind).of_gradients_alone)
-      refuse(
-          "with optimizer '{0}' needs run.min_peers = 0, found {1}: a peer that is lost takes weight along, "
-          "with less "
-          "of which every step goes further than it says, and '{0}' goes on in the direction that was really "
-          "taken, so "
-          "that it grows without an end; use optimizer.kind 'momentum', or run.min_peers = 0",
-          job_.optimizer.kind, job_.run.min_peers);
+    if (carries_mass_ && job_.least_peers() < job_.peers.size()) lost_mass();
     shapes();
   }
 
@@ -252,6 +244,19 @@ class Check {
           e.codec, o.kind);
   }
 
+  /// The dead take weight along: steps then go further than their rate says.
+  void lost_mass() const {
+    const std::string& kind = job_.optimizer.kind;
+    if (!optim::optimizer_traits(kind).of_gradients_alone)
+      refuse(
+          "with optimizer '{0}' needs run.min_peers = 0, found {1}: a peer that is lost takes weight along, "
+          "with "
+          "less of which every step goes further than it says, and '{0}' goes on in the direction that was "
+          "really "
+          "taken, so that it grows without an end; use optimizer.kind 'momentum', or run.min_peers = 0",
+          kind, job_.run.min_peers);
+  }
+
   void outer() const {
     const ExchangeSettings& e = job_.exchange;
     if (!needs_.outer && (e.fragments != 1 || e.outer_delay != 0))
@@ -386,7 +391,7 @@ class Check {
 
   const Needs& needs_;
   std::string_view name_;
-  bool weighs_, pulls_;
+  bool carries_mass_, pulls_;
   const Job& job_;
   const Plan& plan_;
   const topology::Schedule& schedule_;

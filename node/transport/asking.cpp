@@ -18,6 +18,7 @@
 #include "endpoint.h"
 #include "gossamer/node/errors.h"
 #include "listening.h"
+#include "uninterrupted.h"
 
 namespace gossamer::node {
 namespace {
@@ -66,13 +67,14 @@ Terms ask_for_terms(const std::string& address, const std::string& name, double 
   std::optional<Clock::time_point> asked;
   while (seconds_from(begin) < timeout_s && !(stop && stop())) {
     if (!asked || seconds_from(*asked) >= kAskAgain_s) {
-      (void)socket.send(zmq::buffer(question->data(), question->size()), zmq::send_flags::dontwait);
+      zmq::message_t copy(question->data(), question->size());
+      send_uninterrupted(socket, copy, zmq::send_flags::dontwait);
       asked = Clock::now();
     }
     zmq::pollitem_t item{socket.handle(), 0, ZMQ_POLLIN, 0};
     if (zmq_poll(&item, 1, kWait.count()) <= 0) continue;
     zmq::message_t message;
-    if (!socket.recv(message, zmq::recv_flags::dontwait)) continue;
+    if (!receive_uninterrupted(socket, message, zmq::recv_flags::dontwait)) continue;
     const auto terms = read_terms(message);
     if (!terms) continue;
     if (terms->body.refusal.empty()) return *terms;

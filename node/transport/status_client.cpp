@@ -15,6 +15,7 @@
 #include "gossamer/node/errors.h"
 #include "listening.h"
 #include "machine.h"
+#include "uninterrupted.h"
 
 namespace gossamer::node {
 namespace {
@@ -56,7 +57,7 @@ class Asker {
     read_events();
     if (stands_) ask();
     zmq::message_t message;
-    while (socket_.recv(message, zmq::recv_flags::dontwait))
+    while (receive_uninterrupted(socket_, message, zmq::recv_flags::dontwait))
       if (auto answer = read(message)) return answer;
     return std::nullopt;
   }
@@ -78,7 +79,8 @@ class Asker {
 
   void read_events() {
     zmq::message_t event, address;
-    while (events_.recv(event, zmq::recv_flags::dontwait) && events_.recv(address)) {
+    while (receive_uninterrupted(events_, event, zmq::recv_flags::dontwait) &&
+           receive_uninterrupted(events_, address)) {
       std::uint16_t number = 0;
       if (event.size() >= sizeof number) std::memcpy(&number, event.data(), sizeof number);
       if (number == ZMQ_EVENT_CONNECTED) was_accepted_ = true;
@@ -95,7 +97,8 @@ class Asker {
     FrameHeader header;
     header.sender = kNoPeer;
     const FrameBytes frame = encode_frame({header, QueryBody{kNumber}});
-    if (socket_.send(zmq::buffer(*frame), zmq::send_flags::dontwait)) asked_at_ = Clock::now();
+    zmq::message_t copy(frame->data(), frame->size());
+    if (send_uninterrupted(socket_, copy, zmq::send_flags::dontwait)) asked_at_ = Clock::now();
   }
 
   std::optional<StatusBody> read(const zmq::message_t& message) const {

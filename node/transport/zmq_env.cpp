@@ -10,6 +10,7 @@
 #include "gossamer/node/errors.h"
 #include "listening.h"
 #include "machine.h"
+#include "uninterrupted.h"
 
 namespace gossamer::node {
 namespace {
@@ -53,22 +54,6 @@ zmq::socket_t monitor(zmq::context_t& context, zmq::socket_t& socket, const std:
   return listener;
 }
 
-/// As of ZeroMQ, but a signal that comes meanwhile is no error: who waits for it looks for it afterwards.
-bool receive(zmq::socket_t& s, zmq::message_t& into, zmq::recv_flags flags = zmq::recv_flags::none) {
-  for (;;) try {
-      return s.recv(into, flags).has_value();
-    } catch (const zmq::error_t& error) {
-      if (error.num() != EINTR) throw;
-    }
-}
-bool send(zmq::socket_t& s, zmq::message_t& message, zmq::send_flags flags) {
-  for (;;) try {
-      return s.send(message, flags).has_value();
-    } catch (const zmq::error_t& error) {
-      if (error.num() != EINTR) throw;
-    }
-}
-
 }  // namespace
 
 struct ZmqEnv::Sockets {
@@ -104,11 +89,11 @@ struct ZmqEnv::Sockets {
   }
   /// False where it waits. A peer that cannot be reached gets it over the connection that it made.
   bool hand_over(Out& to, const std::string& name, zmq::message_t& message) {
-    if (to.socket) return node::send(to.socket, message, zmq::send_flags::dontwait);
+    if (to.socket) return send_uninterrupted(to.socket, message, zmq::send_flags::dontwait);
     try {
       zmq::message_t identity(name);
-      return node::send(in, identity, zmq::send_flags::sndmore | zmq::send_flags::dontwait) &&
-             node::send(in, message, zmq::send_flags::dontwait);
+      return send_uninterrupted(in, identity, zmq::send_flags::sndmore | zmq::send_flags::dontwait) &&
+             send_uninterrupted(in, message, zmq::send_flags::dontwait);
     } catch (const zmq::error_t& error) {
       if (error.num() == EHOSTUNREACH) return false;  // it has not dialled yet, or has gone
       throw;
@@ -208,9 +193,9 @@ void ZmqEnv::answer(FrameBytes frame) {
   to.copy(sockets_->asker);
   zmq::message_t body(frame->data(), frame->size());
   try {
-    if (sockets_->in.send(to, zmq::send_flags::sndmore | zmq::send_flags::dontwait))
-      (void)sockets_->in.send(body, zmq::send_flags::dontwait);
-  } catch (const zmq::error_t&) {  // it has gone
+    if (send_uninterrupted(sockets_->in, to, zmq::send_flags::sndmore | zmq::send_flags::dontwait))
+      send_uninterrupted(sockets_->in, body, zmq::send_flags::dontwait);
+  } catch (const zmq::error_t&) {  // it has gone, and ZeroMQ refuses what is for nobody
   }
 }
 
@@ -259,7 +244,7 @@ void ZmqEnv::receive_all(Member& member) {
     for (std::size_t k = 0; k < sockets_->out.size(); ++k)
       for (int count = 0; count < kReceiveAtOnce && sockets_->out[k]->socket; ++count) {
         zmq::message_t body;
-        if (!receive(sockets_->out[k]->socket, body, zmq::recv_flags::dontwait)) break;
+        if (!receive_uninterrupted(sockets_->out[k]->socket, body, zmq::recv_flags::dontwait)) break;
         take(body, !body.more());
       }
     return;
@@ -267,10 +252,10 @@ void ZmqEnv::receive_all(Member& member) {
   for (int count = 0; count < kReceiveAtOnce; ++count) {
     zmq::message_t& identity = sockets_->asker;
     zmq::message_t body;
-    if (!receive(sockets_->in, identity, zmq::recv_flags::dontwait)) return;
+    if (!receive_uninterrupted(sockets_->in, identity, zmq::recv_flags::dontwait)) return;
     int parts = 0;
     for (bool more = identity.more(); more; more = body.more(), ++parts)
-      if (!receive(sockets_->in, body)) break;
+      if (!receive_uninterrupted(sockets_->in, body)) break;
     take(body, parts == 1);
   }
 }
@@ -284,21 +269,15 @@ void ZmqEnv::answer(std::uint64_t number, const std::function<StatusBody()>& sta
   if (on_status) on_status(body.status);
   FrameHeader header;
   header.sender = kNoPeer;
-  const FrameBytes frame = encode_frame({header, std::move(body)});
-  try {
-    const auto dontwait = zmq::send_flags::dontwait;
-    if (sockets_->in.send(zmq::buffer(sockets_->asker.data(), sockets_->asker.size()),
-                          dontwait | zmq::send_flags::sndmore))
-      sockets_->in.send(zmq::buffer(*frame), dontwait);
-  } catch (const zmq::error_t&) {  // it has gone, and ZeroMQ refuses what is for nobody
-  }
+  answer(encode_frame({header, std::move(body)}));
 }
 
 void ZmqEnv::read_monitors(Member& member) {
   // the first message of an event begins with its number, the second is the address
   const auto next = [](zmq::socket_t& s) -> std::optional<std::uint16_t> {
     zmq::message_t event, address;
-    if (!receive(s, event, zmq::recv_flags::dontwait) || !receive(s, address)) return std::nullopt;
+    if (!receive_uninterrupted(s, event, zmq::recv_flags::dontwait) || !receive_uninterrupted(s, address))
+      return std::nullopt;
     std::uint16_t number = 0;
     if (event.size() >= sizeof number) std::memcpy(&number, event.data(), sizeof number);
     return number;

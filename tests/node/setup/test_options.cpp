@@ -159,9 +159,7 @@ TEST_CASE("a key that a method does not read is refused with its place, its read
   CHECK_FALSE(exchange.gamma);
 }
 
-TEST_CASE(
-    "push-sum is refused quasi-global momentum where the dead may take weight along, which would multiply "
-    "it") {
+TEST_CASE("push-sum refuses quasi-global momentum where peers may be lost") {
   const Settings settings{"exchange.method=push_sum", "exchange.codec=dense", "graph.kind=exponential"};
   const auto refusal = [&](const Settings& more) {
     return refusal_of([&] { make_plan(plain_job(settings + more), 0); });
