@@ -17,7 +17,7 @@
 namespace gossamer::node {
 namespace {
 
-constexpr std::size_t kMostViewRuns = 64;  ///< kept for views of the same peers
+constexpr std::size_t kMostViewRuns = 16;  ///< kept for views of the same peers
 constexpr double kReconnect_s = 0.05;      ///< as ZmqEnv
 
 Job with_joiners(Job job, const SimFaults& faults) {
