@@ -62,7 +62,10 @@ Job job_of_run(const Terms& terms, std::span<const std::string> overrides) {
     fs::remove_all(folder, unknown);
   };
   try {
+    // Only what peers must agree on is taken from another: no path, no command that this machine would run.
     std::ofstream(file) << only_job(terms.body.job_text);
+    const Job told = load_job(file.string(), overrides);
+    std::ofstream(file) << to_toml(told, true);
     Job job = load_job(file.string(), overrides);
     remove();
     return job;
