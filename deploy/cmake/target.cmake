@@ -9,7 +9,11 @@ function(gossamer_flags target)
     $<$<AND:${cxx},$<BOOL:${GOSSAMER_WERROR}>>:-Werror>
     # g++ 12 reports both falsely in the standard library's and fmt's inlined code
     $<$<COMPILE_LANG_AND_ID:CXX,GNU>:-Wno-restrict> $<$<COMPILE_LANG_AND_ID:CXX,GNU>:-Wno-stringop-overflow>)
-  if(GOSSAMER_SANITIZE)
+  if(NOT GOSSAMER_SANITIZE)  # what hardens programs against others' bytes
+    target_compile_options(${target} PRIVATE $<${cxx}:-fstack-protector-strong>
+      $<$<AND:${cxx},$<CONFIG:Release>>:-U_FORTIFY_SOURCE> $<$<AND:${cxx},$<CONFIG:Release>>:-D_FORTIFY_SOURCE=2>)
+    target_link_options(${target} PUBLIC LINKER:-z,relro LINKER:-z,now)
+  else()
     target_compile_options(${target} PUBLIC
       $<${cxx}:-fsanitize=${GOSSAMER_SANITIZE}> $<${cxx}:-fno-sanitize-recover=all> $<${cxx}:-fno-omit-frame-pointer>)
     target_link_options(${target} PUBLIC -fsanitize=${GOSSAMER_SANITIZE})

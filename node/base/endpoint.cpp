@@ -21,6 +21,11 @@ bool is_numeric(const std::string& host) {
   return true;
 }
 
+bool is_loopback(const std::string& host) {
+  return (host.starts_with("127.") && is_numeric(host)) || host == "::1" || host == "[::1]" ||
+         host == "localhost";
+}
+
 bool is_any_address(const std::string& host) {
   in_addr four{};
   in6_addr six{};

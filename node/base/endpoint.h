@@ -11,6 +11,8 @@ struct Endpoint {
 Endpoint endpoint_of(const std::string& address);
 /// An address and no name.
 bool is_numeric(const std::string& host);
+/// This machine alone reaches it: 127.0.0.0/8, ::1, localhost.
+bool is_loopback(const std::string& host);
 /// 0.0.0.0, ::, also in their other spellings: all addresses of a machine, to listen on alone.
 bool is_any_address(const std::string& host);
 

@@ -52,6 +52,7 @@ enum class Bug : std::uint8_t {
   old_start_taken,     ///< swim: news of a member's earlier start replaces that of its present one
   dead_forgotten,      ///< swim: the dead are forgotten at once, and late news of them is taken for new
   old_view_taken,      ///< worker: parcels of any view are taken
+  names_believed,      ///< member: whose name stands in a frame is taken for its sender
   attempt_kept,        ///< member: a view that failed is begun again under the same number
   opened_early,        ///< member: a view begins before all its members have announced it
   least_share_taken,   ///< member: a view goes on from the member that is least far
@@ -115,6 +116,7 @@ inline constexpr std::array kChurnBugs{
     BugName{Bug::old_start_taken, "old_start_taken"},
     BugName{Bug::dead_forgotten, "dead_forgotten"},
     BugName{Bug::old_view_taken, "old_view_taken"},
+    BugName{Bug::names_believed, "names_believed"},
     BugName{Bug::attempt_kept, "attempt_kept"},
     BugName{Bug::opened_early, "opened_early"},
     BugName{Bug::least_share_taken, "least_share_taken"},

@@ -25,16 +25,18 @@ class Frames final : public Checker {
         links_(peers_ * peers_),
         in_(peers_, 0),
         out_(peers_, 0),
-        garbled_(peers_, 0) {}
+        uncounted_(peers_, 0) {}
 
   void on_frame(Fate fate, PeerId from, PeerId to, std::span<const std::byte> frame) override {
     Wire& wire = links_[from * peers_ + to];
     if (fate == Fate::held) return;
-    if (fate == Fate::garbled) garbled_[to] += frame.size(), ++wire.garbled;
+    if (fate == Fate::posed) uncounted_[to] += frame.size();
+    if (fate == Fate::garbled) uncounted_[to] += frame.size(), ++wire.garbled;
     if (fate == Fate::sent) out_[from] += frame.size();
     if (fate == Fate::arrived) in_[to] += frame.size();
     const std::uint64_t hash = hash_bytes(frame);
-    if (fate == Fate::sent || fate == Fate::copied || fate == Fate::stray || fate == Fate::forged) {
+    if (fate == Fate::sent || fate == Fate::copied || fate == Fate::stray || fate == Fate::forged ||
+        fate == Fate::posed) {
       ++wire.under_way[hash];
       ++wire.balance;
       return;
@@ -62,10 +64,12 @@ class Frames final : public Checker {
       if (r.traffic.bytes_out != out_[p])
         findings_.report("frames", fmt::format("peer {} counts {} bytes sent; the network was given {}", p,
                                                r.traffic.bytes_out, out_[p]));
-      if (r.traffic.bytes_in > in_[p] || r.traffic.bytes_in + garbled_[p] < in_[p])
-        findings_.report("frames",
-                         fmt::format("peer {} counts {} bytes received; {} arrived, {} of them garbled", p,
-                                     r.traffic.bytes_in, in_[p], garbled_[p]));
+      if (r.traffic.bytes_in > in_[p] || r.traffic.bytes_in + uncounted_[p] < in_[p])
+        findings_.report(
+            "frames",
+            fmt::format(
+                "peer {} counts {} bytes received; {} arrived, {} of them garbled, or in another's name", p,
+                r.traffic.bytes_in, in_[p], uncounted_[p]));
     }
   }
 
@@ -86,7 +90,8 @@ class Frames final : public Checker {
   Findings& findings_;
   std::size_t peers_;
   std::vector<Wire> links_;
-  std::vector<std::uint64_t> in_, out_, garbled_;  ///< bytes by peer
+  std::vector<std::uint64_t> in_, out_,
+      uncounted_;  ///< bytes by peer; uncounted: that the peer need not have counted
 };
 
 // --- links

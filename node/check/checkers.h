@@ -179,7 +179,7 @@ class Checkers final : public Observer {
   Findings findings_;
   std::vector<std::unique_ptr<Checker>> checkers_;
   std::vector<Seat> all_;
-  std::uint64_t frames_[10] = {};
+  std::uint64_t frames_[11] = {};
   std::uint64_t messages_ = 0, expected_deltas_ = 0, declined_ = 0;
   bool chunked_ = false;
   Invariants invariants_;

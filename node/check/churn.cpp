@@ -151,6 +151,7 @@ class ChurnRun {
     frames("strays of earlier starts", Fate::stray);
     frames("frames forged", Fate::forged);
     frames("frames garbled", Fate::garbled);
+    frames("frames in another's name", Fate::posed);
     frames("frames to peers that had gone", Fate::late);
     c["messages"] += n.messages;
     c["processes that crashed"] += n.crashes;

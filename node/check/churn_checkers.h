@@ -42,7 +42,7 @@ class ChurnCheckers final : public Observer, public ViewObserver {
   double progressed() const { return progressed_; }
 
   struct Counts {
-    std::uint64_t frames[10] = {};  ///< by Fate
+    std::uint64_t frames[11] = {};  ///< by Fate
     std::uint64_t crashes = 0, starts = 0, views = 0, begun = 0, fetched = 0, messages = 0;
   };
   const Counts& counts() const { return counts_; }

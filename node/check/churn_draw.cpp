@@ -203,6 +203,7 @@ SwarmCase draw_churn(std::uint64_t seed, double seconds, const Job* job) {
   if (!job && c.job.peers.size() > 2 && d.chance(0.2))
     c.job.run.min_peers = d.from(2, c.job.peers.size() - 1);
   draw_run(d, c, seconds);
+  if (d.chance(0.3)) c.job.sim.pose = d.one(std::array{0.02, 0.1});
   return c;
 }
 

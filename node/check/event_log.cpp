@@ -28,6 +28,8 @@ const char* verb(Fate fate) {
       return "another writes in its name";
     case Fate::garbled:
       return "the network garbles";
+    case Fate::posed:
+      return "writes in another's name";
     case Fate::arrived:
       return "receives";
     case Fate::late:

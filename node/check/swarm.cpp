@@ -149,6 +149,7 @@ class OneRun {
     frames("strays of earlier starts", Fate::stray);
     frames("frames forged", Fate::forged);
     frames("frames garbled", Fate::garbled);
+    frames("frames in another's name", Fate::posed);
     frames("frames to peers that had gone", Fate::late);
     c["messages"] += checkers_.messages();
     c["encodes skipped"] += checkers_.skipped_encodes();

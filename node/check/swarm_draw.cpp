@@ -278,6 +278,7 @@ class Faults {
       sim_.forge = d_.one(std::array{0.02, 0.2});
       job_.run.mute_after = 0;  // a stranger who writes in neighbours' names would have them muted
     }
+    if (d_.chance(0.3)) sim_.pose = d_.one(std::array{0.02, 0.1});
   }
 
  private:

@@ -93,10 +93,13 @@ std::string name_of_joiner() {
 Job job_of(PeerFlags& flags) {
   if (flags.join.empty() || !flags.job.path.empty()) return load_job(flags.job.path, flags.job.overrides);
   Job plain;
-  for (const std::string& text : flags.job.overrides)
+  plain.access.key = flags.name + ".key";
+  for (const std::string& text : flags.job.overrides) {
     if (text.starts_with("run.join_timeout=")) plain.run.join_timeout = std::stod(text.substr(17));
-  return job_of_run(ask_for_terms(flags.join, flags.name, plain.run.join_timeout, interrupted),
-                    flags.job.overrides);
+    if (text.starts_with("access.key=")) plain.access.key = text.substr(11);
+    if (text.starts_with("access.certificate=")) plain.access.certificate = text.substr(19);
+  }
+  return job_of_run(ask_member(plain, flags.join, flags.name, interrupted), flags.job.overrides);
 }
 
 std::string report_line(const Report& r) {
@@ -131,9 +134,10 @@ class PeerProcess {
     log_.set_pattern("%H:%M:%S.%e %n: %v");
     if (flags.records) records_.emplace(STDOUT_FILENO, kMostLines);
     const bool joins = !flags.join.empty();
-    const auto threads =
-        static_cast<std::size_t>(joins ? compute_threads(job, "tcp://" + own_host_towards(flags.join), 1)
-                                       : compute_threads(job, host_of(job.peers[self_].address), 0));
+    const auto threads = static_cast<std::size_t>(
+        joins ? compute_threads(job,
+                                "tcp://" + own_host_towards(member_address(flags.join, "--join").address), 1)
+              : compute_threads(job, host_of(job.peers[self_].address), 0));
     optim::set_blas_threads(static_cast<int>(threads));
     const Plan plan = make_plan(job, self_);  // refuses an unsound combination before data is read
     if (!flags.records)
@@ -168,7 +172,11 @@ class PeerProcess {
     say(flags_.join.empty() ? fmt::format("{}; waiting for {} peers", where, prepared().job.peers.size() - 1)
                             : fmt::format("{}; joining the run of {}", where, flags_.join));
     if (const std::string from = peer_->goes_on_from(); !from.empty()) say("can go on from " + from);
-    peer_->run(interrupted);
+    if (prepared().job.access.locked()) hung_up();
+    peer_->run([this] {
+      if (prepared().job.access.locked() && hung_up()) read_access_again();
+      return interrupted();
+    });
     progress_.clear();
     finish(peer_->details());
     return exit_status(peer_->details().outcome);
@@ -197,6 +205,15 @@ class PeerProcess {
     say(fmt::format("{} of the peers run on this machine; computing with {} thread{}", sharing.machine,
                     threads, threads == 1 ? "" : "s"));
     return static_cast<std::size_t>(threads);
+  }
+
+  void read_access_again() {
+    try {
+      peer_->change_access(load_job(flags_.job.path, flags_.job.overrides));
+      say("SIGHUP: who may speak was read again");
+    } catch (const std::runtime_error& error) {
+      say(fmt::format("SIGHUP: who may speak stays as it was: {}", error.what()));
+    }
   }
 
   void say(const std::string& line) {
@@ -294,7 +311,7 @@ int run_peer(PeerFlags flags) {
           "tcp://host:port of a peer of a run under way");
     if (flags.join.empty() && !flags.address.empty())
       throw ConfigError("--address is of a peer that joins a run; expected --join beside it");
-    if (!flags.join.empty()) check_address(flags.join, "--join");
+    if (!flags.join.empty()) member_address(flags.join, "--join");
     if (!flags.address.empty() && flags.address != kNoAddress) check_address(flags.address, "--address");
     if (flags.name.empty()) flags.name = name_of_joiner();
     return PeerProcess(flags, job_of(flags)).run();
@@ -314,7 +331,8 @@ void add_peer_command(CLI::App& app, int& status) {
                       "which peer of the topology this is; with --join any name (default: by machine and "
                       "process)");
   command->add_option("--join", flags->join,
-                      "tcp://host:port of a peer of a run under way: take part in it; JOB may be left out");
+                      "tcp://host:port of a peer of a run under way, or tcp://host:port#PUBLICKEY: take part "
+                      "in it; JOB may be left out");
   command->add_option("--address", flags->address,
                       "with --join: tcp://host:port by which others reach this peer (default: a free port); "
                       "none: it can only dial "
@@ -325,6 +343,10 @@ void add_peer_command(CLI::App& app, int& status) {
       "go on from the checkpoints of this run's folder, at the newest round that all peers have");
   command->add_option("--checkpoints", flags->checkpoints,
                       "folder for this peer's checkpoints (default: checkpoints/ beside its files)");
+  add_override_flag(*command, flags->job, "--key", "access.key",
+                    "file of this peer's secret key, where the job says who may speak (default: NAME.key)");
+  add_override_flag(*command, flags->job, "--certificate", "access.certificate",
+                    "file of its certificate (default: NAME.cert, where there is one)");
   command->add_flag("--records", flags->records, "print reports as JSON lines on stdout");
   command->add_option("--session", flags->session,
                       "number that all peers of one run share; keeps runs on the same ports apart");

@@ -13,6 +13,7 @@
 #include "commands.h"
 #include "flags.h"
 #include "gossamer/node/safetensors.h"
+#include "joining.h"
 #include "launcher.h"
 #include "losses.h"
 #include "progress.h"
@@ -323,6 +324,7 @@ int run_all(const RunFlags& flags) {
   const Plan plan = make_plan(job, 0);  // refuses an unsound combination before anything is started
   for (const std::string& warning : warnings_of_run(job, plan)) tell("gossamer: " + warning);
   optim::set_blas_threads(1);
+  for (PeerId p = 0; p < job.peers.size(); ++p) sockets_of(job, p);  // their keys, before anything is started
   std::optional<Resumption> from;
   if (!flags.resume.empty()) {
     from = find_resumption(flags.resume, job, "");

@@ -5,15 +5,17 @@
 #include <cstdio>
 #include <nlohmann/json.hpp>
 
+#include "access.h"
 #include "commands.h"
 #include "flags.h"
+#include "gossamer/node/errors.h"
 #include "status_client.h"
 
 namespace gossamer::node {
 namespace {
 
 struct StatusFlags {
-  std::string address;
+  std::string address, key, certificate;
   double timeout = 3;
   bool json = false;
 };
@@ -88,13 +90,25 @@ std::string table_of(const StatusBody& s) {
 void add_status_command(CLI::App& app, int& status) {
   auto* command = app.add_subcommand("status", "Ask a running peer who takes part, and how far its run is");
   const auto flags = std::make_shared<StatusFlags>();
-  command->add_option("ADDRESS", flags->address, "where the peer listens: tcp://host:port")->required();
+  command
+      ->add_option("ADDRESS", flags->address,
+                   "where the peer listens: tcp://host:port, or tcp://host:port#PUBLICKEY")
+      ->required();
   command->add_flag("--json", flags->json, "print one JSON object instead of a table");
+  command->add_option("--key", flags->key,
+                      "key file of a peer that is let in there, where the run is closed to others");
+  command->add_option("--certificate", flags->certificate, "certificate of that key");
   command->add_option("--timeout", flags->timeout, "seconds to wait for the answer")
       ->check(CLI::Range(0.1, 3600.0))
       ->capture_default_str();
   command->callback([flags, &status] {
-    const StatusBody answer = ask_status(flags->address, flags->timeout, interrupted);
+    const MemberAddress member = member_address(flags->address, "ADDRESS");
+    if (member.key && flags->key.empty())
+      throw ConfigError(
+          "found a public key behind the address and no --key; expected the key file of a peer that is let "
+          "in");
+    const StatusBody answer = ask_status(member.address, client_keys(member, flags->key, flags->certificate),
+                                         flags->timeout, interrupted);
     std::fputs((flags->json ? json_of(answer) + "\n" : table_of(answer)).c_str(), stdout);
     status = kExitOk;
   });

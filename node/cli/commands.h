@@ -19,6 +19,8 @@ void add_codec_command(CLI::App& app, int& status);
 void add_evaluate_command(CLI::App& app, int& status);
 void add_table_command(CLI::App& app, int& status);
 void add_checkpoint_command(CLI::App& app, int& status);
+void add_keys_command(CLI::App& app);
+void add_doctor_command(CLI::App& app, int& status);
 void add_help_command(CLI::App& app, int& status);
 
 }  // namespace gossamer::node

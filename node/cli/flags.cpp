@@ -10,13 +10,16 @@
 namespace gossamer::node {
 namespace {
 
-// The one piece of state that a signal handler can reach.
-volatile std::sig_atomic_t signals_seen = 0;
+// The only state that a signal handler can reach.
+volatile std::sig_atomic_t signals_seen = 0, hangups_seen = 0, hangups_end = 1;
 
 /// The terminal has gone. It may say so more than once, itself and by its shell: that is no second wish to
 /// end.
 void on_hangup(int) {
-  if (signals_seen == 0) signals_seen = 1;
+  if (hangups_end == 0)
+    hangups_seen = 1;
+  else if (signals_seen == 0)
+    signals_seen = 1;
 }
 
 void on_signal(int signal) {
@@ -90,6 +93,19 @@ bool interrupted() {
     return true;
   }();
   return installed && signals_seen > 0;
+}
+
+bool hung_up() {
+  if (hangups_end != 0) {
+    struct sigaction action {};
+    action.sa_handler = on_hangup;
+    sigemptyset(&action.sa_mask);
+    sigaction(SIGHUP, &action, nullptr);  // also under nohup
+    hangups_end = 0;
+  }
+  const bool seen = hangups_seen != 0;
+  hangups_seen = 0;
+  return seen;
 }
 
 }  // namespace gossamer::node

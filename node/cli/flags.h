@@ -34,4 +34,7 @@ void tell(const std::string& line);
 /// instead of ending the process; a second SIGINT or SIGTERM ends it.
 bool interrupted();
 
+/// From the first call on SIGHUP ends nothing; true once after each.
+bool hung_up();
+
 }  // namespace gossamer::node

@@ -91,6 +91,8 @@ void add_commands(CLI::App& app, int& status) {
   node::add_evaluate_command(app, status);
   node::add_table_command(app, status);
   node::add_checkpoint_command(app, status);
+  node::add_keys_command(app);
+  node::add_doctor_command(app, status);
   node::add_help_command(app, status);
 }
 

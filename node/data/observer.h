@@ -24,6 +24,7 @@ enum class Fate {
   stray,    ///< one like it from an earlier start of the sender is under way
   forged,   ///< a wrong one in its sender's name is under way
   garbled,  ///< bytes of this copy changed on the way
+  posed,    ///< one of its sender's in the name of another peer is under way
   arrived,  ///< read by the receiver
   late,     ///< came to a peer that had crashed
 };

@@ -290,6 +290,8 @@ constexpr Key<Draft> kJobKeys[] = {
      kLocalProbability},
     {"sim.forge", "probability that a forged frame in its sender's name comes before one",
      sim<&SimSection::forge>, kLocalProbability},
+    {"sim.pose", "probability that a frame of its sender's in another peer's name comes before one",
+     sim<&SimSection::pose>, kLocalProbability},
     {"sim.step_time", "of one gradient at optimizer.batch rows", sim<&SimSection::step_time>, kLocalSeconds},
     {"sim.step_jitter", "of step_time, uniform, up and down", sim<&SimSection::step_jitter>,
      kLocalProbability},

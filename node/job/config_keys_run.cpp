@@ -106,6 +106,12 @@ constexpr Key<Draft> kRunKeys[] = {
      "that a peer may take before a warning says so; 0: what the machine has",
      run<&RunSection::memory>,
      {.unit = "bytes", .range = kNotNegative, .scope = Scope::kLocal, .quantity = Quantity::kBytes}},
+    {"run.insecure",
+     "true: connections are plain also where other machines reach them, and whoever reaches them may speak "
+     "as any peer "
+     "(else [access] says who may)",
+     run<&RunSection::insecure>,
+     {.scope = Scope::kLocal}},
     {"run.threads",
      "compute threads of a peer; 0: its share of the cores, counting the peers here and CPU limits",
      run<&RunSection::threads>,

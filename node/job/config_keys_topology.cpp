@@ -75,6 +75,10 @@ auto& graph(Draft& d, const void*) {
   return d.job.graph.*Member;
 }
 template <auto Member>
+auto& access(Draft& d, const void*) {
+  return d.job.access.*Member;
+}
+template <auto Member>
 auto& peer(PeerDraft& p, const void*) {
   return p.entry.*Member;
 }
@@ -132,6 +136,29 @@ constexpr Key<Draft> kTopologyKeys[] = {
      "file: edge list, .graphml, .json (node-link) or .metis, relative to this file",
      job<&Job::graph_file>,
      {.scope = Scope::kInput, .path = Path::kJoined}},
+
+    {"access.allow",
+     "[\"NAME=PUBLICKEY\", …]: who may speak, as the peer of that name; while a peer changes its key it has "
+     "two (gossamer "
+     "keys). Read again on SIGHUP",
+     access<&AccessSection::allow>,
+     {.scope = Scope::kLocal}},
+    {"access.authority",
+     "public key of who signs certificates, which admit peers, also such that no file names",
+     access<&AccessSection::authority>,
+     {.scope = Scope::kLocal}},
+    {"access.revoked",
+     "file of keys that admit nobody, one a line (gossamer keys revoke); read again on SIGHUP",
+     access<&AccessSection::revoked>,
+     {.scope = Scope::kLocal, .path = Path::kAbsolute}},
+    {"access.key",
+     "file of a peer's secret key, which it alone may read; empty: NAME.key",
+     access<&AccessSection::key>,
+     {.scope = Scope::kLocal, .path = Path::kAbsolute}},
+    {"access.certificate",
+     "file of a peer's certificate; empty: NAME.cert, where there is one",
+     access<&AccessSection::certificate>,
+     {.scope = Scope::kLocal, .path = Path::kAbsolute}},
 };
 
 constexpr Key<PeerDraft> kPeerKeys[] = {

@@ -199,6 +199,14 @@ std::string to_toml(const Job& job, bool shared_only) {
   return config::print_keys(config::draft_of(job, shared_only), shared_only);
 }
 
+std::string access_toml(const Job& job) {
+  if (!job.access.locked()) return {};
+  std::vector<std::string> allow;
+  for (const std::string& entry : job.access.allow) allow.push_back(in_quotes(entry));
+  return "[access]\nallow = [" + join(allow, ", ") + "]\nauthority = " + in_quotes(job.access.authority) +
+         "\n";
+}
+
 std::string to_topology_toml(const Job& job) {
   return config::print_topology_keys(config::draft_of(job, false));
 }

@@ -6,6 +6,7 @@
 #include <set>
 
 #include "attack.h"
+#include "check_access.h"
 #include "config_document.h"
 #include "config_draft.h"
 #include "config_fields.h"
@@ -248,6 +249,7 @@ Job finish_topology(Draft& draft) {
   fill_links(draft, index);
   fill_edges(draft, index);
   check_graph(draft);
+  check_access(draft);
   return draft.job;
 }
 

@@ -76,20 +76,84 @@ PeerId Member::meet(const Contact& contact) {
 
 // --- what comes in
 
-void Member::on_frame(std::span<const std::byte> bytes) {
+bool Member::speaks_for(const std::string& speaker, const Frame& frame) const {
+  if (frame.header.sender != kNoPeer) {
+    const auto& numbers = view_env_->numbers;
+    return frame.header.sender < numbers.size() && spec_.roster[numbers[frame.header.sender]].name == speaker;
+  }
+  return std::visit(
+      [&](const auto& body) {
+        if constexpr (requires { body.from; })
+          return body.from == speaker;  // pieces say nothing of their sender: awaited() asks who it was
+        else
+          return true;
+      },
+      frame.body);
+}
+
+/// It is dropped. In frames of other views numbers stand for others.
+void Member::drop_false(const std::string& speaker, const Frame& frame) {
+  ++before_.dropped_frames;
+  const bool of_view = worker_ && frame.header.job == worker_->job_id();
+  if (frame.header.sender != kNoPeer && !of_view) return;
+  if (told_false_.insert(speaker).second)
+    env_.log(fmt::format("{} speaks in the name of another peer: such frames are dropped", speaker));
+}
+
+bool Member::on_frame(std::span<const std::byte> bytes, const std::string* speaker) {
+  SpeakerLimits* limits = speaker && spec_.limits_speakers ? &limits_[*speaker] : nullptr;
+  if (limits && !limits->hears(env_.now())) {
+    ++before_.dropped_frames;
+    return true;
+  }
+  const std::uint64_t dropped = dropped_frames();
   const auto frame = decode_frame(bytes);
+  if (speaker && frame && !speaks_for(*speaker, *frame) && !planted(Bug::names_believed))
+    drop_false(*speaker, *frame);
+  else
+    take(frame, bytes.size(), speaker, limits);
+  if (limits && dropped_frames() > dropped && limits->refused(env_.now()))
+    env_.log(fmt::format("{} sends too much that is of no use: it is not heard for {:g} s", *speaker,
+                         SpeakerLimits::kNotHeard_s));
+  settle();
+  return frame.has_value();
+}
+
+std::uint64_t Member::dropped_frames() const {
+  return before_.dropped_frames + (worker_ ? worker_->dropped_frames() : 0);
+}
+
+/// Of what is neither a parcel nor a piece.
+bool Member::within(SpeakerLimits& limits, const FrameBody& body) const {
+  const double now = env_.now();
+  if (std::holds_alternative<ParcelBody>(body) || std::holds_alternative<PieceBody>(body)) return true;
+  const auto* want = std::get_if<WantBody>(&body);
+  if (want && want->hash != 0) return true;  // as much as there is of the state
+  const bool asks = want || std::holds_alternative<AskBody>(body) || std::holds_alternative<QueryBody>(body);
+  return asks ? limits.may_ask(now) : limits.may_tell(now);
+}
+
+/// Of a state nothing is taken but from those who were asked for it.
+bool Member::awaited(const FrameBody& body, const std::string* speaker) const {
+  if (!speaker || !std::holds_alternative<PieceBody>(body)) return true;
+  const auto& transfer = ahead_ ? ahead_->transfer : transfer_;
+  return transfer && transfer->comes_from(*speaker);
+}
+
+void Member::take(const std::optional<Frame>& frame, std::size_t bytes, const std::string* speaker,
+                  SpeakerLimits* limits) {
   const bool by_name = frame && frame->header.sender == kNoPeer;
-  if (const auto* query = frame ? std::get_if<QueryBody>(&frame->body) : nullptr)
-    return env_.answer(query->number, [this] { return status(); });
-  const bool asks = by_name && std::holds_alternative<AskBody>(frame->body);
-  if (by_name && !asks && (!swim_ || frame->header.job != spec_.job || over_)) {
+  const bool asks = by_name && (std::holds_alternative<AskBody>(frame->body) ||
+                                std::holds_alternative<QueryBody>(frame->body));
+  const bool strange = by_name && !asks && (!swim_ || frame->header.job != spec_.job || over_);
+  if (strange || (frame && !awaited(frame->body, speaker)) ||
+      (frame && limits && !within(*limits, frame->body))) {
     ++before_.dropped_frames;
   } else if (by_name) {
     std::visit([this](const auto& body) { handle(body); }, frame->body);
   } else if (worker_) {
-    worker_->on_frame(frame, bytes.size());
+    worker_->on_frame(frame, bytes);
   }
-  settle();
 }
 
 void Member::on_data(const DataEvent& event) {

@@ -20,6 +20,7 @@
 #include <string>
 #include <vector>
 
+#include "speaker_limits.h"
 #include "swim.h"
 #include "transfer.h"
 #include "view.h"
@@ -69,6 +70,7 @@ struct MemberSpec {
   bool alike = false;         ///< all members' states are the same to the bit
   bool steps_alone = false;   ///< a step of a round that is not over can be kept (exchange/method.h)
   ApartSpec apart{};
+  bool limits_speakers = true;  ///< what a peer that has proved who it is may cost this one has a bound
   bool merges = false;          ///< models of sides that went on apart are brought together when they meet
   std::uint64_t under_way = 0;  ///< rounds by which members of one side may differ
   std::uint64_t batch = 1;      ///< samples of a peer's step, for messages
@@ -103,7 +105,9 @@ class Member final : SwimHost {
   ~Member() override;
 
   void start();
-  void on_frame(std::span<const std::byte> bytes);
+  /// speaker: who sent it, where its connection proves that; frames in another's name are dropped. Null:
+  /// nothing proves anything. False where the bytes are no frame, or a damaged one.
+  bool on_frame(std::span<const std::byte> bytes, const std::string* speaker = nullptr);
   void on_data(const DataEvent& event);
   void on_timer();
   void on_broken(PeerId peer);
@@ -187,6 +191,16 @@ class Member final : SwimHost {
   void handle(const PieceBody& body);
   void handle(const OfferBody& body);
   void handle(const AskBody& body);
+  void handle(const QueryBody& body) {
+    env_.answer(body.number, [this] { return status(); });
+  }
+  void take(const std::optional<Frame>& frame, std::size_t bytes, const std::string* speaker,
+            SpeakerLimits* limits);
+  bool awaited(const FrameBody& body, const std::string* speaker) const;
+  bool speaks_for(const std::string& speaker, const Frame& frame) const;
+  bool within(SpeakerLimits& limits, const FrameBody& body) const;
+  void drop_false(const std::string& speaker, const Frame& frame);
+  std::uint64_t dropped_frames() const;
   void handle(const SwimBody& body) { swim_->on_body(body, env_.now()); }
   template <class Other>
   void handle(const Other&) {}
@@ -227,6 +241,7 @@ class Member final : SwimHost {
   bool begin_ahead();
   void fetch_ahead();
   void take_ahead(const PieceBody& piece);
+  std::optional<State> state_of(std::span<const std::byte> bytes, const std::string& whose) const;
   double ahead_deadline() const;
   void offer_to(const std::string& name);
   void take_learned(const Learned& learned);
@@ -294,7 +309,9 @@ class Member final : SwimHost {
   double look_again_ = 0;              ///< not before
   std::uint64_t failed_attempts_ = 0;  ///< running, at the present view
   double started_ = 0;
-  double begun_since_ = 0;  ///< when this peer heard of it
+  double begun_since_ = 0;                       ///< when this peer heard of it
+  std::set<std::string> told_false_;             ///< who spoke in another's name
+  std::map<std::string, SpeakerLimits> limits_;  ///< by who speaks, where that is proved
   double worker_wake_;
 };
 

@@ -2,9 +2,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 
+#include "gossamer/node/errors.h"
 #include "member.h"
+#include "replica.h"
 #include "text.h"
 #include "view_env.h"
 
@@ -72,7 +75,7 @@ double Member::ahead_deadline() const {
 }
 
 void Member::handle(const OfferBody& offer) {
-  if (!ahead_ || ahead_->transfer || offer.from != ahead_->source || offer.bytes == 0) return;
+  if (!ahead_ || ahead_->transfer || offer.from != ahead_->source || !can_be(offer.bytes)) return;
   env_.log(fmt::format("taking the state of {} ({}) while the others go on", offer.from,
                        bytes_text(static_cast<double>(offer.bytes))));
   ahead_->transfer.emplace(std::vector{offer.from}, offer.hash, offer.bytes);
@@ -87,11 +90,26 @@ void Member::take_ahead(const PieceBody& piece) {
   if (!transfer->complete()) return;
   auto bytes = transfer->result();
   if (!bytes) return;
-  kept_ = without_own(state_from_bytes(*bytes));
+  auto state = state_of(*bytes, ahead_->source);
+  if (!state) return transfer.reset(), ahead_->source.clear();
+  kept_ = without_own(*state);
   whole_ = true;
   share_ = ahead_->share;
   ahead_.reset();
   env_.log("the state is here; taking part from the next view on");
+}
+
+/// What came under the hash that it was offered under; none, and said so, where that is no state of a model.
+std::optional<State> Member::state_of(std::span<const std::byte> bytes, const std::string& whose) const {
+  try {
+    State state = state_from_bytes(bytes);
+    const std::vector<float> x = parameters_in(state);
+    if (std::all_of(x.begin(), x.end(), [](float v) { return std::isfinite(v); })) return state;
+    env_.log(fmt::format("the state of {} holds no finite parameters, and is left", whose));
+  } catch (const StateError& error) {
+    env_.log(fmt::format("the state of {} cannot be read, and is left: {}", whose, error.what()));
+  }
+  return std::nullopt;
 }
 
 // --- what is given away

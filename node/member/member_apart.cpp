@@ -245,7 +245,8 @@ bool Member::bring_together(const std::vector<Standing>& all) {
   for (std::size_t other = 0; other < meeting.weight.size(); ++other) {
     if (other == side || meeting.weight[other] == 0 || parts_.contains(other)) continue;
     const std::size_t from = meeting.partner(own, other);
-    if (all[from].hash == 0) return false;  // it has yet to see that others want it
+    if (all[from].hash == 0 || !can_be(all[from].bytes))
+      return false;  // it has yet to see that others want it
     part_ = other;
     transfer_.emplace(std::vector{current_.seats[from].name}, all[from].hash, all[from].bytes,
                       spec_.swim.planted);
@@ -265,7 +266,8 @@ void Member::show_model() {
 }
 
 void Member::take_part(std::span<const std::byte> bytes) {
-  parts_[part_] = parameters_in(state_from_bytes(bytes));
+  const auto state = state_of(bytes, "another side");
+  parts_[part_] = state ? parameters_in(*state) : std::vector<float>();  // of another size: the own stays
   transfer_.reset();
 }
 

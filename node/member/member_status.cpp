@@ -124,4 +124,16 @@ StatusBody Member::status() const {
   return s;
 }
 
+void Member::tell_view() const {
+  std::vector<std::string> missing, others;
+  for (PeerId p = 0; p < spec_.named; ++p)
+    if (!current_.has(spec_.roster[p].name)) missing.push_back(spec_.roster[p].name);
+  for (std::size_t s = spec_.named - missing.size(); s < current_.seats.size(); ++s)
+    others.push_back(current_.seats[s].name);
+  env_.log(fmt::format(
+      "{} of {} peers go on{}{}, {:.1f} % of the run being over", spec_.named - missing.size(), spec_.named,
+      missing.empty() ? "" : " without " + join(missing, ", "),
+      others.empty() ? "" : fmt::format(", with {} that joined", join(others, ", ")), 100 * share_));
+}
+
 }  // namespace gossamer::node

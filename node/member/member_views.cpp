@@ -16,6 +16,8 @@ namespace gossamer::node {
 namespace {
 
 constexpr std::uint32_t kStatePriority = 1;
+/// Bytes that may wait for one who asks for pieces.
+constexpr std::size_t kMostQueued = std::size_t{16} << 20;
 /// Beginnings of one view that fail before the run ends.
 constexpr std::uint64_t kMostAttempts = 5;
 /// Since a copy of what was learned was wanted last.
@@ -314,9 +316,13 @@ void Member::fetch(const std::vector<Standing>& all, double share) {
   for (PeerId p = 0; p < all.size(); ++p)
     if (all[p].whole && all[p].share == share) have.push_back(p);
   if (have.empty()) return;  // all begin anew
-  const PeerId from = have.front();
+  const auto fits = std::find_if(have.begin(), have.end(), [&](PeerId p) { return can_be(all[p].bytes); });
+  const PeerId from = fits == have.end() ? have.front() : *fits;
   if (whole_ && standing_.hash == all[from].hash) return;
   tell_dropped(all, from);
+  if (!can_be(all[from].bytes))
+    return end(Outcome::lost_peer, fmt::format("{} offers a state of {}", current_.seats[from].name,
+                                               bytes_text(static_cast<double>(all[from].bytes))));
   std::vector<std::string> sources;
   for (const PeerId p : have)
     if (all[p].hash == all[from].hash) sources.push_back(current_.seats[p].name);
@@ -333,6 +339,11 @@ void Member::handle(const WantBody& want) {
   if (want.offset >= all.size()) return;
   const auto at = static_cast<std::size_t>(want.offset);
   const std::size_t size = std::min(kPieceBytes, all.size() - at);
+  if (env_.queued_bytes(*to) > kMostQueued) return;  // it asks again
+  const auto limits = limits_.find(want.from);
+  if (limits != limits_.end() &&
+      !limits->second.may_have(static_cast<double>(size), static_cast<double>(all.size()), env_.now()))
+    return;
   post(*to, PieceBody{want.hash, want.offset, all.subspan(at, size)}, kStatePriority);
 }
 
@@ -343,10 +354,12 @@ void Member::handle(const PieceBody& piece) {
   auto bytes = transfer_->result();
   if (!bytes) return;
   if (!spec_.alike) return take_part(*bytes);
-  learned_ = std::move(*bytes);
-  kept_ = state_from_bytes(learned_);
-  whole_ = true;
+  auto state = state_of(*bytes, "other members");
   transfer_.reset();
+  if (!state) return;
+  learned_ = std::move(*bytes);
+  kept_ = std::move(*state);
+  whole_ = true;
   if (const auto all = standings()) open(farthest(*all));
 }
 
@@ -394,18 +407,6 @@ void Member::open(double share) try {
 } catch (const std::runtime_error& error) {  // a method, or a model, that cannot go on with these
   worker_.reset();
   end(Outcome::lost_peer, error.what());
-}
-
-void Member::tell_view() const {
-  std::vector<std::string> missing, others;
-  for (PeerId p = 0; p < spec_.named; ++p)
-    if (!current_.has(spec_.roster[p].name)) missing.push_back(spec_.roster[p].name);
-  for (std::size_t s = spec_.named - missing.size(); s < current_.seats.size(); ++s)
-    others.push_back(current_.seats[s].name);
-  env_.log(fmt::format(
-      "{} of {} peers go on{}{}, {:.1f} % of the run being over", spec_.named - missing.size(), spec_.named,
-      missing.empty() ? "" : " without " + join(missing, ", "),
-      others.empty() ? "" : fmt::format(", with {} that joined", join(others, ", ")), 100 * share_));
 }
 
 }  // namespace gossamer::node

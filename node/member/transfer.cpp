@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "hash.h"
+#include "machine.h"
 
 namespace gossamer::node {
 namespace {
@@ -15,6 +16,8 @@ constexpr std::size_t kAskedAtOnce = 8;
 constexpr double kPatience_s = 2;
 
 }  // namespace
+
+bool can_be(std::uint64_t bytes) { return bytes > 0 && bytes <= free_memory() / 2; }
 
 Transfer::Transfer(std::vector<std::string> sources, std::uint64_t hash, std::uint64_t bytes, Planted planted)
     : sources_(std::move(sources)),
@@ -39,6 +42,10 @@ std::vector<Transfer::Ask> Transfer::asks(double now) {
     piece.asked = now;
   }
   return asked;
+}
+
+bool Transfer::comes_from(const std::string& name) const {
+  return std::find(sources_.begin(), sources_.end(), name) != sources_.end();
 }
 
 bool Transfer::take(std::uint64_t offset, std::span<const std::byte> piece) {

@@ -13,6 +13,9 @@ namespace gossamer::node {
 
 constexpr std::size_t kPieceBytes = std::size_t{128} << 10;
 
+/// A state may have so many bytes; one that this machine could not hold is none.
+bool can_be(std::uint64_t bytes);
+
 class Transfer {
  public:
   /// sources: members that have the same bytes; at least one.
@@ -30,6 +33,7 @@ class Transfer {
   /// The whole, where its hash is right; all of it is asked for again where not.
   std::optional<std::vector<std::byte>> result();
   double next_deadline() const;
+  bool comes_from(const std::string& name) const;
   std::uint64_t hash() const { return hash_; }
 
  private:

@@ -9,6 +9,7 @@
 #include <system_error>
 #include <utility>
 
+#include "access.h"
 #include "difference.h"
 #include "endpoint.h"
 #include "gossamer/compress/codec.h"
@@ -23,19 +24,33 @@ namespace {
 /// What peers agree on beside the job: of a run that went on from another's, which.
 constexpr const char* kResumed = "\n[resumed]\n";
 
-bool is_loopback(const std::string& host) {
-  return host.starts_with("127.") || host == "::1" || host == "[::1]" || host == "localhost";
-}
-
 std::string only_job(const std::string& text) { return text.substr(0, text.find(kResumed)); }
 
 }  // namespace
 
 ZmqSpec sockets_of(const Job& job, PeerId self) {
   const PeerEntry& own = job.peers[self];
-  ZmqSpec spec{own.bind, {}, job.run.silence_timeout, own.name};
-  for (const auto& p : job.peers) spec.addresses.push_back(p.address);
+  refuse_open(job, fmt::format("peer '{}'", own.name), own.bind);
+  ZmqSpec spec{own.bind, {}, job.run.silence_timeout, own.name, locks_of(job, own.name)};
+  for (const auto& p : job.peers) {
+    if (p.name != own.name) refuse_open(job, fmt::format("peer '{}'", p.name), p.address);
+    spec.addresses.push_back(p.address);
+  }
   return spec;
+}
+
+Terms ask_member(const Job& job, const std::string& join, const std::string& name,
+                 const std::function<bool()>& stop) {
+  MemberAddress member = member_address(join, "--join");
+  if (!member.key) {  // perhaps the job knows who that is
+    for (const PeerEntry& p : job.peers)
+      if (const auto keys = listed_keys(job); p.address == member.address && keys.contains(p.name))
+        member.key = keys.at(p.name).front();
+    if (!member.key) refuse_open(job, "the member", member.address);
+  }
+  const std::string certificate = certificate_file(job, name);
+  return ask_for_terms(member, client_keys(member, key_file(job, name), certificate), name,
+                       job.run.join_timeout, stop);
 }
 
 std::string why_not(const Prepared& base, const View& view) {
@@ -63,9 +78,9 @@ Job job_of_run(const Terms& terms, std::span<const std::string> overrides) {
   };
   try {
     // Only what peers must agree on is taken from another: no path, no command that this machine would run.
-    std::ofstream(file) << only_job(terms.body.job_text);
+    std::ofstream(file) << only_job(terms.body.job_text) << '\n' << terms.body.access;
     const Job told = load_job(file.string(), overrides);
-    std::ofstream(file) << to_toml(told, true);
+    std::ofstream(file) << to_toml(told, true) << '\n' << access_toml(told);
     Job job = load_job(file.string(), overrides);
     remove();
     return job;
@@ -84,7 +99,7 @@ Job job_of_run(const Terms& terms, std::span<const std::string> overrides) {
 Joining::Joining(const Job& job, const std::string& name, const Options& options)
     : join_(options.join),
       self_{name},
-      terms_(ask_for_terms(options.join, name, job.run.join_timeout)),
+      terms_(ask_member(job, options.join, name)),
       sockets_{.bind = {}, .addresses = {}, .silence_timeout_s = job.run.silence_timeout, .name = name} {
   if (!options.resume.empty() || !options.state.empty())
     refuse("a peer that joins a run takes its state from the others; expected nothing to resume");
@@ -102,7 +117,10 @@ Joining::Joining(const Job& job, const std::string& name, const Options& options
     return;
   }
   for (const PeerEntry& p : job.peers) sockets_.addresses.push_back(p.address);
-  if (options.address == kNoAddress) {
+  sockets_.locks = locks_of(job, name);
+  const bool listed = !sockets_.locks || sockets_.locks->keys.contains(name);
+  if (options.address == kNoAddress ||
+      !listed) {  // others do not know the key by which they could be sure of it
     sockets_.addresses.emplace_back();
     return;
   }
@@ -111,7 +129,7 @@ Joining::Joining(const Job& job, const std::string& name, const Options& options
     const Endpoint at = endpoint_of(options.address);
     sockets_.bind = is_loopback(at.host) ? options.address : "tcp://*:" + at.port;
   } else {
-    const std::string host = own_host_towards(options.join);
+    const std::string host = own_host_towards(member_address(options.join, "--join").address);
     const auto elsewhere = std::find_if(job.peers.begin(), job.peers.end(), [](const PeerEntry& p) {
       return !p.address.empty() && !is_loopback(endpoint_of(p.address).host);
     });
@@ -123,6 +141,7 @@ Joining::Joining(const Job& job, const std::string& name, const Options& options
     sockets_.bind = "tcp://" + host + ":*";
   }
   sockets_.addresses.push_back(self_.address);
+  refuse_open(job, "this peer", sockets_.bind);
 }
 
 void Joining::refuse(const std::string& why) const {

@@ -42,6 +42,9 @@ class Joining {
   ZmqSpec sockets_;
 };
 
+/// join: as of Options; the job says with which key the connection is made. Throws ConfigError.
+Terms ask_member(const Job& job, const std::string& join, const std::string& name,
+                 const std::function<bool()>& stop = {});
 /// Sockets of a peer of the job.
 ZmqSpec sockets_of(const Job& job, PeerId self);
 /// Why a run of the view's members is not possible; empty: it is.

@@ -6,6 +6,7 @@
 #include <optional>
 #include <thread>
 
+#include "access.h"
 #include "desk.h"
 #include "hash.h"
 #include "joining.h"
@@ -315,6 +316,12 @@ PeerResult Peer::run(std::stop_token stop) {
 }
 PeerResult Peer::run(const std::function<bool()>& stop) {
   return translated([&] { return impl_->run(stop); });
+}
+void Peer::change_access(const Job& job) {
+  translated([&] {
+    refuse_opening(impl_->prepared->job, job);
+    if (job.access.locked()) impl_->env->change_access(access_of(job), dialled_keys(job));
+  });
 }
 const std::vector<optim::Layer>& Peer::layers() const { return impl_->prepared->layers_of(impl_->self); }
 std::span<const float> Peer::parameters() const {

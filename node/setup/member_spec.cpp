@@ -48,6 +48,7 @@ MemberSpec member_spec(const Job& job, PeerId self, std::uint64_t start, const W
   const HelloBody& hello = first.membership.hello;
   spec.terms.job_text = hello.job_text;
   spec.terms.layers = hello.layers;
+  spec.terms.access = access_toml(job);
   spec.only_named = why_only_named(job);
   spec.terms.parameters_hash = hello.parameters_hash;
   spec.terms.data_hash = hello.data_hash;

@@ -97,6 +97,31 @@ FrameBytes forged(const FrameBytes& bytes, Forgery forgery, std::mt19937_64& ran
   return encode_frame(*frame);
 }
 
+FrameBytes in_anothers_name(const FrameBytes& bytes, const std::vector<std::string>& names,
+                            std::mt19937_64& random) {
+  auto frame = decode_frame(*bytes);
+  if (!frame || names.size() < 2) return nullptr;
+  const auto turn = static_cast<PeerId>(1 + random() % (names.size() - 1));
+  const auto peers = static_cast<PeerId>(names.size());
+  if (frame->header.sender != kNoPeer) {
+    frame->header.sender = (frame->header.sender + turn) % peers;
+    return encode_frame(*frame);
+  }
+  const bool named = std::visit(
+      [&](auto& body) {
+        if constexpr (requires { body.from; }) {
+          const auto at = std::find(names.begin(), names.end(), std::string(body.from));
+          if (at == names.end()) return false;
+          body.from = names[(static_cast<std::size_t>(at - names.begin()) + turn) % names.size()];
+          return true;
+        } else {
+          return false;
+        }
+      },
+      frame->body);
+  return named ? encode_frame(*frame) : nullptr;
+}
+
 FrameBytes stray_of(const FrameBytes& bytes) {
   auto frame = decode_frame(*bytes);
   auto* body = frame ? std::get_if<ParcelBody>(&frame->body) : nullptr;

@@ -2,6 +2,8 @@
 // Frames in a neighbour's name that it never sent, as a faulty or hostile member would write them: with the
 // right job, epoch and sequence number, and something wrong in all else. For the simulator and tests.
 #include <random>
+#include <string>
+#include <vector>
 
 #include "frame.h"
 
@@ -30,5 +32,9 @@ FrameBytes forged(const FrameBytes& frame, Forgery forgery, std::mt19937_64& ran
 /// The frame as an earlier start of its sender would have sent it, with other numbers in it; empty for what
 /// is no parcel's.
 FrameBytes stray_of(const FrameBytes& frame);
+
+/// The frame in the name of another of so many peers, or of those names; empty for what has no name.
+FrameBytes in_anothers_name(const FrameBytes& frame, const std::vector<std::string>& names,
+                            std::mt19937_64& random);
 
 }  // namespace gossamer::node

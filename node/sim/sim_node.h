@@ -52,6 +52,7 @@ class Simulation::Node final : public MemberEnv, public DataPlane {
     MemberSpec all = joining_spec(sim_.prepared_, sim_.contact_of(self_), start,
                                   worker_spec(sim_.prepared_, 0, start, 0).job_id, sim_.contact_of(asked));
     all.swim.seed ^= sim_.faults_.seed;
+    all.limits_speakers = false;
     member_.emplace(std::move(all), *this, std::nullopt);
     replica_.emplace(make_replica(*prepared_, 0, make_objective(*prepared_, 0, nullptr, false, course_), 1,
                                   attack_of(sim_.job_, self_)));
@@ -274,6 +275,7 @@ class Simulation::Node final : public MemberEnv, public DataPlane {
     if (!sim.faults_.views) s.min_peers = job.peers.size();
     s.swim.seed ^= sim.faults_.seed;
     s.swim.planted = sim.prepared_.planted;
+    s.limits_speakers = false;  // what the network does to frames is not their sender's doing
     return s;
   }
   static WorkerSpec spec(const Simulation& sim, PeerId self, std::uint64_t start) {

@@ -166,6 +166,12 @@ void Simulation::arrive(PeerId from, PeerId to, const FrameBytes& frame) {
       tell(Fate::forged, from, to, forge);
       arrive_at(arrival, from, to, forge);
     }
+    const FrameBytes posed =
+        sim.pose > 0 && uniform() < sim.pose ? in_anothers_name(frame, job_.peer_names(), random_) : nullptr;
+    if (posed) {
+      tell(Fate::posed, from, to, posed);
+      arrive_at(arrival, from, to, posed);
+    }
     const bool garble = sim.garble > 0 && uniform() < sim.garble;
     if (garble) tell(Fate::garbled, from, to, frame);
     arrive_at(arrival, from, to, garble ? garbled(frame) : frame);
@@ -179,7 +185,7 @@ void Simulation::arrive_at(double time, PeerId from, PeerId to, const FrameBytes
   at(free, to, [this, from, to, frame] {
     --scheduled_frames_;
     tell(nodes_[to]->gone() ? Fate::late : Fate::arrived, from, to, frame);
-    nodes_[to]->on([&](Member& m) { m.on_frame(*frame); });
+    nodes_[to]->on([&](Member& m) { m.on_frame(*frame, &job_.peers[from].name); });
   });
 }
 

@@ -19,18 +19,30 @@
 #include "gossamer/node/errors.h"
 #include "listening.h"
 #include "uninterrupted.h"
+#include "zmq_sockets.h"
 
 namespace gossamer::node {
 namespace {
 
 using Clock = std::chrono::steady_clock;
 constexpr auto kWait = std::chrono::milliseconds(200);
-constexpr double kAskAgain_s = 1;
+constexpr double kAskAgain_s = 1, kDialAgain_s = 3;
 /// As long as it may take until a peer that was killed is missed.
 constexpr double kTakenFor_s = 8;
 
 double seconds_from(Clock::time_point begin) {
   return std::chrono::duration<double>(Clock::now() - begin).count();
+}
+
+zmq::socket_t dialled(zmq::context_t& context, const MemberAddress& member,
+                      const std::optional<ClientKeys>& keys) {
+  zmq::socket_t socket(context, zmq::socket_type::dealer);
+  socket.set(zmq::sockopt::linger, 0);
+  socket.set(zmq::sockopt::ipv6, has_ipv6());
+  socket.set(zmq::sockopt::maxmsgsize, static_cast<std::int64_t>(kMaxFrameBytes));
+  if (keys) lock(socket, *keys->own, &keys->server);
+  socket.connect(member.address);
+  return socket;
 }
 
 std::optional<Terms> read_terms(const zmq::message_t& message) {
@@ -52,21 +64,38 @@ void check_address(const std::string& text, const std::string& asked) {
   if (!right) throw ConfigError(fmt::format("{} {}: expected tcp://host:port", asked, text));
 }
 
-Terms ask_for_terms(const std::string& address, const std::string& name, double timeout_s,
-                    const std::function<bool()>& stop) {
+MemberAddress member_address(const std::string& text, const std::string& asked) {
+  const std::size_t at = text.find('#');
+  MemberAddress member{text.substr(0, at)};
+  check_address(member.address, asked);
+  if (at == std::string::npos) return member;
+  try {
+    member.key = read_public_key(std::string_view(text).substr(at + 1));
+  } catch (const std::invalid_argument& error) {
+    throw ConfigError(fmt::format("{} {}: behind '#': {}", asked, text, error.what()));
+  }
+  return member;
+}
+
+Terms ask_for_terms(const MemberAddress& member, const std::optional<ClientKeys>& keys,
+                    const std::string& name, double timeout_s, const std::function<bool()>& stop) {
+  const std::string& address = member.address;
   zmq::context_t context{1};
-  zmq::socket_t socket(context, zmq::socket_type::dealer);
-  socket.set(zmq::sockopt::linger, 0);
-  socket.set(zmq::sockopt::ipv6, has_ipv6());
-  socket.set(zmq::sockopt::maxmsgsize, static_cast<std::int64_t>(kMaxFrameBytes));
-  socket.connect(address);
+  zmq::socket_t socket = dialled(context, member, keys);
   FrameHeader header;
   header.sender = kNoPeer;
   const FrameBytes question = encode_frame({header, AskBody{name}});
   const auto begin = Clock::now();
+  auto since = begin;
   std::optional<Clock::time_point> asked;
   while (seconds_from(begin) < timeout_s && !(stop && stop())) {
+    if (seconds_from(since) >= kDialAgain_s) {  // who was turned away once is not let in over that one
+      socket = dialled(context, member, keys);
+      since = Clock::now();
+      asked.reset();
+    }
     if (!asked || seconds_from(*asked) >= kAskAgain_s) {
+      if (keys && keys->certificate) show(socket, *keys->certificate);
       zmq::message_t copy(question->data(), question->size());
       send_uninterrupted(socket, copy, zmq::send_flags::dontwait);
       asked = Clock::now();
@@ -84,8 +113,11 @@ Terms ask_for_terms(const std::string& address, const std::string& name, double 
   }
   throw ConfigError(
       fmt::format("--join {}: {} within {:g} s (run.join_timeout); expected the address of a "
-                  "peer of a run that is under way",
-                  address, stop && stop() ? "interrupted without an answer" : "no answer", timeout_s));
+                  "peer of a run that is under way{}",
+                  address, stop && stop() ? "interrupted without an answer" : "no answer", timeout_s,
+                  keys ? fmt::format(", whose public key is {}, and which lets in {}", text_of(keys->server),
+                                     text_of(keys->own->public_key))
+                       : ""));
 }
 
 std::string own_host_towards(const std::string& address) {

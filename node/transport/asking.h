@@ -2,9 +2,11 @@
 // These functions ask a member of a run under way for the run's terms, before there is a peer here.
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 
 #include "frame.h"
+#include "locks.h"
 
 namespace gossamer::node {
 
@@ -12,11 +14,21 @@ struct Terms {
   TermsBody body;
   std::uint64_t job_id = 0;  ///< by which the members know their frames
 };
-/// address: tcp://host:port of a member; name: under which this peer would take part. Where a peer of that
-/// name lives it is asked again for a while: one that was killed may not be missed yet. stop: is asked a few
-/// times a second. Throws ConfigError where none answers in time, or it refuses.
-Terms ask_for_terms(const std::string& address, const std::string& name, double timeout_s,
-                    const std::function<bool()>& stop = {});
+/// Where a member listens, and its public key where it was given beside that.
+struct MemberAddress {
+  std::string address;  ///< tcp://host:port
+  std::optional<PublicKey> key{};
+};
+/// Of tcp://host:port or tcp://host:port#PUBLICKEY. Throws ConfigError, which begins with `asked`, where the
+/// text is neither.
+MemberAddress member_address(const std::string& text, const std::string& asked);
+
+/// member: of the run; keys: with which the connection is made, none: plain; name: under which this peer
+/// would take part. Where a peer of that name lives it is asked again for a while: one that was killed may
+/// not be missed yet. stop: is asked a few times a second. Throws ConfigError where none answers in time, or
+/// it refuses.
+Terms ask_for_terms(const MemberAddress& member, const std::optional<ClientKeys>& keys,
+                    const std::string& name, double timeout_s, const std::function<bool()>& stop = {});
 
 /// Throws ConfigError, which begins with `asked`, where the text is no tcp://host:port.
 void check_address(const std::string& text, const std::string& asked);

@@ -16,21 +16,24 @@
 #include "listening.h"
 #include "machine.h"
 #include "uninterrupted.h"
+#include "zmq_sockets.h"
 
 namespace gossamer::node {
 namespace {
 
 constexpr int kAskAgain_ms = 1000, kLongestWait_ms = 100;
 constexpr int kSeen = ZMQ_EVENT_CONNECTED | ZMQ_EVENT_HANDSHAKE_SUCCEEDED | ZMQ_EVENT_DISCONNECTED |
-                      ZMQ_EVENT_HANDSHAKE_FAILED_NO_DETAIL | ZMQ_EVENT_HANDSHAKE_FAILED_PROTOCOL |
-                      ZMQ_EVENT_CLOSED;
+                      ZMQ_EVENT_HANDSHAKE_FAILED_AUTH | ZMQ_EVENT_HANDSHAKE_FAILED_NO_DETAIL |
+                      ZMQ_EVENT_HANDSHAKE_FAILED_PROTOCOL | ZMQ_EVENT_CLOSED;
 
 std::string version_text(std::uint16_t version) { return fmt::format("{}.{}", version >> 8, version & 255); }
 
 /// One question, over a connection of its own.
 class Asker {
  public:
-  explicit Asker(std::string address) : address_(std::move(address)) {
+  Asker(std::string address, const std::optional<ClientKeys>& keys)
+      : address_(std::move(address)), keys_(keys) {
+    if (keys_) lock(socket_, *keys_->own, &keys_->server);
     socket_.set(zmq::sockopt::linger, 0);
     socket_.set(zmq::sockopt::immediate, true);
     socket_.set(zmq::sockopt::maxmsgsize, static_cast<std::int64_t>(kMaxFrameBytes));
@@ -64,8 +67,12 @@ class Asker {
 
   std::runtime_error no_answer(double timeout_s) const {
     const std::string why =
-        asked_at_ ? fmt::format("no answer within {:.4g} s (--timeout); is it busy, or no peer", timeout_s)
-        : was_accepted_ ? "what listens there is no peer of a run"
+        was_unknown_ ? fmt::format("the peer does not let in {}", text_of(keys_->own->public_key))
+        : asked_at_  ? fmt::format("no answer within {:.4g} s (--timeout); is it busy, or no peer", timeout_s)
+        : was_accepted_ && keys_
+            ? fmt::format("what listens there is no peer whose public key is {}", text_of(keys_->server))
+        : was_accepted_ ? "what listens there is no peer of a run, or lets in none without a key (#PUBLICKEY "
+                          "behind its address)"
         : was_refused_  ? "nothing listens there"
                         : fmt::format("no connection within {:.4g} s (--timeout)", timeout_s);
     return std::runtime_error(fmt::format("{}: {}", address_, why));
@@ -87,6 +94,7 @@ class Asker {
       if (number == ZMQ_EVENT_CLOSED) was_refused_ = true;
       if (number == ZMQ_EVENT_HANDSHAKE_SUCCEEDED) stands_ = true;
       if (number == ZMQ_EVENT_DISCONNECTED) was_turned_away_ = !std::exchange(stands_, false);
+      if (number == ZMQ_EVENT_HANDSHAKE_FAILED_AUTH) was_unknown_ = was_turned_away_ = true;
       if (number == ZMQ_EVENT_HANDSHAKE_FAILED_NO_DETAIL || number == ZMQ_EVENT_HANDSHAKE_FAILED_PROTOCOL)
         was_turned_away_ = true;
     }
@@ -97,6 +105,7 @@ class Asker {
     FrameHeader header;
     header.sender = kNoPeer;
     const FrameBytes frame = encode_frame({header, QueryBody{kNumber}});
+    if (keys_ && keys_->certificate) show(socket_, *keys_->certificate);
     zmq::message_t copy(frame->data(), frame->size());
     if (send_uninterrupted(socket_, copy, zmq::send_flags::dontwait)) asked_at_ = Clock::now();
   }
@@ -116,16 +125,19 @@ class Asker {
 
   static constexpr std::uint64_t kNumber = 1;  // a connection asks one thing
   std::string address_;
+  const std::optional<ClientKeys>& keys_;
   zmq::context_t context_{1};
   zmq::socket_t socket_{context_, zmq::socket_type::dealer}, events_{context_, zmq::socket_type::pair};
-  bool stands_ = false, was_accepted_ = false, was_refused_ = false, was_turned_away_ = false;
+  bool stands_ = false, was_accepted_ = false, was_refused_ = false, was_turned_away_ = false,
+       was_unknown_ = false;
   std::optional<Clock::time_point> asked_at_;
 };
 
 }  // namespace
 
-StatusBody ask_status(const std::string& address, double timeout_s, const std::function<bool()>& stop) {
-  Asker asker(address);
+StatusBody ask_status(const std::string& address, const std::optional<ClientKeys>& keys, double timeout_s,
+                      const std::function<bool()>& stop) {
+  Asker asker(address, keys);
   const auto end = std::chrono::steady_clock::now() + std::chrono::duration<double>(timeout_s);
   while (std::chrono::steady_clock::now() < end && !asker.hopeless() && !(stop && stop()))
     if (auto answer = asker.turn()) return *answer;

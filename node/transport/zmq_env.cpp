@@ -10,7 +10,9 @@
 #include "gossamer/node/errors.h"
 #include "listening.h"
 #include "machine.h"
+#include "text.h"
 #include "uninterrupted.h"
+#include "zmq_sockets.h"
 
 namespace gossamer::node {
 namespace {
@@ -56,59 +58,6 @@ zmq::socket_t monitor(zmq::context_t& context, zmq::socket_t& socket, const std:
 
 }  // namespace
 
-struct ZmqEnv::Sockets {
-  struct Out {
-    PeerId peer;
-    zmq::socket_t socket, events;
-    std::map<std::uint32_t, std::deque<FrameBytes>> queue;  ///< by priority
-    std::size_t queued = 0, queued_bytes = 0;
-    bool connect_again = false;  ///< elsewhere
-    bool was_there = false;      ///< a connection stood, since nothing was found to listen there
-
-    void put(FrameBytes frame, std::uint32_t priority) {
-      ++queued;
-      queued_bytes += frame->size();
-      queue[priority].push_back(std::move(frame));
-    }
-    void pop(std::deque<FrameBytes>& from) {
-      --queued;
-      queued_bytes -= from.front()->size();
-      from.pop_front();
-    }
-  };
-  zmq::context_t context{1};
-  zmq::socket_t in{context, zmq::socket_type::router};
-  zmq::socket_t in_events;
-  zmq::message_t asker;  ///< identity of the connection by which the frame that is being handled came
-  std::vector<std::unique_ptr<Out>> out;
-
-  /// Null: there is no connection yet.
-  Out* to(PeerId peer) const {
-    const auto at = std::find_if(out.begin(), out.end(), [&](const auto& o) { return o->peer == peer; });
-    return at == out.end() ? nullptr : at->get();
-  }
-  /// False where it waits. A peer that cannot be reached gets it over the connection that it made.
-  bool hand_over(Out& to, const std::string& name, zmq::message_t& message) {
-    if (to.socket) return send_uninterrupted(to.socket, message, zmq::send_flags::dontwait);
-    try {
-      zmq::message_t identity(name);
-      return send_uninterrupted(in, identity, zmq::send_flags::sndmore | zmq::send_flags::dontwait) &&
-             send_uninterrupted(in, message, zmq::send_flags::dontwait);
-    } catch (const zmq::error_t& error) {
-      if (error.num() == EHOSTUNREACH) return false;  // it has not dialled yet, or has gone
-      throw;
-    }
-  }
-  /// Frames for peers that cannot be reached wait: nothing tells when these take them.
-  bool waits_for_dialler() const {
-    return std::any_of(out.begin(), out.end(), [](const auto& o) { return !o->socket && o->queued > 0; });
-  }
-  ~Sockets() {
-    zmq_socket_monitor(in.handle(), nullptr, 0);
-    for (auto& o : out) zmq_socket_monitor(o->socket.handle(), nullptr, 0);
-  }
-};
-
 ZmqEnv::ZmqEnv(const ZmqSpec& spec)
     : spec_(spec), sockets_(std::make_unique<Sockets>()), begin_(std::chrono::steady_clock::now()) {
   zmq::socket_t& in = sockets_->in;
@@ -116,12 +65,19 @@ ZmqEnv::ZmqEnv(const ZmqSpec& spec)
   // libzmq ends the program where a ping is due on a connection that broke while it was not read
   in.set(zmq::sockopt::heartbeat_ivl, 0);
   in.set(zmq::sockopt::router_mandatory, true);
-  in.set(zmq::sockopt::router_handover, true);  // who dials again has left the old connection
+  // who dials again has left the old connection; with locks no connection has a name that it chose
+  in.set(zmq::sockopt::router_handover, !spec.locks);
   in.set(zmq::sockopt::sndhwm, kSendQueue);
   in.set(zmq::sockopt::rcvhwm, kReceiveQueue);
   in.set(zmq::sockopt::linger, 0);
+  if (spec.locks) {
+    sockets_->zap.emplace(sockets_->context, *spec.locks->gate);
+    lock(in, *spec.locks->own, nullptr);
+    in.set(zmq::sockopt::zap_domain, "gossamer");
+  }
   sockets_->in_events = monitor(sockets_->context, in, "in",
-                                ZMQ_EVENT_HANDSHAKE_FAILED_NO_DETAIL | ZMQ_EVENT_HANDSHAKE_FAILED_PROTOCOL);
+                                ZMQ_EVENT_HANDSHAKE_FAILED_NO_DETAIL | ZMQ_EVENT_HANDSHAKE_FAILED_PROTOCOL |
+                                    ZMQ_EVENT_ACCEPTED | ZMQ_EVENT_DISCONNECTED | ZMQ_EVENT_CLOSED);
   if (spec.bind.empty()) return;
   try {
     endpoint_ = listen(in, spec.bind);
@@ -138,18 +94,25 @@ ZmqEnv::ZmqEnv(const ZmqSpec& spec)
 ZmqEnv::~ZmqEnv() = default;
 
 void ZmqEnv::connect(PeerId to) {
-  sockets_->out.push_back(std::make_unique<Sockets::Out>());
+  sockets_->out.push_back(std::make_unique<Out>());
   sockets_->out.back()->peer = to;
   dial(to);
 }
 
 /// With new sockets; what waits to be sent goes on waiting.
 void ZmqEnv::dial(PeerId to) {
-  Sockets::Out* out = sockets_->to(to);
+  Out* out = sockets_->to(to);
   if (out->socket) zmq_socket_monitor(out->socket.handle(), nullptr, 0);
-  out->was_there = false;
+  out->was_there = out->stands = false;
   out->socket = {}, out->events = {};
-  if (spec_.addresses[to].empty()) return;  // it has dialled, or will
+  if (!spec_.addresses[to].starts_with("tcp://")) return;  // empty: it has dialled, or will
+  const PublicKey* server = nullptr;
+  if (spec_.locks) {
+    const auto keys = spec_.locks->keys.find(names_[to]);
+    if (keys == spec_.locks->keys.end() || keys->second.empty()) return;  // nobody says who it is
+    server = &keys->second[out->key % keys->second.size()];
+    out->server = *server;
+  }
   out->socket = zmq::socket_t(sockets_->context, zmq::socket_type::dealer);
   set_common(out->socket, spec_);
   out->socket.set(zmq::sockopt::sndhwm, kSendQueue);
@@ -158,9 +121,18 @@ void ZmqEnv::dial(PeerId to) {
   out->socket.set(zmq::sockopt::reconnect_ivl, kReconnect_ms);
   out->socket.set(zmq::sockopt::reconnect_ivl_max, kReconnectMost_ms);
   out->events = monitor(sockets_->context, out->socket, fmt::format("out-{}-{}", to, ++dialled_),
-                        ZMQ_EVENT_DISCONNECTED | ZMQ_EVENT_CLOSED | ZMQ_EVENT_HANDSHAKE_SUCCEEDED);
-  if (spec_.bind.empty()) out->socket.set(zmq::sockopt::routing_id, spec_.name);
-  out->socket.connect(spec_.addresses[to]);
+                        ZMQ_EVENT_CONNECTED | ZMQ_EVENT_DISCONNECTED | ZMQ_EVENT_CLOSED |
+                            ZMQ_EVENT_HANDSHAKE_SUCCEEDED | ZMQ_EVENT_HANDSHAKE_FAILED_AUTH);
+  if (server) lock(out->socket, *spec_.locks->own, server);
+  if (spec_.bind.empty() && !spec_.locks) out->socket.set(zmq::sockopt::routing_id, spec_.name);
+  if (!spec_.bind.empty()) out->socket.set(zmq::sockopt::rcvhwm, 1);  // nothing is to come, nor read
+  try {
+    out->socket.connect(spec_.addresses[to]);
+  } catch (const zmq::error_t& error) {  // of one that came later, as others tell of it
+    log(fmt::format("{} cannot be reached at {}: {}", names_[to], in_quotes(shortened(spec_.addresses[to])),
+                    error.what()));
+    out->socket = {}, out->events = {};
+  }
 }
 
 void ZmqEnv::tick() {
@@ -169,7 +141,7 @@ void ZmqEnv::tick() {
 
 void ZmqEnv::send(PeerId to, FrameBytes frame, std::uint32_t priority) {
   if (!sockets_->to(to)) connect(to);
-  Sockets::Out& out = *sockets_->to(to);
+  Out& out = *sockets_->to(to);
   out.put(std::move(frame), priority);
   auto& queue = out.queue[priority];
   if (priority == 0 && queue.size() > kMostControlFrames) {
@@ -200,12 +172,12 @@ void ZmqEnv::answer(FrameBytes frame) {
 }
 
 std::size_t ZmqEnv::queued_bytes(PeerId to) const {
-  const Sockets::Out* out = sockets_->to(to);
+  const Out* out = sockets_->to(to);
   return out ? out->queued_bytes : 0;
 }
 
 std::size_t ZmqEnv::backlog(PeerId to) const {
-  const Sockets::Out* out = sockets_->to(to);
+  const Out* out = sockets_->to(to);
   if (!out) return 0;
   const auto control = out->queue.find(0);
   return out->queued - (control == out->queue.end() ? 0 : control->second.size());
@@ -213,7 +185,10 @@ std::size_t ZmqEnv::backlog(PeerId to) const {
 
 /// Hands frames to ZeroMQ while it takes them.
 void ZmqEnv::push_all() {
+  const bool shows_first = spec_.locks && spec_.locks->certificate;
   for (auto& out : sockets_->out) {
+    if (shows_first && out->socket && !out->stands)
+      continue;  // what came before its certificate would be lost
     for (auto& [priority, queue] : out->queue) {
       while (!queue.empty()) {
         // ZeroMQ reads the bytes in place and lets go of them on its own thread
@@ -221,7 +196,7 @@ void ZmqEnv::push_all() {
         zmq::message_t message(
             const_cast<std::byte*>((*keep)->data()), (*keep)->size(),
             [](void*, void* hint) { delete static_cast<FrameBytes*>(hint); }, keep);
-        if (!sockets_->hand_over(*out, names_[out->peer], message)) break;
+        if (!sockets_->hand_over(*out, names_[out->peer], spec_.locks.has_value(), message)) break;
         out->pop(queue);
       }
       if (!queue.empty()) break;
@@ -229,8 +204,8 @@ void ZmqEnv::push_all() {
   }
 }
 
-void ZmqEnv::receive_all(Member& member) {
-  const auto take = [&member](const zmq::message_t& body, bool whole) {
+bool ZmqEnv::receive_all(Member& member) {
+  const auto take = [&member](const zmq::message_t& body, bool whole, const std::string* speaker) {
     std::span<const std::byte> bytes(static_cast<const std::byte*>(body.data()), whole ? body.size() : 0);
     std::vector<std::uint64_t> aligned;  // small messages lie inside the message object, often not on 8 bytes
     if (reinterpret_cast<std::uintptr_t>(bytes.data()) % alignof(std::uint64_t) != 0) {
@@ -238,26 +213,44 @@ void ZmqEnv::receive_all(Member& member) {
       std::memcpy(aligned.data(), bytes.data(), bytes.size());
       bytes = {reinterpret_cast<const std::byte*>(aligned.data()), bytes.size()};
     }
-    member.on_frame(bytes);
+    return member.on_frame(bytes, speaker);
   };
   if (spec_.bind.empty()) {  // answers come over the connections that this peer made
     for (std::size_t k = 0; k < sockets_->out.size(); ++k)
       for (int count = 0; count < kReceiveAtOnce && sockets_->out[k]->socket; ++count) {
         zmq::message_t body;
         if (!receive_uninterrupted(sockets_->out[k]->socket, body, zmq::recv_flags::dontwait)) break;
-        take(body, !body.more());
+        const std::string speaker = names_[sockets_->out[k]->peer];
+        const int fd = zmq_msg_get(body.handle(), ZMQ_SRCFD);
+        sockets_->door.heard(fd);
+        if (!take(body, !body.more(), spec_.locks ? &speaker : nullptr) && !spec_.locks)
+          sockets_->door.damaged(fd, now_);
       }
-    return;
+    return true;
   }
   for (int count = 0; count < kReceiveAtOnce; ++count) {
     zmq::message_t& identity = sockets_->asker;
     zmq::message_t body;
-    if (!receive_uninterrupted(sockets_->in, identity, zmq::recv_flags::dontwait)) return;
+    if (!receive_uninterrupted(sockets_->in, identity, zmq::recv_flags::dontwait)) return true;
     int parts = 0;
     for (bool more = identity.more(); more; more = body.more(), ++parts)
       if (!receive_uninterrupted(sockets_->in, body)) break;
-    take(body, parts == 1);
+    std::optional<std::string> speaker;
+    if (spec_.locks) {
+      speaker = speaker_of(body, parts);
+      if (!speaker) {  // counted there
+        std::erase_if(sockets_->diallers,
+                      [&](const auto& d) { return d.second == identity.to_string_view(); });
+        continue;
+      }
+      sockets_->diallers[*speaker] = identity.to_string();
+    }
+    const int fd = zmq_msg_get(body.handle(), ZMQ_SRCFD);
+    sockets_->door.heard(fd);
+    if (!take(body, parts == 1, speaker ? &*speaker : nullptr) && !spec_.locks)
+      sockets_->door.damaged(fd, now_);  // with locks ZeroMQ itself ends such a connection
   }
+  return false;
 }
 
 void ZmqEnv::answer(std::uint64_t number, const std::function<StatusBody()>& status) {
@@ -273,24 +266,26 @@ void ZmqEnv::answer(std::uint64_t number, const std::function<StatusBody()>& sta
 }
 
 void ZmqEnv::read_monitors(Member& member) {
-  // the first message of an event begins with its number, the second is the address
-  const auto next = [](zmq::socket_t& s) -> std::optional<std::uint16_t> {
-    zmq::message_t event, address;
-    if (!receive_uninterrupted(s, event, zmq::recv_flags::dontwait) || !receive_uninterrupted(s, address))
-      return std::nullopt;
-    std::uint16_t number = 0;
-    if (event.size() >= sizeof number) std::memcpy(&number, event.data(), sizeof number);
-    return number;
-  };
-  while (next(sockets_->in_events)) member.on_frame({});    // a stranger
+  while (const auto event = next_event(sockets_->in_events)) watch_door(*event, member);
+  for (const std::string& line : sockets_->door.take_news()) log(line);
+  if (spec_.locks)
+    for (const std::string& line : gate_news()) log(line);
   for (std::size_t k = 0; k < sockets_->out.size(); ++k) {  // a member that hears of it may open connections
-    Sockets::Out& out = *sockets_->out[k];
+    Out& out = *sockets_->out[k];
     if (std::exchange(out.connect_again, false)) dial(out.peer);
-    while (const auto event = out.events ? next(out.events) : std::nullopt) {
-      if (*event == ZMQ_EVENT_HANDSHAKE_SUCCEEDED) out.was_there = true;
-      if (*event == ZMQ_EVENT_DISCONNECTED) member.on_broken(out.peer);
+    while (const auto event = out.events ? next_event(out.events) : std::nullopt) {
+      if (event->number == ZMQ_EVENT_CONNECTED) sockets_->door.dialled(static_cast<int>(event->value), now_);
+      if (event->number == ZMQ_EVENT_HANDSHAKE_SUCCEEDED) came_up(out);
+      if (event->number == ZMQ_EVENT_HANDSHAKE_FAILED_AUTH) say_refused(out);
+      if (event->number == ZMQ_EVENT_DISCONNECTED) {
+        sockets_->door.closed(static_cast<int>(event->value));
+        if (spec_.locks && !out.stands) try_next_key(out);
+        out.stands = false;
+        member.on_broken(out.peer);
+      }
       // a first try to come back has failed at once: nothing listens there
-      if (*event == ZMQ_EVENT_CLOSED && std::exchange(out.was_there, false)) member.on_refused(out.peer);
+      if (event->number == ZMQ_EVENT_CLOSED && std::exchange(out.was_there, false))
+        member.on_refused(out.peer);
     }
   }
 }
@@ -306,14 +301,16 @@ void ZmqEnv::poll(Member& member, double until) {
     const short wanted = static_cast<short>(reads | (out->queued > 0 ? ZMQ_POLLOUT : 0));
     if (wanted != 0) items.push_back({out->socket.handle(), 0, wanted, 0});
   }
-  const double wait =
-      std::clamp(until - now_, 0.0, sockets_->waits_for_dialler() ? kPollForDiallers_s : kLongestPoll_s);
+  const double wait = std::clamp(std::min(until, sockets_->door.next_look()) - now_, 0.0,
+                                 sockets_->waits_for_dialler() ? kPollForDiallers_s : kLongestPoll_s);
   if (zmq_poll(items.data(), static_cast<int>(items.size()), static_cast<long>(wait * 1000 + 0.999)) < 0 &&
       errno != EINTR)
     throw zmq::error_t();
   tick();
   read_monitors(member);
-  receive_all(member);
+  const bool all_read = receive_all(member);
+  // what came while this peer was at something else has been read before it is judged
+  if (all_read || now_ > sockets_->door.next_look() + 1) sockets_->door.look(now_);
   const LiveDataPlane* plane = data_.get();
   for (const DataEvent& e : data_->take_events())
     if (data_.get() == plane) member.on_data(e);  // else the view that it is of is over
@@ -369,6 +366,7 @@ WorkerSpec ZmqEnv::enter_view(const View& view, double share) {
 WorkerResult ZmqEnv::run(MemberSpec first, std::optional<WorkerSpec> spec,
                          const DataPlaneFactory& make_data_plane, const std::function<bool()>& stop,
                          const State* state, Kept kept) {
+  for (const Contact& peer : first.roster) names_.push_back(peer.name);
   std::vector<std::string> neighbours;
   if (spec)
     for (const PeerId p : spec->membership.links) {
@@ -377,7 +375,6 @@ WorkerResult ZmqEnv::run(MemberSpec first, std::optional<WorkerSpec> spec,
     }
   if (first.join) neighbours.push_back(first.join->address);
   resolver_ = std::make_unique<Resolver>(neighbours);
-  for (const Contact& peer : first.roster) names_.push_back(peer.name);
   spec_.addresses.resize(std::max(spec_.addresses.size(), names_.size()));
   tick();
   Member member(std::move(first), *this, std::move(spec));

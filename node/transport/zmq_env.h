@@ -14,10 +14,17 @@
 #include <vector>
 
 #include "data_plane.h"
+#include "locks.h"
 #include "member.h"
 #include "resolver.h"
 
+namespace zmq {
+class message_t;
+}
+
 namespace gossamer::node {
+
+struct SocketEvent;
 
 struct ZmqSpec {
   std::string bind;                    ///< tcp://host:port or tcp://*:port; host may be an interface; a port
@@ -25,7 +32,8 @@ struct ZmqSpec {
   std::vector<std::string> addresses;  ///< of all peers; those of the links are connected to
   /// A neighbour may be silent for so long; a connection that is dead by ZeroMQ's own signs is then no news.
   double silence_timeout_s = 0;
-  std::string name{};  ///< of a peer that only dials out: by this the others answer it
+  std::string name{};            ///< of a peer that only dials out: by this the others answer it
+  std::optional<Locks> locks{};  ///< none: connections are plain, and anyone may speak in any name
 };
 
 /// Sockets of one peer. Throws ConfigError where it cannot listen (port in use, no such address or host).
@@ -58,6 +66,8 @@ class ZmqEnv final : public MemberEnv {
   /// plane go on; null: at the beginning.
   WorkerResult run(MemberSpec member, std::optional<WorkerSpec> spec, const DataPlaneFactory& make_data_plane,
                    const std::function<bool()>& stop, const State* state = nullptr, Kept kept = Kept::all);
+  /// With locks, on run's thread: these rules hold from now on, and peers are known by these keys.
+  void change_access(AccessList access, std::map<std::string, std::vector<PublicKey>> keys);
   /// Where this peer listens, by address.
   const std::string& endpoint() const { return endpoint_; }
   /// Of a peer of the run that has been, by the numbers of its result.
@@ -107,14 +117,22 @@ class ZmqEnv final : public MemberEnv {
 
  private:
   struct Sockets;
+  struct Out;
   void connect(PeerId to);
+  void came_up(Out& out);
+  void say_refused(Out& out);
+  void try_next_key(Out& out);
   void dial(PeerId to);
   void loop(Member& member, const std::function<bool()>& stop);
   void flush_queues(Member& member);
   void poll(Member& member, double until);
-  void receive_all(Member& member);
+  /// True where nothing more waits.
+  bool receive_all(Member& member);
+  std::optional<std::string> speaker_of(zmq::message_t& body, int parts);
+  std::vector<std::string> gate_news();
   void push_all();
   void read_monitors(Member& member);
+  void watch_door(const SocketEvent& event, Member& member);
   void watch_joining(const Member& member);
   std::string what_kept_them_away() const;
   void tick();

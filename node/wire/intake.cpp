@@ -120,6 +120,7 @@ void Intake::drop_oldest(std::uint64_t first) {
 
 /// What is due next always has room; what is due later gives way to what is due sooner.
 bool Intake::make_room(std::uint64_t first, std::size_t bytes) {
+  if (first < next_) return held_ + bytes <= rules_.most_bytes;
   while (held_ + bytes > rules_.most_bytes && first > next_) {
     const auto last = candidates_.empty() ? candidates_.end() : std::prev(candidates_.end());
     if (last == candidates_.end() || last->first <= first || last->first <= received_) return false;

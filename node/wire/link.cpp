@@ -63,13 +63,13 @@ void Link::acknowledged(const FrameHeader& header, double now) {
   if (header.received <= peer_received_) return;
   peer_received_ = header.received;
   backoff_ = 1;
-  broken_ = false;
   quiet_since_ = now;
   while (!outstanding_.empty() && outstanding_.front().sequence <= peer_received_) {
     const Outstanding& o = outstanding_.front();
     if (!o.resent) measure(now - o.sent_at);
     const auto& body = std::get<ParcelBody>(o.frame.body);
     if (body.chunk + 1 == body.chunks) bytes_outstanding_ -= o.payload->size();
+    if (o.lost) --lost_;
     outstanding_.pop_front();
   }
 }
@@ -91,25 +91,53 @@ void Link::measure(double round_trip) {
 }
 
 double Link::resend_after() const {
-  if (broken_) return std::min(least_resend_s_, kAfterBreak_s) * backoff_;
   return std::min(std::max(kLongestResend_s, 2 * least_resend_s_),
                   backoff_ * std::max(least_resend_s_, smoothed_ + 4 * deviation_));
+}
+
+/// Of all that were under way none need have arrived, also those that later ones tell nothing of.
+void Link::on_broken() {
+  for (auto& o : outstanding_) o.lost = true;
+  lost_ = outstanding_.size();
+}
+
+double Link::lost_overdue_at(const Outstanding& o) const {
+  return std::max(o.sent_at, quiet_since_) + std::min(least_resend_s_, kAfterBreak_s);
+}
+
+void Link::send_again(Outstanding& o, double now) {
+  o.sent_at = now;
+  o.resent = true;
+  if (planted_.is(Bug::resent_renumbered)) o.frame.header.sequence = o.sequence = next_++;
+  put(o, kResendPriority);
+  ++counters_.resent;
+}
+
+/// Those that a broken connection may have lost; when it is to be called again.
+double Link::resend_lost(double now) {
+  std::size_t resent = 0;
+  for (auto& o : outstanding_) {
+    if (!o.lost) continue;
+    if (resent == kMostResentAtOnce || now + 1e-9 < lost_overdue_at(o)) return lost_overdue_at(o);
+    send_again(o, now);
+    o.lost = false;
+    --lost_;
+    ++resent;
+  }
+  return overdue_at(outstanding_.front());
 }
 
 std::optional<double> Link::resend_due(double now, bool busy) {
   if (outstanding_.empty()) return std::nullopt;
   if (busy) quiet_since_ = now;
+  if (lost_ > 0) return resend_lost(now);
   if (now + 1e-9 < overdue_at(outstanding_.front())) return overdue_at(outstanding_.front());
   std::size_t resent = 0;
   for (auto& o : outstanding_) {
     if (resent == kMostResentAtOnce || now + 1e-9 < overdue_at(o)) break;
-    o.sent_at = now;
-    o.resent = true;
-    if (planted_.is(Bug::resent_renumbered)) o.frame.header.sequence = o.sequence = next_++;
-    put(o, kResendPriority);
+    send_again(o, now);
     ++resent;
   }
-  counters_.resent += resent;
   backoff_ = std::min(backoff_ * 2, 16.0);
   return overdue_at(outstanding_.front());
 }

@@ -48,7 +48,7 @@ class Link {
   std::optional<double> resend_due(double now, bool busy);
   /// The connection below broke: what was under way may be lost, so that patience is short until something is
   /// acknowledged.
-  void on_broken() { broken_ = true; }
+  void on_broken();
   /// Marks acknowledgements as carried by a frame that is being sent now.
   FrameHeader stamp(FrameHeader header);
   /// Something was received that the other side does not know of yet.
@@ -76,6 +76,7 @@ class Link {
     Payload payload;  ///< keeps the frame's span alive
     double sent_at;
     bool resent = false;
+    bool lost = false;  ///< perhaps, with the connection: it is sent again soon, once
   };
   /// Of one parcel and tag under best effort: the message that is being put together, by its first sequence.
   struct Assembly {
@@ -89,6 +90,9 @@ class Link {
   void refuse(Refusal why) { ++counters_.refused_by[static_cast<std::size_t>(why)]; }
   void measure(double round_trip);
   double resend_after() const;
+  double lost_overdue_at(const Outstanding& o) const;
+  void send_again(Outstanding& o, double now);
+  double resend_lost(double now);
   double overdue_at(const Outstanding& o) const { return std::max(o.sent_at, quiet_since_) + resend_after(); }
 
   Send send_;
@@ -96,11 +100,11 @@ class Link {
   Delivery delivery_;
   std::deque<Outstanding> outstanding_;
   std::size_t bytes_outstanding_ = 0;
+  std::size_t lost_ = 0;  ///< of the outstanding ones, so many
   bool muted_ = false;
   std::uint64_t next_ = 1, peer_received_ = 0, peer_consumed_ = 0;
   double smoothed_ = 0, deviation_ = 0;
   double backoff_ = 1;
-  bool broken_ = false;
   double quiet_since_ = 0;  ///< since then nothing left this side and nothing was acknowledged
   std::deque<std::pair<std::uint64_t, ParcelId>> unused_;  ///< last sequence of each message not used yet
 

@@ -94,6 +94,7 @@ struct Terms {
   layers @6 :Text;
   parametersHash @7 :UInt64;
   dataHash @8 :UInt64;
+  access @9 :Text;         # since 1.9: who may speak, as keys of a topology file; empty: connections are plain
 }
 
 struct Swim {

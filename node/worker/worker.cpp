@@ -176,6 +176,10 @@ void Worker::handle(const FrameHeader& header, const HelloBody& hello) {
   const bool was_linked = members_.linked(from), was_in_touch = in_touch();
   if (const std::string difference = members_.on_hello(from, header, hello, env_.now());
       !difference.empty()) {
+    if (phase_ != Phase::joining) {  // it was of this run before: nobody ends others' by a word
+      ++result_.dropped_frames;
+      return;
+    }
     send_hello(from);  // so that it can name the difference as well
     return end(Outcome::bad_input,
                "this peer and a neighbour were not started for the same run; " + difference);

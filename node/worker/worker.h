@@ -148,6 +148,9 @@ class Worker final : public ExchangeHost {
   /// Of the run that is over, as far as this peer knows; at most 1.
   double share_done() const;
   WorkerResult result() const;
+  std::uint64_t dropped_frames() const { return result_.dropped_frames; }
+  /// Frames of another one are of another view, or run.
+  std::uint64_t job_id() const { return spec_.job_id; }
   const PeerStates& states() const { return members_.all(); }
   const std::vector<PeerId>& links() const { return members_.links(); }
   /// How many rounds ago the neighbour's newest message that was used is of; empty: none was.

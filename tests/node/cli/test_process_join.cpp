@@ -73,7 +73,8 @@ TEST_CASE("peers listen on their host's name and on all addresses") {
   std::string job = SmallJob{}.toml();
   job.erase(0, job.find("[model]"));
   folder.write("job.toml", "topology = \"net.toml\"\n" + job);
-  const auto ended = gossamer(folder, {"run", "job.toml", "--set", "run.rounds=10"});
+  const auto ended =
+      gossamer(folder, {"run", "job.toml", "--set", "run.rounds=10", "--set", "run.insecure=true"});
   INFO(ended.err);
   CHECK(ended.status == 0);
 }
@@ -86,7 +87,7 @@ TEST_CASE("a peer that should listen on no host or another's says so") {
   const Ports ports(2);
   folder.write("net.toml", topology("127.0.0.1", bind, ports, 2));
   folder.write("job.toml", "topology = \"net.toml\"\n");
-  const auto ended = gossamer(folder, {"peer", "job.toml", "--name", "peer0"});
+  const auto ended = gossamer(folder, {"peer", "job.toml", "--name", "peer0", "--set", "run.insecure=true"});
   CHECK(ended.status == 2);
   CHECK(says(ended.err, std::string("cannot listen on tcp://") + bind));
   CHECK(says(ended.err, expected));
@@ -105,7 +106,7 @@ TEST_CASE("a neighbour whose host cannot be found is named with the resolver's w
   const std::string why = gai_strerror(getaddrinfo("no-such-host.invalid", nullptr, nullptr, &none));
   const std::string expected = "tcp://no-such-host.invalid:" + std::to_string(ports.first() + 2) + ": " + why;
   if (seconds_since(begin) > 1) GOSSAMER_SKIP("look-ups take long here");
-  Peers peers(folder, "job.toml", 3, {"--join-timeout", "4"});
+  Peers peers(folder, "job.toml", 3, {"--join-timeout", "4", "--set", "run.insecure=true"});
   peers.start(0);
   peers.start(1);
   for (std::size_t i : {0, 1}) {

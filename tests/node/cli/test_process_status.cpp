@@ -135,7 +135,7 @@ TEST_CASE("what cannot be asked is named") {
   const std::vector<Case> cases{
       {{"status", at_port(ports.first() + 1)}, 1, "nothing listens there"},
       {{"status", at_port(ports.first()), "--timeout", "0.5"}, 1, "what listens there is no peer of a run"},
-      {{"status", "127.0.0.1:7001"}, 2, "expected where a peer listens, such as tcp://127.0.0.1:7001"},
+      {{"status", "127.0.0.1:7001"}, 2, "ADDRESS 127.0.0.1:7001: expected tcp://host:port"},
       {{"status"}, 2, "ADDRESS is required"},
       {{"status", at_port(ports.first()), "--timeout", "0"}, 2, "--timeout"},
   };

@@ -235,7 +235,7 @@ TEST_CASE("an acknowledgement of a part starts the patience for the rest anew") 
   CHECK(sent == 20);
 }
 
-TEST_CASE("after a broken connection patience is short until something is acknowledged") {
+TEST_CASE("after a broken connection patience is short, once") {
   std::size_t sent = 0;
   Link link(
       [&](const Frame&, std::uint32_t) {
@@ -249,6 +249,31 @@ TEST_CASE("after a broken connection patience is short until something is acknow
   link.on_broken();
   link.resend_due(5, false);
   CHECK(sent == 2);
+  CHECK(link.resend_due(10, false) > 30);
+  CHECK(sent == 2);
+}
+
+TEST_CASE("what a broken connection lost is sent again also where earlier frames are acknowledged after it") {
+  constexpr std::uint64_t kFrames = 1000;
+  std::vector<std::uint64_t> sent;
+  Link link(
+      [&](const Frame& f, std::uint32_t) {
+        sent.push_back(f.header.sequence);
+        return std::size_t{100};
+      },
+      30);
+  for (Round r = 0; r < kFrames; ++r)
+    link.send({r, 0, 0, 1, std::make_shared<const std::vector<std::byte>>(4)}, 0);
+  link.on_broken();
+  link.send({kFrames, 0, 0, 1, std::make_shared<const std::vector<std::byte>>(4)}, 0);
+  FrameHeader header;
+  header.received = kFrames / 2;
+  link.acknowledged(header, 0.1);
+  sent.clear();
+  for (double now = 0.1; now < 10; now += 0.1) link.resend_due(now, false);
+  REQUIRE(sent.size() == kFrames / 2);  // and not the one that was sent over the new one
+  CHECK(sent.front() == kFrames / 2 + 1);
+  CHECK(sent.back() == kFrames);
 }
 
 TEST_CASE("frames that overtake by the thousand do not lock out the one that is wanted") {

@@ -89,6 +89,10 @@ class Peer {
   /// From another thread than run's: waits until the peer has finished that many rounds, or where it has
   /// already the present one, and all that it sent has arrived. It goes on by itself.
   Snapshot snapshot(std::uint64_t after_rounds = 0);
+  /// From run's own thread, as in its `stop`: from now on those may speak that this job lets, also over
+  /// connections that stand. Throws ConfigError where the job's lists cannot be read, or say nothing while
+  /// this peer's job did, or the other way round; the rules then stay as they were.
+  void change_access(const Job& job);
   /// "host:port" where it listens.
   const std::string& endpoint() const;
   double seconds() const;  ///< since it was made

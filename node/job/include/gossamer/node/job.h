@@ -59,7 +59,17 @@ struct RunSection {
   std::uint64_t skip_limit = 3;  ///< skipped steps in a row after which a run counts as diverged; 0 = any
   std::uint64_t mute_after = 3;  ///< payloads that do not decode after which their sender is muted; 0 = never
   std::uint64_t memory = 0;      ///< bytes that one peer may take before it warns; 0 = the machine's
+  bool insecure = false;         ///< plain connections that others than this machine can reach
   int threads = 0;               ///< compute threads of one peer; 0 = cores / peers on this host, at least 1
+};
+
+/// Who may speak in a run; where nothing is said connections are plain.
+struct AccessSection {
+  std::vector<std::string> allow;  ///< "NAME=PUBLICKEY"; a peer that changes its key has two
+  std::string authority;  ///< public key of whose certificates admit peers, also such that no file names
+  std::string revoked;    ///< file of keys that admit nobody
+  std::string key, certificate;  ///< this peer's files; empty: NAME.key, and NAME.cert where there is one
+  bool locked() const { return !allow.empty() || !authority.empty(); }
 };
 
 /// A time in which a link's direction ("a>b") or a peer ("a") of the simulator for a while.
@@ -77,6 +87,7 @@ struct SimSection {
   double stray = 0;         ///< probability that one from an earlier start of its sender comes before a frame
   double garble = 0;        ///< probability that bytes of a frame change on the way
   double forge = 0;         ///< probability that a wrong one in its sender's name comes before a frame
+  double pose = 0;          ///< probability that one in another peer's name comes before a frame
   double step_time = 5e-3;  ///< seconds of virtual time for one gradient at optimizer.batch rows
   double step_jitter = 0.1;                          ///< relative, uniform ±
   std::vector<std::pair<std::string, double>> slow;  ///< peer name, factor on step_time
@@ -120,6 +131,7 @@ struct Job {
   ExchangeSettings exchange;
   RunSection run;
   SimSection sim;
+  AccessSection access;
   topology::GraphSpec graph;  ///< edges read from the file where kind = "file"
   std::string graph_file;     ///< path of the edge list, resolved against the topology file
   std::vector<PeerEntry> peers;
@@ -156,6 +168,9 @@ Job load_topology(const std::string& path, std::span<const std::string> override
 /// load_job reads it back. Where shared_only, keys that
 /// may differ between peers (paths, time-outs, threads, devices, bind addresses, [sim]) are left out.
 std::string to_toml(const Job& job, bool shared_only = false);
+
+/// The keys that say who may speak, as part of a topology file; empty where connections are plain.
+std::string access_toml(const Job& job);
 
 /// The topology alone, as a topology file: peers, graph and links.
 std::string to_topology_toml(const Job& job);

@@ -1,0 +1,96 @@
+#pragma once
+// The sockets of a ZmqEnv.
+#include <deque>
+#include <map>
+#include <optional>
+#include <string>
+#include <zmq.hpp>
+
+#include "doorkeeper.h"
+#include "uninterrupted.h"
+#include "zap.h"
+#include "zmq_env.h"
+
+namespace gossamer::node {
+
+/// With its own keys; of a client also that of the server, of which it then is sure. server: null for a
+/// server.
+void lock(zmq::socket_t& s, const KeyPair& own, const PublicKey* server);
+/// What this peer is admitted by, before anything else is said over the connection.
+void show(zmq::socket_t& s, const Certificate& certificate);
+
+/// What a monitored socket tells: with connections their file descriptor, with handshakes why they failed.
+struct SocketEvent {
+  std::uint16_t number = 0;
+  std::uint32_t value = 0;
+};
+std::optional<SocketEvent> next_event(zmq::socket_t& events);
+
+struct ZmqEnv::Out {
+  PeerId peer;
+  zmq::socket_t socket, events;
+  std::map<std::uint32_t, std::deque<FrameBytes>> queue;  ///< by priority
+  std::size_t queued = 0, queued_bytes = 0;
+  bool connect_again = false;         ///< elsewhere
+  bool was_there = false;             ///< a connection stood, since nothing was found to listen there
+  bool stands = false;                ///< the two have shaken hands, and since then nothing broke
+  std::optional<PublicKey> server{};  ///< of the connection
+  std::size_t key = 0;                ///< of those that the peer may listen under, the one that is tried
+  double told = -1e9;                 ///< when it was last said that it refuses this peer
+
+  void put(FrameBytes frame, std::uint32_t priority) {
+    ++queued;
+    queued_bytes += frame->size();
+    queue[priority].push_back(std::move(frame));
+  }
+  void pop(std::deque<FrameBytes>& from) {
+    --queued;
+    queued_bytes -= from.front()->size();
+    from.pop_front();
+  }
+};
+
+struct ZmqEnv::Sockets {
+  zmq::context_t context{1};
+  std::optional<ZapHandler> zap;
+  zmq::socket_t in{context, zmq::socket_type::router};
+  zmq::socket_t in_events;
+  Doorkeeper door{{.first_bytes = kMaxFrameBytes + (std::uint64_t{1} << 16)}};
+  std::map<std::uint32_t, double> told_failed;  ///< handshakes that failed: by reason, when it was said
+  zmq::message_t asker;  ///< identity of the connection by which the frame that is being handled came
+  std::vector<std::unique_ptr<Out>> out;
+  /// With locks: by name the connection over which that peer has proved to have spoken last; what a
+  /// connection calls itself says nothing.
+  std::map<std::string, std::string> diallers;
+
+  /// Null: there is no connection yet.
+  Out* to(PeerId peer) const {
+    const auto at = std::find_if(out.begin(), out.end(), [&](const auto& o) { return o->peer == peer; });
+    return at == out.end() ? nullptr : at->get();
+  }
+  /// False where it waits. A peer that cannot be reached gets it over the connection that it made; with
+  /// locks, once it has spoken over that.
+  bool hand_over(Out& to, const std::string& name, bool locked, zmq::message_t& message) {
+    if (to.socket) return send_uninterrupted(to.socket, message, zmq::send_flags::dontwait);
+    const auto dialler = diallers.find(name);
+    if (locked && dialler == diallers.end()) return false;
+    try {
+      zmq::message_t identity(locked ? dialler->second : name);
+      return send_uninterrupted(in, identity, zmq::send_flags::sndmore | zmq::send_flags::dontwait) &&
+             send_uninterrupted(in, message, zmq::send_flags::dontwait);
+    } catch (const zmq::error_t& error) {
+      if (error.num() == EHOSTUNREACH) return false;  // it has not dialled yet, or has gone
+      throw;
+    }
+  }
+  /// Frames for peers that cannot be reached wait: nothing tells when these take them.
+  bool waits_for_dialler() const {
+    return std::any_of(out.begin(), out.end(), [](const auto& o) { return !o->socket && o->queued > 0; });
+  }
+  ~Sockets() {
+    zmq_socket_monitor(in.handle(), nullptr, 0);
+    for (auto& o : out) zmq_socket_monitor(o->socket.handle(), nullptr, 0);
+  }
+};
+
+}  // namespace gossamer::node
