@@ -53,7 +53,7 @@ class Peer:
     """One start of `gossamer peer`; before: words that come before the program."""
 
     def __init__(self, program, job, name, out, before=()):
-        self.name, self.reports, self.lines = name, [], []
+        self.name, self.reports, self.lines, self.result = name, [], [], None
         self.process = subprocess.Popen([*before, program, "peer", str(job), "--name", name, "--records", "--session", "7", "--out", str(out)],
                                         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         threading.Thread(target=self._read_reports, daemon=True).start()
@@ -67,6 +67,8 @@ class Peer:
                 continue
             if record.get("event") == "report":
                 self.reports.append((time.monotonic(), record))
+            elif record.get("event") == "result":
+                self.result = record
 
     def _read_lines(self):
         for line in self.process.stderr:
