@@ -19,6 +19,7 @@ void require(bool holds, const char* what) {
 }
 
 void read_frame(std::span<const std::byte> bytes) {
+  if (bytes.size() < sizeof(std::uint64_t)) return;
   std::vector<std::uint64_t> aligned(bytes.size() / sizeof(std::uint64_t));
   const std::span whole(reinterpret_cast<std::byte*>(aligned.data()), aligned.size() * sizeof(std::uint64_t));
   std::memcpy(whole.data(), bytes.data(), whole.size());
