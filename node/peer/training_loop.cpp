@@ -4,11 +4,14 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <condition_variable>
+#include <limits>
 #include <mutex>
 #include <optional>
 #include <thread>
 
+#include "aligned.h"
 #include "translate.h"
 
 namespace gossamer::node {
@@ -61,18 +64,31 @@ class LoopObjective final : public optim::Objective {
   optim::Figures evaluate(std::span<const float>) override { return {}; }
   std::uint64_t steps_per_epoch() const override { return steps_per_epoch_; }
 
-  optim::StepResult gradient(std::span<float> x, const optim::BatchKey& key, std::span<float> g,
-                             const optim::OnLayer& on_layer) override {
-    std::fill(g.begin(), g.end(), 0.0f);
+  optim::StepResult gradient(std::span<float>, const optim::BatchKey&, std::span<float>,
+                             const optim::OnLayer&) override {
+    throw Error(Error::Code::misuse, "gradients are taken in a view");  // HeldObjective's
+  }
+
+  /// A view's own hold on the loop, which outlives views.
+  struct Hold {
+    bool cancelled = false;
+  };
+  optim::StepResult gradient(Hold& hold, std::span<const float> x, const optim::BatchKey& key,
+                             std::span<float> g, const optim::OnLayer& on_layer) {
     std::unique_lock lock(mutex_);
-    x_ = x;
+    std::copy(x.begin(), x.end(), x_.begin());
     g_ = g;
     ready_.assign(places.size(), false);
     posted_.reset();
     loops_turn_ = true;
     changed_.notify_all();
     for (std::size_t layer = layers().size(); layer > 0 || !posted_;) {
-      if (cancelled_) throw std::runtime_error("the training loop has ended");
+      if (hold.cancelled) {  // what the loop is computing is of no use to anybody
+        left_ = waited_ && !posted_;
+        loops_turn_ = false;
+        g_ = {};
+        throw std::runtime_error("the training loop has ended");
+      }
       if (layer > 0 && stands(layer - 1)) {
         lock.unlock();
         on_layer(--layer);
@@ -86,45 +102,54 @@ class LoopObjective final : public optim::Objective {
     loops_turn_ = false;
     return *posted_;
   }
-  void cancel() override {
+  void give_up(Hold& hold) {
     const std::lock_guard lock(mutex_);
-    cancelled_ = true;
+    hold.cancelled = true;
     changed_.notify_all();
   }
 
   // the loop's side
 
-  bool wait() {
+  /// Infinite where for as long as it takes.
+  std::optional<bool> wait(double seconds) {
     std::unique_lock lock(mutex_);
-    if (loops_turn_ && waited_ && !posted_) misuse("wait was called twice; expected post in between");
-    changed_.wait(lock, [this] { return over_ || (loops_turn_ && !posted_); });
-    waited_ = true;
+    if (waited_) misuse("wait was called twice; expected post in between");
+    const auto stands = [this] { return over_ || (loops_turn_ && !posted_); };
+    if (std::isinf(seconds))
+      changed_.wait(lock, stands);
+    else if (!changed_.wait_for(lock, std::chrono::duration<double>(seconds), stands))
+      return std::nullopt;
+    waited_ = !over_;
     return !over_;
   }
-  std::span<float> of(std::span<float> buffer, std::size_t tensor) const {
-    return buffer.subspan(place(tensor).offset, place(tensor).size);
-  }
-  std::span<float> x(std::size_t tensor) const { return of(mine(&LoopObjective::x_), tensor); }
-  std::span<float> g(std::size_t tensor) const { return of(mine(&LoopObjective::g_), tensor); }
+  std::span<float> x(std::size_t tensor) { return part(x_, tensor); }
+  std::span<float> g(std::size_t tensor) { return part(own_g_, tensor); }
   void ready(std::size_t tensor) {
     place(tensor);
     const std::lock_guard lock(mutex_);
     require_turn();
-    ready_[tensor] = true;
+    hand_over(tensor);
     changed_.notify_all();
   }
   void post(double loss, std::size_t rows) {
     const std::lock_guard lock(mutex_);
-    if (over_) return;
     require_turn();
-    posted_ = optim::StepResult{loss, rows};
     waited_ = false;
+    if (std::exchange(left_, false) || over_) return;
+    for (std::size_t t = 0; t < places.size(); ++t) hand_over(t);
+    posted_ = optim::StepResult{loss, rows};
     changed_.notify_all();
   }
   void run_ended() {
     const std::lock_guard lock(mutex_);
     over_ = true;
     changed_.notify_all();
+  }
+  /// Before the run, and after it.
+  void show(std::span<const float> x) {
+    x_.resize(x.size());
+    own_g_.resize(x.size());
+    std::copy(x.begin(), x.end(), x_.begin());
   }
 
   const PlaceOfTensor& place(std::size_t tensor) const {
@@ -135,6 +160,16 @@ class LoopObjective final : public optim::Objective {
   std::vector<PlaceOfTensor> places;
 
  private:
+  std::span<float> part(std::span<float> all, std::size_t tensor) const {
+    return all.subspan(place(tensor).offset, place(tensor).size);
+  }
+  /// To the peer, whose round it is; nothing where that is over.
+  void hand_over(std::size_t tensor) {
+    if (left_ || over_ || ready_[tensor]) return;
+    const auto from = part(own_g_, tensor);
+    std::copy(from.begin(), from.end(), part(g_, tensor).begin());
+    ready_[tensor] = true;
+  }
   bool stands(std::size_t layer) const {
     if (posted_) return true;
     for (std::size_t t = 0; t < places.size(); ++t)
@@ -142,27 +177,25 @@ class LoopObjective final : public optim::Objective {
     return true;
   }
   void require_turn() const {
-    if (!loops_turn_ || !waited_ || posted_)
+    if (!waited_)
       misuse("the gradient is not asked for now; expected wait before each round, and post after it");
-  }
-  std::span<float> mine(std::span<float> LoopObjective::*buffer) const {
-    const std::lock_guard lock(mutex_);
-    require_turn();
-    return this->*buffer;
   }
 
   const std::function<void(std::size_t, std::span<float>)> initialise_;
   const std::uint64_t steps_per_epoch_;
-  mutable std::mutex mutex_;
+  std::mutex mutex_;
   std::condition_variable changed_;
-  std::span<float> x_, g_;
-  std::vector<bool> ready_;                   ///< by tensor
-  std::optional<optim::StepResult> posted_;   ///< this round's
-  bool loops_turn_ = false, waited_ = false;  ///< from wait to post
-  bool cancelled_ = false, over_ = false;
+  AlignedFloats x_, own_g_;                  ///< the loop's, from the first to the last
+  std::span<float> g_;                       ///< the peer's, while it waits
+  std::vector<bool> ready_;                  ///< by tensor
+  std::optional<optim::StepResult> posted_;  ///< this round's
+  bool loops_turn_ = false;                  ///< the peer waits for a gradient
+  bool waited_ = false;                      ///< the loop computes: from wait to post
+  bool left_ = false;                        ///< what it computes was of a view that is over
+  bool over_ = false;
 };
 
-/// What the peer owns; the loop keeps the objective itself.
+/// What the peer owns, one in each view; the loop keeps the objective itself.
 class HeldObjective final : public optim::Objective {
  public:
   explicit HeldObjective(std::shared_ptr<LoopObjective> held) : held_(std::move(held)) {
@@ -171,14 +204,15 @@ class HeldObjective final : public optim::Objective {
   void initialise(std::uint64_t seed, std::span<float> x) const override { held_->initialise(seed, x); }
   optim::StepResult gradient(std::span<float> x, const optim::BatchKey& key, std::span<float> g,
                              const optim::OnLayer& on_layer) override {
-    return held_->gradient(x, key, g, on_layer);
+    return held_->gradient(hold_, x, key, g, on_layer);
   }
   optim::Figures evaluate(std::span<const float> x) override { return held_->evaluate(x); }
   std::uint64_t steps_per_epoch() const override { return held_->steps_per_epoch(); }
-  void cancel() override { held_->cancel(); }
+  void cancel() override { held_->give_up(hold_); }
 
  private:
   std::shared_ptr<LoopObjective> held_;
+  LoopObjective::Hold hold_;
 };
 
 }  // namespace
@@ -189,20 +223,24 @@ struct TrainingLoop::Impl {
         peer(std::move(job), name,
              {[held = objective](std::size_t) { return std::make_unique<HeldObjective>(held); },
               std::move(options.optimizer)},
-             std::move(options.callbacks), std::move(options.peer)),
-        thread([this](const std::stop_token& stop) {
-          try {
-            result = peer.run(stop);
-          } catch (...) {
-            thrown = std::current_exception();
-          }
-          objective->run_ended();
-        }) {}
+             std::move(options.callbacks), std::move(options.peer)) {
+    objective->show(peer.parameters());
+    if (!options.checkpoints.empty()) peer.keep_checkpoints(options.checkpoints);
+    thread = std::jthread([this](const std::stop_token& stop) {
+      try {
+        result = peer.run(stop);
+      } catch (...) {
+        thrown = std::current_exception();
+      }
+      objective->run_ended();
+    });
+  }
 
   PeerResult finish() {
     if (thread.joinable()) {
       thread.request_stop();
       thread.join();
+      if (!thrown) objective->show(peer.parameters());
     }
     if (thrown) std::rethrow_exception(thrown);
     return result;
@@ -223,7 +261,9 @@ TrainingLoop::TrainingLoop(Job job, const std::string& name, std::vector<TensorS
       })) {}
 TrainingLoop::~TrainingLoop() = default;
 
-bool TrainingLoop::wait() { return impl_->objective->wait(); }
+bool TrainingLoop::wait() { return *impl_->objective->wait(std::numeric_limits<double>::infinity()); }
+std::optional<bool> TrainingLoop::wait(double seconds) { return impl_->objective->wait(seconds); }
+void TrainingLoop::interrupt() { impl_->thread.request_stop(); }
 std::span<const float> TrainingLoop::parameters(std::size_t tensor) const {
   return impl_->objective->x(tensor);
 }
@@ -231,10 +271,5 @@ std::span<float> TrainingLoop::gradient(std::size_t tensor) { return impl_->obje
 void TrainingLoop::ready(std::size_t tensor) { impl_->objective->ready(tensor); }
 void TrainingLoop::post(double loss, std::size_t rows) { impl_->objective->post(loss, rows); }
 PeerResult TrainingLoop::finish() { return impl_->finish(); }
-std::span<const float> TrainingLoop::trained(std::size_t tensor) const {
-  const auto& place = impl_->objective->place(tensor);
-  if (impl_->thread.joinable()) misuse("trained was asked for before finish");
-  return impl_->peer.parameters().subspan(place.offset, place.size);
-}
 
 }  // namespace gossamer::node

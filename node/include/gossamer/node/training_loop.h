@@ -10,6 +10,7 @@
 //   PeerResult result = loop.finish();
 #include <cstddef>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -31,6 +32,7 @@ struct LoopOptions {
   std::function<void(std::size_t tensor, std::span<float> x)> initialise{};
   /// As Learner::optimizer; empty: the job's.
   std::function<std::unique_ptr<optim::Optimizer>(std::size_t peer)> optimizer{};
+  std::string checkpoints{};        ///< as Peer::keep_checkpoints; empty: none
   std::size_t steps_per_epoch = 1;  ///< in which the peers together go through all data once
 };
 
@@ -46,18 +48,21 @@ class TrainingLoop {
 
   /// Until the parameters of the next round stand; false: the run is over. Misuse between wait and post.
   bool wait();
-  /// Between wait and ready or post: what the gradient is to be computed at.
+  /// The same, for so many seconds at most: no value where the round's parameters do not stand yet.
+  std::optional<bool> wait(double seconds);
+  /// From any thread: the run ends soon, and wait gives false then.
+  void interrupt();
+  /// What the gradient is to be computed at: the initial parameters, those of the round from wait to post,
+  /// and the trained ones, or as they were last, after finish. The same array from the first to the last.
   std::span<const float> parameters(std::size_t tensor) const;
-  /// Between wait and ready or post: where it is to be written; zeros before.
+  /// Where it is to be written, between wait and ready or post; zeros at first. The same array always.
   std::span<float> gradient(std::size_t tensor);
-  /// The tensor's gradient stands. Neither of its arrays is looked at after that.
+  /// The tensor's gradient stands, and is not looked at after that.
   void ready(std::size_t tensor);
   /// All gradients stand. loss: mean over the batch; NaN or Inf ends the run. rows: samples in the batch.
   void post(double loss, std::size_t rows);
   /// After wait gave false, or to end the run before: how it went. What a callback threw is thrown here.
   PeerResult finish();
-  /// After finish: as trained, or as they were last.
-  std::span<const float> trained(std::size_t tensor) const;
 
  private:
   struct Impl;
