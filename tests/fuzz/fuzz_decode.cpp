@@ -4,7 +4,6 @@
 // encoded again.
 #include <algorithm>
 #include <cmath>
-#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <optional>
@@ -12,6 +11,7 @@
 #include <vector>
 
 #include "gossamer/compress/codec.h"
+#include "require.h"
 
 namespace {
 
@@ -21,12 +21,6 @@ using Bytes = std::vector<std::byte>;
 constexpr std::uint64_t kMostEntries = std::uint64_t{1} << 18;
 constexpr std::size_t kMostAgain = 4096;  // entries that are encoded again
 constexpr std::size_t kHead = 3;          // magic, version, codec id
-
-void require(bool holds, const char* what) {
-  if (holds) return;
-  std::fprintf(stderr, "%s\n", what);
-  std::abort();
-}
 
 /// The first bytes of every payload of the codec; none where no codec is named.
 Bytes head_of(const char* name) {

@@ -1,22 +1,15 @@
 // libFuzzer target: reads frames and certificates as peers send them. Whatever the bytes are, nothing comes
 // of them, or what is written again as what reads the same.
-#include <cstdio>
-#include <cstdlib>
 #include <cstring>
 #include <vector>
 
 #include "certificate.h"
 #include "frame.h"
+#include "require.h"
 
 using namespace gossamer::node;
 
 namespace {
-
-void require(bool holds, const char* what) {
-  if (holds) return;
-  std::fprintf(stderr, "%s\n", what);
-  std::abort();
-}
 
 void read_frame(std::span<const std::byte> bytes) {
   if (bytes.size() < sizeof(std::uint64_t)) return;

@@ -2,23 +2,17 @@
 // was read is written as what reads the same again, and names no file outside its folder.
 #include <cmath>
 #include <cstdio>
-#include <cstdlib>
 #include <string>
 
 #include "checkpoint.h"
 #include "checkpoint_names.h"
 #include "gossamer/node/errors.h"
 #include "hash.h"
+#include "require.h"
 
 using namespace gossamer::node;
 
 namespace {
-
-void require(bool holds, const char* what) {
-  if (holds) return;
-  std::fprintf(stderr, "%s\n", what);
-  std::abort();
-}
 
 void read_manifest(const std::string& text) {
   CheckpointEntry entry;

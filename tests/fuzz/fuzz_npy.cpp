@@ -3,8 +3,6 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include <cstdio>
-#include <cstdlib>
 #include <cstring>
 #include <filesystem>
 #include <optional>
@@ -12,16 +10,11 @@
 
 #include "gossamer/node/errors.h"
 #include "npy.h"
+#include "require.h"
 
 namespace {
 
 using namespace gossamer::node;
-
-void require(bool holds, const char* what) {
-  if (holds) return;
-  std::fprintf(stderr, "%s\n", what);
-  std::abort();
-}
 
 /// A file in memory, with a path.
 class MemoryFile {

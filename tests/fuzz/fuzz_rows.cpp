@@ -3,21 +3,14 @@
 // goes on.
 #include <algorithm>
 #include <cmath>
-#include <cstdio>
-#include <cstdlib>
 #include <span>
 
+#include "require.h"
 #include "row_specs.h"
 
 namespace {
 
 using namespace gossamer::compress;
-
-void require(bool holds, const char* what) {
-  if (holds) return;
-  std::fprintf(stderr, "%s\n", what);
-  std::abort();
-}
 
 void decode(const RowsSpec& spec, std::span<const std::byte> bytes) {
   const bool takes = decodes_rows(spec, bytes);

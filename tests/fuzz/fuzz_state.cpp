@@ -1,24 +1,17 @@
 // libFuzzer target: reads a peer's saved state and the messages that one may hold. Whatever the bytes are,
 // StateError is thrown or what was read is written as the same bytes again.
 #include <algorithm>
-#include <cstdio>
-#include <cstdlib>
 #include <cstring>
 #include <vector>
 
 #include "archive.h"
 #include "hash.h"
 #include "message_state.h"
+#include "require.h"
 
 using namespace gossamer::node;
 
 namespace {
-
-void require(bool holds, const char* what) {
-  if (holds) return;
-  std::fprintf(stderr, "%s\n", what);
-  std::abort();
-}
 
 /// An outline is of the same arrays, whether the hash is right or not.
 void outline(std::span<const std::byte> bytes, const State* state) {
