@@ -1,0 +1,323 @@
+// The C API over TrainingLoop.
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <cstring>
+#include <fstream>
+#include <limits>
+#include <mutex>
+
+#include "gossamer.h"
+#include "gossamer/node/safetensors.h"
+#include "gossamer/node/training_loop.h"
+
+using namespace gossamer;
+using node::Error;
+
+namespace {
+
+constexpr std::size_t kMostFloats = std::numeric_limits<std::uint32_t>::max();  ///< of a tensor
+
+thread_local std::string last_error;
+
+gs_status status_of(Error::Code code) {
+  switch (code) {
+    case Error::Code::bad_input:
+    case Error::Code::bad_state:
+      return GS_BAD_INPUT;
+    case Error::Code::misuse:
+      return GS_MISUSE;
+    case Error::Code::failed:
+      break;
+  }
+  return GS_FAILED;
+}
+
+gs_status status_of(node::Outcome outcome) {
+  switch (outcome) {
+    case node::Outcome::finished:
+      return GS_DONE;
+    case node::Outcome::lost_peer:
+    case node::Outcome::stalled:
+      return GS_LOST_PEER;
+    case node::Outcome::bad_input:
+      return GS_BAD_INPUT;
+    case node::Outcome::failed:
+      return GS_DIVERGED;
+    case node::Outcome::interrupted:
+      return GS_INTERRUPTED;
+    case node::Outcome::running:
+      break;
+  }
+  return GS_FAILED;
+}
+
+gs_status told(gs_status status, const std::string& text) {
+  last_error = text;
+  return status;
+}
+
+/// What work gives; whatever it throws as a status and gs_error's text.
+template <class Work>
+gs_status guarded(const Work& work) {
+  try {
+    return work();
+  } catch (const Error& error) {
+    return told(status_of(error.code()), error.what());
+  } catch (const std::exception& error) {
+    return told(GS_FAILED, error.what());
+  }
+}
+
+[[noreturn]] void misuse(const std::string& what) { throw Error(Error::Code::misuse, what); }
+
+std::string text_of(const char* text) { return text ? text : ""; }
+
+/// The caller's options, of which an older program knows fewer.
+gs_options options_of(const gs_options* given) {
+  gs_options options{};
+  if (!given) return options;
+  if (given->size == 0 || given->size > sizeof options)
+    misuse(fmt::format("gs_options.size is {}; expected sizeof(gs_options), which is {} in this library",
+                       given->size, sizeof options));
+  std::memcpy(&options, given, given->size);
+  return options;
+}
+
+/// Where lines of the log go.
+class Log {
+ public:
+  explicit Log(const std::string& path) : path_(path) {
+    if (path.empty() || path == "-") return;
+    file_.open(path, std::ios::app);
+    if (!file_) throw node::ConfigError(fmt::format("log '{}' cannot be written", path));
+  }
+  void line(const std::string& text) {
+    if (path_ == "-") std::fprintf(stderr, "%s\n", text.c_str());
+    if (file_.is_open()) file_ << text << std::endl;
+  }
+
+ private:
+  std::string path_;
+  std::ofstream file_;
+};
+
+std::vector<node::TensorSpec> specs_of(std::span<const gs_tensor> tensors) {
+  std::vector<node::TensorSpec> specs;
+  for (const gs_tensor& tensor : tensors) {
+    if (!tensor.name || (tensor.dimensions > 0 && !tensor.shape))
+      misuse(fmt::format("tensor {} has no name or no shape; expected both", specs.size()));
+    for (const node::TensorSpec& other : specs)
+      if (other.name == tensor.name)
+        throw node::ConfigError(
+            fmt::format("two tensors are named '{}'; expected a name of its own for each", tensor.name));
+    std::vector<std::size_t> shape(tensor.shape, tensor.shape + tensor.dimensions);
+    std::size_t room = kMostFloats;
+    for (const std::size_t n : shape) room /= std::max<std::size_t>(n, 1);
+    if (room == 0)
+      throw node::ConfigError(
+          fmt::format("tensor '{}' has more than {} elements; split it", tensor.name, kMostFloats));
+    specs.push_back({tensor.name, shape});
+  }
+  return specs;
+}
+
+/// A copy, as views that come later ask for them too; empty: zeros.
+std::vector<std::vector<float>> initial_of(std::span<const gs_tensor> tensors) {
+  std::vector<std::vector<float>> initial;
+  for (const gs_tensor& tensor : tensors) {
+    std::size_t floats = tensor.initial ? 1 : 0;
+    for (std::size_t d = 0; d < tensor.dimensions; ++d) floats *= tensor.shape[d];
+    initial.emplace_back(tensor.initial, tensor.initial + floats);
+  }
+  return initial;
+}
+
+}  // namespace
+
+struct gs_peer {
+  gs_peer(const std::string& job, std::vector<std::string> overrides, const std::string& name,
+          std::span<const gs_tensor> tensors, const gs_options& options)
+      : log(text_of(options.log)), specs(specs_of(tensors)) {
+    progress.loss = std::nan("");
+    node::LoopOptions loop_options;
+    loop_options.peer.session = options.session;
+    loop_options.peer.resume = text_of(options.resume);
+    loop_options.peer.join = text_of(options.join);
+    loop_options.peer.address = text_of(options.address);
+    loop_options.checkpoints = text_of(options.checkpoints);
+    if (options.steps_per_epoch > 0) loop_options.steps_per_epoch = options.steps_per_epoch;
+    loop_options.initialise = [initial = initial_of(tensors)](std::size_t tensor, std::span<float> x) {
+      std::copy(initial[tensor].begin(), initial[tensor].end(), x.begin());
+    };
+    loop_options.callbacks.on_report = [this](const node::Report& r) {
+      const std::lock_guard lock(mutex);
+      progress = {r.round,
+                  r.peers,
+                  r.epoch,
+                  r.share_done,
+                  r.loss,
+                  r.rows_per_second,
+                  r.bytes_out_per_second,
+                  r.bytes_in_per_second,
+                  r.staleness,
+                  r.skipped_steps,
+                  r.held_back,
+                  r.queued_bytes};
+    };
+    loop_options.callbacks.on_log = [this](const std::string& text) { log.line(text); };
+    loop.emplace(node::load_job(job, overrides), name, specs, std::move(loop_options));
+    for (std::size_t t = 0; t < specs.size(); ++t) floats.push_back(loop->parameters(t).size());
+  }
+
+  /// How the run ended.
+  gs_status ended() {
+    if (!outcome) {
+      node::PeerResult result;
+      outcome = guarded([&] {
+        result = loop->finish();
+        return status_of(result.outcome);
+      });
+      message = result.outcome == node::Outcome::running ? last_error : result.message;
+    }
+    return *outcome == GS_DONE ? GS_DONE : told(*outcome, message);
+  }
+
+  const pid_t process = getpid();
+  Log log;  ///< outlives the loop, whose thread writes it
+  mutable std::mutex mutex;
+  gs_progress progress{};
+  std::vector<node::TensorSpec> specs;
+  std::vector<std::size_t> floats;
+  bool computing = false;  ///< from gs_wait to gs_post
+  std::optional<gs_status> outcome;
+  std::string message;
+  std::optional<node::TrainingLoop> loop;
+};
+
+namespace {
+
+void require(const gs_peer* peer) {
+  if (!peer) misuse("the peer is null; expected one that gs_open made");
+  if (peer->process != getpid())
+    misuse("this process was forked from the one that opened the peer; expected calls from that one alone");
+}
+
+/// Whether the peer has the tensor here; where not, gs_error says why.
+bool has(const gs_peer* peer, std::size_t tensor) {
+  return guarded([&] {
+           require(peer);
+           if (tensor >= peer->floats.size())
+             misuse(fmt::format("tensor {}: there are {}, from 0 on", tensor, peer->floats.size()));
+           return GS_OK;
+         }) == GS_OK;
+}
+
+}  // namespace
+
+int gs_abi(void) { return GS_ABI; }
+const char* gs_version(void) { return GOSSAMER_VERSION; }
+const char* gs_error(void) { return last_error.c_str(); }
+
+gs_status gs_open(const char* job, const char* const* overrides, size_t overrides_count, const char* name,
+                  const gs_tensor* tensors, size_t tensors_count, const gs_options* options, gs_peer** peer) {
+  if (peer) *peer = nullptr;
+  return guarded([&] {
+    if (!job || !name || !peer || !tensors || (overrides_count > 0 && !overrides))
+      misuse("gs_open was given a null pointer; expected a job, a name, tensors and a place for the peer");
+    std::vector<std::string> settings;
+    for (std::size_t i = 0; i < overrides_count; ++i) settings.push_back(text_of(overrides[i]));
+    *peer = new gs_peer(job, std::move(settings), name, {tensors, tensors_count}, options_of(options));
+    return GS_OK;
+  });
+}
+
+gs_status gs_wait(gs_peer* peer, double seconds) {
+  return guarded([&] {
+    require(peer);
+    if (std::isnan(seconds)) misuse("gs_wait was given NaN seconds; expected a number");
+    if (peer->outcome) return peer->ended();
+    // what no clock can count is as long as it takes
+    const bool forever = seconds < 0 || seconds > 1e9;
+    const auto stands = forever ? std::optional(peer->loop->wait()) : peer->loop->wait(seconds);
+    if (!stands) return GS_TIMEOUT;
+    peer->computing = *stands;
+    return *stands ? GS_OK : peer->ended();
+  });
+}
+
+size_t gs_floats(const gs_peer* peer, size_t tensor) { return has(peer, tensor) ? peer->floats[tensor] : 0; }
+const float* gs_parameters(const gs_peer* peer, size_t tensor) {
+  return has(peer, tensor) ? peer->loop->parameters(tensor).data() : nullptr;
+}
+float* gs_gradient(gs_peer* peer, size_t tensor) {
+  return has(peer, tensor) ? peer->loop->gradient(tensor).data() : nullptr;
+}
+
+gs_status gs_ready(gs_peer* peer, size_t tensor) {
+  return guarded([&] {
+    require(peer);
+    peer->loop->ready(tensor);
+    return GS_OK;
+  });
+}
+
+gs_status gs_post(gs_peer* peer, double loss, size_t rows) {
+  return guarded([&] {
+    require(peer);
+    peer->loop->post(loss, rows);
+    peer->computing = false;
+    return GS_OK;
+  });
+}
+
+gs_status gs_report(const gs_peer* peer, gs_progress* progress, size_t size) {
+  return guarded([&] {
+    require(peer);
+    if (!progress || size == 0 || size > sizeof *progress)
+      misuse(fmt::format(
+          "gs_report was given {} bytes; expected sizeof(gs_progress), which is {} in this library",
+          progress ? size : 0, sizeof *progress));
+    const std::lock_guard lock(peer->mutex);
+    std::memcpy(progress, &peer->progress, size);
+    return GS_OK;
+  });
+}
+
+gs_status gs_interrupt(gs_peer* peer) {
+  return guarded([&] {
+    require(peer);
+    peer->loop->interrupt();
+    return GS_OK;
+  });
+}
+
+gs_status gs_save(const gs_peer* peer, const char* path) {
+  return guarded([&] {
+    require(peer);
+    if (!path) misuse("gs_save was given no path");
+    if (!peer->computing && !peer->outcome)
+      misuse(
+          "gs_save was called while parameters are exchanged; expected it between gs_wait and gs_post, or "
+          "after the run");
+    optim::Layer all{"all", 0, 0, {}};
+    std::vector<float> x;
+    for (std::size_t t = 0; t < peer->specs.size(); ++t) {
+      all.tensors.push_back({peer->specs[t].name, peer->specs[t].shape, x.size()});
+      const auto from = peer->loop->parameters(t);
+      x.insert(x.end(), from.begin(), from.end());
+    }
+    all.size = x.size();
+    node::check_writable(path);
+    node::write_safetensors(path, {all}, x, {{"format", "pt"}});
+    return GS_OK;
+  });
+}
+
+void gs_close(gs_peer* peer) {
+  // a forked child has none of the peer's threads to join: what is the parent's is left to it
+  if (peer && peer->process == getpid()) delete peer;
+}

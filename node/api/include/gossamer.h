@@ -1,0 +1,112 @@
+/* A peer for any language that calls C: a training loop of one's own hands its gradients in and gets the next
+ * parameters, while the peer exchanges them with its neighbours on threads of its own. C11.
+ *
+ *   gs_peer *peer;
+ *   if (gs_open("job.toml", NULL, 0, "peer0", tensors, 2, NULL, &peer) != GS_OK) { puts(gs_error()); ... }
+ *   gs_status status;
+ *   while ((status = gs_wait(peer, -1)) == GS_OK) {    // the round's parameters stand
+ *     ... reads gs_parameters(peer, t), writes gs_gradient(peer, t) ...
+ *     gs_post(peer, loss, rows);
+ *   }
+ *   if (status == GS_DONE) gs_save(peer, "model.safetensors");
+ *   gs_close(peer);
+ *
+ * A peer belongs to one thread at a time, but for gs_interrupt and gs_report, and to the process that opened
+ * it: in a forked child every call on it but gs_close, which lets go of nothing there, is GS_MISUSE. Nothing
+ * here calls back into the program, and nothing throws. */
+#pragma once
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Grows when something that is here changes its meaning or layout. */
+#define GS_ABI 1
+int gs_abi(void);
+/* "0.1.0" */
+const char* gs_version(void);
+
+typedef enum gs_status {
+  GS_OK = 0,
+  GS_DONE = 1,        /* the run is over, as the job says */
+  GS_TIMEOUT = 2,     /* the round's parameters do not stand yet */
+  GS_BAD_INPUT = 3,   /* a file, key, tensor or combination that cannot be used; peers of different jobs */
+  GS_LOST_PEER = 4,   /* another peer went away or never came, or nothing moved for run.stall_timeout */
+  GS_DIVERGED = 5,    /* the losses or parameters ran away */
+  GS_INTERRUPTED = 6, /* gs_interrupt was called, or others were told to end the run */
+  GS_MISUSE = 7,      /* calls in the wrong order, null pointers, numbers out of range */
+  GS_FAILED = 8       /* anything else: memory, sockets, the disk */
+} gs_status;
+
+/* What the calling thread's last call that did not give GS_OK, GS_DONE or GS_TIMEOUT has to say: what was
+ * found, what was expected. Valid until the thread's next call. */
+const char* gs_error(void);
+
+/* An array of the model; row-major floats. */
+typedef struct gs_tensor {
+  const char* name;
+  const size_t* shape; /* dimensions of them; may be null for a single number */
+  size_t dimensions;
+  const float* initial; /* copied by gs_open; the same on every peer. Null: zeros */
+} gs_tensor;
+
+/* What may be left out: zeros and null pointers are the defaults. */
+typedef struct gs_options {
+  size_t size;              /* sizeof(gs_options) */
+  uint64_t session;         /* keeps runs of the same job on the same ports apart; the same for all peers */
+  uint64_t steps_per_epoch; /* in which the peers together go through all data once; 0: one */
+  const char* checkpoints;  /* folder where they go, as run.checkpoint_every says; null: none are made */
+  const char* resume;       /* a run's folder, from whose checkpoints this one goes on */
+  const char* join;    /* tcp://host:port of a member of a run under way, in which this peer takes part */
+  const char* address; /* of a peer that joins and that the job does not name: where others reach it */
+  const char* log;     /* file that lines of the log are added to; "-": standard error; null: none */
+} gs_options;
+
+typedef struct gs_peer gs_peer;
+
+/* Reads the job, opens the peer's port and begins to join the others, in the background. overrides: as of
+ * `--set`, "exchange.codec=dense". tensors: in the order in which the model uses them. *peer is null where
+ * this fails. */
+gs_status gs_open(const char* job, const char* const* overrides, size_t overrides_count, const char* name,
+                  const gs_tensor* tensors, size_t tensors_count, const gs_options* options, gs_peer** peer);
+
+/* Until the parameters of the next round stand (GS_OK), for so many seconds at most, less than 0: as long as
+ * it takes. All other values but GS_TIMEOUT say that the run is over, and why; they are given again from then
+ * on. */
+gs_status gs_wait(gs_peer* peer, double seconds);
+/* Of the tensor, by its place among those that gs_open was given; 0 and null where there is none. Arrays stay
+ * where they are until gs_close. The parameters are those of the round between gs_wait and gs_post, and the
+ * trained ones once the run is over; the gradient is to be written in between, its first values are zeros. */
+size_t gs_floats(const gs_peer* peer, size_t tensor);
+const float* gs_parameters(const gs_peer* peer, size_t tensor);
+float* gs_gradient(gs_peer* peer, size_t tensor);
+/* The tensor's gradient stands and is not written any more in this round: its exchange may begin while those
+ * of earlier tensors are computed. Need not be called. */
+gs_status gs_ready(gs_peer* peer, size_t tensor);
+/* All gradients stand. loss: mean over the batch. rows: samples in it. */
+gs_status gs_post(gs_peer* peer, double loss, size_t rows);
+
+/* How it goes, as the peer said last (run.report_every); zeros, and a loss of NaN, before that. */
+typedef struct gs_progress {
+  uint64_t round; /* finished */
+  uint64_t peers; /* that take part, this one included */
+  double epoch, share_done, loss, rows_per_second, bytes_out_per_second, bytes_in_per_second, staleness;
+  uint64_t skipped_steps, held_back, queued_bytes;
+} gs_progress;
+/* size: sizeof(gs_progress). From any thread. */
+gs_status gs_report(const gs_peer* peer, gs_progress* progress, size_t size);
+
+/* The run ends soon, and gs_wait says so. From any thread. */
+gs_status gs_interrupt(gs_peer* peer);
+/* Writes the parameters as a safetensors file, beside and then in place of what is there; between gs_wait and
+ * gs_post, or once the run is over. */
+gs_status gs_save(const gs_peer* peer, const char* path);
+/* Ends the run where it still goes on, and frees the peer; null: nothing. */
+void gs_close(gs_peer* peer);
+
+#ifdef __cplusplus
+}
+#endif
