@@ -317,6 +317,14 @@ gs_status gs_save(const gs_peer* peer, const char* path) {
   });
 }
 
+gs_status gs_end(gs_peer* peer) {
+  return guarded([&] {
+    require(peer);
+    peer->computing = false;
+    return peer->ended();
+  });
+}
+
 void gs_close(gs_peer* peer) {
   // a forked child has none of the peer's threads to join: what is the parent's is left to it
   if (peer && peer->process == getpid()) delete peer;

@@ -89,6 +89,7 @@ class LoopObjective final : public optim::Objective {
         g_ = {};
         throw std::runtime_error("the training loop has ended");
       }
+      if (abandoned_ && !posted_) post_nothing();
       if (layer > 0 && stands(layer - 1)) {
         lock.unlock();
         on_layer(--layer);
@@ -138,6 +139,13 @@ class LoopObjective final : public optim::Objective {
     if (std::exchange(left_, false) || over_) return;
     for (std::size_t t = 0; t < places.size(); ++t) hand_over(t);
     posted_ = optim::StepResult{loss, rows};
+    last_loss_ = loss;
+    changed_.notify_all();
+  }
+  /// No gradients come any more: the peer leaves the others in order, on zeros in their place.
+  void abandon() {
+    const std::lock_guard lock(mutex_);
+    abandoned_ = true;
     changed_.notify_all();
   }
   void run_ended() {
@@ -170,6 +178,11 @@ class LoopObjective final : public optim::Objective {
     std::copy(from.begin(), from.end(), part(g_, tensor).begin());
     ready_[tensor] = true;
   }
+  void post_nothing() {
+    for (std::size_t t = 0; t < places.size(); ++t)
+      if (!ready_[t]) std::ranges::fill(part(g_, t), 0.0f);
+    posted_ = optim::StepResult{last_loss_, 0};
+  }
   bool stands(std::size_t layer) const {
     if (posted_) return true;
     for (std::size_t t = 0; t < places.size(); ++t)
@@ -193,6 +206,8 @@ class LoopObjective final : public optim::Objective {
   bool waited_ = false;                      ///< the loop computes: from wait to post
   bool left_ = false;                        ///< what it computes was of a view that is over
   bool over_ = false;
+  bool abandoned_ = false;
+  double last_loss_ = 0;
 };
 
 /// What the peer owns, one in each view; the loop keeps the objective itself.
@@ -236,8 +251,11 @@ struct TrainingLoop::Impl {
     });
   }
 
+  ~Impl() { objective->abandon(); }
+
   PeerResult finish() {
     if (thread.joinable()) {
+      objective->abandon();
       thread.request_stop();
       thread.join();
       if (!thrown) objective->show(peer.parameters());

@@ -104,7 +104,9 @@ gs_status gs_interrupt(gs_peer* peer);
 /* Writes the parameters as a safetensors file, beside and then in place of what is there; between gs_wait and
  * gs_post, or once the run is over. */
 gs_status gs_save(const gs_peer* peer, const char* path);
-/* Ends the run where it still goes on, and frees the peer; null: nothing. */
+/* Ends the run where it still goes on, and says how it ended; the arrays stay. */
+gs_status gs_end(gs_peer* peer);
+/* The same, and frees the peer and its arrays; null: nothing. */
 void gs_close(gs_peer* peer);
 
 #ifdef __cplusplus

@@ -179,6 +179,10 @@ TEST_CASE("what a C program does wrong is said, and kills nothing") {
   CHECK(gs_save(peer, job.folder.path("m").c_str()) == GS_MISUSE);
   gs_progress progress;
   CHECK(gs_report(peer, &progress, sizeof progress + 1) == GS_MISUSE);
+  CHECK(gs_end(peer) == GS_INTERRUPTED);
+  CHECK(gs_wait(peer, 1) == GS_INTERRUPTED);
+  CHECK(gs_post(peer, 0, 8) == GS_MISUSE);
+  CHECK(gs_parameters(peer, 1)[23] == 0);
   gs_close(peer);
 }
 

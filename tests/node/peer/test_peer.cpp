@@ -245,6 +245,29 @@ TEST_CASE("a loop says what was called out of turn, and ends a run that it leave
   CHECK(error_of([&] { TrainingLoop(job.load(), "peer1", {}); }).first == Error::Code::misuse);
 }
 
+TEST_CASE("a loop that ends in the midst of a gradient leaves the others in order, and they go on") {
+  const OwnJob own_job(2);
+  const Job job = own_job.load({"graph.kind=full", "run.rounds=100000000"});
+  TrainingLoop leaves(job, "peer0", {{"x", {8}}}), stays(job, "peer1", {{"x", {8}}});
+  std::atomic<bool> end = false;
+  std::jthread other([&] {
+    while (!end && stays.wait()) stays.post(1, 8);
+  });
+  for (int round = 0; round < 10; ++round) {
+    REQUIRE(leaves.wait());
+    leaves.post(1, 8);
+  }
+  REQUIRE(leaves.wait());
+  const auto begin = std::chrono::steady_clock::now();
+  const PeerResult result = leaves.finish();
+  CHECK(result.outcome == Outcome::interrupted);
+  CHECK_THAT(result.message, ContainsSubstring("left in round"));  // and did not wait for run.grace
+  CHECK(std::chrono::steady_clock::now() - begin < std::chrono::seconds(8));
+  end = true;
+  other.join();
+  CHECK(stays.finish().outcome == Outcome::interrupted);
+}
+
 TEST_CASE("steps may be the program's own") {
   const OwnJob job;
   Learner learner = own();
