@@ -65,7 +65,7 @@ class _Handle:
     def array(self, address: int, shape: Tuple[int, ...], writeable: bool) -> Array:
         memory = (ctypes.c_float * int(numpy.prod(shape, dtype=numpy.int64))).from_address(address)
         memory.handle = self  # type: ignore[attr-defined]
-        array: Array = numpy.frombuffer(memory, dtype=numpy.float32).reshape(shape)
+        array: Array = numpy.frombuffer(memoryview(memory), dtype=numpy.float32).reshape(shape)
         array.flags.writeable = writeable
         return array
 
