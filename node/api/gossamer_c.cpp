@@ -170,7 +170,6 @@ struct gs_peer {
     };
     loop_options.callbacks.on_log = [this](const std::string& text) { log.line(text); };
     loop.emplace(node::load_job(job, overrides), name, specs, std::move(loop_options));
-    for (std::size_t t = 0; t < specs.size(); ++t) floats.push_back(loop->parameters(t).size());
   }
 
   /// How the run ended.
@@ -191,7 +190,6 @@ struct gs_peer {
   mutable std::mutex mutex;
   gs_progress progress{};
   std::vector<node::TensorSpec> specs;
-  std::vector<std::size_t> floats;
   bool computing = false;  ///< from gs_wait to gs_post
   std::optional<gs_status> outcome;
   std::string message;
@@ -206,14 +204,16 @@ void require(const gs_peer* peer) {
     misuse("this process was forked from the one that opened the peer; expected calls from that one alone");
 }
 
-/// Whether the peer has the tensor here; where not, gs_error says why.
-bool has(const gs_peer* peer, std::size_t tensor) {
-  return guarded([&] {
-           require(peer);
-           if (tensor >= peer->floats.size())
-             misuse(fmt::format("tensor {}: there are {}, from 0 on", tensor, peer->floats.size()));
-           return GS_OK;
-         }) == GS_OK;
+/// The part of the peer that is asked for; empty where there is none, and gs_error says why.
+template <class Part>
+auto asked(const gs_peer* peer, const Part& part) {
+  decltype(part()) found{};
+  guarded([&] {
+    require(peer);
+    found = part();
+    return GS_OK;
+  });
+  return found;
 }
 
 }  // namespace
@@ -249,12 +249,14 @@ gs_status gs_wait(gs_peer* peer, double seconds) {
   });
 }
 
-size_t gs_floats(const gs_peer* peer, size_t tensor) { return has(peer, tensor) ? peer->floats[tensor] : 0; }
+size_t gs_floats(const gs_peer* peer, size_t tensor) {
+  return asked(peer, [&] { return peer->loop->parameters(tensor); }).size();
+}
 const float* gs_parameters(const gs_peer* peer, size_t tensor) {
-  return has(peer, tensor) ? peer->loop->parameters(tensor).data() : nullptr;
+  return asked(peer, [&] { return peer->loop->parameters(tensor); }).data();
 }
 float* gs_gradient(gs_peer* peer, size_t tensor) {
-  return has(peer, tensor) ? peer->loop->gradient(tensor).data() : nullptr;
+  return asked(peer, [&] { return peer->loop->gradient(tensor); }).data();
 }
 
 gs_status gs_ready(gs_peer* peer, size_t tensor) {

@@ -139,7 +139,7 @@ class LoopObjective final : public optim::Objective {
     if (std::exchange(left_, false) || over_) return;
     for (std::size_t t = 0; t < places.size(); ++t) hand_over(t);
     posted_ = optim::StepResult{loss, rows};
-    last_loss_ = loss;
+    if (std::isfinite(loss)) last_loss_ = loss;
     changed_.notify_all();
   }
   /// No gradients come any more: the peer leaves the others in order, on zeros in their place.
