@@ -21,7 +21,7 @@ namespace {
 
 constexpr std::size_t kMostFloats = std::numeric_limits<std::uint32_t>::max();  ///< of a tensor
 
-thread_local std::string last_error;
+thread_local std::string last_error, last_members;
 
 gs_status status_of(Error::Code code) {
   switch (code) {
@@ -120,7 +120,7 @@ std::vector<node::TensorSpec> specs_of(std::span<const gs_tensor> tensors) {
     if (room == 0)
       throw node::ConfigError(
           fmt::format("tensor '{}' has more than {} elements; split it", tensor.name, kMostFloats));
-    specs.push_back({tensor.name, shape});
+    specs.push_back({tensor.name, shape, tensor.state != 0});
   }
   return specs;
 }
@@ -136,6 +136,20 @@ std::vector<std::vector<float>> initial_of(std::span<const gs_tensor> tensors) {
   return initial;
 }
 
+/// Where nothing is said, as many zeros.
+std::vector<node::KeptArray> kept_of(std::span<const gs_tensor> arrays) {
+  std::vector<node::KeptArray> kept;
+  std::vector<std::vector<float>> initial = initial_of(arrays);
+  for (const node::TensorSpec& spec : specs_of(arrays)) {
+    std::size_t floats = 1;
+    for (const std::size_t n : spec.shape) floats *= n;
+    std::vector<float>& values = initial[kept.size()];
+    values.resize(floats);
+    kept.push_back({spec.name, std::move(values)});
+  }
+  return kept;
+}
+
 }  // namespace
 
 struct gs_peer {
@@ -149,6 +163,12 @@ struct gs_peer {
     loop_options.peer.join = text_of(options.join);
     loop_options.peer.address = text_of(options.address);
     loop_options.checkpoints = text_of(options.checkpoints);
+    loop_options.own_steps = options.own_steps != 0;
+    if (options.kept_count > 0 && !options.kept)
+      misuse("gs_options.kept is null; expected as many arrays as kept_count says");
+    loop_options.kept = kept_of({options.kept, options.kept_count});
+    loop_options.rows = options.rows;
+    if (options.labels) loop_options.labels.assign(options.labels, options.labels + options.rows);
     if (options.steps_per_epoch > 0) loop_options.steps_per_epoch = options.steps_per_epoch;
     loop_options.initialise = [initial = initial_of(tensors)](std::size_t tensor, std::span<float> x) {
       std::copy(initial[tensor].begin(), initial[tensor].end(), x.begin());
@@ -167,6 +187,11 @@ struct gs_peer {
                   r.skipped_steps,
                   r.held_back,
                   r.queued_bytes};
+    };
+    loop_options.callbacks.on_members = [this](const std::vector<std::string>& names) {
+      const std::lock_guard lock(mutex);
+      members.clear();
+      for (const std::string& member : names) members += member + "\n";
     };
     loop_options.callbacks.on_log = [this](const std::string& text) { log.line(text); };
     loop.emplace(node::load_job(job, overrides), name, specs, std::move(loop_options));
@@ -189,6 +214,7 @@ struct gs_peer {
   Log log;  ///< outlives the loop, whose thread writes it
   mutable std::mutex mutex;
   gs_progress progress{};
+  std::string members;
   std::vector<node::TensorSpec> specs;
   bool computing = false;  ///< from gs_wait to gs_post
   std::optional<gs_status> outcome;
@@ -202,6 +228,14 @@ void require(const gs_peer* peer) {
   if (!peer) misuse("the peer is null; expected one that gs_open made");
   if (peer->process != getpid())
     misuse("this process was forked from the one that opened the peer; expected calls from that one alone");
+}
+
+/// What no clock can count is as long as it takes.
+template <class Forever, class InTime>
+std::optional<bool> in_time(double seconds, const Forever& forever, const InTime& in_time) {
+  if (std::isnan(seconds)) misuse("found NaN seconds to wait for; expected a number");
+  if (seconds < 0 || seconds > 1e9) return forever();
+  return in_time();
 }
 
 /// The part of the peer that is asked for; empty where there is none, and gs_error says why.
@@ -238,11 +272,9 @@ gs_status gs_open(const char* job, const char* const* overrides, size_t override
 gs_status gs_wait(gs_peer* peer, double seconds) {
   return guarded([&] {
     require(peer);
-    if (std::isnan(seconds)) misuse("gs_wait was given NaN seconds; expected a number");
     if (peer->outcome) return peer->ended();
-    // what no clock can count is as long as it takes
-    const bool forever = seconds < 0 || seconds > 1e9;
-    const auto stands = forever ? std::optional(peer->loop->wait()) : peer->loop->wait(seconds);
+    const auto stands = in_time(
+        seconds, [&] { return peer->loop->wait(); }, [&] { return peer->loop->wait(seconds); });
     if (!stands) return GS_TIMEOUT;
     peer->computing = *stands;
     return *stands ? GS_OK : peer->ended();
@@ -257,6 +289,31 @@ const float* gs_parameters(const gs_peer* peer, size_t tensor) {
 }
 float* gs_gradient(gs_peer* peer, size_t tensor) {
   return asked(peer, [&] { return peer->loop->gradient(tensor); }).data();
+}
+
+float* gs_changing(gs_peer* peer, size_t tensor) {
+  return asked(peer, [&] { return peer->loop->changing(tensor); }).data();
+}
+float* gs_kept(gs_peer* peer, size_t array) {
+  return asked(peer, [&] { return peer->loop->kept(array); }).data();
+}
+
+uint64_t gs_steps_per_epoch(const gs_peer* peer) {
+  return asked(peer, [&] { return peer->loop->steps_per_epoch(); });
+}
+uint64_t gs_step(const gs_peer* peer) {
+  return asked(peer, [&] { return peer->loop->step(); });
+}
+
+gs_status gs_batch(const gs_peer* peer, uint64_t step, uint32_t* rows, size_t most, size_t* count) {
+  return guarded([&] {
+    require(peer);
+    if (!count || (!rows && most > 0)) misuse("gs_batch was given a null pointer");
+    const std::vector<std::uint32_t> batch = peer->loop->rows_of(step);
+    *count = batch.size();
+    std::copy_n(batch.begin(), std::min(most, batch.size()), rows);
+    return GS_OK;
+  });
 }
 
 gs_status gs_ready(gs_peer* peer, size_t tensor) {
@@ -276,6 +333,21 @@ gs_status gs_post(gs_peer* peer, double loss, size_t rows) {
   });
 }
 
+int gs_steps_by_mean(const gs_peer* peer) {
+  return asked(peer, [&] { return peer->loop->steps_by_mean() ? 1 : 0; });
+}
+
+gs_status gs_wait_mean(gs_peer* peer, double seconds) {
+  return guarded([&] {
+    require(peer);
+    const auto stands = in_time(
+        seconds, [&] { return peer->loop->wait_for_mean(); },
+        [&] { return peer->loop->wait_for_mean(seconds); });
+    if (!stands) return GS_TIMEOUT;
+    return *stands ? GS_OK : GS_NO_MEAN;
+  });
+}
+
 gs_status gs_report(const gs_peer* peer, gs_progress* progress, size_t size) {
   return guarded([&] {
     require(peer);
@@ -287,6 +359,14 @@ gs_status gs_report(const gs_peer* peer, gs_progress* progress, size_t size) {
     std::memcpy(progress, &peer->progress, size);
     return GS_OK;
   });
+}
+
+const char* gs_members(const gs_peer* peer) {
+  last_members = asked(peer, [&] {
+    const std::lock_guard lock(peer->mutex);
+    return peer->members;
+  });
+  return last_members.c_str();
 }
 
 gs_status gs_interrupt(gs_peer* peer) {

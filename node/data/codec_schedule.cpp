@@ -30,7 +30,7 @@ CodecSchedule::CodecSchedule(const ExchangeSettings& exchange, const std::vector
   for (const auto& [name, density] : exchange.layer_density) rules.push_back({name, 0, density});
   const auto shared = density_of(codec_->spec());
   for (const optim::Layer& l : layers) {
-    small_.push_back(compress::stays_dense(*codec_, l.size, exchange.dense_below));
+    small_.push_back(l.state || compress::stays_dense(*codec_, l.size, exchange.dense_below));
     if (!shared) continue;
     const double settled = compress::density_of_layer(rules, l.name, l.size, *shared);
     settled_.push_back(settled);

@@ -14,8 +14,8 @@
 namespace gossamer::node {
 
 /// The job's codec, with another density where a layer has its own and in the epochs of the warm-up; dense
-/// in the first exchange.dense_rounds, and for layers that are too small to gain by it. Payloads describe
-/// themselves, so that only the sender needs to know. Immutable; peers may share it.
+/// in the first exchange.dense_rounds, and for layers that are a state or too small to gain by it. Payloads
+/// describe themselves, so that only the sender needs to know. Immutable; peers may share it.
 class CodecSchedule {
  public:
   CodecSchedule(const ExchangeSettings& exchange, const std::vector<optim::Layer>& layers,

@@ -19,7 +19,7 @@ std::vector<Parcel> make_parcels(const std::vector<optim::Layer>& layers, std::s
     const Range whole{layers[l].offset, layers[l].size};
     const std::size_t count = std::max<std::size_t>(1, (whole.size + largest - 1) / largest);
     for (std::size_t s = 0; s < count; ++s)
-      if (const Range r = slice_of(whole, s, count); r.size > 0) parcels.push_back({l, r});
+      if (const Range r = slice_of(whole, s, count); r.size > 0) parcels.push_back({l, r, layers[l].state});
   }
   return parcels;
 }

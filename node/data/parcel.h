@@ -10,6 +10,7 @@ namespace gossamer::node {
 struct Parcel {
   std::size_t layer;
   Range range;
+  bool state = false;  ///< as of the layer
 };
 
 /// Parcels in layer order; a layer of more than `largest` entries is cut into equal slices of at most that

@@ -265,6 +265,7 @@ constinit const Method kAllreduceMethod{
               .why_synchronous = kOneSum},
     .make = make_allreduce,
     .buffers = [](const Plan& plan) { return FullReduce::buffers(plan, plan.codec.exact ? 0 : kCodedSlots); },
+    .own_steps = OwnSteps::mean,
     .pattern = Pattern{.messages = Pattern::Messages::reduce, .mixing = Pattern::Mixing::full},
     .invariants = {.all_alike = true}};
 

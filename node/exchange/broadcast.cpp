@@ -179,6 +179,7 @@ constinit const Method kBroadcastMethod{
               .why_synchronous = kOneSum},
     .make = make_broadcast,
     .buffers = broadcast_buffers,
+    .own_steps = OwnSteps::mean,
     .pattern = Pattern{.mixing = Pattern::Mixing::full},
     .invariants = {.all_alike = true},
     .refusal = broadcast_refusal,
@@ -203,6 +204,7 @@ constinit const Method kTopkAllgatherMethod{
          .why_synchronous = kOneSum},
     .make = make_topk_allgather,
     .buffers = broadcast_buffers,
+    .own_steps = OwnSteps::mean,
     .pattern = Pattern{.mixing = Pattern::Mixing::full},
     .invariants = {.all_alike = true}};
 

@@ -64,6 +64,7 @@ constinit const Method kExactDiffusionMethod{
          .why_synchronous = kLockstep},
     .make = make_exact_diffusion,
     .buffers = [](const Plan&) { return Buffers{.slots = 4}; },
+    .own_steps = OwnSteps::refused,
     .steps_alone = [](const ExchangeSettings&) { return false; },  // x changes as it is mixed
     .pattern = Pattern{.corrected = true},
     .invariants = {.waits_for = MethodInvariants::WaitsFor::parcels}};

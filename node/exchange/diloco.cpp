@@ -44,8 +44,7 @@ class Diloco : public Outer {
   /// The outer step by Δ, which stands in g.
   std::vector<Op> outer_step(const OuterRound& m) const {
     const Range r = range(m.parcel);
-    const auto rate = static_cast<float>(host_.plan().outer_rate),
-               decay = static_cast<float>(host_.plan().outer_momentum);
+    const float rate = outer_rate(m.parcel), decay = outer_momentum(m.parcel);
     return {op::Combine{r, kMomentum, m.number == 0 ? 0.0f : decay, {{1.0f, kGradient}}},
             op::Combine{r, kOuter, 1, {{-rate, kGradient}, {-rate * decay, kMomentum}}}};
   }

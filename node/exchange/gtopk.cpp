@@ -137,6 +137,7 @@ constinit const Method kGtopkMethod{
               .why_synchronous = kOneSum},
     .make = make_gtopk,
     .buffers = [](const Plan& plan) { return FullReduce::buffers(plan, 0); },
+    .own_steps = OwnSteps::mean,
     .pattern = Pattern{.messages = Pattern::Messages::tree, .mixing = Pattern::Mixing::full},
     .invariants = {.all_alike = true}};
 

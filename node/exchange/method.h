@@ -99,6 +99,14 @@ struct OuterDefaults {
   double rate = 0.7, momentum = 0.9;
 };
 
+/// What a step is taken by where the program takes it, by an optimiser of its own (training_loop.h).
+enum class OwnSteps {
+  gradient,  ///< the peer's own gradient: what it makes of the parameters is handed over in the gradient's
+             ///< place
+  mean,      ///< the mean of all peers' gradients, when all of it stands
+  refused,   ///< what the method makes of gradients, which the program does not see
+};
+
 struct Method {
   optim::NamedHelp row;
   Needs needs;
@@ -107,6 +115,7 @@ struct Method {
   Buffers (*buffers)(const Plan&) = nullptr;
   /// After its last round a peer goes on taking messages while others still train.
   bool serves_after_end = false;
+  OwnSteps own_steps = OwnSteps::gradient;
   /// x is stepped as soon as the gradient stands, whatever the neighbours send of the round; null: always.
   bool (*steps_alone)(const ExchangeSettings&) = nullptr;
   std::optional<Pattern> pattern{};  ///< empty: what its rounds cost is not known

@@ -39,8 +39,8 @@ class Noloco final : public Outer {
   std::vector<Op> offer(const OuterRound& m) override {
     const Plan& plan = host_.plan();
     const Range r = range(m.parcel);
-    const auto alpha = static_cast<float>(plan.outer_rate), beta = static_cast<float>(plan.outer_momentum),
-               gamma = static_cast<float>(plan.gamma);
+    const float alpha = outer_rate(m.parcel), beta = outer_momentum(m.parcel),
+                gamma = static_cast<float>(plan.gamma);
     return {op::Combine{r, kGradient, 0, {{alpha, kParameters}, {gamma - alpha, kOuter}}},
             op::Combine{r,
                         kMomentum,

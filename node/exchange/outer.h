@@ -72,6 +72,13 @@ class Outer : public Exchange {
     return host_.plan().schedule.at(m.number);
   }
   Range range(ParcelId parcel) const { return host_.plan().parcels[parcel].range; }
+  /// Of the parcel's outer step; a state goes to the mean of what it has become.
+  float outer_rate(ParcelId parcel) const {
+    return host_.plan().parcels[parcel].state ? 1.0f : static_cast<float>(host_.plan().outer_rate);
+  }
+  float outer_momentum(ParcelId parcel) const {
+    return host_.plan().parcels[parcel].state ? 0.0f : static_cast<float>(host_.plan().outer_momentum);
+  }
   /// exact: dense whatever the codec is. feedback: as in op::Encode.
   Op encode(const OuterRound& m, Slot src, std::optional<Slot> minus, bool exact, int feedback = -1) const;
   /// The neighbour's message, acknowledged as used.

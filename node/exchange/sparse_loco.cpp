@@ -40,7 +40,7 @@ class SparseLoco final : public Outer {
       host_.submit(op::DecodeAdd{r, kResidual, -1.0f, own_[m.parcel]});
     host_.submit(op::Combine{r, kGradient, 0, {}});
     add_mean(m, kGradient);
-    host_.submit(op::Combine{r, kOuter, 1, {{-static_cast<float>(host_.plan().outer_rate), kGradient}}});
+    host_.submit(op::Combine{r, kOuter, 1, {{-outer_rate(m.parcel), kGradient}}});
   }
 };
 

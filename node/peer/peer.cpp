@@ -99,6 +99,7 @@ struct Peer::Impl {
     ViewRun run = run_of_view(*base, view.names(), true, view.diallers());
     now = run.prepared = with_former(std::move(run.prepared), view.former);
     if (!run.warning.empty()) log("warning: " + run.warning);
+    if (on.on_members) on.on_members(view.names());
     const PeerId seat = find_peer(run.prepared->job, name(), name());
     const std::uint64_t both[] = {settings.session, view.id(), view.attempt};
     WorkerSpec spec = view_worker_spec(*run.prepared, seat, draw_epoch(),
@@ -192,6 +193,7 @@ struct Peer::Impl {
       if (keeper) keeper->finish();
       return;
     }
+    if (on.on_members) on.on_members(prepared->job.peer_names());
     const State* from = learned ? &learned->state : state ? &*state : nullptr;
     WorkerSpec first = spec();
     MemberSpec all = member_spec(prepared->job, self, first.started, first);
@@ -385,17 +387,6 @@ std::vector<PeerResult> run_local(Job job, Learner learner, std::function<Callba
       if (error) std::rethrow_exception(error);
     for (PeerId p = 0; trained && p < peers.size(); ++p) trained(p, peers[p].parameters());
     return results;
-  });
-}
-
-optim::Figures evaluate(Job job, std::span<const float> parameters, Learner learner) {
-  return translated([&] {
-    const Prepared prepared = prepare(std::move(job), passed_through(std::move(learner)));
-    if (parameters.size() != prepared.initial.size())
-      throw Error(Error::Code::misuse, fmt::format("found {} parameters; the model has {}, padding included",
-                                                   parameters.size(), prepared.initial.size()));
-    const AlignedFloats x(parameters.begin(), parameters.end());
-    return make_objective(prepared, 0)->evaluate(x);
   });
 }
 

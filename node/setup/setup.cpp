@@ -195,6 +195,19 @@ std::unique_ptr<optim::Objective> ask_for_objective(Prepared& p, PeerId self) {
                     "none; use another method",
                     p.job.path, p.job.exchange.method));
   p.job.model.classes = objective->classes();
+  if (!p.learner.rows) return objective;
+  p.data.train = p.learner.rows;
+  p.split = deal(p);
+  return objective;
+}
+
+/// Hands on what was dealt, where the program leaves that to the job.
+std::unique_ptr<optim::Objective> with_rows(const Prepared& p, PeerId peer,
+                                            std::unique_ptr<optim::Objective> objective,
+                                            std::shared_ptr<optim::DataCourse> course,
+                                            std::uint64_t first_step) {
+  if (p.learner.rows)
+    objective->deal({p.split.get(), peer, p.job.peers[peer].batch, std::move(course), first_step});
   return objective;
 }
 
@@ -214,7 +227,7 @@ Prepared prepare(Job job, Learner learner, PeerId self) {
   p.learner = std::move(learner);
   const Job& j = p.job;
   auto objective = p.learner.objective ? ask_for_objective(p, self) : load_objective(p);
-  set_length(p, objective->steps_per_epoch());
+  set_length(p, p.learner.rows ? p.split->sampler(0)->steps_per_epoch() : objective->steps_per_epoch());
   if (optim::KeyedRows* rows = objective->keyed_rows(); rows && exchanges_rows(j)) {
     check_rows(j);
     p.rows = rows_of(j, rows->table().spec());
@@ -222,7 +235,7 @@ Prepared prepare(Job job, Learner learner, PeerId self) {
   p.layers = objective->layers();
   p.parameters = objective->parameters();
   p.classes = objective->classes();
-  p.hello.data_hash = objective->data_hash();
+  p.hello.data_hash = p.learner.rows ? p.learner.rows->hash() : objective->data_hash();
   check_layer_names(j, p.layers);
   AlignedFloats initial(objective->buffer_size());
   if (j.initial.empty())
@@ -293,14 +306,15 @@ std::unique_ptr<optim::Objective> make_objective(const Prepared& prepared, PeerI
                                                  std::shared_ptr<optim::DataCourse> course,
                                                  std::uint64_t first_step) {
   if (prepared.learner.objective) {
-    if (peer == prepared.first_peer && *prepared.first_objective) return std::move(*prepared.first_objective);
+    if (peer == prepared.first_peer && *prepared.first_objective)
+      return with_rows(prepared, peer, std::move(*prepared.first_objective), std::move(course), first_step);
     auto objective = prepared.learner.objective(peer);
     if (!objective || !same_layers(objective->layers(), prepared.layers))
       throw ConfigError(
           fmt::format("{}: the program's model of peer '{}' has other layers than that of '{}'; "
                       "expected the same of all peers",
                       prepared.job.path, prepared.names[peer], prepared.names[prepared.first_peer]));
-    return objective;
+    return with_rows(prepared, peer, std::move(objective), std::move(course), first_step);
   }
   if (prepared.job.learns_by_key())
     return optim::make_click_objective(click_parts(prepared.job, prepared.clicks, peer,
@@ -370,6 +384,8 @@ Replica make_replica(const Prepared& prepared, PeerId self, std::unique_ptr<opti
   if (codes_velocity(job, prepared.plan->codec)) optimizer.second_moment_steps = job.exchange.dense_rounds;
   parts.optimizer = prepared.learner.optimizer ? prepared.learner.optimizer(self)
                                                : optim::make_optimizer(optimizer, objective->buffer_size());
+  if (prepared.learner.around_optimizer)
+    parts.optimizer = prepared.learner.around_optimizer(std::move(parts.optimizer));
   parts.objective = std::move(objective);
   parts.codecs = prepared.codecs_of(self);
   parts.aggregate = job.exchange.aggregate;

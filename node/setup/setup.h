@@ -26,7 +26,7 @@ struct Shape {
 /// What is common to all peers of a run; made once per process. Copies share what is large.
 struct Prepared {
   Job job;           ///< model sizes and the optimiser's length are filled in
-  optim::Data data;  ///< empty where there is a learner
+  optim::Data data;  ///< where there is a learner, its rows alone
   std::vector<optim::Layer> layers;
   SharedFloats initial;  ///< x⁰
   std::uint64_t rounds = 0;

@@ -104,10 +104,11 @@ void renumber_learner(Prepared& view, const Prepared& base, const std::vector<Pe
 
 /// Their rows and samples, and how long they take for them.
 void deal_data(Prepared& view, const Prepared& base) {
-  if (view.learner.objective) return set_length(view, base.rounds_per_epoch);
+  const bool own = view.learner.objective != nullptr;
+  if (own && !view.learner.rows) return set_length(view, base.rounds_per_epoch);
   if (view.homes.empty())
     for (const PeerEntry& peer : base.job.peers) view.homes.push_back({peer.name, peer.batch});
-  if (view.job.learns_by_key()) {
+  if (!own && view.job.learns_by_key()) {
     view.clicks = dealt_anew(base.clicks, view.job, view.homes);
     return set_length(view, view.clicks.steps_per_epoch);
   }

@@ -23,7 +23,7 @@ static double gradient(const float *x, float *g, unsigned *random) {
 int main(int argc, char **argv) {
   if (argc != 3) return fprintf(stderr, "usage: loop JOB NAME-OF-A-PEER\n"), 2;
   const size_t shape[] = {3};
-  const gs_tensor tensors[] = {{"abc", shape, 1, NULL}};
+  const gs_tensor tensors[] = {{"abc", shape, 1, NULL, 0}};
   gs_peer *peer;
   if (gs_open(argv[1], NULL, 0, argv[2], tensors, 1, NULL, &peer) != GS_OK)
     return fprintf(stderr, "loop: %s\n", gs_error()), 2;

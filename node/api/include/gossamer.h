@@ -11,9 +11,12 @@
  *   if (status == GS_DONE) gs_save(peer, "model.safetensors");
  *   gs_close(peer);
  *
- * A peer belongs to one thread at a time, but for gs_interrupt and gs_report, and to the process that opened
- * it: in a forked child every call on it but gs_close, which lets go of nothing there, is GS_MISUSE. Nothing
- * here calls back into the program, and nothing throws. */
+ * With gs_options.own_steps the program has an optimiser of its own. Where gs_steps_by_mean is 0 it steps
+ * gs_changing(peer, t) before gs_post; else after it, by gs_gradient(peer, t), when gs_wait_mean gives GS_OK.
+ *
+ * A peer belongs to one thread at a time, but for gs_interrupt, gs_report and gs_members, and to the process
+ * that opened it: in a forked child every call on it but gs_close, which lets go of nothing there, is
+ * GS_MISUSE. Nothing here calls back into the program, and nothing throws. */
 #pragma once
 
 #include <stddef.h>
@@ -24,7 +27,7 @@ extern "C" {
 #endif
 
 /* Grows when something that is here changes its meaning or layout. */
-#define GS_ABI 1
+#define GS_ABI 2
 int gs_abi(void);
 /* "0.1.0" */
 const char* gs_version(void);
@@ -38,11 +41,12 @@ typedef enum gs_status {
   GS_DIVERGED = 5,    /* the losses or parameters ran away */
   GS_INTERRUPTED = 6, /* gs_interrupt was called, or others were told to end the run */
   GS_MISUSE = 7,      /* calls in the wrong order, null pointers, numbers out of range */
-  GS_FAILED = 8       /* anything else: memory, sockets, the disk */
+  GS_FAILED = 8,      /* anything else: memory, sockets, the disk */
+  GS_NO_MEAN = 9 /* of gs_wait_mean: members changed or the run is over, as gs_wait says; no step is taken */
 } gs_status;
 
-/* What the calling thread's last call that did not give GS_OK, GS_DONE or GS_TIMEOUT has to say: what was
- * found, what was expected. Valid until the thread's next call. */
+/* What the calling thread's last call that did not give GS_OK, GS_DONE, GS_TIMEOUT or GS_NO_MEAN has to say:
+ * what was found, what was expected. Valid until the thread's next call. */
 const char* gs_error(void);
 
 /* An array of the model; row-major floats. */
@@ -51,6 +55,8 @@ typedef struct gs_tensor {
   const size_t* shape; /* dimensions of them; may be null for a single number */
   size_t dimensions;
   const float* initial; /* copied by gs_open; the same on every peer. Null: zeros */
+  int state; /* not 0: it has no gradient; the program changes it between gs_wait and gs_post, and the peers
+                average what became of it, exactly (running statistics of a batch normalisation) */
 } gs_tensor;
 
 /* What may be left out: zeros and null pointers are the defaults. */
@@ -58,11 +64,19 @@ typedef struct gs_options {
   size_t size;              /* sizeof(gs_options) */
   uint64_t session;         /* keeps runs of the same job on the same ports apart; the same for all peers */
   uint64_t steps_per_epoch; /* in which the peers together go through all data once; 0: one */
-  const char* checkpoints;  /* folder where they go, as run.checkpoint_every says; null: none are made */
-  const char* resume;       /* a run's folder, from whose checkpoints this one goes on */
-  const char* join;    /* tcp://host:port of a member of a run under way, in which this peer takes part */
-  const char* address; /* of a peer that joins and that the job does not name: where others reach it */
-  const char* log;     /* file that lines of the log are added to; "-": standard error; null: none */
+  uint64_t rows;         /* of the data, for all peers together: gs_batch says then, by the job's split, which
+                            of them a batch is made of, and steps_per_epoch follows; 0: the program sees to it */
+  const int32_t* labels; /* of the rows, from 0 on, which some splits read; null: none */
+  const char* checkpoints; /* folder where they go, as run.checkpoint_every says; null: none are made */
+  const char* resume;      /* a run's folder, from whose checkpoints this one goes on */
+  const char* join;        /* tcp://host:port of a member of a run under way, in which this peer takes part */
+  const char* address;     /* of a peer that joins and that the job does not name: where others reach it */
+  const char* log;         /* file that lines of the log are added to; "-": standard error; null: none */
+  int own_steps; /* not 0: the program steps the parameters; the job's [optimizer] is not read but for the
+                    batch. All peers must, or none */
+  const gs_tensor* kept; /* arrays of the program's own that checkpoints hold and that are taken over with
+                            others' parameters: its optimiser's state. They begin as `initial` says */
+  size_t kept_count;
 } gs_options;
 
 typedef struct gs_peer gs_peer;
@@ -83,11 +97,29 @@ gs_status gs_wait(gs_peer* peer, double seconds);
 size_t gs_floats(const gs_peer* peer, size_t tensor);
 const float* gs_parameters(const gs_peer* peer, size_t tensor);
 float* gs_gradient(gs_peer* peer, size_t tensor);
+/* The parameters, to be changed: of a state between gs_wait and gs_post; with own steps of any tensor, when
+ * it steps. */
+float* gs_changing(gs_peer* peer, size_t tensor);
+/* Of gs_options.kept, to be changed when parameters may be; stays where it is. */
+float* gs_kept(gs_peer* peer, size_t array);
+/* Of this peer's batches, counted from the run's beginning, the one that is computed, or comes next. */
+uint64_t gs_step(const gs_peer* peer);
+/* In which the peers together go through all data once, as they are when this one begins. */
+uint64_t gs_steps_per_epoch(const gs_peer* peer);
+/* Where gs_options.rows is not 0: the rows of such a batch, at most `most` of them; *count: how many it has.
+ * Those of batches to come are right as long as members do not change, and to the end of the pass over the
+ * peer's rows where they do. */
+gs_status gs_batch(const gs_peer* peer, uint64_t step, uint32_t* rows, size_t most, size_t* count);
 /* The tensor's gradient stands and is not written any more in this round: its exchange may begin while those
  * of earlier tensors are computed. Need not be called. */
 gs_status gs_ready(gs_peer* peer, size_t tensor);
 /* All gradients stand. loss: mean over the batch. rows: samples in it. */
 gs_status gs_post(gs_peer* peer, double loss, size_t rows);
+/* 1: own steps go by the mean of all peers' gradients, as the job's method averages these; else 0. */
+int gs_steps_by_mean(const gs_peer* peer);
+/* Where that is 1, after gs_post, for so many seconds at most (as gs_wait): GS_OK when the mean stands in
+ * gs_gradient, by which the step is to be taken before anything else, and then gs_wait to be called. */
+gs_status gs_wait_mean(gs_peer* peer, double seconds);
 
 /* How it goes, as the peer said last (run.report_every); zeros, and a loss of NaN, before that. */
 typedef struct gs_progress {
@@ -98,6 +130,10 @@ typedef struct gs_progress {
 } gs_progress;
 /* size: sizeof(gs_progress). From any thread. */
 gs_status gs_report(const gs_peer* peer, gs_progress* progress, size_t size);
+
+/* Names of those that train together, this peer among them, a line each; from any thread. Valid until the
+ * thread's next call. */
+const char* gs_members(const gs_peer* peer);
 
 /* The run ends soon, and gs_wait says so. From any thread. */
 gs_status gs_interrupt(gs_peer* peer);

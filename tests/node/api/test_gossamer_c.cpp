@@ -34,7 +34,7 @@ struct Job {
   }
   gs_status open(const std::string& name, gs_peer** peer, const gs_options* options = nullptr,
                  const float* initial = nullptr) const {
-    const gs_tensor tensors[] = {{"first", kFirst, 1, initial}, {"second", kSecond, 2, nullptr}};
+    const gs_tensor tensors[] = {{"first", kFirst, 1, initial, 0}, {"second", kSecond, 2, nullptr, 0}};
     const gs_status status = gs_open(path.c_str(), nullptr, 0, name.c_str(), tensors, 2, options, peer);
     UNSCOPED_INFO(gs_error());
     return status;
@@ -144,7 +144,7 @@ TEST_CASE("what a C program does wrong is said, and kills nothing") {
   CHECK(gs_wait(nullptr, 0) == GS_MISUSE);
   CHECK(gs_parameters(nullptr, 0) == nullptr);
 
-  const gs_tensor one[] = {{"x", kFirst, 1, nullptr}};
+  const gs_tensor one[] = {{"x", kFirst, 1, nullptr, 0}};
   CHECK(gs_open("/no/such/job.toml", nullptr, 0, "peer0", one, 1, nullptr, &peer) == GS_BAD_INPUT);
   CHECK_THAT(gs_error(), ContainsSubstring("/no/such/job.toml"));
   const char* wrong[] = {"exchange.method=dpgsd"};
@@ -152,12 +152,12 @@ TEST_CASE("what a C program does wrong is said, and kills nothing") {
   CHECK_THAT(gs_error(), ContainsSubstring("dpsgd"));
   CHECK(job.open("peer7", &peer) == GS_BAD_INPUT);
   CHECK_THAT(gs_error(), ContainsSubstring("peer7"));
-  const gs_tensor twice[] = {{"x", kFirst, 1, nullptr}, {"x", kFirst, 1, nullptr}};
+  const gs_tensor twice[] = {{"x", kFirst, 1, nullptr, 0}, {"x", kFirst, 1, nullptr, 0}};
   CHECK(gs_open(job.path.c_str(), nullptr, 0, "peer0", twice, 2, nullptr, &peer) == GS_BAD_INPUT);
   CHECK_THAT(gs_error(), ContainsSubstring("'x'"));
   CHECK(gs_open(job.path.c_str(), nullptr, 0, "peer0", one, 0, nullptr, &peer) == GS_MISUSE);
   const std::size_t none[] = {4, 0}, many[] = {1u << 30, 1u << 30};
-  const gs_tensor empty[] = {{"x", none, 2, nullptr}}, huge[] = {{"x", many, 2, nullptr}};
+  const gs_tensor empty[] = {{"x", none, 2, nullptr, 0}}, huge[] = {{"x", many, 2, nullptr, 0}};
   CHECK(gs_open(job.path.c_str(), nullptr, 0, "peer0", empty, 1, nullptr, &peer) == GS_MISUSE);
   CHECK(gs_open(job.path.c_str(), nullptr, 0, "peer0", huge, 1, nullptr, &peer) == GS_BAD_INPUT);
   gs_options options{};
@@ -204,4 +204,58 @@ TEST_CASE("a forked child is refused, and its parent trains on") {
     CHECK(train(peers[0], 0) == GS_DONE);
   }
   for (gs_peer* peer : peers) gs_close(peer);
+}
+
+TEST_CASE("C programs step by the mean with what they keep, are dealt rows and know who is there") {
+  const Job job("rounds = 40\nmin_peers = 1");
+  const char* settings[] = {"exchange.method=allreduce"};
+  const std::vector<float> initial(16, 2.0f), velocity(16, 0.25f);
+  const gs_tensor tensors[] = {{"first", kFirst, 1, initial.data(), 0}, {"running", kFirst, 1, nullptr, 1}};
+  const gs_tensor kept[] = {{"velocity", kFirst, 1, velocity.data(), 0}, {"count", nullptr, 0, nullptr, 0}};
+  gs_options options{};
+  options.size = sizeof options;
+  options.own_steps = 1;
+  options.kept = kept;
+  options.kept_count = 2;
+  options.rows = 64;
+  std::vector<std::jthread> threads;
+  std::vector<std::vector<float>> ends(2);
+  for (std::size_t p = 0; p < 2; ++p)
+    threads.emplace_back([&, p] {
+      gs_peer* peer = nullptr;
+      const std::string name = fmt::format("peer{}", p);
+      REQUIRE(gs_open(job.path.c_str(), settings, 1, name.c_str(), tensors, 2, &options, &peer) == GS_OK);
+      CHECK(gs_steps_by_mean(peer) == 1);
+      CHECK(gs_steps_per_epoch(peer) == 4);
+      float *x = gs_changing(peer, 0), *g = gs_gradient(peer, 0), *running = gs_changing(peer, 1);
+      float *v = gs_kept(peer, 0), *count = gs_kept(peer, 1);
+      CHECK(v[15] == 0.25f);
+      CHECK(gs_kept(peer, 2) == nullptr);
+      gs_status status;
+      while ((status = gs_wait(peer, 20)) == GS_OK) {
+        CHECK(std::string(gs_members(peer)) == "peer0\npeer1\n");
+        std::uint32_t rows[9] = {};
+        std::size_t rows_count = 0;
+        CHECK(gs_batch(peer, gs_step(peer), rows, 9, &rows_count) == GS_OK);
+        CHECK(rows_count == 8);
+        CHECK(rows[7] < 64);
+        for (std::size_t i = 0; i < 16; ++i) {
+          g[i] = x[i] - static_cast<float>(p);
+          running[i] = static_cast<float>(p);
+        }
+        CHECK(gs_wait_mean(peer, 0) == GS_MISUSE);
+        CHECK(gs_post(peer, 0.5, 8) == GS_OK);
+        if ((status = gs_wait_mean(peer, 20)) != GS_OK) break;
+        for (std::size_t i = 0; i < 16; ++i) x[i] -= 0.3f * (v[i] = 0.5f * v[i] + g[i]);
+        *count += 1;
+      }
+      CHECK(status == GS_DONE);
+      CHECK(*count == 40.0f);
+      CHECK(std::abs(running[3] - 0.5f) < 1e-6f);
+      ends[p].assign(x, x + 16);
+      gs_close(peer);
+    });
+  threads.clear();
+  CHECK(ends[0] == ends[1]);
+  CHECK(std::abs(ends[0][7] - 0.5f) < 0.01f);
 }

@@ -15,6 +15,11 @@ struct Learner {
   std::function<std::unique_ptr<optim::Objective>(std::size_t peer)> objective{};
   /// Its optimiser; empty: the job's. An optimiser of one's own may be optim::make_external_optimizer.
   std::function<std::unique_ptr<optim::Optimizer>(std::size_t peer)> optimizer{};
+  /// Given that one, or the job's: what stands in its place; empty: itself.
+  std::function<std::unique_ptr<optim::Optimizer>(std::unique_ptr<optim::Optimizer>)> around_optimizer{};
+  /// What objectives draw their batches from, by the job's split (Objective::deal): numbers of rows, with
+  /// labels where that asks for them; nothing else of the data is read. Null: they see to it themselves.
+  std::shared_ptr<const optim::Dataset> rows{};
 };
 
 }  // namespace gossamer::node

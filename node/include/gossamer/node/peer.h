@@ -27,6 +27,8 @@ struct Callbacks {
   /// its cores. Returns the threads that code large parcels; empty: one.
   std::function<std::size_t(std::size_t machine, std::size_t allotment)> on_neighbours{};
   std::function<void(const MemberEvent&)> on_member{};  ///< once the run has begun
+  /// Names of those that train together, this one among them: at first, and whenever others do.
+  std::function<void(const std::vector<std::string>&)> on_members{};
 };
 
 /// What a peer keeps at the end of a round.

@@ -8,6 +8,9 @@
 //     loop.post(loss, rows);
 //   }
 //   PeerResult result = loop.finish();
+//
+// With own_steps the loop has an optimiser of its own. Where steps_by_mean() is false it steps
+// changing(t) before post; else by gradient(t) when wait_for_mean gives true, between post and the next wait.
 #include <cstddef>
 #include <memory>
 #include <optional>
@@ -23,6 +26,15 @@ namespace gossamer::node {
 struct TensorSpec {
   std::string name;
   std::vector<std::size_t> shape;
+  /// Has no gradient: the loop changes it, between wait and post, and the peers average what became of it
+  /// (running statistics of a batch normalisation). Goes to others exactly, whatever the codec.
+  bool state = false;
+};
+
+/// Numbers beside the model's, and where they start.
+struct KeptArray {
+  std::string name;
+  std::vector<float> values;
 };
 
 struct LoopOptions {
@@ -32,8 +44,18 @@ struct LoopOptions {
   std::function<void(std::size_t tensor, std::span<float> x)> initialise{};
   /// As Learner::optimizer; empty: the job's.
   std::function<std::unique_ptr<optim::Optimizer>(std::size_t peer)> optimizer{};
+  /// The loop steps the parameters, by an optimiser of its own; the job's [optimizer] is not read but for the
+  /// batch. All peers must do so, or none.
+  bool own_steps = false;
+  /// The loop's own, which checkpoints hold, and which are taken over with the parameters of others: the
+  /// state of its optimiser. They are the loop's to change when it may change parameters.
+  std::vector<KeptArray> kept{};
   std::string checkpoints{};        ///< as Peer::keep_checkpoints; empty: none
   std::size_t steps_per_epoch = 1;  ///< in which the peers together go through all data once
+  /// Where the job's split is to say which rows a batch is made of: how many there are for all peers
+  /// together, and their labels, which some splits read; steps_per_epoch follows. 0: the loop sees to that.
+  std::size_t rows = 0;
+  std::vector<std::int32_t> labels{};  ///< none, or one for each row
 };
 
 /// One thread at a time, which may be any. Throws Error.
@@ -55,8 +77,27 @@ class TrainingLoop {
   /// What the gradient is to be computed at: the initial parameters, those of the round from wait to post,
   /// and the trained ones, or as they were last, after finish. The same array from the first to the last.
   std::span<const float> parameters(std::size_t tensor) const;
-  /// Where it is to be written, between wait and ready or post; zeros at first. The same array always.
+  /// The same to be changed: of a state between wait and post; with own steps of any, when it steps.
+  std::span<float> changing(std::size_t tensor);
+  /// Where it is to be written, between wait and ready or post; zeros at first. The same array always. With
+  /// own steps by the own gradient it is the loop's alone.
   std::span<float> gradient(std::size_t tensor);
+  /// Of LoopOptions::kept. The same array always.
+  std::span<float> kept(std::size_t array);
+  /// Its own steps go by the mean of all peers' gradients, as the job's method averages these.
+  bool steps_by_mean() const;
+  /// After post, where steps_by_mean(): until that mean stands in gradient(t); the step is to be taken then,
+  /// and nothing else done before wait. False: there is none, as members changed or the run is over; no step
+  /// is taken.
+  bool wait_for_mean();
+  std::optional<bool> wait_for_mean(double seconds);
+  /// Of this peer's batches, counted from the run's beginning, the one that is computed, or comes next.
+  std::uint64_t step() const;
+  /// In which the peers together go through all data once, as they are when this one begins.
+  std::uint64_t steps_per_epoch() const;
+  /// The rows of such a batch, where LoopOptions::rows says how many there are. Those of batches to come are
+  /// right as long as members do not change, and to the end of the pass over the peer's rows where they do.
+  std::vector<std::uint32_t> rows_of(std::uint64_t step) const;
   /// The tensor's gradient stands, and is not looked at after that.
   void ready(std::size_t tensor);
   /// All gradients stand. loss: mean over the batch; NaN or Inf ends the run. rows: samples in the batch.

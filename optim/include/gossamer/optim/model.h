@@ -27,6 +27,7 @@ struct Layer {
   std::string name;
   std::size_t offset, size;
   std::vector<Tensor> tensors;
+  bool state = false;  ///< has no gradient, but steps of its own: peers average it, whatever the codec
 };
 
 /// size rows of `features` floats, row-major, and their classes (empty where the task has none). Where
@@ -68,6 +69,7 @@ class Layered {
  protected:
   void add_layer(std::string name, std::vector<Tensor> tensors);  ///< tensor offsets are filled in here
   void adopt_layers(const Layered& other);                        ///< has the same ones
+  void mark_state(std::size_t layer) { layers_[layer].state = true; }
 
  private:
   std::vector<Layer> layers_;

@@ -68,6 +68,16 @@ class KeyedRows {
   virtual Changes changes() const = 0;
 };
 
+class DataCourse;
+
+/// The rows that were dealt to a peer.
+struct DealtRows {
+  const Split* split;  ///< outlives the objective
+  std::size_t peer = 0, batch = 1;
+  std::shared_ptr<DataCourse> course{};  ///< null: peers do not come and go
+  std::uint64_t first_step = 0;          ///< of this objective, where the course has had others
+};
+
 /// One peer's. Parameters and gradients are the caller's buffers of buffer_size() floats, 64-byte aligned.
 /// Layers are added when it is made, and stand then. One thread at a time, but for cancel.
 class Objective : public Layered {
@@ -87,6 +97,9 @@ class Objective : public Layered {
   virtual std::uint64_t steps_per_epoch() const { return 1; }
   /// Of all peers' data together: what all must agree on. 0: nothing is compared.
   virtual std::uint64_t data_hash() const { return 0; }
+  /// Before the first gradient, where whoever made it says which rows there are and leaves the dealing to
+  /// others.
+  virtual void deal(const DealtRows&) {}
   /// Rows beside the parameters; null: there are none.
   virtual KeyedRows* keyed_rows() { return nullptr; }
   /// Numbers of the last gradient's rows among those of all peers, where they have any; until the next one.
@@ -98,8 +111,6 @@ class Objective : public Layered {
   /// A gradient that waits for something is to return or throw soon; from another thread.
   virtual void cancel() {}
 };
-
-class DataCourse;
 
 /// A Model on rows of a Dataset.
 struct RowObjectiveParts {

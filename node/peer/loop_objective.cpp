@@ -1,0 +1,324 @@
+#include "loop_objective.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <utility>
+
+#include "gossamer/optim/course.h"
+
+namespace gossamer::node {
+namespace {
+
+/// Arrays are exchanged together until they are so many floats.
+constexpr std::size_t kGrouped = 4096;
+/// How long other work of the peer may wait while the loop computes.
+constexpr auto kIdleEvery = std::chrono::milliseconds(1);
+
+[[noreturn]] void misuse(const std::string& what) { throw Error(Error::Code::misuse, what); }
+
+std::size_t floats_of(const TensorSpec& tensor) {
+  std::size_t floats = 1;
+  for (const std::size_t n : tensor.shape) floats *= n;
+  if (floats == 0) misuse(fmt::format("tensor '{}' has no elements; expected at least one", tensor.name));
+  return floats;
+}
+
+void subtract(std::span<const float> a, std::span<const float> b, std::span<float> to) {
+  std::transform(a.begin(), a.end(), b.begin(), to.begin(), [](float x, float y) { return x - y; });
+}
+
+}  // namespace
+
+LoopObjective::LoopObjective(const std::vector<TensorSpec>& tensors, const LoopOptions& options,
+                             StepBy step_by)
+    : initialise_(options.initialise), steps_per_epoch_(options.steps_per_epoch), step_by_(step_by) {
+  add_layers(tensors);
+  for (const KeptArray& array : options.kept) kept_.push_back(array.values);
+}
+
+void LoopObjective::add_layers(const std::vector<TensorSpec>& tensors) {
+  std::vector<optim::Tensor> group;
+  std::vector<std::size_t> members;
+  std::size_t size = 0;
+  places_.resize(tensors.size());
+  const auto close = [&] {
+    if (group.empty()) return;
+    const std::string first = group.front().name;
+    add_layer(first, std::exchange(group, {}));
+    for (std::size_t i = 0; i < members.size(); ++i) {
+      places_[members[i]].layer = layers().size() - 1;
+      places_[members[i]].offset = layers().back().tensors[i].offset;
+    }
+    members.clear();
+    size = 0;
+  };
+  const auto add = [&](std::size_t t) {
+    places_[t].size = floats_of(tensors[t]);
+    places_[t].state = tensors[t].state;
+    group.push_back({tensors[t].name, tensors[t].shape, 0});
+    members.push_back(t);
+    size += places_[t].size;
+  };
+  for (std::size_t t = 0; t < tensors.size(); ++t) {
+    if (tensors[t].state) continue;
+    add(t);
+    if (size >= kGrouped) close();
+  }
+  close();
+  state_begin_ = buffer_size();
+  for (std::size_t t = 0; t < tensors.size(); ++t)
+    if (tensors[t].state) add(t);
+  close();
+  if (state_begin_ < buffer_size()) mark_state(layers().size() - 1);
+}
+
+void LoopObjective::initialise(std::uint64_t, std::span<float> x) const {
+  std::fill(x.begin(), x.end(), 0.0f);
+  for (std::size_t t = 0; initialise_ && t < places_.size(); ++t) initialise_(t, part(x, t));
+}
+
+// --- the peer's side
+
+optim::StepResult LoopObjective::gradient(std::span<float>, const optim::BatchKey&, std::span<float>,
+                                          const optim::OnLayer&) {
+  misuse("gradients are taken in a view");  // HeldObjective's
+}
+
+optim::StepResult LoopObjective::gradient(Hold& hold, std::span<const float> x, const optim::BatchKey& key,
+                                          std::span<float> g, const optim::OnLayer& on_layer) {
+  std::unique_lock lock(mutex_);
+  std::copy(x.begin(), x.end(), x_.begin());
+  peers_x_ = x;
+  g_ = g;
+  ready_.assign(places_.size(), false);
+  posted_.reset();
+  mean_taken_ = false;
+  step_ = key.step;
+  if (sampler_) sampler_->rows_of(step_, batch_);
+  if (course_) course_->took(step_);
+  turn_ = Turn::gradient;
+  changed_.notify_all();
+  for (std::size_t layer = layers().size(); layer > 0 || !posted_;) {
+    if (hold.cancelled) {  // what the loop is computing is of no use to anybody
+      left_ = computing_ && !posted_;
+      turn_ = Turn::peer;
+      throw std::runtime_error("the training loop has ended");
+    }
+    if (abandoned_ && !posted_) post_nothing();
+    if (layer > 0 && stands(layer - 1)) {
+      lock.unlock();
+      on_layer(--layer);
+      lock.lock();
+    } else if (changed_.wait_for(lock, kIdleEvery) == std::cv_status::timeout && key.idle) {
+      lock.unlock();
+      (*key.idle)();
+      lock.lock();
+    }
+  }
+  turn_ = Turn::peer;
+  return *posted_;
+}
+
+void LoopObjective::give_up(Hold& hold) {
+  const std::lock_guard lock(mutex_);
+  hold.cancelled = true;
+  changed_.notify_all();
+}
+
+void LoopObjective::step(double place, std::size_t offset, std::span<const float> x, std::span<const float> g,
+                         std::span<float> u, optim::Optimizer* inner) {
+  if (step_by_ == StepBy::mean) {
+    take_mean_step();
+    subtract(x, std::span<const float>(x_).subspan(offset, x.size()), u);
+  } else if (step_by_ == StepBy::loop || is_state(offset)) {
+    std::copy(g.begin(), g.end(), u.begin());
+  } else {
+    inner->step(place, offset, x, g, u);
+  }
+}
+
+/// Once in a round, when all of the mean stands: shows it to the loop, and waits until that has stepped.
+void LoopObjective::take_mean_step() {
+  std::unique_lock lock(mutex_);
+  if (std::exchange(mean_taken_, true)) return;
+  for (std::size_t t = 0; t < places_.size(); ++t) {
+    const auto mean = part(std::span<const float>(g_), t);
+    if (places_[t].state)
+      subtract(part(peers_x_, t), mean, part(x_, t));
+    else
+      std::copy(mean.begin(), mean.end(), part(own_g_, t).begin());
+  }
+  turn_ = Turn::step;
+  changed_.notify_all();
+  changed_.wait(lock, [this] { return turn_ != Turn::step || abandoned_; });
+  if (turn_ == Turn::step) throw std::runtime_error("the training loop has ended before its step");
+}
+
+void LoopObjective::save(const optim::ByteSink& sink) const {
+  if (kept_.empty()) return;
+  const std::lock_guard lock(mutex_);
+  const unsigned char stands = step_by_ == StepBy::mean || !computing_;
+  sink(std::as_bytes(std::span(&stands, 1)));
+  if (!stands) return;
+  for (const auto& array : kept_) sink(std::as_bytes(std::span(array)));
+}
+
+void LoopObjective::restore(const optim::ByteSource& source) {
+  const auto read = [&](std::span<std::byte> to) {
+    while (!to.empty()) {
+      const std::size_t n = source(to);
+      if (n == 0) throw optim::OptimError("what the training loop keeps is cut short");
+      to = to.subspan(n);
+    }
+  };
+  const std::lock_guard lock(mutex_);
+  if (kept_.empty())
+    throw optim::OptimError("the state holds what a training loop keeps; this one keeps nothing");
+  unsigned char stands = 0;
+  read(std::as_writable_bytes(std::span(&stands, 1)));
+  if (!stands) return;
+  for (auto& array : kept_) read(std::as_writable_bytes(std::span(array)));
+}
+
+void LoopObjective::deal(const optim::DealtRows& rows) {
+  const std::lock_guard lock(mutex_);
+  course_ = rows.course;
+  if (course_) course_->enter(*rows.split, rows.peer, rows.first_step);
+  sampler_ = course_ ? course_->sampler() : rows.split->sampler(rows.peer);
+  batch_.resize(rows.batch);
+}
+
+void LoopObjective::run_ended() {
+  const std::lock_guard lock(mutex_);
+  over_ = true;
+  changed_.notify_all();
+}
+
+void LoopObjective::show(std::span<const float> x) {
+  x_.resize(x.size());
+  own_g_.resize(x.size());
+  std::copy(x.begin(), x.end(), x_.begin());
+}
+
+// --- the loop's side
+
+bool LoopObjective::await(std::unique_lock<std::mutex>& lock, double seconds,
+                          const std::function<bool()>& stands) {
+  if (!std::isinf(seconds)) return changed_.wait_for(lock, std::chrono::duration<double>(seconds), stands);
+  changed_.wait(lock, stands);
+  return true;
+}
+
+std::optional<bool> LoopObjective::wait(double seconds) {
+  std::unique_lock lock(mutex_);
+  if (computing_) misuse("wait was called twice; expected post in between");
+  const auto asked = [this] { return over_ || (turn_ == Turn::gradient && !posted_); };
+  do {
+    if (turn_ == Turn::step) {  // it has stepped, or does not
+      turn_ = Turn::peer;
+      changed_.notify_all();
+    }
+    if (!await(lock, seconds, [&] { return asked() || turn_ == Turn::step; })) return std::nullopt;
+  } while (!asked());
+  computing_ = !over_;
+  return computing_;
+}
+
+std::optional<bool> LoopObjective::wait_for_mean(double seconds) {
+  std::unique_lock lock(mutex_);
+  if (step_by_ != StepBy::mean)
+    misuse("there is no mean to step by; expected own_steps, and a method that averages gradients");
+  if (computing_) misuse("the mean was asked for before post");
+  const auto stands = [this] {
+    return over_ || turn_ == Turn::step || (turn_ == Turn::gradient && !posted_);
+  };
+  if (!await(lock, seconds, stands)) return std::nullopt;
+  return turn_ == Turn::step;
+}
+
+std::span<float> LoopObjective::kept(std::size_t array) {
+  if (array >= kept_.size())
+    misuse(fmt::format("kept array {}: there are {}, from 0 on", array, kept_.size()));
+  return kept_[array];
+}
+
+std::uint64_t LoopObjective::step_number() const {
+  const std::lock_guard lock(mutex_);
+  return step_;
+}
+
+std::vector<std::uint32_t> LoopObjective::rows_of(std::uint64_t step) {
+  const std::lock_guard lock(mutex_);
+  if (!sampler_) misuse("no rows were dealt; expected their number when the loop was made");
+  std::vector<std::uint32_t> rows(batch_.size());
+  sampler_->rows_of(step, rows);
+  return rows;
+}
+
+void LoopObjective::ready(std::size_t tensor) {
+  place_of(tensor);
+  const std::lock_guard lock(mutex_);
+  require_turn();
+  hand_over(tensor);
+  changed_.notify_all();
+}
+
+void LoopObjective::post(double loss, std::size_t rows) {
+  const std::lock_guard lock(mutex_);
+  require_turn();
+  computing_ = false;
+  if (std::exchange(left_, false) || over_) return;
+  for (std::size_t t = 0; t < places_.size(); ++t) hand_over(t);
+  posted_ = optim::StepResult{loss, rows};
+  ++step_;
+  if (std::isfinite(loss)) last_loss_ = loss;
+  changed_.notify_all();
+}
+
+void LoopObjective::abandon() {
+  const std::lock_guard lock(mutex_);
+  abandoned_ = true;
+  changed_.notify_all();
+}
+
+const LoopObjective::PlaceOfTensor& LoopObjective::place_of(std::size_t tensor) const {
+  if (tensor >= places_.size())
+    misuse(fmt::format("tensor {}: there are {}, from 0 on", tensor, places_.size()));
+  return places_[tensor];
+}
+
+/// To the peer, whose round it is; nothing where that is over.
+void LoopObjective::hand_over(std::size_t tensor) {
+  if (left_ || over_ || ready_[tensor]) return;
+  const auto to = part(g_, tensor);
+  if (step_by_ == StepBy::loop || places_[tensor].state) {
+    subtract(part(peers_x_, tensor), part(std::span<const float>(x_), tensor), to);
+  } else {
+    const auto from = part(own_g_, tensor);
+    std::copy(from.begin(), from.end(), to.begin());
+  }
+  ready_[tensor] = true;
+}
+
+void LoopObjective::post_nothing() {
+  for (std::size_t t = 0; t < places_.size(); ++t)
+    if (!ready_[t]) std::ranges::fill(part(g_, t), 0.0f);
+  posted_ = optim::StepResult{last_loss_, 0};
+}
+
+bool LoopObjective::stands(std::size_t layer) const {
+  if (posted_) return true;
+  for (std::size_t t = 0; t < places_.size(); ++t)
+    if (places_[t].layer == layer && !ready_[t]) return false;
+  return true;
+}
+
+void LoopObjective::require_turn() const {
+  if (!computing_)
+    misuse("the gradient is not asked for now; expected wait before each round, and post after it");
+}
+
+}  // namespace gossamer::node

@@ -1,0 +1,166 @@
+#pragma once
+// A LoopObjective is where a training loop and its peer meet: the peer waits in the gradient, and in the step
+// that a loop takes by a mean, while the loop has its turn. It outlives views; each has a HeldObjective and,
+// where the loop takes part in steps, a LoopOptimizer over it.
+#include <condition_variable>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "aligned.h"
+#include "gossamer/node/training_loop.h"
+
+namespace gossamer::node {
+
+/// Who steps the parameters, and by what.
+enum class StepBy {
+  job,   ///< the peer, by the job's optimiser
+  loop,  ///< the loop, by its own gradient, before it hands over what became of them
+  mean,  ///< the loop, by the mean of all peers' gradients, after the exchange
+};
+
+class LoopObjective final : public optim::Objective {
+ public:
+  LoopObjective(const std::vector<TensorSpec>& tensors, const LoopOptions& options, StepBy step_by);
+
+  void initialise(std::uint64_t, std::span<float> x) const override;
+  optim::Figures evaluate(std::span<const float>) override { return {}; }
+  std::uint64_t steps_per_epoch() const override { return steps_per_epoch_; }
+  optim::StepResult gradient(std::span<float>, const optim::BatchKey&, std::span<float>,
+                             const optim::OnLayer&) override;
+
+  // the peer's side
+
+  /// A view's own hold on the loop.
+  struct Hold {
+    bool cancelled = false;
+  };
+  optim::StepResult gradient(Hold& hold, std::span<const float> x, const optim::BatchKey& key,
+                             std::span<float> g, const optim::OnLayer& on_layer);
+  void give_up(Hold& hold);
+  /// u ← the step for the range of x from offset on, whose gradient is g; inner: the job's optimiser, which
+  /// need not be there where it does not step.
+  void step(double place, std::size_t offset, std::span<const float> x, std::span<const float> g,
+            std::span<float> u, optim::Optimizer* inner);
+  /// The loop's arrays, while it does not change them.
+  void save(const optim::ByteSink& sink) const override;
+  void restore(const optim::ByteSource& source) override;
+  void deal(const optim::DealtRows& rows) override;
+  std::span<const std::uint32_t> batch_rows() const override { return batch_; }
+  void run_ended();
+  /// Before the run, and after it.
+  void show(std::span<const float> x);
+
+  // the loop's side
+
+  /// Infinite where for as long as it takes.
+  std::optional<bool> wait(double seconds);
+  std::optional<bool> wait_for_mean(double seconds);
+  StepBy step_by() const { return step_by_; }
+  bool has_state() const { return state_begin_ < buffer_size(); }
+  std::span<float> x(std::size_t tensor) { return part(x_, tensor); }
+  std::span<float> g(std::size_t tensor) { return part(own_g_, tensor); }
+  std::span<float> kept(std::size_t array);
+  std::uint64_t step_number() const;
+  std::vector<std::uint32_t> rows_of(std::uint64_t step);
+  void ready(std::size_t tensor);
+  void post(double loss, std::size_t rows);
+  /// No gradients come any more: the peer leaves the others in order, on zeros in their place.
+  void abandon();
+
+ private:
+  struct PlaceOfTensor {
+    std::size_t layer, offset, size;
+    bool state;
+  };
+  enum class Turn { peer, gradient, step };
+
+  void add_layers(const std::vector<TensorSpec>& tensors);
+  const PlaceOfTensor& place_of(std::size_t tensor) const;
+  template <class Floats>
+  std::span<Floats> part(std::span<Floats> all, std::size_t tensor) const {
+    return all.subspan(place_of(tensor).offset, place_of(tensor).size);
+  }
+  std::span<float> part(AlignedFloats& all, std::size_t tensor) const {
+    return part(std::span<float>(all), tensor);
+  }
+  bool is_state(std::size_t offset) const { return offset >= state_begin_; }
+  bool await(std::unique_lock<std::mutex>& lock, double seconds, const std::function<bool()>& stands);
+  void hand_over(std::size_t tensor);
+  void post_nothing();
+  bool stands(std::size_t layer) const;
+  void require_turn() const;
+  void take_mean_step();
+
+  const std::function<void(std::size_t, std::span<float>)> initialise_;
+  const std::uint64_t steps_per_epoch_;
+  const StepBy step_by_;
+  std::vector<PlaceOfTensor> places_;
+  std::size_t state_begin_ = 0;  ///< in the buffer; what loops change without a gradient comes last
+  mutable std::mutex mutex_;
+  std::condition_variable changed_;
+  AlignedFloats x_, own_g_;                  ///< the loop's, from the first to the last
+  std::vector<std::vector<float>> kept_;     ///< the loop's too
+  std::span<const float> peers_x_;           ///< the replica's, from a view's first gradient to its end
+  std::span<float> g_;                       ///< likewise
+  std::unique_ptr<optim::Sampler> sampler_;  ///< null: the loop sees to its rows
+  std::shared_ptr<optim::DataCourse> course_;
+  std::vector<std::uint32_t> batch_;         ///< rows of the present step, by the sampler
+  std::uint64_t step_ = 0;                   ///< that the loop computes, or will compute next
+  std::vector<bool> ready_;                  ///< by tensor
+  std::optional<optim::StepResult> posted_;  ///< this round's
+  Turn turn_ = Turn::peer;
+  bool computing_ = false;   ///< the loop, from wait to post
+  bool left_ = false;        ///< what it computes was of a view that is over
+  bool mean_taken_ = false;  ///< the loop has stepped by this round's mean, or never will
+  bool over_ = false;
+  bool abandoned_ = false;
+  double last_loss_ = 0;
+};
+
+/// What the peer owns, one in each view; the loop keeps the objective itself.
+class HeldObjective final : public optim::Objective {
+ public:
+  explicit HeldObjective(std::shared_ptr<LoopObjective> held) : held_(std::move(held)) {
+    adopt_layers(*held_);
+  }
+  void initialise(std::uint64_t seed, std::span<float> x) const override { held_->initialise(seed, x); }
+  optim::StepResult gradient(std::span<float> x, const optim::BatchKey& key, std::span<float> g,
+                             const optim::OnLayer& on_layer) override {
+    return held_->gradient(hold_, x, key, g, on_layer);
+  }
+  optim::Figures evaluate(std::span<const float> x) override { return held_->evaluate(x); }
+  std::uint64_t steps_per_epoch() const override { return held_->steps_per_epoch(); }
+  void deal(const optim::DealtRows& rows) override { held_->deal(rows); }
+  std::span<const std::uint32_t> batch_rows() const override { return held_->batch_rows(); }
+  void save(const optim::ByteSink& sink) const override { held_->save(sink); }
+  void restore(const optim::ByteSource& source) override { held_->restore(source); }
+  void cancel() override { held_->give_up(hold_); }
+
+ private:
+  std::shared_ptr<LoopObjective> held_;
+  LoopObjective::Hold hold_;
+};
+
+/// Steps in which the loop has a part; inner takes the others, and may be null where there are none.
+class LoopOptimizer final : public optim::Optimizer {
+ public:
+  LoopOptimizer(std::shared_ptr<LoopObjective> held, std::unique_ptr<optim::Optimizer> inner)
+      : held_(std::move(held)), inner_(std::move(inner)) {}
+  void step(double place, std::size_t offset, std::span<const float> x, std::span<const float> g,
+            std::span<float> u) override {
+    held_->step(place, offset, x, g, u, inner_.get());
+  }
+  void show(optim::StateVisitor& visitor) override {
+    if (inner_) inner_->show(visitor);
+  }
+
+ private:
+  std::shared_ptr<LoopObjective> held_;
+  std::unique_ptr<optim::Optimizer> inner_;
+};
+
+}  // namespace gossamer::node
