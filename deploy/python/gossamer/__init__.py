@@ -6,9 +6,10 @@
 ...         peer.post(loss, rows=64)
 ...     peer.save("model.safetensors")
 """
+from ._base import Report
 from ._errors import BadInput, Diverged, Failed, GossamerError, Interrupted, Misuse, PeerLost
 from ._library import version
-from ._peer import Peer, Report
+from ._peer import Peer
 
 __version__ = version()
 __all__ = ["BadInput", "Diverged", "Failed", "GossamerError", "Interrupted", "Misuse", "Peer", "PeerLost", "Report", "__version__"]

@@ -6,21 +6,22 @@ from typing import Dict, Type
 
 from . import _errors
 
-ABI = 1
-OK, DONE, TIMEOUT = 0, 1, 2
+ABI = 2
+OK, DONE, TIMEOUT, NO_MEAN = 0, 1, 2, 9
 ERRORS: Dict[int, Type[_errors.GossamerError]] = {
     3: _errors.BadInput, 4: _errors.PeerLost, 5: _errors.Diverged, 6: _errors.Interrupted, 7: _errors.Misuse}
 
 
 class Tensor(ctypes.Structure):
     _fields_ = [("name", ctypes.c_char_p), ("shape", ctypes.POINTER(ctypes.c_size_t)), ("dimensions", ctypes.c_size_t),
-                ("initial", ctypes.c_void_p)]
+                ("initial", ctypes.c_void_p), ("state", ctypes.c_int)]
 
 
 class Options(ctypes.Structure):
     _fields_ = [("size", ctypes.c_size_t), ("session", ctypes.c_uint64), ("steps_per_epoch", ctypes.c_uint64),
-                ("checkpoints", ctypes.c_char_p), ("resume", ctypes.c_char_p), ("join", ctypes.c_char_p),
-                ("address", ctypes.c_char_p), ("log", ctypes.c_char_p)]
+                ("rows", ctypes.c_uint64), ("labels", ctypes.c_void_p), ("checkpoints", ctypes.c_char_p), ("resume", ctypes.c_char_p),
+                ("join", ctypes.c_char_p), ("address", ctypes.c_char_p), ("log", ctypes.c_char_p), ("own_steps", ctypes.c_int),
+                ("kept", ctypes.POINTER(Tensor)), ("kept_count", ctypes.c_size_t)]
 
 
 class Progress(ctypes.Structure):
@@ -48,6 +49,9 @@ _SIZE, _POINTER, _TEXT = ctypes.c_size_t, ctypes.c_void_p, ctypes.c_char_p
 _TAKES = {
     "gs_open": [_TEXT, ctypes.POINTER(_TEXT), _SIZE, _TEXT, ctypes.POINTER(Tensor), _SIZE, ctypes.POINTER(Options), ctypes.POINTER(_POINTER)],
     "gs_wait": [_POINTER, ctypes.c_double],
+    "gs_wait_mean": [_POINTER, ctypes.c_double],
+    "gs_steps_by_mean": [_POINTER],
+    "gs_batch": [_POINTER, ctypes.c_uint64, _POINTER, _SIZE, ctypes.POINTER(_SIZE)],
     "gs_ready": [_POINTER, _SIZE],
     "gs_post": [_POINTER, ctypes.c_double, _SIZE],
     "gs_report": [_POINTER, ctypes.POINTER(Progress), _SIZE],
@@ -60,7 +64,10 @@ lib = _load()
 lib.gs_abi.restype = ctypes.c_int
 lib.gs_error.restype = lib.gs_version.restype = _TEXT
 lib.gs_close.restype, lib.gs_close.argtypes = None, [_POINTER]
-for _name in ("gs_parameters", "gs_gradient"):
+lib.gs_members.restype, lib.gs_members.argtypes = _TEXT, [_POINTER]
+for _name in ("gs_step", "gs_steps_per_epoch"):
+    getattr(lib, _name).restype, getattr(lib, _name).argtypes = ctypes.c_uint64, [_POINTER]
+for _name in ("gs_parameters", "gs_gradient", "gs_changing", "gs_kept"):
     getattr(lib, _name).restype, getattr(lib, _name).argtypes = _POINTER, [_POINTER, _SIZE]
 for _name, _takes in _TAKES.items():
     getattr(lib, _name).restype, getattr(lib, _name).argtypes = ctypes.c_int, _takes
@@ -74,7 +81,7 @@ def version() -> str:
 
 
 def checked(status: int) -> int:
-    """OK, DONE or TIMEOUT; raises what every other status stands for."""
-    if status in (OK, DONE, TIMEOUT):
+    """OK, DONE, TIMEOUT or NO_MEAN; raises what every other status stands for."""
+    if status in (OK, DONE, TIMEOUT, NO_MEAN):
         return status
     raise ERRORS.get(status, _errors.Failed)(lib.gs_error().decode(errors="replace"))

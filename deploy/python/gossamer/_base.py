@@ -1,0 +1,234 @@
+"""What peers for NumPy and for PyTorch have in common."""
+import ctypes
+import dataclasses
+import os
+import time
+import types
+import weakref
+from typing import Any, Callable, List, Optional, Sequence, Tuple, Type, TypeVar, Union
+
+import numpy
+import numpy.typing
+
+from . import _errors
+from ._library import DONE, NO_MEAN, TIMEOUT, Options, Progress, Tensor, checked, lib
+
+Array = numpy.typing.NDArray[numpy.float32]
+Path = Union[str, "os.PathLike[str]"]
+Self = TypeVar("Self", bound="BasePeer")
+
+_SLICE_S = 0.2  # of a wait, after which Python looks whether Ctrl-C was pressed
+
+
+@dataclasses.dataclass(frozen=True)
+class Report:
+    """How it goes, as the peer said last (``run.report_every`` seconds); zeros and a loss of NaN before that.
+
+    Attributes
+    ----------
+    round : int
+        Rounds finished.
+    peers : int
+        Peers that take part, this one included.
+    epoch, share_done : float
+        Passes over all data, and share of the run that is over.
+    loss : float
+        Mean training loss since the report before.
+    rows_per_second, bytes_out_per_second, bytes_in_per_second : float
+        Since the report before.
+    staleness : float
+        Largest age, in rounds, of a neighbour's message that was used since.
+    skipped_steps, held_back, queued_bytes : int
+        Steps that were not finite, messages left out because a queue was full, and what waits for others now.
+    """
+
+    round: int
+    peers: int
+    epoch: float
+    share_done: float
+    loss: float
+    rows_per_second: float
+    bytes_out_per_second: float
+    bytes_in_per_second: float
+    staleness: float
+    skipped_steps: int
+    held_back: int
+    queued_bytes: int
+
+
+@dataclasses.dataclass(frozen=True)
+class Start:
+    """An array that a peer is made with: where it starts, and whether loops change it without a gradient."""
+
+    name: str
+    values: Array
+    state: bool = False
+
+
+@dataclasses.dataclass(frozen=True)
+class Settings:
+    """How a peer takes part; the arguments of peers, as they say them."""
+
+    name: Optional[str] = None
+    settings: Sequence[str] = ()
+    steps_per_epoch: int = 0
+    rows: int = 0
+    labels: Optional[numpy.typing.ArrayLike] = None
+    own_steps: bool = False
+    checkpoints: Optional[Path] = None
+    resume: Optional[Path] = None
+    join: Optional[str] = None
+    address: Optional[str] = None
+    session: int = 0
+    log: Optional[Path] = None
+
+
+class _Handle:
+    """The library's peer. Arrays hold it, so that their memory outlives whoever looks at it."""
+
+    def __init__(self, pointer: int):
+        self.pointer = pointer
+        weakref.finalize(self, lib.gs_close, pointer)
+
+    def array(self, address: int, shape: Tuple[int, ...], writeable: bool) -> Array:
+        memory = (ctypes.c_float * int(numpy.prod(shape, dtype=numpy.int64))).from_address(address)
+        memory.handle = self  # type: ignore[attr-defined]
+        array: Array = numpy.frombuffer(memoryview(memory), dtype=numpy.float32).reshape(shape)
+        array.flags.writeable = writeable
+        return array
+
+
+def _own_name() -> str:
+    name = os.environ.get("GOSSAMER_NAME")
+    if name:
+        return name
+    for variable in ("RANK", "SLURM_PROCID"):
+        if variable in os.environ:
+            return f"peer{os.environ[variable]}"
+    raise _errors.BadInput("the peer has no name; give name=, or set GOSSAMER_NAME, or RANK where peers are named peer0, peer1 …")
+
+
+def _text(value: Optional[Path]) -> Optional[bytes]:
+    return None if value is None else os.fsencode(value)
+
+
+def _labels(given: Settings) -> "Optional[numpy.typing.NDArray[numpy.int32]]":
+    if given.labels is None:
+        return None
+    labels = numpy.ascontiguousarray(given.labels, dtype=numpy.int32)
+    if labels.shape != (given.rows,):
+        raise _errors.BadInput(f"found labels of shape {labels.shape}; expected ({given.rows},), one for each row")
+    return labels
+
+
+class _Tensors:
+    """Arrays as the library takes them; holds what they point to."""
+
+    def __init__(self, starts: Sequence[Start]):
+        self.array = (Tensor * len(starts))()
+        self._held: List[Any] = []
+        for tensor, start in zip(self.array, starts):
+            shape = (ctypes.c_size_t * start.values.ndim)(*start.values.shape)
+            self._held += [shape, start.values]
+            tensor.name, tensor.shape, tensor.dimensions = start.name.encode(), shape, start.values.ndim
+            tensor.initial, tensor.state = start.values.ctypes.data, int(start.state)
+
+
+class BasePeer:
+    """A peer over arrays; what these are for is its subclasses' affair."""
+
+    def __init__(self, job: Path, starts: Sequence[Start], given: Settings, kept: Sequence[Start] = ()):
+        tensors, own, labels = _Tensors(starts), _Tensors(kept), _labels(given)
+        options = Options(ctypes.sizeof(Options), given.session, given.steps_per_epoch, given.rows, None if labels is None else labels.ctypes.data,
+                          _text(given.checkpoints), _text(given.resume), _text(given.join), _text(given.address), _text(given.log),
+                          int(given.own_steps), own.array, len(kept))
+        words = (ctypes.c_char_p * len(given.settings))(*(word.encode() for word in given.settings))
+        pointer = ctypes.c_void_p()
+        self.name = given.name if given.name is not None else _own_name()
+        checked(lib.gs_open(_text(job), words, len(words), self.name.encode(), tensors.array, len(starts), ctypes.byref(options),
+                            ctypes.byref(pointer)))
+        assert pointer.value is not None
+        self._handle = _Handle(pointer.value)
+
+    def _arrays(self, address: Callable[[int, int], int], starts: Sequence[Start], writeable: bool) -> List[Array]:
+        pointer = self._handle.pointer
+        return [self._handle.array(address(pointer, number), start.values.shape, writeable) for number, start in enumerate(starts)]
+
+    def _in_slices(self, ask: Callable[[int, float], int], timeout: Optional[float]) -> int:
+        """What the library gives, asked a few times a second, so that Ctrl-C is heard."""
+        until = None if timeout is None else time.monotonic() + timeout
+        while True:
+            left = _SLICE_S if until is None else min(_SLICE_S, max(until - time.monotonic(), 0.0))
+            status = checked(ask(self._handle.pointer, left))
+            if status != TIMEOUT:
+                return status
+            if until is not None and time.monotonic() >= until:
+                raise TimeoutError(f"the round's parameters do not stand after {timeout:g} seconds")
+
+    def wait(self, timeout: Optional[float] = None) -> bool:
+        """Wait until the parameters of the next round stand; False: the run is over, as the job says.
+
+        Raises
+        ------
+        TimeoutError
+            Not within ``timeout`` seconds.
+        PeerLost, Diverged, Interrupted, BadInput, Failed
+            The run has ended for another reason.
+        """
+        return self._in_slices(lib.gs_wait, timeout) != DONE
+
+    def _wait_mean(self) -> bool:
+        return self._in_slices(lib.gs_wait_mean, None) != NO_MEAN
+
+    def _post(self, loss: float, rows: int) -> None:
+        checked(lib.gs_post(self._handle.pointer, float(loss), rows))
+
+    @property
+    def step_number(self) -> int:
+        """Of this peer's batches, counted from the run's beginning, the one that is computed, or comes next."""
+        number: int = lib.gs_step(self._handle.pointer)
+        return number
+
+    @property
+    def steps_per_epoch(self) -> int:
+        """Steps in which the peers together go through all data once, as they are when this one begins."""
+        steps: int = lib.gs_steps_per_epoch(self._handle.pointer)
+        return steps
+
+    def rows_of(self, step: int) -> "numpy.typing.NDArray[numpy.uint32]":
+        """Rows of such a batch by the job's split, where the peer was told how many rows there are.
+
+        Those of batches to come are right as long as members do not change, and to the end of the pass over this peer's rows where they do.
+        """
+        count = ctypes.c_size_t()
+        checked(lib.gs_batch(self._handle.pointer, step, None, 0, ctypes.byref(count)))
+        rows = numpy.empty(count.value, dtype=numpy.uint32)
+        checked(lib.gs_batch(self._handle.pointer, step, rows.ctypes.data, rows.size, ctypes.byref(count)))
+        return rows
+
+    @property
+    def report(self) -> Report:
+        """How it goes."""
+        progress = Progress()
+        checked(lib.gs_report(self._handle.pointer, ctypes.byref(progress), ctypes.sizeof(progress)))
+        return Report(**{field.name: getattr(progress, field.name) for field in dataclasses.fields(Report)})
+
+    @property
+    def members(self) -> List[str]:
+        """Names of those that train together, this peer among them."""
+        names: bytes = lib.gs_members(self._handle.pointer)
+        return names.decode().splitlines()
+
+    def interrupt(self) -> None:
+        """End the run soon; from any thread. Waiting for the next round raises Interrupted then."""
+        checked(lib.gs_interrupt(self._handle.pointer))
+
+    def close(self) -> None:
+        """End the run where it still goes on. Arrays keep their values."""
+        lib.gs_end(self._handle.pointer)
+
+    def __enter__(self: Self) -> Self:
+        return self
+
+    def __exit__(self, kind: Optional[Type[BaseException]], error: Optional[BaseException], trace: Optional[types.TracebackType]) -> None:
+        self.close()

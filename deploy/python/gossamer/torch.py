@@ -1,0 +1,387 @@
+"""PyTorch loops as peers.
+
+>>> import gossamer.torch
+>>> model = Net(); optimizer = torch.optim.AdamW(model.parameters(), 1e-3)
+>>> with gossamer.torch.join("job.toml", model, optimizer, rows=len(train)) as peer:     # waits for the others
+...     loader = DataLoader(train, batch_sampler=peer.sampler())
+...     for x, y in peer.batches(loader):                                                # as many rounds everywhere
+...         optimizer.zero_grad()
+...         loss = F.cross_entropy(model(x), y)
+...         loss.backward()
+...         peer.step(loss)                                                              # optimizer.step() and the exchange
+...     peer.save("model.safetensors")
+"""
+import dataclasses
+import warnings
+from typing import Any, Callable, Dict, Iterable, Iterator, List, Optional, Sequence, Tuple, TypeVar
+
+import numpy
+import numpy.typing
+import torch
+
+from . import _errors, _safetensors
+from ._base import BasePeer, Path, Settings, Start
+from ._library import lib
+
+T = TypeVar("T")
+
+# What each optimiser keeps of a parameter, all of it zeros at first; others' state is not handed to other peers.
+_KEPT: Dict[type, Tuple[str, ...]] = {
+    torch.optim.SGD: ("momentum_buffer",),
+    torch.optim.Adam: ("step", "exp_avg", "exp_avg_sq", "max_exp_avg_sq"),
+    torch.optim.AdamW: ("step", "exp_avg", "exp_avg_sq", "max_exp_avg_sq"),
+}
+
+
+@dataclasses.dataclass
+class _Bound:
+    """A tensor of the model, and where the peer has it."""
+
+    name: str
+    tensor: torch.Tensor
+    values: torch.Tensor
+    gradient: torch.Tensor
+    state: bool
+
+    @property
+    def on_host(self) -> bool:
+        return self.tensor.device.type == "cpu"
+
+
+def _statistics(model: torch.nn.Module) -> Iterator[Tuple[str, torch.Tensor]]:
+    """Running means and variances."""
+    for prefix, module in model.named_modules():
+        if not isinstance(module, torch.nn.modules.batchnorm._NormBase):
+            continue
+        for key in ("running_mean", "running_var"):
+            buffer = getattr(module, key)
+            if buffer is not None:
+                yield f"{prefix}.{key}" if prefix else key, buffer
+
+
+def _host(tensor: torch.Tensor) -> "numpy.typing.NDArray[numpy.float32]":
+    array: "numpy.typing.NDArray[numpy.float32]" = numpy.ascontiguousarray(tensor.detach().cpu().numpy(), dtype=numpy.float32)
+    return array
+
+
+class Sampler(Iterable[List[int]]):
+    """Numbers of the rows of this peer's batches, from the one that comes next to the end of the epoch; what DataLoader takes as
+    ``batch_sampler``. Rows are the job's split's, and those of peers that are gone go to the others."""
+
+    def __init__(self, peer: "Peer", steps_per_epoch: int):
+        self._peer, self._steps = peer, steps_per_epoch
+
+    def __len__(self) -> int:
+        return self._steps
+
+    def __iter__(self) -> Iterator[List[int]]:
+        step = self._peer.step_number
+        for step in range(step, (step // self._steps + 1) * self._steps):
+            yield [int(row) for row in self._peer.rows_of(step)]
+
+
+class Peer(BasePeer):
+    """One of a job's peers, whose loop is PyTorch's; see :func:`join`.
+
+    The model's parameters, and their gradients, lie in the peer's memory from the beginning to the end: nothing is copied where they are
+    on the CPU.
+    """
+
+    def __init__(self, job: Path, model: torch.nn.Module, optimizer: Optional[torch.optim.Optimizer], statistics: bool, given: Settings):
+        parameters = [(name, p) for name, p in model.named_parameters() if p.requires_grad]
+        states = list(_statistics(model)) if statistics else []
+        for name, tensor in [*parameters, *states]:
+            if tensor.dtype != torch.float32 or tensor.layout != torch.strided:
+                raise _errors.BadInput(f"{name} is of type {tensor.dtype}, {tensor.layout}; expected torch.float32, dense (mixed precision keeps "
+                                       "such parameters and computes in others: torch.autocast)")
+        starts = [Start(name, _host(p)) for name, p in parameters] + [Start(name, _host(b), True) for name, b in states]
+        self._model, self._optimizer, self._rows = model, optimizer, 1
+        self._own_state = self._state_of_optimizer([p for _, p in parameters])
+        kept = [Start(f"{number}.{key}", _host(state[key])) for number, (state, key) in enumerate(self._own_state)]
+        super().__init__(job, starts, dataclasses.replace(given, own_steps=optimizer is not None), kept)
+        self._by_mean = bool(lib.gs_steps_by_mean(self._handle.pointer))
+        if self._by_mean and optimizer is not None and not _can_keep(optimizer):
+            self.close()
+            raise _errors.BadInput(f"the method steps by the mean of all gradients, so that all must keep the same, and what "
+                                   f"{type(optimizer).__name__} keeps cannot be handed to others; expected one of "
+                                   f"{', '.join(kind.__name__ for kind in _KEPT)}, the job's own (optimizer=None), or a method that averages parameters")
+        values, gradients = self._arrays(lib.gs_changing, starts, True), self._arrays(lib.gs_gradient, starts, True)
+        tensors = [*parameters, *states]
+        self._bound = [_Bound(name, tensor, torch.from_numpy(value), torch.from_numpy(gradient), number >= len(parameters))
+                       for number, ((name, tensor), value, gradient) in enumerate(zip(tensors, values, gradients))]
+        self._kept = [torch.from_numpy(array) for array in self._arrays(lib.gs_kept, kept, True)]
+        for held, (state, key) in zip(self._kept, self._own_state):
+            if state[key].device.type == "cpu":
+                state[key] = held
+        self._devices = [device for device in {bound.tensor.device for bound in self._bound} if device.type == "cuda"]
+        self._pin()
+        self._warned = False
+        self._computing = False
+        self._known_members: List[str] = []
+        self._on_change: List[Callable[[List[str]], None]] = []
+        self._sampled = given.rows
+        if self.wait():
+            self._begin_round()
+
+    # --- the loop's
+
+    def sampler(self) -> Sampler:
+        """Batches of row numbers for ``DataLoader(data, batch_sampler=peer.sampler())``; ``join`` must be told how many rows there are."""
+        if not self._sampled:
+            raise _errors.Misuse("the number of rows is not known; expected join(..., rows=len(data))")
+        return Sampler(self, self.steps_per_epoch)
+
+    def batches(self, loader: Iterable[T]) -> Iterator[T]:
+        """What the loader gives, again and again, one for each round, until the run is over: as many on every peer, however much data each
+        has. Between two of them :meth:`step` is called once, or not at all where gradients are accumulated over several."""
+        while True:
+            none = True
+            for batch in loader:
+                none = False
+                if not self._next():
+                    return
+                self._rows = _rows_in(batch)
+                yield batch
+            if none:
+                raise _errors.BadInput("the loader gave no batch; expected at least one in each pass over it")
+
+    def step(self, loss: "torch.Tensor | float", rows: Optional[int] = None, scaler: Any = None) -> None:
+        """Step by the gradients that ``backward`` left, and exchange; once in a round.
+
+        Parameters
+        ----------
+        loss : tensor or float
+            Mean over the batch. Where it or a gradient is not finite, the step is left out.
+        rows : int, optional
+            Samples in the batch; by default the first dimension of what :meth:`batches` gave last.
+        scaler : torch.cuda.amp.GradScaler, optional
+            Steps the optimiser in its place, where the peer steps by its own gradients; ``unscale_`` must have been called before.
+        """
+        if not self._next():
+            return
+        value = float(loss.detach()) if isinstance(loss, torch.Tensor) else float(loss)
+        rows = self._rows if rows is None else rows
+        if self._optimizer is not None and not self._by_mean:
+            self._hold_state()
+            if scaler is None:
+                self._optimizer.step()
+            else:
+                scaler.step(self._optimizer)
+            self._tell_state()
+            self._hand_over_values()
+            self._computing = False
+            self._post(value, rows)
+            return
+        self._hand_over_gradients()
+        self._computing = False
+        self._post(value, rows)
+        if self._by_mean and self._optimizer is not None and self._wait_mean():
+            self._take_gradients()
+            self._hold_state()
+            self._optimizer.step()
+            self._tell_state()
+            self._hand_over_values()
+
+    def on_change(self, call: Callable[[List[str]], None]) -> None:
+        """Have ``call(members)`` called, from the loop's own thread, whenever others train together than before."""
+        self._on_change.append(call)
+
+    def save(self, path: Path) -> None:
+        """Write the model's ``state_dict()`` as a safetensors file, with what has no gradient; tied tensors once. As the round, or the run,
+        left it."""
+        self._next()
+        _safetensors.save(path, self._model.state_dict(keep_vars=False))
+
+    def close(self) -> None:
+        """End the run where it still goes on. The model keeps its values."""
+        super().close()
+        self._computing = False
+
+    # --- the round
+
+    def _next(self) -> bool:
+        """Waits for the round, unless it is there; False: the run is over."""
+        if self._computing:
+            return True
+        if not self.wait():
+            self._show_values()
+            return False
+        self._begin_round()
+        return True
+
+    def _begin_round(self) -> None:
+        self._computing = True
+        self._show_values()
+        members = self.members
+        if members != self._known_members:
+            before, self._known_members = self._known_members, members
+            for call in self._on_change if before else []:
+                call(members)
+
+    def _show_values(self) -> None:
+        """The peer's values are the model's."""
+        for bound in self._bound:
+            if not bound.on_host:
+                bound.tensor.data.copy_(bound.values, non_blocking=True)
+            elif bound.tensor.data_ptr() != bound.values.data_ptr():
+                bound.tensor.data = bound.values
+
+    def _pin(self) -> None:
+        """Memory that devices copy to and from by themselves."""
+        cuda: Any = torch.cuda
+        for bound in self._bound if self._devices else []:
+            for tensor in (bound.values, bound.gradient):
+                cuda.cudart().cudaHostRegister(tensor.data_ptr(), tensor.numel() * tensor.element_size(), 0)
+
+    def _settle(self) -> None:
+        """What devices were asked to copy is there."""
+        for device in self._devices:
+            torch.cuda.synchronize(device)
+
+    def _hand_over_values(self) -> None:
+        """The model's values are the peer's, wherever they are."""
+        moved = []
+        for bound in self._bound:
+            if bound.tensor.data_ptr() == bound.values.data_ptr():
+                continue
+            if bound.tensor.shape != bound.values.shape:
+                raise _errors.BadInput(f"{bound.name} has the shape {tuple(bound.tensor.shape)} now; expected {tuple(bound.values.shape)}, as when the peer joined")
+            bound.values.copy_(bound.tensor.detach(), non_blocking=True)
+            if bound.on_host:
+                moved.append(bound.name)
+                bound.tensor.data = bound.values
+        self._settle()
+        if moved and not self._warned:
+            self._warned = True
+            warnings.warn(f"{', '.join(moved[:3])}{' …' if len(moved) > 3 else ''} moved to other memory, and each such move costs a copy; "
+                          "to() and load_state_dict(assign=True) do that", stacklevel=3)
+
+    def _hand_over_gradients(self) -> None:
+        self._hand_over_values()  # of what has no gradient, and of whatever was moved
+        for bound in self._bound:
+            if bound.state:
+                continue
+            gradient = bound.tensor.grad
+            if gradient is None:
+                bound.gradient.zero_()
+            elif gradient.data_ptr() != bound.gradient.data_ptr():
+                bound.gradient.copy_(gradient.detach().to_dense() if gradient.is_sparse else gradient.detach(), non_blocking=True)
+                if bound.on_host:
+                    bound.tensor.grad = bound.gradient
+        self._settle()
+
+    def _take_gradients(self) -> None:
+        """The mean of all peers'."""
+        for bound in self._bound:
+            if bound.state or bound.tensor.grad is None:
+                continue
+            if not bound.on_host:
+                bound.tensor.grad.copy_(bound.gradient, non_blocking=True)
+            elif bound.tensor.grad.data_ptr() != bound.gradient.data_ptr():
+                bound.tensor.grad = bound.gradient
+
+    # --- the optimiser's state
+
+    def _state_of_optimizer(self, parameters: List[torch.Tensor]) -> List[Tuple[Dict[str, Any], str]]:
+        """Makes what the optimiser would make in its first step; where in its state each such tensor stands."""
+        optimizer = self._optimizer
+        if optimizer is None:
+            return []
+        known = {id(p) for p in parameters}
+        for group in optimizer.param_groups:
+            for p in group["params"]:
+                if p.requires_grad and id(p) not in known:
+                    raise _errors.BadInput(f"the optimiser has a parameter of shape {tuple(p.shape)} that is none of the model's; expected those of "
+                                           "model.parameters() alone")
+        if not _can_keep(optimizer):
+            return []
+        where = []
+        for group in optimizer.param_groups:
+            for p in group["params"]:
+                for key in _KEPT[type(optimizer)] if p.requires_grad else ():
+                    if not _uses(group, key):
+                        continue
+                    state = optimizer.state[p]
+                    if key == "step":
+                        state[key] = torch.tensor(float(state.get(key, 0.0)))
+                    elif state.get(key) is None:
+                        state[key] = torch.zeros_like(p, memory_format=torch.preserve_format)
+                    where.append((state, key))
+        return where
+
+    def _hold_state(self) -> None:
+        """The optimiser's state is the peer's, also where load_state_dict has put another in its place."""
+        for held, (state, key) in zip(self._kept, self._own_state):
+            if state[key].device.type != "cpu":
+                if self._by_mean:
+                    state[key].copy_(held)
+            elif state[key].data_ptr() != held.data_ptr():
+                held.copy_(state[key])
+                state[key] = held
+
+    def _tell_state(self) -> None:
+        """Of devices: where steps go by the mean, whoever comes later needs it."""
+        for held, (state, key) in zip(self._kept, self._own_state):
+            if self._by_mean and state[key].device.type != "cpu":
+                held.copy_(state[key])
+
+
+def _uses(group: Dict[str, Any], key: str) -> bool:
+    if key == "momentum_buffer":
+        return bool(group["momentum"] != 0)
+    return bool(group["amsgrad"]) if key == "max_exp_avg_sq" else True
+
+
+def _can_keep(optimizer: torch.optim.Optimizer) -> bool:
+    """What it keeps is zeros at first, as if it had taken a step of zeros; so it is not where the first step is another one than the rest."""
+    return type(optimizer) in _KEPT and all(group.get("dampening", 0) == 0 for group in optimizer.param_groups)
+
+
+def _rows_in(batch: object) -> int:
+    """The first dimension of the first tensor in it."""
+    if isinstance(batch, torch.Tensor):
+        return int(batch.shape[0]) if batch.ndim > 0 else 1
+    parts: Iterable[object] = batch.values() if isinstance(batch, dict) else batch if isinstance(batch, (list, tuple)) else ()
+    return next((_rows_in(part) for part in parts), 1)
+
+
+def load(path: Path) -> Dict[str, torch.Tensor]:
+    """What :meth:`Peer.save` wrote, or another safetensors file, for ``model.load_state_dict``."""
+    return _safetensors.load(path)
+
+
+def join(job: Path, model: torch.nn.Module, optimizer: Optional[torch.optim.Optimizer] = None, *, rows: int = 0,
+         labels: Optional[numpy.typing.ArrayLike] = None, statistics: bool = True, name: Optional[str] = None, settings: Sequence[str] = (),
+         steps_per_epoch: int = 0, checkpoints: Optional[Path] = None, resume: Optional[Path] = None, join: Optional[str] = None,
+         address: Optional[str] = None, session: int = 0, log: Optional[Path] = None) -> Peer:
+    """Join the job's other peers, and return when all are there and the first round's parameters stand in the model.
+
+    Parameters
+    ----------
+    job : path
+        The job file; its ``[model]`` and ``[data]`` are not used.
+    model : torch.nn.Module
+        Its parameters that require a gradient are what is learned: of type float32, the same on every peer at first
+        (``torch.manual_seed`` before it is made, or the same file).
+    optimizer : torch.optim.Optimizer, optional
+        The loop's own, over those parameters, the same on every peer; ``[optimizer]`` is then not read but for the batch. Where the
+        method averages gradients (allreduce …) it steps by the mean of all; else by the peer's own. None: the job's.
+    rows : int, optional
+        Of the data, for all peers together; what :meth:`Peer.sampler` deals out. 0: the loop sees to its data.
+    labels : array of int, optional
+        Of the rows, from 0 on, which some splits read (``dirichlet``).
+    statistics : bool
+        Running means and variances of batch normalisations are averaged, too, as the batches make them; False: they are each peer's.
+    name, settings, steps_per_epoch, checkpoints, resume, join, address, session, log
+        As of :class:`gossamer.Peer`.
+
+    Raises
+    ------
+    BadInput
+        The job, the model or a combination cannot be used; the peers' models differ.
+    PeerLost
+        Not all came within ``run.join_timeout``.
+    """
+    return Peer(job, model, optimizer, statistics,
+                Settings(name=name, settings=settings, rows=rows, labels=labels, steps_per_epoch=steps_per_epoch, checkpoints=checkpoints,
+                         resume=resume, join=join, address=address, session=session, log=log))
