@@ -10,82 +10,16 @@
 #include <limits>
 #include <mutex>
 
-#include "gossamer.h"
+#include "c_values.h"
 #include "gossamer/node/safetensors.h"
 #include "gossamer/node/training_loop.h"
 
 using namespace gossamer;
-using node::Error;
+using namespace gossamer::node::api;
 
 namespace {
 
-constexpr std::size_t kMostFloats = std::numeric_limits<std::uint32_t>::max();  ///< of a tensor
-
-thread_local std::string last_error, last_members;
-
-gs_status status_of(Error::Code code) {
-  switch (code) {
-    case Error::Code::bad_input:
-    case Error::Code::bad_state:
-      return GS_BAD_INPUT;
-    case Error::Code::misuse:
-      return GS_MISUSE;
-    case Error::Code::failed:
-      break;
-  }
-  return GS_FAILED;
-}
-
-gs_status status_of(node::Outcome outcome) {
-  switch (outcome) {
-    case node::Outcome::finished:
-      return GS_DONE;
-    case node::Outcome::lost_peer:
-    case node::Outcome::stalled:
-      return GS_LOST_PEER;
-    case node::Outcome::bad_input:
-      return GS_BAD_INPUT;
-    case node::Outcome::failed:
-      return GS_DIVERGED;
-    case node::Outcome::interrupted:
-      return GS_INTERRUPTED;
-    case node::Outcome::running:
-      break;
-  }
-  return GS_FAILED;
-}
-
-gs_status told(gs_status status, const std::string& text) {
-  last_error = text;
-  return status;
-}
-
-/// What work gives; whatever it throws as a status and gs_error's text.
-template <class Work>
-gs_status guarded(const Work& work) {
-  try {
-    return work();
-  } catch (const Error& error) {
-    return told(status_of(error.code()), error.what());
-  } catch (const std::exception& error) {
-    return told(GS_FAILED, error.what());
-  }
-}
-
-[[noreturn]] void misuse(const std::string& what) { throw Error(Error::Code::misuse, what); }
-
-std::string text_of(const char* text) { return text ? text : ""; }
-
-/// The caller's options, of which an older program knows fewer.
-gs_options options_of(const gs_options* given) {
-  gs_options options{};
-  if (!given) return options;
-  if (given->size == 0 || given->size > sizeof options)
-    misuse(fmt::format("gs_options.size is {}; expected sizeof(gs_options), which is {} in this library",
-                       given->size, sizeof options));
-  std::memcpy(&options, given, given->size);
-  return options;
-}
+thread_local std::string last_members;
 
 /// Where lines of the log go.
 class Log {
@@ -104,37 +38,6 @@ class Log {
   std::string path_;
   std::ofstream file_;
 };
-
-std::vector<node::TensorSpec> specs_of(std::span<const gs_tensor> tensors) {
-  std::vector<node::TensorSpec> specs;
-  for (const gs_tensor& tensor : tensors) {
-    if (!tensor.name || (tensor.dimensions > 0 && !tensor.shape))
-      misuse(fmt::format("tensor {} has no name or no shape; expected both", specs.size()));
-    for (const node::TensorSpec& other : specs)
-      if (other.name == tensor.name)
-        throw node::ConfigError(
-            fmt::format("two tensors are named '{}'; expected a name of its own for each", tensor.name));
-    std::vector<std::size_t> shape(tensor.shape, tensor.shape + tensor.dimensions);
-    std::size_t room = kMostFloats;
-    for (const std::size_t n : shape) room /= std::max<std::size_t>(n, 1);
-    if (room == 0)
-      throw node::ConfigError(
-          fmt::format("tensor '{}' has more than {} elements; split it", tensor.name, kMostFloats));
-    specs.push_back({tensor.name, shape, tensor.state != 0});
-  }
-  return specs;
-}
-
-/// A copy, as views that come later ask for them too; empty: zeros.
-std::vector<std::vector<float>> initial_of(std::span<const gs_tensor> tensors) {
-  std::vector<std::vector<float>> initial;
-  for (const gs_tensor& tensor : tensors) {
-    std::size_t floats = tensor.initial ? 1 : 0;
-    for (std::size_t d = 0; d < tensor.dimensions; ++d) floats *= tensor.shape[d];
-    initial.emplace_back(tensor.initial, tensor.initial + floats);
-  }
-  return initial;
-}
 
 /// Where nothing is said, as many zeros.
 std::vector<node::KeptArray> kept_of(std::span<const gs_tensor> arrays) {
@@ -168,25 +71,12 @@ struct gs_peer {
       misuse("gs_options.kept is null; expected as many arrays as kept_count says");
     loop_options.kept = kept_of({options.kept, options.kept_count});
     loop_options.rows = options.rows;
-    if (options.labels) loop_options.labels.assign(options.labels, options.labels + options.rows);
+    loop_options.labels = labels_of(options.labels, options.rows);
     if (options.steps_per_epoch > 0) loop_options.steps_per_epoch = options.steps_per_epoch;
-    loop_options.initialise = [initial = initial_of(tensors)](std::size_t tensor, std::span<float> x) {
-      std::copy(initial[tensor].begin(), initial[tensor].end(), x.begin());
-    };
+    loop_options.initialise = writes(initial_of(tensors));  // views that come later ask for it, too
     loop_options.callbacks.on_report = [this](const node::Report& r) {
       const std::lock_guard lock(mutex);
-      progress = {r.round,
-                  r.peers,
-                  r.epoch,
-                  r.share_done,
-                  r.loss,
-                  r.rows_per_second,
-                  r.bytes_out_per_second,
-                  r.bytes_in_per_second,
-                  r.staleness,
-                  r.skipped_steps,
-                  r.held_back,
-                  r.queued_bytes};
+      progress = progress_of(r);
     };
     loop_options.callbacks.on_members = [this](const std::vector<std::string>& names) {
       const std::lock_guard lock(mutex);
@@ -205,7 +95,7 @@ struct gs_peer {
         result = loop->finish();
         return status_of(result.outcome);
       });
-      message = result.outcome == node::Outcome::running ? last_error : result.message;
+      message = result.outcome == node::Outcome::running ? last_error() : result.message;
     }
     return *outcome == GS_DONE ? GS_DONE : told(*outcome, message);
   }
@@ -254,17 +144,16 @@ auto asked(const gs_peer* peer, const Part& part) {
 
 int gs_abi(void) { return GS_ABI; }
 const char* gs_version(void) { return GOSSAMER_VERSION; }
-const char* gs_error(void) { return last_error.c_str(); }
+const char* gs_error(void) { return last_error().c_str(); }
 
 gs_status gs_open(const char* job, const char* const* overrides, size_t overrides_count, const char* name,
                   const gs_tensor* tensors, size_t tensors_count, const gs_options* options, gs_peer** peer) {
   if (peer) *peer = nullptr;
   return guarded([&] {
-    if (!job || !name || !peer || !tensors || (overrides_count > 0 && !overrides))
+    if (!job || !name || !peer || !tensors)
       misuse("gs_open was given a null pointer; expected a job, a name, tensors and a place for the peer");
-    std::vector<std::string> settings;
-    for (std::size_t i = 0; i < overrides_count; ++i) settings.push_back(text_of(overrides[i]));
-    *peer = new gs_peer(job, std::move(settings), name, {tensors, tensors_count}, options_of(options));
+    *peer = new gs_peer(job, texts_of(overrides, overrides_count), name, {tensors, tensors_count},
+                        known_part(options, "gs_options"));
     return GS_OK;
   });
 }

@@ -7,77 +7,20 @@
 #include <cmath>
 #include <utility>
 
-#include "gossamer/optim/course.h"
-
 namespace gossamer::node {
 namespace {
 
-/// Arrays are exchanged together until they are so many floats.
-constexpr std::size_t kGrouped = 4096;
 /// How long other work of the peer may wait while the loop computes.
 constexpr auto kIdleEvery = std::chrono::milliseconds(1);
 
 [[noreturn]] void misuse(const std::string& what) { throw Error(Error::Code::misuse, what); }
 
-std::size_t floats_of(const TensorSpec& tensor) {
-  std::size_t floats = 1;
-  for (const std::size_t n : tensor.shape) floats *= n;
-  if (floats == 0) misuse(fmt::format("tensor '{}' has no elements; expected at least one", tensor.name));
-  return floats;
-}
-
-void subtract(std::span<const float> a, std::span<const float> b, std::span<float> to) {
-  std::transform(a.begin(), a.end(), b.begin(), to.begin(), [](float x, float y) { return x - y; });
-}
-
 }  // namespace
 
 LoopObjective::LoopObjective(const std::vector<TensorSpec>& tensors, const LoopOptions& options,
                              StepBy step_by)
-    : initialise_(options.initialise), steps_per_epoch_(options.steps_per_epoch), step_by_(step_by) {
-  add_layers(tensors);
+    : TensorObjective(tensors, options.steps_per_epoch, options.initialise), step_by_(step_by) {
   for (const KeptArray& array : options.kept) kept_.push_back(array.values);
-}
-
-void LoopObjective::add_layers(const std::vector<TensorSpec>& tensors) {
-  std::vector<optim::Tensor> group;
-  std::vector<std::size_t> members;
-  std::size_t size = 0;
-  places_.resize(tensors.size());
-  const auto close = [&] {
-    if (group.empty()) return;
-    const std::string first = group.front().name;
-    add_layer(first, std::exchange(group, {}));
-    for (std::size_t i = 0; i < members.size(); ++i) {
-      places_[members[i]].layer = layers().size() - 1;
-      places_[members[i]].offset = layers().back().tensors[i].offset;
-    }
-    members.clear();
-    size = 0;
-  };
-  const auto add = [&](std::size_t t) {
-    places_[t].size = floats_of(tensors[t]);
-    places_[t].state = tensors[t].state;
-    group.push_back({tensors[t].name, tensors[t].shape, 0});
-    members.push_back(t);
-    size += places_[t].size;
-  };
-  for (std::size_t t = 0; t < tensors.size(); ++t) {
-    if (tensors[t].state) continue;
-    add(t);
-    if (size >= kGrouped) close();
-  }
-  close();
-  state_begin_ = buffer_size();
-  for (std::size_t t = 0; t < tensors.size(); ++t)
-    if (tensors[t].state) add(t);
-  close();
-  if (state_begin_ < buffer_size()) mark_state(layers().size() - 1);
-}
-
-void LoopObjective::initialise(std::uint64_t, std::span<float> x) const {
-  std::fill(x.begin(), x.end(), 0.0f);
-  for (std::size_t t = 0; initialise_ && t < places_.size(); ++t) initialise_(t, part(x, t));
 }
 
 // --- the peer's side
@@ -93,12 +36,11 @@ optim::StepResult LoopObjective::gradient(Hold& hold, std::span<const float> x, 
   std::copy(x.begin(), x.end(), x_.begin());
   peers_x_ = x;
   g_ = g;
-  ready_.assign(places_.size(), false);
+  ready_.assign(tensors(), false);
   posted_.reset();
   mean_taken_ = false;
   step_ = key.step;
-  if (sampler_) sampler_->rows_of(step_, batch_);
-  if (course_) course_->took(step_);
+  take_rows(step_);
   turn_ = Turn::gradient;
   changed_.notify_all();
   for (std::size_t layer = layers().size(); layer > 0 || !posted_;) {
@@ -128,25 +70,20 @@ void LoopObjective::give_up(Hold& hold) {
   changed_.notify_all();
 }
 
-void LoopObjective::step(double place, std::size_t offset, std::span<const float> x, std::span<const float> g,
-                         std::span<float> u, optim::Optimizer* inner) {
-  if (step_by_ == StepBy::mean) {
-    take_mean_step();
-    subtract(x, std::span<const float>(x_).subspan(offset, x.size()), u);
-  } else if (step_by_ == StepBy::loop || is_state(offset)) {
-    std::copy(g.begin(), g.end(), u.begin());
-  } else {
-    inner->step(place, offset, x, g, u);
-  }
+void LoopObjective::step(std::size_t offset, std::span<const float> x, std::span<const float> g,
+                         std::span<float> u) {
+  if (step_by_ == StepBy::loop) return void(std::copy(g.begin(), g.end(), u.begin()));
+  take_mean_step();
+  subtract(x, std::span<const float>(x_).subspan(offset, x.size()), u);
 }
 
 /// Once in a round, when all of the mean stands: shows it to the loop, and waits until that has stepped.
 void LoopObjective::take_mean_step() {
   std::unique_lock lock(mutex_);
   if (std::exchange(mean_taken_, true)) return;
-  for (std::size_t t = 0; t < places_.size(); ++t) {
+  for (std::size_t t = 0; t < tensors(); ++t) {
     const auto mean = part(std::span<const float>(g_), t);
-    if (places_[t].state)
+    if (place_of(t).state)
       subtract(part(peers_x_, t), mean, part(x_, t));
     else
       std::copy(mean.begin(), mean.end(), part(own_g_, t).begin());
@@ -185,10 +122,7 @@ void LoopObjective::restore(const optim::ByteSource& source) {
 
 void LoopObjective::deal(const optim::DealtRows& rows) {
   const std::lock_guard lock(mutex_);
-  course_ = rows.course;
-  if (course_) course_->enter(*rows.split, rows.peer, rows.first_step);
-  sampler_ = course_ ? course_->sampler() : rows.split->sampler(rows.peer);
-  batch_.resize(rows.batch);
+  TensorObjective::deal(rows);
 }
 
 void LoopObjective::run_ended() {
@@ -252,10 +186,7 @@ std::uint64_t LoopObjective::step_number() const {
 
 std::vector<std::uint32_t> LoopObjective::rows_of(std::uint64_t step) {
   const std::lock_guard lock(mutex_);
-  if (!sampler_) misuse("no rows were dealt; expected their number when the loop was made");
-  std::vector<std::uint32_t> rows(batch_.size());
-  sampler_->rows_of(step, rows);
-  return rows;
+  return rows_of_step(step);
 }
 
 void LoopObjective::ready(std::size_t tensor) {
@@ -271,7 +202,7 @@ void LoopObjective::post(double loss, std::size_t rows) {
   require_turn();
   computing_ = false;
   if (std::exchange(left_, false) || over_) return;
-  for (std::size_t t = 0; t < places_.size(); ++t) hand_over(t);
+  for (std::size_t t = 0; t < tensors(); ++t) hand_over(t);
   posted_ = optim::StepResult{loss, rows};
   ++step_;
   if (std::isfinite(loss)) last_loss_ = loss;
@@ -284,17 +215,11 @@ void LoopObjective::abandon() {
   changed_.notify_all();
 }
 
-const LoopObjective::PlaceOfTensor& LoopObjective::place_of(std::size_t tensor) const {
-  if (tensor >= places_.size())
-    misuse(fmt::format("tensor {}: there are {}, from 0 on", tensor, places_.size()));
-  return places_[tensor];
-}
-
 /// To the peer, whose round it is; nothing where that is over.
 void LoopObjective::hand_over(std::size_t tensor) {
   if (left_ || over_ || ready_[tensor]) return;
   const auto to = part(g_, tensor);
-  if (step_by_ == StepBy::loop || places_[tensor].state) {
+  if (step_by_ == StepBy::loop || place_of(tensor).state) {
     subtract(part(peers_x_, tensor), part(std::span<const float>(x_), tensor), to);
   } else {
     const auto from = part(own_g_, tensor);
@@ -304,15 +229,15 @@ void LoopObjective::hand_over(std::size_t tensor) {
 }
 
 void LoopObjective::post_nothing() {
-  for (std::size_t t = 0; t < places_.size(); ++t)
+  for (std::size_t t = 0; t < tensors(); ++t)
     if (!ready_[t]) std::ranges::fill(part(g_, t), 0.0f);
   posted_ = optim::StepResult{last_loss_, 0};
 }
 
 bool LoopObjective::stands(std::size_t layer) const {
   if (posted_) return true;
-  for (std::size_t t = 0; t < places_.size(); ++t)
-    if (places_[t].layer == layer && !ready_[t]) return false;
+  for (std::size_t t = 0; t < tensors(); ++t)
+    if (place_of(t).layer == layer && !ready_[t]) return false;
   return true;
 }
 

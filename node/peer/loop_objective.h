@@ -1,7 +1,7 @@
 #pragma once
 // A LoopObjective is where a training loop and its peer meet: the peer waits in the gradient, and in the step
 // that a loop takes by a mean, while the loop has its turn. It outlives views; each has a HeldObjective and,
-// where the loop takes part in steps, a LoopOptimizer over it.
+// where the loop steps, a LoopOptimizer over it.
 #include <condition_variable>
 #include <functional>
 #include <memory>
@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "aligned.h"
-#include "gossamer/node/training_loop.h"
+#include "tensor_objective.h"
 
 namespace gossamer::node {
 
@@ -22,13 +22,10 @@ enum class StepBy {
   mean,  ///< the loop, by the mean of all peers' gradients, after the exchange
 };
 
-class LoopObjective final : public optim::Objective {
+class LoopObjective final : public TensorObjective {
  public:
   LoopObjective(const std::vector<TensorSpec>& tensors, const LoopOptions& options, StepBy step_by);
 
-  void initialise(std::uint64_t, std::span<float> x) const override;
-  optim::Figures evaluate(std::span<const float>) override { return {}; }
-  std::uint64_t steps_per_epoch() const override { return steps_per_epoch_; }
   optim::StepResult gradient(std::span<float>, const optim::BatchKey&, std::span<float>,
                              const optim::OnLayer&) override;
 
@@ -41,15 +38,12 @@ class LoopObjective final : public optim::Objective {
   optim::StepResult gradient(Hold& hold, std::span<const float> x, const optim::BatchKey& key,
                              std::span<float> g, const optim::OnLayer& on_layer);
   void give_up(Hold& hold);
-  /// u ← the step for the range of x from offset on, whose gradient is g; inner: the job's optimiser, which
-  /// need not be there where it does not step.
-  void step(double place, std::size_t offset, std::span<const float> x, std::span<const float> g,
-            std::span<float> u, optim::Optimizer* inner);
+  /// u ← the loop's own step for the range of x from offset on, whose gradient is g.
+  void step(std::size_t offset, std::span<const float> x, std::span<const float> g, std::span<float> u);
   /// The loop's arrays, while it does not change them.
   void save(const optim::ByteSink& sink) const override;
   void restore(const optim::ByteSource& source) override;
   void deal(const optim::DealtRows& rows) override;
-  std::span<const std::uint32_t> batch_rows() const override { return batch_; }
   void run_ended();
   /// Before the run, and after it.
   void show(std::span<const float> x);
@@ -60,7 +54,6 @@ class LoopObjective final : public optim::Objective {
   std::optional<bool> wait(double seconds);
   std::optional<bool> wait_for_mean(double seconds);
   StepBy step_by() const { return step_by_; }
-  bool has_state() const { return state_begin_ < buffer_size(); }
   std::span<float> x(std::size_t tensor) { return part(x_, tensor); }
   std::span<float> g(std::size_t tensor) { return part(own_g_, tensor); }
   std::span<float> kept(std::size_t array);
@@ -72,22 +65,12 @@ class LoopObjective final : public optim::Objective {
   void abandon();
 
  private:
-  struct PlaceOfTensor {
-    std::size_t layer, offset, size;
-    bool state;
-  };
   enum class Turn { peer, gradient, step };
 
-  void add_layers(const std::vector<TensorSpec>& tensors);
-  const PlaceOfTensor& place_of(std::size_t tensor) const;
-  template <class Floats>
-  std::span<Floats> part(std::span<Floats> all, std::size_t tensor) const {
-    return all.subspan(place_of(tensor).offset, place_of(tensor).size);
-  }
+  using TensorObjective::part;
   std::span<float> part(AlignedFloats& all, std::size_t tensor) const {
     return part(std::span<float>(all), tensor);
   }
-  bool is_state(std::size_t offset) const { return offset >= state_begin_; }
   bool await(std::unique_lock<std::mutex>& lock, double seconds, const std::function<bool()>& stands);
   void hand_over(std::size_t tensor);
   void post_nothing();
@@ -95,20 +78,13 @@ class LoopObjective final : public optim::Objective {
   void require_turn() const;
   void take_mean_step();
 
-  const std::function<void(std::size_t, std::span<float>)> initialise_;
-  const std::uint64_t steps_per_epoch_;
   const StepBy step_by_;
-  std::vector<PlaceOfTensor> places_;
-  std::size_t state_begin_ = 0;  ///< in the buffer; what loops change without a gradient comes last
   mutable std::mutex mutex_;
   std::condition_variable changed_;
   AlignedFloats x_, own_g_;                  ///< the loop's, from the first to the last
   std::vector<std::vector<float>> kept_;     ///< the loop's too
   std::span<const float> peers_x_;           ///< the replica's, from a view's first gradient to its end
   std::span<float> g_;                       ///< likewise
-  std::unique_ptr<optim::Sampler> sampler_;  ///< null: the loop sees to its rows
-  std::shared_ptr<optim::DataCourse> course_;
-  std::vector<std::uint32_t> batch_;         ///< rows of the present step, by the sampler
   std::uint64_t step_ = 0;                   ///< that the loop computes, or will compute next
   std::vector<bool> ready_;                  ///< by tensor
   std::optional<optim::StepResult> posted_;  ///< this round's
@@ -145,22 +121,18 @@ class HeldObjective final : public optim::Objective {
   LoopObjective::Hold hold_;
 };
 
-/// Steps in which the loop has a part; inner takes the others, and may be null where there are none.
+/// Steps that the loop takes.
 class LoopOptimizer final : public optim::Optimizer {
  public:
-  LoopOptimizer(std::shared_ptr<LoopObjective> held, std::unique_ptr<optim::Optimizer> inner)
-      : held_(std::move(held)), inner_(std::move(inner)) {}
-  void step(double place, std::size_t offset, std::span<const float> x, std::span<const float> g,
+  explicit LoopOptimizer(std::shared_ptr<LoopObjective> held) : held_(std::move(held)) {}
+  void step(double, std::size_t offset, std::span<const float> x, std::span<const float> g,
             std::span<float> u) override {
-    held_->step(place, offset, x, g, u, inner_.get());
+    held_->step(offset, x, g, u);
   }
-  void show(optim::StateVisitor& visitor) override {
-    if (inner_) inner_->show(visitor);
-  }
+  void show(optim::StateVisitor&) override {}  // the loop keeps it
 
  private:
   std::shared_ptr<LoopObjective> held_;
-  std::unique_ptr<optim::Optimizer> inner_;
 };
 
 }  // namespace gossamer::node

@@ -6,7 +6,6 @@
 #include <limits>
 #include <thread>
 
-#include "hash.h"
 #include "loop_objective.h"
 #include "method.h"
 #include "setup.h"
@@ -24,22 +23,10 @@ constexpr double kForever = std::numeric_limits<double>::infinity();
   throw ConfigError(fmt::format("{}: method '{}' {}", job.path, job.exchange.method, what));
 }
 
-/// What signs, residues and trackers make of a state is not its mean.
-bool averages_state(const Method& method, const compress::Traits& codec) {
-  return !codec.votes && method.invariants.own != MethodInvariants::Own::residues &&
-         method.own_steps != OwnSteps::refused;
-}
-
-/// What of the job goes with steps that it does not see, and with state that is averaged exactly.
-void check(const Job& job, const std::vector<TensorSpec>& tensors, const LoopOptions& options) {
+/// What of the job goes with steps that it does not see.
+void check_steps(const Job& job, const LoopOptions& options) {
   const Method& method = find_method(job.exchange.method);
   const compress::Traits codec = compress::make_codec(job.exchange.codec)->traits();
-  const auto is_state = [](const TensorSpec& t) { return t.state; };
-  const auto state = std::find_if(tensors.begin(), tensors.end(), is_state);
-  if (state != tensors.end() && !averages_state(method, codec))
-    refuse(job, fmt::format("with codec '{}' does not average '{}', which has no gradient, exactly; leave it "
-                            "to each peer, or use method 'allreduce', 'dpsgd' or 'choco'",
-                            job.exchange.codec, state->name));
   if (!options.own_steps) return;
   if (options.optimizer) misuse("own_steps and an optimizer were given; expected one of them");
   if (method.own_steps == OwnSteps::refused)
@@ -71,39 +58,15 @@ Job job_of(Job job, const LoopOptions& options) {
   return job;
 }
 
-/// How many rows the program has, and their labels.
-class LabelledRows final : public optim::Dataset {
- public:
-  LabelledRows(std::size_t rows, std::vector<std::int32_t> labels) : rows_(rows), labels_(std::move(labels)) {
-    if (labels_.empty()) return;
-    const auto [least, most] = std::minmax_element(labels_.begin(), labels_.end());
-    if (labels_.size() != rows_ || *least < 0)
-      misuse(fmt::format("{} labels from {} on were given for {} rows; expected one for each, from 0 on",
-                         labels_.size(), *least, rows_));
-    classes_ = static_cast<std::size_t>(*most) + 1;
-  }
-  std::size_t rows() const override { return rows_; }
-  std::size_t features() const override { return 0; }
-  std::size_t classes() const override { return classes_; }
-  std::int32_t label(std::size_t row) const override { return labels_[row]; }
-  void gather(std::span<const std::uint32_t>, std::span<float>) const override {}
-  std::uint64_t hash() const override { return hash_bytes(std::as_bytes(std::span(labels_)), rows_); }
-
- private:
-  std::size_t rows_, classes_ = 0;
-  std::vector<std::int32_t> labels_;
-};
-
 Learner learner_of(const std::shared_ptr<LoopObjective>& held, LoopOptions& options) {
   Learner learner{[held](std::size_t) { return std::make_unique<HeldObjective>(held); },
                   std::move(options.optimizer)};
-  if (options.rows > 0)
-    learner.rows = std::make_shared<LabelledRows>(options.rows, std::move(options.labels));
+  learner.rows = labelled_rows(options.rows, std::move(options.labels));
   if (options.own_steps)
-    learner.optimizer = [held](std::size_t) { return std::make_unique<LoopOptimizer>(held, nullptr); };
+    learner.optimizer = [held](std::size_t) { return std::make_unique<LoopOptimizer>(held); };
   else if (held->has_state())
     learner.around_optimizer = [held](std::unique_ptr<optim::Optimizer> inner) {
-      return std::make_unique<LoopOptimizer>(held, std::move(inner));
+      return std::make_unique<StateAside>(held, std::move(inner));
     };
   return learner;
 }
@@ -151,7 +114,8 @@ TrainingLoop::TrainingLoop(Job job, const std::string& name, std::vector<TensorS
                            LoopOptions options)
     : impl_(translated([&] {
         if (tensors.empty()) misuse("found no tensors; expected at least one");
-        check(job, tensors, options);
+        check_state(job, tensors);
+        check_steps(job, options);
         return std::make_unique<Impl>(std::move(job), name, tensors, std::move(options));
       })) {}
 TrainingLoop::~TrainingLoop() = default;

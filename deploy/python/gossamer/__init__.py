@@ -10,6 +10,8 @@ from ._base import Report
 from ._errors import BadInput, Diverged, Failed, GossamerError, Interrupted, Misuse, PeerLost
 from ._library import version
 from ._peer import Peer
+from ._simulate import Simulated, SimulatedPeer, simulate
 
 __version__ = version()
-__all__ = ["BadInput", "Diverged", "Failed", "GossamerError", "Interrupted", "Misuse", "Peer", "PeerLost", "Report", "__version__"]
+__all__ = ["BadInput", "Diverged", "Failed", "GossamerError", "Interrupted", "Misuse", "Peer", "PeerLost", "Report", "Simulated", "SimulatedPeer",
+           "__version__", "simulate"]

@@ -112,16 +112,20 @@ def _text(value: Optional[Path]) -> Optional[bytes]:
     return None if value is None else os.fsencode(value)
 
 
-def _labels(given: Settings) -> "Optional[numpy.typing.NDArray[numpy.int32]]":
-    if given.labels is None:
+def checked_labels(labels: Optional[numpy.typing.ArrayLike], rows: int) -> "Optional[numpy.typing.NDArray[numpy.int32]]":
+    if labels is None:
         return None
-    labels = numpy.ascontiguousarray(given.labels, dtype=numpy.int32)
-    if labels.shape != (given.rows,):
-        raise _errors.BadInput(f"found labels of shape {labels.shape}; expected ({given.rows},), one for each row")
-    return labels
+    array = numpy.ascontiguousarray(labels, dtype=numpy.int32)
+    if array.shape != (rows,):
+        raise _errors.BadInput(f"found labels of shape {array.shape}; expected ({rows},), one for each row")
+    return array
 
 
-class _Tensors:
+def report_of(progress: Progress) -> Report:
+    return Report(**{field.name: getattr(progress, field.name) for field in dataclasses.fields(Report)})
+
+
+class Tensors:
     """Arrays as the library takes them; holds what they point to."""
 
     def __init__(self, starts: Sequence[Start]):
@@ -138,7 +142,7 @@ class BasePeer:
     """A peer over arrays; what these are for is its subclasses' affair."""
 
     def __init__(self, job: Path, starts: Sequence[Start], given: Settings, kept: Sequence[Start] = ()):
-        tensors, own, labels = _Tensors(starts), _Tensors(kept), _labels(given)
+        tensors, own, labels = Tensors(starts), Tensors(kept), checked_labels(given.labels, given.rows)
         options = Options(ctypes.sizeof(Options), given.session, given.steps_per_epoch, given.rows, None if labels is None else labels.ctypes.data,
                           _text(given.checkpoints), _text(given.resume), _text(given.join), _text(given.address), _text(given.log),
                           int(given.own_steps), own.array, len(kept))
@@ -211,7 +215,7 @@ class BasePeer:
         """How it goes."""
         progress = Progress()
         checked(lib.gs_report(self._handle.pointer, ctypes.byref(progress), ctypes.sizeof(progress)))
-        return Report(**{field.name: getattr(progress, field.name) for field in dataclasses.fields(Report)})
+        return report_of(progress)
 
     @property
     def members(self) -> List[str]:

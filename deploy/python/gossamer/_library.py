@@ -31,6 +31,24 @@ class Progress(ctypes.Structure):
                 ("held_back", ctypes.c_uint64), ("queued_bytes", ctypes.c_uint64)]
 
 
+GradientFunction = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p, ctypes.c_size_t, ctypes.c_uint64, ctypes.POINTER(ctypes.c_uint32),
+                                    ctypes.c_size_t, ctypes.POINTER(ctypes.c_void_p), ctypes.POINTER(ctypes.c_void_p),
+                                    ctypes.POINTER(ctypes.c_double))
+ReportFunction = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_size_t, ctypes.c_double, ctypes.POINTER(Progress))
+
+
+class Simulation(ctypes.Structure):
+    _fields_ = [("size", ctypes.c_size_t), ("gradient", GradientFunction), ("report", ReportFunction), ("context", ctypes.c_void_p),
+                ("seed", ctypes.c_uint64), ("peers", ctypes.c_uint64), ("steps_per_epoch", ctypes.c_uint64), ("rows", ctypes.c_uint64),
+                ("labels", ctypes.c_void_p)]
+
+
+class Ending(ctypes.Structure):
+    _fields_ = [("status", ctypes.c_int), ("rounds", ctypes.c_uint64), ("rows", ctypes.c_uint64), ("loss", ctypes.c_double),
+                ("bytes_out", ctypes.c_uint64), ("bytes_in", ctypes.c_uint64), ("virtual_seconds", ctypes.c_double),
+                ("digest", ctypes.c_uint64)]
+
+
 def _load() -> ctypes.CDLL:
     beside = pathlib.Path(__file__).resolve().parent / "libgossamer.so"
     named = os.environ.get("GOSSAMER_LIBRARY")
@@ -58,6 +76,8 @@ _TAKES = {
     "gs_interrupt": [_POINTER],
     "gs_save": [_POINTER, _TEXT],
     "gs_end": [_POINTER],
+    "gs_simulate": [_TEXT, ctypes.POINTER(_TEXT), _SIZE, ctypes.POINTER(Tensor), _SIZE, ctypes.POINTER(Simulation), ctypes.POINTER(_POINTER)],
+    "gs_simulated_end": [_POINTER, _SIZE, ctypes.POINTER(Ending), _SIZE],
 }
 
 lib = _load()
@@ -65,6 +85,9 @@ lib.gs_abi.restype = ctypes.c_int
 lib.gs_error.restype = lib.gs_version.restype = _TEXT
 lib.gs_close.restype, lib.gs_close.argtypes = None, [_POINTER]
 lib.gs_members.restype, lib.gs_members.argtypes = _TEXT, [_POINTER]
+lib.gs_simulated_peers.restype, lib.gs_simulated_peers.argtypes = _SIZE, [_POINTER]
+lib.gs_simulated_parameters.restype, lib.gs_simulated_parameters.argtypes = _POINTER, [_POINTER, _SIZE, _SIZE]
+lib.gs_simulated_free.restype, lib.gs_simulated_free.argtypes = None, [_POINTER]
 for _name in ("gs_step", "gs_steps_per_epoch"):
     getattr(lib, _name).restype, getattr(lib, _name).argtypes = ctypes.c_uint64, [_POINTER]
 for _name in ("gs_parameters", "gs_gradient", "gs_changing", "gs_kept"):

@@ -20,8 +20,9 @@ import numpy.typing
 import torch
 
 from . import _errors, _safetensors
-from ._base import BasePeer, Path, Settings, Start
+from ._base import Array, BasePeer, Path, Report, Settings, Start
 from ._library import lib
+from ._simulate import Simulated, simulate_arrays
 
 T = TypeVar("T")
 
@@ -64,6 +65,17 @@ def _host(tensor: torch.Tensor) -> "numpy.typing.NDArray[numpy.float32]":
     return array
 
 
+def _tensors_of(model: torch.nn.Module, statistics: bool) -> Tuple[List[Tuple[str, torch.Tensor]], List[Start]]:
+    """What is learned, then what has no gradient; by name."""
+    parameters = [(name, p) for name, p in model.named_parameters() if p.requires_grad]
+    states = list(_statistics(model)) if statistics else []
+    for name, tensor in [*parameters, *states]:
+        if tensor.dtype != torch.float32 or tensor.layout != torch.strided:
+            raise _errors.BadInput(f"{name} is of type {tensor.dtype}, {tensor.layout}; expected torch.float32, dense (mixed precision keeps "
+                                   "such parameters and computes in others: torch.autocast)")
+    return [*parameters, *states], [Start(name, _host(p)) for name, p in parameters] + [Start(name, _host(b), True) for name, b in states]
+
+
 class Sampler(Iterable[List[int]]):
     """Numbers of the rows of this peer's batches, from the one that comes next to the end of the epoch; what DataLoader takes as
     ``batch_sampler``. Rows are the job's split's, and those of peers that are gone go to the others."""
@@ -88,15 +100,9 @@ class Peer(BasePeer):
     """
 
     def __init__(self, job: Path, model: torch.nn.Module, optimizer: Optional[torch.optim.Optimizer], statistics: bool, given: Settings):
-        parameters = [(name, p) for name, p in model.named_parameters() if p.requires_grad]
-        states = list(_statistics(model)) if statistics else []
-        for name, tensor in [*parameters, *states]:
-            if tensor.dtype != torch.float32 or tensor.layout != torch.strided:
-                raise _errors.BadInput(f"{name} is of type {tensor.dtype}, {tensor.layout}; expected torch.float32, dense (mixed precision keeps "
-                                       "such parameters and computes in others: torch.autocast)")
-        starts = [Start(name, _host(p)) for name, p in parameters] + [Start(name, _host(b), True) for name, b in states]
+        tensors, starts = _tensors_of(model, statistics)
         self._model, self._optimizer, self._rows = model, optimizer, 1
-        self._own_state = self._state_of_optimizer([p for _, p in parameters])
+        self._own_state = self._state_of_optimizer([tensor for _, tensor in tensors])
         kept = [Start(f"{number}.{key}", _host(state[key])) for number, (state, key) in enumerate(self._own_state)]
         super().__init__(job, starts, dataclasses.replace(given, own_steps=optimizer is not None), kept)
         self._by_mean = bool(lib.gs_steps_by_mean(self._handle.pointer))
@@ -106,9 +112,8 @@ class Peer(BasePeer):
                                    f"{type(optimizer).__name__} keeps cannot be handed to others; expected one of "
                                    f"{', '.join(kind.__name__ for kind in _KEPT)}, the job's own (optimizer=None), or a method that averages parameters")
         values, gradients = self._arrays(lib.gs_changing, starts, True), self._arrays(lib.gs_gradient, starts, True)
-        tensors = [*parameters, *states]
-        self._bound = [_Bound(name, tensor, torch.from_numpy(value), torch.from_numpy(gradient), number >= len(parameters))
-                       for number, ((name, tensor), value, gradient) in enumerate(zip(tensors, values, gradients))]
+        self._bound = [_Bound(name, tensor, torch.from_numpy(value), torch.from_numpy(gradient), start.state)
+                       for (name, tensor), start, value, gradient in zip(tensors, starts, values, gradients)]
         self._kept = [torch.from_numpy(array) for array in self._arrays(lib.gs_kept, kept, True)]
         for held, (state, key) in zip(self._kept, self._own_state):
             if state[key].device.type == "cpu":
@@ -343,6 +348,54 @@ def _rows_in(batch: object) -> int:
         return int(batch.shape[0]) if batch.ndim > 0 else 1
     parts: Iterable[object] = batch.values() if isinstance(batch, dict) else batch if isinstance(batch, (list, tuple)) else ()
     return next((_rows_in(part) for part in parts), 1)
+
+
+Loss = Callable[[torch.nn.Module, Any], torch.Tensor]
+
+
+def simulate(job: Path, model: torch.nn.Module, data: "torch.utils.data.Dataset[Any]", loss: Loss, *, peers: int = 0,
+             labels: Optional[numpy.typing.ArrayLike] = None, statistics: bool = True, settings: Sequence[str] = (), seed: int = 1,
+             before: Optional[Callable[[int, int], None]] = None, report: Optional[Callable[[int, float, Report], None]] = None) -> Simulated:
+    """All peers of the job in one process and in virtual time, each with that model from where it stands, on a simulated network (``[sim]``).
+
+    Parameters
+    ----------
+    job, model, labels, statistics, settings
+        As of :func:`join`; the job's optimiser steps.
+    data : torch.utils.data.Dataset
+        Of all peers together; a batch is what ``default_collate`` makes of its rows.
+    loss : callable
+        ``loss(model, batch)`` is the mean over the batch.
+    peers, seed, report
+        As of :func:`gossamer.simulate`.
+    before : callable, optional
+        ``before(peer, step)`` is called before each gradient: to seed what is random in it.
+
+    Returns
+    -------
+    gossamer.Simulated
+        With each peer's parameters and statistics by name. The model is left as it was.
+    """
+    tensors, starts = _tensors_of(model, statistics)
+    own = [(tensor, tensor.data, tensor.grad) for _, tensor in tensors]
+    count = len(data)  # type: ignore[arg-type]
+
+    def gradient(peer: int, step: int, rows: "numpy.typing.NDArray[numpy.uint32]", x: Dict[str, Array], g: Dict[str, Array]) -> Tuple[float, int]:
+        for (name, tensor), start in zip(tensors, starts):
+            tensor.data = torch.from_numpy(x[name])
+            if not start.state:
+                tensor.grad = torch.from_numpy(g[name])
+        if before is not None:
+            before(peer, step)
+        value = loss(model, torch.utils.data.default_collate([data[int(row)] for row in rows]))
+        value.backward()  # type: ignore[no-untyped-call]
+        return float(value.detach()), len(rows)
+
+    try:
+        return simulate_arrays(job, starts, gradient, peers=peers, rows=count, labels=labels, settings=settings, seed=seed, report=report)
+    finally:
+        for tensor, values, grad in own:
+            tensor.data, tensor.grad = values, grad
 
 
 def load(path: Path) -> Dict[str, torch.Tensor]:

@@ -145,6 +145,48 @@ gs_status gs_end(gs_peer* peer);
 /* The same, and frees the peer and its arrays; null: nothing. */
 void gs_close(gs_peer* peer);
 
+/* ---- the same program's gradients on a simulated network ---- */
+
+/* A gradient of one of the simulation's peers. parameters[t] is read (that of a state is changed, as between
+ * gs_wait and gs_post), gradients[t] is to be written, zeros at first; *loss: mean over the batch. rows: of
+ * the batch, by the job's split, where gs_simulation.rows is not 0. Gives the samples in the batch; less than
+ * 0 ends the simulation. */
+typedef int64_t (*gs_gradient_function)(void* context, size_t peer, uint64_t step, const uint32_t* rows,
+                                        size_t rows_count, float* const* parameters, float* const* gradients,
+                                        double* loss);
+typedef struct gs_simulation {
+  size_t size; /* sizeof(gs_simulation) */
+  gs_gradient_function gradient;
+  void (*report)(void* context, size_t peer, double seconds, const gs_progress* progress); /* may be null */
+  void* context;
+  uint64_t seed;  /* of the network's faults and times; 0: 1 */
+  uint64_t peers; /* in place of the job's number; 0: that */
+  uint64_t steps_per_epoch, rows;
+  const int32_t* labels; /* these three as of gs_options */
+} gs_simulation;
+typedef struct gs_simulated gs_simulated;
+
+/* All peers of the job in virtual time, on the caller's thread ([sim]); deterministic: the same digest for
+ * the same gradients. Where the method is synchronous they come to the bits that peers over sockets come to.
+ */
+gs_status gs_simulate(const char* job, const char* const* overrides, size_t overrides_count,
+                      const gs_tensor* tensors, size_t tensors_count, const gs_simulation* simulation,
+                      gs_simulated** result);
+size_t gs_simulated_peers(const gs_simulated* result);
+/* What the peer learned; null and gs_error where there is no such peer or tensor. */
+const float* gs_simulated_parameters(const gs_simulated* result, size_t peer, size_t tensor);
+typedef struct gs_ending {
+  gs_status status; /* as gs_wait would have given it */
+  uint64_t rounds, rows;
+  double loss; /* over the last epoch */
+  uint64_t bytes_out, bytes_in;
+  double virtual_seconds; /* of the whole simulation */
+  uint64_t digest;        /* of all parameters of all peers */
+} gs_ending;
+/* How the peer ended; size: sizeof(gs_ending). Gives the status in it. */
+gs_status gs_simulated_end(const gs_simulated* result, size_t peer, gs_ending* ending, size_t size);
+void gs_simulated_free(gs_simulated* result);
+
 #ifdef __cplusplus
 }
 #endif
