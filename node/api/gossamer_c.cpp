@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <fstream>
 #include <limits>
@@ -13,6 +14,7 @@
 #include "c_values.h"
 #include "gossamer/node/safetensors.h"
 #include "gossamer/node/training_loop.h"
+#include "started.h"
 
 using namespace gossamer;
 using namespace gossamer::node::api;
@@ -53,19 +55,28 @@ std::vector<node::KeptArray> kept_of(std::span<const gs_tensor> arrays) {
   return kept;
 }
 
+/// What the program says, or whoever has started it.
+std::string or_started(const char* given, const char* variable) {
+  return given ? given : from_environment(variable);
+}
+std::uint64_t own_session() {
+  const std::string text = from_environment("GOSSAMER_SESSION");
+  return text.empty() ? 0 : std::strtoull(text.c_str(), nullptr, 10);
+}
+
 }  // namespace
 
 struct gs_peer {
   gs_peer(const std::string& job, std::vector<std::string> overrides, const std::string& name,
           std::span<const gs_tensor> tensors, const gs_options& options)
-      : log(text_of(options.log)), specs(specs_of(tensors)) {
+      : log(text_of(options.log)), telling(name), specs(specs_of(tensors)) {
     progress.loss = std::nan("");
     node::LoopOptions loop_options;
-    loop_options.peer.session = options.session;
-    loop_options.peer.resume = text_of(options.resume);
+    loop_options.peer.session = options.session > 0 ? options.session : own_session();
+    loop_options.peer.resume = or_started(options.resume, "GOSSAMER_RESUME");
     loop_options.peer.join = text_of(options.join);
     loop_options.peer.address = text_of(options.address);
-    loop_options.checkpoints = text_of(options.checkpoints);
+    loop_options.checkpoints = or_started(options.checkpoints, "GOSSAMER_CHECKPOINTS");
     loop_options.own_steps = options.own_steps != 0;
     if (options.kept_count > 0 && !options.kept)
       misuse("gs_options.kept is null; expected as many arrays as kept_count says");
@@ -75,6 +86,7 @@ struct gs_peer {
     if (options.steps_per_epoch > 0) loop_options.steps_per_epoch = options.steps_per_epoch;
     loop_options.initialise = writes(initial_of(tensors));  // views that come later ask for it, too
     loop_options.callbacks.on_report = [this](const node::Report& r) {
+      telling.report(r);
       const std::lock_guard lock(mutex);
       progress = progress_of(r);
     };
@@ -83,8 +95,32 @@ struct gs_peer {
       members.clear();
       for (const std::string& member : names) members += member + "\n";
     };
+    loop_options.callbacks.on_member = [this](const node::MemberEvent& event) { telling.member(event); };
     loop_options.callbacks.on_log = [this](const std::string& text) { log.line(text); };
-    loop.emplace(node::load_job(job, overrides), name, specs, std::move(loop_options));
+    const std::string started = from_environment("GOSSAMER_JOB");
+    loop.emplace(node::load_job(started.empty() ? job : started, overrides), name, specs,
+                 std::move(loop_options));
+    if (const std::string folder = from_environment("GOSSAMER_OUT"); !folder.empty())
+      model = folder + "/" + name + ".safetensors";
+  }
+  /// Whoever started this program is to know how its peer ended.
+  ~gs_peer() {
+    if (telling.on()) ended();
+  }
+  gs_peer(const gs_peer&) = delete;
+  gs_peer& operator=(const gs_peer&) = delete;
+
+  void save(const std::string& path) const {
+    optim::Layer all{"all", 0, 0, {}};
+    std::vector<float> x;
+    for (std::size_t t = 0; t < specs.size(); ++t) {
+      all.tensors.push_back({specs[t].name, specs[t].shape, x.size()});
+      const auto from = loop->parameters(t);
+      x.insert(x.end(), from.begin(), from.end());
+    }
+    all.size = x.size();
+    node::check_writable(path);
+    node::write_safetensors(path, {all}, x, {{"format", "pt"}});
   }
 
   /// How the run ended.
@@ -93,6 +129,8 @@ struct gs_peer {
       node::PeerResult result;
       outcome = guarded([&] {
         result = loop->finish();
+        telling.end(loop->details());
+        if (!model.empty() && result.rounds > 0) save(model);
         return status_of(result.outcome);
       });
       message = result.outcome == node::Outcome::running ? last_error() : result.message;
@@ -101,7 +139,9 @@ struct gs_peer {
   }
 
   const pid_t process = getpid();
-  Log log;  ///< outlives the loop, whose thread writes it
+  Log log;              ///< outlives the loop, whose thread writes it
+  Telling telling;      ///< likewise
+  std::string model{};  ///< file where what was learned goes by itself; empty: none
   mutable std::mutex mutex;
   gs_progress progress{};
   std::string members;
@@ -274,16 +314,7 @@ gs_status gs_save(const gs_peer* peer, const char* path) {
       misuse(
           "gs_save was called while parameters are exchanged; expected it between gs_wait and gs_post, or "
           "after the run");
-    optim::Layer all{"all", 0, 0, {}};
-    std::vector<float> x;
-    for (std::size_t t = 0; t < peer->specs.size(); ++t) {
-      all.tensors.push_back({peer->specs[t].name, peer->specs[t].shape, x.size()});
-      const auto from = peer->loop->parameters(t);
-      x.insert(x.end(), from.begin(), from.end());
-    }
-    all.size = x.size();
-    node::check_writable(path);
-    node::write_safetensors(path, {all}, x, {{"format", "pt"}});
+    peer->save(path);
     return GS_OK;
   });
 }

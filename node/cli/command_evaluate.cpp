@@ -13,6 +13,7 @@
 #include "gossamer/optim/data.h"
 #include "gossamer/optim/ensemble.h"
 #include "setup.h"
+#include "task.h"
 #include "text.h"
 
 namespace gossamer::node {
@@ -147,9 +148,17 @@ void evaluate_rows(const EvaluateOptions& options, Job job) {
   if (options.json) std::cout << out.dump(2) << '\n';
 }
 
+[[noreturn]] void evaluate_task(const EvaluateOptions& options, const Job& job) {
+  std::vector<std::string> words = task_words("evaluate", job, options.job, options.overrides);
+  words.insert(words.end(), options.models.begin(), options.models.end());
+  if (options.json) words.emplace_back("--json");
+  become_task(words);
+}
+
 void evaluate_models(const EvaluateOptions& options) {
   const Job job = load_job(options.job, options.overrides);
   if (job.learns_by_key()) return evaluate_rows(options, job);
+  if (job.is_task()) evaluate_task(options, job);
   if (options.models.empty() || !options.table.empty())
     throw ConfigError(
         fmt::format("{}: model '{}' has no table; expected MODEL, a safetensors file, and no --table",

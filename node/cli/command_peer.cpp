@@ -31,6 +31,7 @@
 #include "run_folder.h"
 #include "summary.h"
 #include "table_file.h"
+#include "task.h"
 #include "text.h"
 #include "worker.h"
 
@@ -298,6 +299,21 @@ class PeerProcess {
   Losses losses_;  ///< by the process's time
 };
 
+std::vector<std::string> words_of_task(const PeerFlags& flags, const Job& job) {
+  std::vector<std::string> words = task_words("peer", job, flags.job.path, flags.job.overrides);
+  const std::pair<const char*, std::string> given[] = {
+      {"--name", flags.name},
+      {"--join", flags.join},
+      {"--address", flags.address},
+      {"--checkpoints", flags.checkpoints},
+      {"--resume", flags.resume},
+      {"--out", flags.out},
+      {"--session", flags.session > 0 ? std::to_string(flags.session) : ""}};
+  for (const auto& [flag, value] : given)
+    if (!value.empty()) words.insert(words.end(), {flag, value});
+  return words;
+}
+
 int run_peer(PeerFlags flags) {
   // payloads come and go every round: keep their memory instead of giving it back to the kernel each time
   mallopt(M_MMAP_THRESHOLD, 1 << 30);
@@ -314,7 +330,9 @@ int run_peer(PeerFlags flags) {
     if (!flags.join.empty()) member_address(flags.join, "--join");
     if (!flags.address.empty() && flags.address != kNoAddress) check_address(flags.address, "--address");
     if (flags.name.empty()) flags.name = name_of_joiner();
-    return PeerProcess(flags, job_of(flags)).run();
+    Job job = job_of(flags);
+    if (job.is_task()) become_task(words_of_task(flags, job));
+    return PeerProcess(flags, std::move(job)).run();
   } catch (const std::runtime_error& error) {  // the log alone cannot tell of a full disk
     if (flags.records) std::fputs((to_json(flags.name, error) + "\n").c_str(), stdout);
     throw;

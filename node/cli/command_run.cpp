@@ -16,6 +16,7 @@
 #include "joining.h"
 #include "launcher.h"
 #include "losses.h"
+#include "program_summary.h"
 #include "progress.h"
 #include "records.h"
 #include "resume.h"
@@ -23,6 +24,7 @@
 #include "run_folder.h"
 #include "run_view.h"
 #include "summary.h"
+#include "task.h"
 
 namespace gossamer::node {
 namespace {
@@ -42,22 +44,12 @@ bool was_told_to_end(int status) {
 
 double seconds_since(Clock::time_point t) { return std::chrono::duration<double>(Clock::now() - t).count(); }
 
-/// Of a regular file: a device may have no end.
-std::string last_line(const fs::path& path) {
-  std::error_code none;
-  if (!fs::is_regular_file(path, none)) return {};
-  std::ifstream in(path);
-  std::string line, last;
-  while (std::getline(in, line))
-    if (!line.empty()) last = line;
-  return last.starts_with("gossamer: ") ? last.substr(10) : last;
-}
-
 struct RunFlags {
   JobFlags job;
   std::string out;     ///< folder of the run's files; empty = a new one below runs/
   std::string resume;  ///< a run's folder, from which this one goes on
   bool own_models = false;
+  std::vector<std::string> program{};  ///< that is started as each peer, with its arguments; none: this one
 };
 
 class Run {
@@ -91,6 +83,7 @@ class Run {
     fs::create_directories(folder_ / "peers");
     std::random_device device;
     const std::string session = std::to_string(device());
+    if (!flags_.program.empty()) return start_programs(session);
     for (const auto& peer : job_.peers) {
       std::vector<std::string> words{"peer",
                                      (folder_ / "job.toml").string(),
@@ -110,6 +103,23 @@ class Run {
       tell(fmt::format("{} peers started; files in {}", job_.peers.size(), folder_.string()));
   }
 
+  /// Each is told by its environment which peer it is, and what this program would have told its own.
+  void start_programs(const std::string& session) {
+    write_program(folder_, flags_.program);
+    for (const auto& peer : job_.peers) {
+      std::vector<std::string> environment{
+          "GOSSAMER_NAME=" + peer.name, "GOSSAMER_JOB=" + (folder_ / "job.toml").string(),
+          "GOSSAMER_SESSION=" + session, "GOSSAMER_OUT=" + (folder_ / "peers").string(),
+          "GOSSAMER_CHECKPOINTS=" + (folder_ / kCheckpointsFolder).string()};
+      if (!flags_.resume.empty()) environment.push_back("GOSSAMER_RESUME=" + flags_.resume);
+      launcher_.start_program(peer.name, flags_.program, environment,
+                              folder_ / "peers" / (peer.name + ".log"));
+    }
+    if (!flags_.job.quiet)
+      tell(fmt::format("{} programs started; what they print, and their files, in {}", job_.peers.size(),
+                       (folder_ / "peers").string()));
+  }
+
   void watch() {
     std::optional<Clock::time_point> deadline;
     while (launcher_.running()) {
@@ -119,7 +129,7 @@ class Run {
       if (!deadline && (stop || failed_to_start())) {
         interrupted_ = stop;
         for (const auto& c : launcher_.children()) told_to_end_.push_back(!c.status);
-        launcher_.signal_all(SIGTERM);
+        launcher_.signal_all(flags_.program.empty() ? SIGTERM : SIGINT);  // Ctrl-C is what programs know
         deadline =
             Clock::now() + std::chrono::milliseconds(static_cast<int>((kPatience_s + job_.run.grace) * 1000));
       }
@@ -259,6 +269,7 @@ class Run {
     if (status != kExitOk) say_how_to_go_on();
     const auto peers = saved_models();
     if (peers.empty()) return status == kExitOk ? kExitFailure : status;
+    if (!flags_.program.empty()) return summarise_programs(peers), status;
     summarise_models(peers);
     if (!flags_.job.quiet && status == kExitOk)
       tell(job_.heterogeneous()
@@ -295,6 +306,17 @@ class Run {
     std::fputs((flags_.job.json ? json + "\n" : to_table(std::span(&summary, 1))).c_str(), stdout);
   }
 
+  /// What each came to; the models are the programs' own affair.
+  void summarise_programs(const std::vector<PeerId>& peers) const {
+    std::vector<ProgramEnd> ends;
+    for (const PeerId p : peers)
+      ends.push_back({job_.peers[p].name, *results_[p], last_line(launcher_.children()[p].log)});
+    const std::string json = to_json(job_.name, ends);
+    write_text(folder_ / "summary.json", json + "\n");
+    std::fputs((flags_.job.json ? json + "\n" : to_text(ends)).c_str(), stdout);
+    if (!flags_.job.json) tell(fmt::format("models: {}", (folder_ / "peers").string()));
+  }
+
   const RunFlags& flags_;
   Job job_;
   fs::path folder_;
@@ -316,7 +338,7 @@ class Run {
   std::vector<bool> told_to_end_;  ///< by child: this run has sent it SIGTERM; empty before
 };
 
-int run_all(const RunFlags& flags) {
+int run_all(RunFlags flags) {
   interrupted();
   const std::string path =
       flags.job.path.empty() ? (fs::path(flags.resume) / "job.toml").string() : flags.job.path;
@@ -325,6 +347,8 @@ int run_all(const RunFlags& flags) {
   for (const std::string& warning : warnings_of_run(job, plan)) tell("gossamer: " + warning);
   optim::set_blas_threads(1);
   for (PeerId p = 0; p < job.peers.size(); ++p) sockets_of(job, p);  // their keys, before anything is started
+  if (flags.program.empty() && !flags.resume.empty()) flags.program = read_program(flags.resume);
+  if (flags.program.empty() && job.is_task()) flags.program = task_words("peer", job, path, {});
   std::optional<Resumption> from;
   if (!flags.resume.empty()) {
     from = find_resumption(flags.resume, job, "");
@@ -345,6 +369,9 @@ void add_run_command(CLI::App& app, int& status) {
       "--resume", flags->resume,
       "go on from the newest whole checkpoint in this run's folder (JOB may then be left out: its own)");
   command->add_option("--out", flags->out, "folder for the run's files (default: a new one below runs/)");
+  command->add_option("program", flags->program,
+                      "after --: a program, and its arguments, that is started as each peer in this one's "
+                      "place (such as python3 train.py)");
   command->add_flag("--own-models", flags->own_models, "also evaluate each peer's own model");
   add_override_flag(*command, flags->job, "--join-timeout", "run.join_timeout",
                     "seconds to wait for all peers to appear");

@@ -18,6 +18,7 @@
 #include "records.h"
 #include "simulation.h"
 #include "summary.h"
+#include "task.h"
 #include "text.h"
 
 namespace gossamer::node {
@@ -108,6 +109,25 @@ void save_average(const std::string& path, const Prepared& prepared,
   fmt::print(stderr, "gossamer: the model is not saved: some of its parameters are NaN or Inf\n");
 }
 
+/// A Python computes the gradients, and runs the simulator for it.
+[[noreturn]] void simulate_task(const SimFlags& flags, const Job& job,
+                                const std::vector<std::string>& overrides) {
+  if (!flags.crashes.empty() || !flags.restarts.empty() || !flags.model.empty() || !flags.metrics.empty() ||
+      flags.own_models)
+    throw ConfigError(
+        fmt::format("{}: the simulation of a Python task takes no --crash, --restart, --model, --metrics and "
+                    "--own-models; expected "
+                    "--set sim.crash=[\"PEER@2s+1s\"] in their place",
+                    job.path));
+  std::vector<std::string> words = task_words("sim", job, flags.job.path, overrides);
+  words.insert(words.end(), {"--network-seed", std::to_string(flags.seed), "--names",
+                             fmt::format("{}", fmt::join(job.peer_names(), ","))});
+  if (flags.peers) words.insert(words.end(), {"--peers", std::to_string(*flags.peers)});
+  if (flags.job.json) words.emplace_back("--json");
+  if (flags.job.quiet) words.emplace_back("--quiet");
+  become_task(words);
+}
+
 int simulate(const SimFlags& flags) {
   auto overrides = flags.job.overrides;
   if (!flags.slow.empty())
@@ -125,7 +145,9 @@ int simulate(const SimFlags& flags) {
     throw ConfigError(
         "gossamer sim wants a job file, or --seeds N for a swarm of drawn ones (gossamer sim --help)");
   if (!flags.model.empty()) check_writable(flags.model);
-  const Prepared prepared = prepare(load_job(flags.job.path, overrides, flags.peers));
+  Job job = load_job(flags.job.path, overrides, flags.peers);
+  if (job.is_task()) simulate_task(flags, job, overrides);
+  const Prepared prepared = prepare(std::move(job));
   warn_of_gamma(prepared.job, *prepared.plan);
   // the same bits as in processes of their own, where those have one thread each (or the job says how many)
   optim::set_blas_threads(std::max(1, prepared.job.run.threads));

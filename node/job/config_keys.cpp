@@ -80,6 +80,7 @@ constexpr Key<Draft> kJobKeys[] = {
      "mlp: sizes of the hidden layers",
      model<&optim::ModelSpec::hidden>,
      {.unit = "units", .range = kAtLeastOne}},
+    {"model.file", "python: the file with a class Task", job<&Job::task>, kLocalPath},
     {"model.initial", "safetensors file, or a run's folder, to start from; empty: drawn from run.seed",
      job<&Job::initial>, kLocalPath},
 

@@ -283,7 +283,7 @@ void settle_hidden(Draft& draft) {
   const auto own =
       std::find_if(job.peers.begin(), job.peers.end(), [](const PeerEntry& p) { return !p.hidden.empty(); });
   const std::string where = draft.where("peers") + ": peer '" + own->name + "' has hidden sizes of its own";
-  if (job.learns_by_key() || !optim::model_traits(job.model.kind).hidden)
+  if (job.learns_by_key() || job.is_task() || !optim::model_traits(job.model.kind).hidden)
     throw ConfigError(where + ", and model.kind is " + in_quotes(job.model.kind) +
                       "; expected \"mlp\", or no peer.hidden");
   const auto& first = job.hidden_of(job.peers.front());

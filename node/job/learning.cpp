@@ -75,6 +75,9 @@ void check_learning(const Draft& draft) {
   const Job& job = draft.job;
   const bool samples = has(sample_rows(), job.data.format),
              rows = has(optim::data_format_table(), job.data.format);
+  if (job.is_task() && job.task.empty())
+    refuse(draft, "model.kind",
+           "model.kind is \"python\" without model.file; expected file = \"task.py\" under [model]");
   if (!job.learns_by_key()) {
     check_no_table(draft);
     if (!rows)

@@ -25,6 +25,7 @@ std::span<const optim::NamedHelp> model_rows() {
   static const Rows rows = [] {
     Rows all(optim::model_table().begin(), optim::model_table().end());
     for (const auto& row : optim::sparse_model_table()) all.push_back({row.name, row.help, reads_of(row)});
+    all.push_back({kTask.data(), "a PyTorch model, data and loss of one's own, in model.file", "file"});
     return all;
   }();
   return rows;

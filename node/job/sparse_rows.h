@@ -7,7 +7,7 @@
 
 namespace gossamer::node {
 
-/// Dense models, then sparse ones.
+/// Dense models, then sparse ones, and tasks in Python.
 std::span<const optim::NamedHelp> model_rows();
 /// Formats of samples by key, and what is planted.
 std::span<const optim::NamedHelp> sample_rows();
@@ -17,6 +17,9 @@ std::span<const optim::NamedHelp> row_exchange_rows();
 
 /// What sample_rows calls samples that are made up, and none reads.
 inline constexpr std::string_view kPlanted = "planted";
+
+/// What model_rows calls what stands in a Python file.
+inline constexpr std::string_view kTask = "python";
 
 bool is_sparse_model(std::string_view kind);
 

@@ -142,5 +142,6 @@ std::vector<std::uint32_t> TrainingLoop::rows_of(std::uint64_t step) const {
 void TrainingLoop::ready(std::size_t tensor) { impl_->objective->ready(tensor); }
 void TrainingLoop::post(double loss, std::size_t rows) { impl_->objective->post(loss, rows); }
 PeerResult TrainingLoop::finish() { return impl_->finish(); }
+const WorkerResult& TrainingLoop::details() const { return impl_->peer.details(); }
 
 }  // namespace gossamer::node

@@ -1,6 +1,7 @@
 #include "launcher.h"
 
 #include <fcntl.h>
+#include <fmt/format.h>
 #include <poll.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
@@ -9,9 +10,14 @@
 #include <algorithm>
 #include <cerrno>
 #include <csignal>
+#include <cstdlib>
 #include <cstring>
+#include <sstream>
 #include <stdexcept>
+#include <string_view>
 #include <system_error>
+
+#include "gossamer/node/errors.h"
 
 namespace gossamer::node {
 namespace {
@@ -44,18 +50,63 @@ class SignalsWait {
   sigset_t before_;
 };
 
-/// In the child, between fork and exec: only calls that are safe there.
-[[noreturn]] void become(const std::vector<char*>& argv, pid_t parent, int out, int log,
+constexpr int kRecordsFd = 3;
+
+/// In the child, between fork and exec: only calls that are safe there. path: of a program; null: this one.
+[[noreturn]] void become(const char* path, const std::vector<char*>& argv,
+                         const std::vector<char*>& environment, pid_t parent, int out, int log,
                          const SignalsWait& signals) {
   setpgid(0, 0);  // Ctrl-C on the terminal reaches the parent alone, which then tells the peers
   signals.let_them_end();
   prctl(PR_SET_PDEATHSIG, SIGTERM);
   if (getppid() != parent) _exit(127);  // it ended before the line above
   dup2(open("/dev/null", O_RDONLY | O_CLOEXEC), STDIN_FILENO);
-  dup2(out, STDOUT_FILENO);
   dup2(log, STDERR_FILENO);
-  execv("/proc/self/exe", argv.data());
+  if (path) {
+    dup2(log, STDOUT_FILENO);
+    if (out == kRecordsFd) fcntl(out, F_SETFD, 0);  // dup2 to itself would leave it to be closed
+    dup2(out, kRecordsFd);
+    execve(path, argv.data(), environment.data());
+  } else {
+    dup2(out, STDOUT_FILENO);
+    execv("/proc/self/exe", argv.data());
+  }
   _exit(127);
+}
+
+std::vector<char*> pointers(std::vector<std::string>& words) {
+  std::vector<char*> all;
+  for (auto& word : words) all.push_back(word.data());
+  all.push_back(nullptr);
+  return all;
+}
+
+/// As a shell finds it.
+std::string path_of(const std::string& program) {
+  std::vector<std::string> places{program};
+  if (program.find('/') == std::string::npos) {
+    places.clear();
+    const char* const path = std::getenv("PATH");
+    std::istringstream folders(path ? path : "/usr/bin:/bin");
+    for (std::string folder; std::getline(folders, folder, ':');)
+      places.push_back((folder.empty() ? "." : folder) + "/" + program);
+  }
+  for (const std::string& place : places)
+    if (access(place.c_str(), X_OK) == 0 && std::filesystem::is_regular_file(place)) return place;
+  throw ConfigError(fmt::format("program '{}' was not found{}; expected one that can be run, after --",
+                                program, places.size() == 1 ? "" : " in PATH"));
+}
+
+/// Of this process, with other values of those.
+std::vector<std::string> environment_with(const std::vector<std::string>& own) {
+  std::vector<std::string> all = own;
+  for (char** entry = environ; *entry; ++entry) {
+    const std::string_view text = *entry;
+    const auto name = text.substr(0, text.find('=') + 1);
+    if (std::none_of(own.begin(), own.end(), [&](const std::string& o) { return o.starts_with(name); }))
+      all.emplace_back(text);
+  }
+  return all;
 }
 
 }  // namespace
@@ -70,7 +121,17 @@ Launcher::~Launcher() {
 
 void Launcher::start(const std::string& name, const std::vector<std::string>& arguments,
                      const std::filesystem::path& log) {
-  Child child{name, -1, -1, {}, {}, arguments, log};
+  Child child{.name = name, .arguments = {"gossamer"}, .log = log};
+  child.arguments.insert(child.arguments.end(), arguments.begin(), arguments.end());
+  spawn(child, O_TRUNC);
+  children_.push_back(std::move(child));
+}
+
+void Launcher::start_program(const std::string& name, const std::vector<std::string>& words,
+                             const std::vector<std::string>& environment, const std::filesystem::path& log) {
+  Child child{
+      .name = name, .arguments = words, .environment = environment, .path = path_of(words.at(0)), .log = log};
+  child.environment.push_back(fmt::format("GOSSAMER_RECORDS={}", kRecordsFd));
   spawn(child, O_TRUNC);
   children_.push_back(std::move(child));
 }
@@ -88,16 +149,14 @@ void Launcher::spawn(Child& child, int log_flags) {
   if (pipe2(pipe_fds, O_CLOEXEC) != 0) fail("pipe");
   const int log_fd = open(child.log.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC | log_flags, 0644);
   if (log_fd < 0) fail(child.log.c_str());
-  std::vector<std::string> words{"gossamer"};
-  words.insert(words.end(), child.arguments.begin(), child.arguments.end());
-  std::vector<char*> argv;
-  for (auto& w : words) argv.push_back(w.data());
-  argv.push_back(nullptr);
+  std::vector<std::string> words = child.arguments, variables = environment_with(child.environment);
+  const std::vector<char*> argv = pointers(words), environment = pointers(variables);
+  const char* const path = child.path.empty() ? nullptr : child.path.c_str();
   const pid_t parent = getpid();
   const SignalsWait signals;
   const pid_t pid = fork();
   if (pid < 0) fail("fork");
-  if (pid == 0) become(argv, parent, pipe_fds[1], log_fd, signals);
+  if (pid == 0) become(path, argv, environment, parent, pipe_fds[1], log_fd, signals);
   close(pipe_fds[1]);
   close(log_fd);
   fcntl(pipe_fds[0], F_SETFL, O_NONBLOCK);

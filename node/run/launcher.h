@@ -1,5 +1,5 @@
 #pragma once
-// Launcher runs peers as child processes of `gossamer run`.
+// Launcher runs peers, or programs that are peers, as child processes of `gossamer run`.
 #include <sys/types.h>
 
 #include <filesystem>
@@ -15,13 +15,15 @@ namespace gossamer::node {
 class Launcher {
  public:
   struct Child {
-    std::string name;
+    std::string name{};
     pid_t pid = -1;
-    int out_fd = -1;            ///< −1 once at its end
-    std::string partial;        ///< an unfinished line
-    std::optional<int> status;  ///< exit status, 128 + signal where killed; empty while it runs
-    std::vector<std::string> arguments{};
-    std::filesystem::path log;
+    int out_fd = -1;                         ///< −1 once at its end
+    std::string partial{};                   ///< an unfinished line
+    std::optional<int> status{};             ///< exit status, 128 + signal where killed; empty while it runs
+    std::vector<std::string> arguments{};    ///< of this program; or a program, and its arguments
+    std::vector<std::string> environment{};  ///< "NAME=value", of a program beside what this one has
+    std::string path{};                      ///< of a program
+    std::filesystem::path log{};
   };
 
   Launcher() = default;
@@ -32,6 +34,11 @@ class Launcher {
   /// Starts this program with the arguments.
   void start(const std::string& name, const std::vector<std::string>& arguments,
              const std::filesystem::path& log);
+  /// Starts another program with a few variables of its environment; what it prints goes to the log, and the
+  /// lines are what it writes to the descriptor that GOSSAMER_RECORDS names. Throws ConfigError where there
+  /// is none of that name.
+  void start_program(const std::string& name, const std::vector<std::string>& words,
+                     const std::vector<std::string>& environment, const std::filesystem::path& log);
   /// Once more, of a child that has ended; its log goes on.
   void start_again(std::size_t child);
   /// Waits up to `seconds` for output or an end, hands every whole line to on_line(child index, line).

@@ -166,6 +166,11 @@ HelloBody hello_of(const Prepared& p, const Plan& plan) {
 
 /// Model and data as the job says.
 std::unique_ptr<optim::Objective> load_objective(Prepared& p) {
+  if (p.job.is_task())
+    throw ConfigError(
+        fmt::format("{}: the model stands in '{}', and a Python computes it; expected gossamer run, peer, "
+                    "sim or evaluate, which start one",
+                    p.job.where("model.kind"), p.job.task));
   if (p.job.learns_by_key()) {
     p.clicks = survey(p.job);
     return make_objective(p, 0);

@@ -374,7 +374,8 @@ class Check {
   }
 
   void shapes() const {
-    if (needs_.classifier && (job_.learns_by_key() || !optim::model_traits(job_.model.kind).classifier))
+    if (needs_.classifier &&
+        (job_.learns_by_key() || job_.is_task() || !optim::model_traits(job_.model.kind).classifier))
       refuse("needs a model that predicts classes, found model.kind '{}'; use 'mlp' or 'softmax'",
              job_.model.kind);
     if (needs_.heterogeneous || !job_.heterogeneous()) return;

@@ -38,6 +38,7 @@ def python_with(module, package):
 class Programs:
     def __init__(self, build, folder, python, first_port):
         self.python, self.folder, self.port = python, folder, free_ports(4, first=first_port)
+        self.gossamer = str(pathlib.Path(build).resolve() / "gossamer")
         self.environment = dict(os.environ, PYTHONPATH=str(ROOT / "deploy" / "python"), OPENBLAS_NUM_THREADS="1", OMP_NUM_THREADS="1",
                                 GOSSAMER_LIBRARY=str(pathlib.Path(build).resolve() / "node" / "libgossamer.so"), PYTHONDONTWRITEBYTECODE="1")
 
@@ -48,6 +49,11 @@ class Programs:
     def start(self, program, *words, **environment):
         command = ["-c", program] if isinstance(program, str) else [str(program)]
         return subprocess.Popen([self.python, *command, "job.toml", *words], cwd=self.folder, env={**self.environment, **environment}, text=True,
+                                stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+
+    def run(self, *words):
+        """The program gossamer."""
+        return subprocess.Popen([self.gossamer, *words], cwd=self.folder, env={**self.environment, "GOSSAMER_PYTHON": self.python}, text=True,
                                 stdout=subprocess.PIPE, stderr=subprocess.PIPE)
 
     def end(self, what, *programs, within=120):

@@ -104,6 +104,8 @@ class TrainingLoop {
   void post(double loss, std::size_t rows);
   /// After wait gave false, or to end the run before: how it went. What a callback threw is thrown here.
   PeerResult finish();
+  // For the rooms of node/ alone.
+  const WorkerResult& details() const;  ///< after finish
 
  private:
   struct Impl;

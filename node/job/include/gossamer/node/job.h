@@ -121,6 +121,7 @@ struct Job {
   std::string path;        ///< as given
   std::string name;        ///< file name without folder and extension
   optim::ModelSpec model;  ///< features and classes are filled in from the data later
+  std::string task;        ///< model.file: whose model, data and loss are learned, where kind = "python"
   std::string initial;     ///< safetensors to start from; empty = drawn from run.seed
   optim::DataSpec data;
   std::string split = "local_shuffle";
@@ -149,6 +150,9 @@ struct Job {
   std::size_t least_peers() const { return run.min_peers == 0 ? peers.size() : run.min_peers; }
   bool heterogeneous() const;  ///< some peers' models have hidden sizes of their own
   bool learns_by_key() const;  ///< the model is one of sparse samples, with a table
+  bool is_task() const {
+    return model.kind == "python";
+  }  ///< what is learned stands in a Python file, and a Python learns it
 };
 
 /// Reads JOB and the topology file that it names (`topology = "ring4.toml"`, relative to the job file), or a
