@@ -1,5 +1,5 @@
-// A program that trains a model of its own: y = a·sin(x) + b·cos(x) + c, of which every peer sees other
-// points.
+// A program that trains a model of its own, in C++: y = a·sin(x) + b·cos(x) + c, of which every peer sees
+// other points.
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
