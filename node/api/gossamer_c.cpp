@@ -227,6 +227,20 @@ float* gs_kept(gs_peer* peer, size_t array) {
   return asked(peer, [&] { return peer->loop->kept(array); }).data();
 }
 
+gs_status gs_remember(gs_peer* peer, const void* bytes, size_t size) {
+  return guarded([&] {
+    require(peer);
+    if (!bytes && size > 0) misuse("gs_remember was given a null pointer");
+    peer->loop->remember({static_cast<const std::byte*>(bytes), size});
+    return GS_OK;
+  });
+}
+const void* gs_remembered(const gs_peer* peer, size_t* size) {
+  const auto bytes = asked(peer, [&] { return peer->loop->remembered(); });
+  if (size) *size = bytes.size();
+  return bytes.empty() ? nullptr : bytes.data();
+}
+
 uint64_t gs_steps_per_epoch(const gs_peer* peer) {
   return asked(peer, [&] { return peer->loop->steps_per_epoch(); });
 }

@@ -94,18 +94,24 @@ void Replica::archive(Archive archive) {
   attack_.archive(archive.part("attack"));
   if (extension_) extension_->archive(archive.part("extension"));
   if (rows_) rows_->archive(archive.part("rows"));
+  optim::Objective& own = *parts_.objective;
+  if (own.keeps_private())
+    archive_bytes(
+        archive, "objective_private", [&](const optim::ByteSink& to) { own.save_private(to); },
+        [&](const optim::ByteSource& from) { own.restore_private(from); });
 }
 
-/// What the objective keeps of its own.
-void Replica::archive_objective(Archive archive) {
+/// Bytes of the objective's, which may be none.
+void Replica::archive_bytes(Archive archive, const char* name,
+                            const std::function<void(const optim::ByteSink&)>& save,
+                            const std::function<void(const optim::ByteSource&)>& restore) {
   std::vector<std::byte> saved;
   if (!archive.restores())
-    parts_.objective->save(
-        [&](std::span<const std::byte> b) { saved.insert(saved.end(), b.begin(), b.end()); });
-  archive.bytes("objective", saved);
+    save([&](std::span<const std::byte> b) { saved.insert(saved.end(), b.begin(), b.end()); });
+  archive.bytes(name, saved);
   if (!archive.restores() || saved.empty()) return;
   std::span<const std::byte> left(saved);
-  parts_.objective->restore([&](std::span<std::byte> to) {
+  restore([&](std::span<std::byte> to) {
     const std::size_t n = std::min(to.size(), left.size());
     std::copy_n(left.begin(), n, to.begin());
     left = left.subspan(n);
@@ -161,7 +167,10 @@ void Replica::archive_learned(Archive archive) {
   archive.floats("slot" + std::to_string(kParameters), std::span<float>(slots_[kParameters]));
   OptimizerState optimizer(archive.part("optimizer"));
   parts_.optimizer->show(optimizer);
-  archive_objective(archive);
+  optim::Objective& own = *parts_.objective;
+  archive_bytes(
+      archive, "objective", [&](const optim::ByteSink& to) { own.save(to); },
+      [&](const optim::ByteSource& from) { own.restore(from); });
   archive.value("steps", steps_);
 }
 

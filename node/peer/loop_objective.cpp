@@ -120,6 +120,23 @@ void LoopObjective::restore(const optim::ByteSource& source) {
   for (auto& array : kept_) read(std::as_writable_bytes(std::span(array)));
 }
 
+void LoopObjective::save_private(const optim::ByteSink& sink) const {
+  const std::lock_guard lock(mutex_);
+  sink(remembered_);
+}
+
+void LoopObjective::restore_private(const optim::ByteSource& source) {
+  const std::lock_guard lock(mutex_);
+  remembered_.clear();
+  std::byte block[4096];
+  while (const std::size_t n = source(block)) remembered_.insert(remembered_.end(), block, block + n);
+}
+
+void LoopObjective::remember(std::span<const std::byte> bytes) {
+  const std::lock_guard lock(mutex_);
+  remembered_.assign(bytes.begin(), bytes.end());
+}
+
 void LoopObjective::deal(const optim::DealtRows& rows) {
   const std::lock_guard lock(mutex_);
   TensorObjective::deal(rows);

@@ -43,6 +43,9 @@ class LoopObjective final : public TensorObjective {
   /// The loop's arrays, while it does not change them.
   void save(const optim::ByteSink& sink) const override;
   void restore(const optim::ByteSource& source) override;
+  bool keeps_private() const override { return true; }
+  void save_private(const optim::ByteSink& sink) const override;
+  void restore_private(const optim::ByteSource& source) override;
   void deal(const optim::DealtRows& rows) override;
   void run_ended();
   /// Before the run, and after it.
@@ -57,6 +60,8 @@ class LoopObjective final : public TensorObjective {
   std::span<float> x(std::size_t tensor) { return part(x_, tensor); }
   std::span<float> g(std::size_t tensor) { return part(own_g_, tensor); }
   std::span<float> kept(std::size_t array);
+  void remember(std::span<const std::byte> bytes);
+  std::span<const std::byte> remembered() const { return remembered_; }
   std::uint64_t step_number() const;
   std::vector<std::uint32_t> rows_of(std::uint64_t step);
   void ready(std::size_t tensor);
@@ -83,6 +88,7 @@ class LoopObjective final : public TensorObjective {
   std::condition_variable changed_;
   AlignedFloats x_, own_g_;                  ///< the loop's, from the first to the last
   std::vector<std::vector<float>> kept_;     ///< the loop's too
+  std::vector<std::byte> remembered_;        ///< the loop's, of no use to others
   std::span<const float> peers_x_;           ///< the replica's, from a view's first gradient to its end
   std::span<float> g_;                       ///< likewise
   std::uint64_t step_ = 0;                   ///< that the loop computes, or will compute next
@@ -114,6 +120,9 @@ class HeldObjective final : public optim::Objective {
   std::span<const std::uint32_t> batch_rows() const override { return held_->batch_rows(); }
   void save(const optim::ByteSink& sink) const override { held_->save(sink); }
   void restore(const optim::ByteSource& source) override { held_->restore(source); }
+  bool keeps_private() const override { return true; }
+  void save_private(const optim::ByteSink& sink) const override { held_->save_private(sink); }
+  void restore_private(const optim::ByteSource& source) override { held_->restore_private(source); }
   void cancel() override { held_->give_up(hold_); }
 
  private:

@@ -129,6 +129,8 @@ std::span<const float> TrainingLoop::parameters(std::size_t tensor) const {
 std::span<float> TrainingLoop::changing(std::size_t tensor) { return impl_->objective->x(tensor); }
 std::span<float> TrainingLoop::gradient(std::size_t tensor) { return impl_->objective->g(tensor); }
 std::span<float> TrainingLoop::kept(std::size_t array) { return impl_->objective->kept(array); }
+void TrainingLoop::remember(std::span<const std::byte> bytes) { impl_->objective->remember(bytes); }
+std::span<const std::byte> TrainingLoop::remembered() const { return impl_->objective->remembered(); }
 bool TrainingLoop::steps_by_mean() const { return impl_->objective->step_by() == StepBy::mean; }
 bool TrainingLoop::wait_for_mean() { return *impl_->objective->wait_for_mean(kForever); }
 std::optional<bool> TrainingLoop::wait_for_mean(double seconds) {

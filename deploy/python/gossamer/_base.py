@@ -210,6 +210,17 @@ class BasePeer:
         checked(lib.gs_batch(self._handle.pointer, step, rows.ctypes.data, rows.size, ctypes.byref(count)))
         return rows
 
+    def remember(self, data: bytes) -> None:
+        """What this peer's checkpoints hold beside the rest from now on, and nobody else has; before the round's gradients are handed over."""
+        checked(lib.gs_remember(self._handle.pointer, data, len(data)))
+
+    @property
+    def remembered(self) -> bytes:
+        """What was given to :meth:`remember` last, also by the peer whose checkpoint this one goes on from; empty where nothing was."""
+        size = ctypes.c_size_t()
+        address = lib.gs_remembered(self._handle.pointer, ctypes.byref(size))
+        return ctypes.string_at(address, size.value) if address else b""
+
     @property
     def report(self) -> Report:
         """How it goes."""

@@ -76,6 +76,7 @@ _TAKES = {
     "gs_interrupt": [_POINTER],
     "gs_save": [_POINTER, _TEXT],
     "gs_end": [_POINTER],
+    "gs_remember": [_POINTER, _TEXT, _SIZE],
     "gs_simulate": [_TEXT, ctypes.POINTER(_TEXT), _SIZE, ctypes.POINTER(Tensor), _SIZE, ctypes.POINTER(Simulation), ctypes.POINTER(_POINTER)],
     "gs_simulated_end": [_POINTER, _SIZE, ctypes.POINTER(Ending), _SIZE],
 }
@@ -84,6 +85,7 @@ lib = _load()
 lib.gs_abi.restype = ctypes.c_int
 lib.gs_error.restype = lib.gs_version.restype = _TEXT
 lib.gs_close.restype, lib.gs_close.argtypes = None, [_POINTER]
+lib.gs_remembered.restype, lib.gs_remembered.argtypes = _POINTER, [_POINTER, ctypes.POINTER(_SIZE)]
 lib.gs_members.restype, lib.gs_members.argtypes = _TEXT, [_POINTER]
 lib.gs_simulated_peers.restype, lib.gs_simulated_peers.argtypes = _SIZE, [_POINTER]
 lib.gs_simulated_parameters.restype, lib.gs_simulated_parameters.argtypes = _POINTER, [_POINTER, _SIZE, _SIZE]

@@ -12,8 +12,12 @@
 ...     peer.save("model.safetensors")
 """
 import dataclasses
+import os
+import pickle
+import random
+import types
 import warnings
-from typing import Any, Callable, Dict, Iterable, Iterator, List, Optional, Sequence, Tuple, TypeVar
+from typing import Any, Callable, Dict, Iterable, Iterator, List, Mapping, Optional, Sequence, Tuple, TypeVar
 
 import numpy
 import numpy.typing
@@ -99,9 +103,11 @@ class Peer(BasePeer):
     on the CPU.
     """
 
-    def __init__(self, job: Path, model: torch.nn.Module, optimizer: Optional[torch.optim.Optimizer], statistics: bool, given: Settings):
+    def __init__(self, job: Path, model: torch.nn.Module, optimizer: Optional[torch.optim.Optimizer], statistics: bool, given: Settings,
+                 state: Mapping[str, Any]):
         tensors, starts = _tensors_of(model, statistics)
         self._model, self._optimizer, self._rows = model, optimizer, 1
+        self._state = dict(state)
         self._own_state = self._state_of_optimizer([tensor for _, tensor in tensors])
         kept = [Start(f"{number}.{key}", _host(state[key])) for number, (state, key) in enumerate(self._own_state)]
         super().__init__(job, starts, dataclasses.replace(given, own_steps=optimizer is not None), kept)
@@ -115,9 +121,9 @@ class Peer(BasePeer):
         self._bound = [_Bound(name, tensor, torch.from_numpy(value), torch.from_numpy(gradient), start.state)
                        for (name, tensor), start, value, gradient in zip(tensors, starts, values, gradients)]
         self._kept = [torch.from_numpy(array) for array in self._arrays(lib.gs_kept, kept, True)]
-        for held, (state, key) in zip(self._kept, self._own_state):
-            if state[key].device.type == "cpu":
-                state[key] = held
+        for held, (of_parameter, key) in zip(self._kept, self._own_state):
+            if of_parameter[key].device.type == "cpu":
+                of_parameter[key] = held
         self._devices = [device for device in {bound.tensor.device for bound in self._bound} if device.type == "cuda"]
         self._pin()
         self._warned = False
@@ -125,7 +131,10 @@ class Peer(BasePeer):
         self._known_members: List[str] = []
         self._on_change: List[Callable[[List[str]], None]] = []
         self._sampled = given.rows
+        self._remembers = given.checkpoints is not None or bool(os.environ.get("GOSSAMER_CHECKPOINTS"))
         if self.wait():
+            if self.remembered:
+                self._recall()
             self._begin_round()
 
     # --- the loop's
@@ -141,7 +150,10 @@ class Peer(BasePeer):
         has. Between two of them :meth:`step` is called once, or not at all where gradients are accumulated over several."""
         while True:
             none = True
-            for batch in loader:
+            before = torch.get_rng_state()
+            ahead = iter(loader)
+            torch.set_rng_state(before)  # a run that goes on in the midst of an epoch begins one more iterator, which draws a number
+            for batch in ahead:
                 none = False
                 if not self._next():
                     return
@@ -150,7 +162,7 @@ class Peer(BasePeer):
             if none:
                 raise _errors.BadInput("the loader gave no batch; expected at least one in each pass over it")
 
-    def step(self, loss: "torch.Tensor | float", rows: Optional[int] = None, scaler: Any = None) -> None:
+    def step(self, loss: "torch.Tensor | float", rows: Optional[int] = None, scaler: Any = None, scheduler: Any = None) -> None:
         """Step by the gradients that ``backward`` left, and exchange; once in a round.
 
         Parameters
@@ -161,6 +173,8 @@ class Peer(BasePeer):
             Samples in the batch; by default the first dimension of what :meth:`batches` gave last.
         scaler : torch.cuda.amp.GradScaler, optional
             Steps the optimiser in its place, where the peer steps by its own gradients; ``unscale_`` must have been called before.
+        scheduler : optional
+            Of the rate, by steps: is stepped after the optimiser, so that checkpoints hold it as the next round begins.
         """
         if not self._next():
             return
@@ -174,10 +188,13 @@ class Peer(BasePeer):
                 scaler.step(self._optimizer)
             self._tell_state()
             self._hand_over_values()
+            self._end_step(scheduler)
             self._computing = False
             self._post(value, rows)
             return
         self._hand_over_gradients()
+        if not self._by_mean:
+            self._end_step(scheduler)
         self._computing = False
         self._post(value, rows)
         if self._by_mean and self._optimizer is not None and self._wait_mean():
@@ -186,6 +203,7 @@ class Peer(BasePeer):
             self._optimizer.step()
             self._tell_state()
             self._hand_over_values()
+            self._end_step(scheduler)
 
     def on_change(self, call: Callable[[List[str]], None]) -> None:
         """Have ``call(members)`` called, from the loop's own thread, whenever others train together than before."""
@@ -201,6 +219,42 @@ class Peer(BasePeer):
         """End the run where it still goes on. The model keeps its values."""
         super().close()
         self._computing = False
+
+    # --- what checkpoints hold
+
+    def _end_step(self, scheduler: Any) -> None:
+        """What is random, and what has a state, as the next round begins."""
+        if scheduler is not None:
+            scheduler.step()
+        if not self._remembers:
+            return
+        if scheduler is not None and all(thing is not scheduler for thing in self._state.values()):
+            raise _errors.Misuse("checkpoints are made, and do not hold the scheduler; expected join(..., state={'scheduler': scheduler})")
+        what: Dict[str, Any] = {"torch": torch.get_rng_state(), "numpy": numpy.random.get_state(), "python": random.getstate(),
+                                "state": {name: thing.state_dict() for name, thing in self._state.items()}}
+        if torch.cuda.is_available():
+            what["cuda"] = torch.cuda.get_rng_state_all()
+        if self._optimizer is not None:
+            kept = _can_keep(self._optimizer)
+            what["groups"] = [{key: value for key, value in group.items() if key != "params"} for group in self._optimizer.param_groups]
+            what["optimizer"] = None if kept else self._optimizer.state_dict()
+        self.remember(pickle.dumps(what))
+
+    def _recall(self) -> None:
+        what = pickle.loads(self.remembered)
+        torch.set_rng_state(what["torch"])
+        numpy.random.set_state(what["numpy"])
+        random.setstate(what["python"])
+        if "cuda" in what and torch.cuda.is_available():
+            torch.cuda.set_rng_state_all(what["cuda"])
+        for name, state in what["state"].items():
+            if name not in self._state:
+                raise _errors.BadInput(f"the checkpoint holds the state of '{name}'; expected join(..., state={{'{name}': …}}) as before")
+            self._state[name].load_state_dict(state)
+        if self._optimizer is not None and what.get("optimizer") is not None:
+            self._optimizer.load_state_dict(what["optimizer"])
+        for group, values in zip(self._optimizer.param_groups if self._optimizer is not None else [], what.get("groups", [])):
+            group.update(values)
 
     # --- the round
 
@@ -406,7 +460,7 @@ def load(path: Path) -> Dict[str, torch.Tensor]:
 def join(job: Path, model: torch.nn.Module, optimizer: Optional[torch.optim.Optimizer] = None, *, rows: int = 0,
          labels: Optional[numpy.typing.ArrayLike] = None, statistics: bool = True, name: Optional[str] = None, settings: Sequence[str] = (),
          steps_per_epoch: int = 0, checkpoints: Optional[Path] = None, resume: Optional[Path] = None, join: Optional[str] = None,
-         address: Optional[str] = None, session: int = 0, log: Optional[Path] = None) -> Peer:
+         address: Optional[str] = None, session: int = 0, log: Optional[Path] = None, state: Mapping[str, Any] = types.MappingProxyType({})) -> Peer:
     """Join the job's other peers, and return when all are there and the first round's parameters stand in the model.
 
     Parameters
@@ -427,6 +481,10 @@ def join(job: Path, model: torch.nn.Module, optimizer: Optional[torch.optim.Opti
         Running means and variances of batch normalisations are averaged, too, as the batches make them; False: they are each peer's.
     name, settings, steps_per_epoch, checkpoints, resume, join, address, session, log
         As of :class:`gossamer.Peer`.
+    state : mapping of str to object, optional
+        What else checkpoints are to hold, as each step leaves it: things with ``state_dict`` and ``load_state_dict``, such as schedulers and
+        scalers. They always hold parameters, the optimiser's state (SGD's, Adam's and AdamW's as it is, others' copied in every step), the
+        generators of torch, NumPy and Python, and the place in the data.
 
     Raises
     ------
@@ -437,4 +495,4 @@ def join(job: Path, model: torch.nn.Module, optimizer: Optional[torch.optim.Opti
     """
     return Peer(job, model, optimizer, statistics,
                 Settings(name=name, settings=settings, rows=rows, labels=labels, steps_per_epoch=steps_per_epoch, checkpoints=checkpoints,
-                         resume=resume, join=join, address=address, session=session, log=log))
+                         resume=resume, join=join, address=address, session=session, log=log), state)

@@ -110,6 +110,13 @@ uint64_t gs_steps_per_epoch(const gs_peer* peer);
  * Those of batches to come are right as long as members do not change, and to the end of the pass over the
  * peer's rows where they do. */
 gs_status gs_batch(const gs_peer* peer, uint64_t step, uint32_t* rows, size_t most, size_t* count);
+/* What this peer's checkpoints hold beside the rest from now on, and nobody else has: states of generators,
+ * of schedules. Copied; between gs_wait and gs_post, or where gs_steps_by_mean is 1 before the next gs_wait.
+ */
+gs_status gs_remember(gs_peer* peer, const void* bytes, size_t size);
+/* What was given last, also to the peer whose checkpoint this one goes on from, once gs_wait has given GS_OK;
+ * null and 0: nothing. Valid until gs_remember. */
+const void* gs_remembered(const gs_peer* peer, size_t* size);
 /* The tensor's gradient stands and is not written any more in this round: its exchange may begin while those
  * of earlier tensors are computed. Need not be called. */
 gs_status gs_ready(gs_peer* peer, size_t tensor);

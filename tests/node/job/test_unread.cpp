@@ -85,6 +85,7 @@ const std::map<std::string, std::string> kValues{{"model.hidden", "[3]"},
                                                  {"model.factors", "3"},
                                                  {"model.deviation", "0.5"},
                                                  {"model.pooling", "\"concat\""},
+                                                 {"model.file", "\"task.py\""},
                                                  {"table.learning_rate", "0.5"},
                                                  {"table.beta", "0.5"},
                                                  {"table.l1", "0.5"},
@@ -148,6 +149,7 @@ std::string job_of(const Choice& choice, const std::string& kind) {
   if (is("graph", "edges"))
     text += "edges = [[0, 1], [1, 2], [2, 3], [3, 4], [4, 5], [5, 6], [6, 7], [7, 0]]\n";
   if (is("graph", "file")) text += "file = \"ring.txt\"\n";
+  if (is("model", "python")) text += "file = \"task.py\"\n";
   return text;
 }
 

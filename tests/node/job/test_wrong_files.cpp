@@ -38,11 +38,12 @@ constexpr Wrong kJobs[] = {
     {"peers = 3", "job.toml:2:1: 'peers' belongs to the topology"},
     {"[model]\nkind = \"mpl\"",
      "job.toml:3:8: model.kind is the string \"mpl\"; expected one of softmax, quadratic, mlp, lr, fm, ffm, "
-     "dnn, wide_deep, deepfm; "
+     "dnn, wide_deep, deepfm, python; "
      "did you mean 'mlp'?"},
     {"[model]\nkind = 3",
      "job.toml:3:8: model.kind is 3; expected a string (softmax, quadratic, mlp, lr, fm, ffm, dnn, "
-     "wide_deep, deepfm)"},
+     "wide_deep, deepfm, python)"},
+    {"[model]\nkind = \"python\"", "job.toml:3:8: model.kind is \"python\" without model.file"},
     {"[model]\nhidden = [256, 0]", "job.toml:3:16: model.hidden is 0; expected an integer of at least 1"},
     {"[model]\nhidden = 256", "job.toml:3:10: model.hidden is 256; expected a list of integers"},
     {"[model]\nhidden = [2.5]", "job.toml:3:11: model.hidden is 2.5; expected an integer"},

@@ -84,6 +84,11 @@ class TrainingLoop {
   std::span<float> gradient(std::size_t tensor);
   /// Of LoopOptions::kept. The same array always.
   std::span<float> kept(std::size_t array);
+  /// What this peer's checkpoints hold beside that from now on, and nobody else has: states of generators,
+  /// of schedules. Between wait and post, or where steps_by_mean() before the next wait.
+  void remember(std::span<const std::byte> bytes);
+  /// What was given last, also to the peer whose checkpoint this one goes on from, once wait has given true.
+  std::span<const std::byte> remembered() const;
   /// Its own steps go by the mean of all peers' gradients, as the job's method averages these.
   bool steps_by_mean() const;
   /// After post, where steps_by_mean(): until that mean stands in gradient(t); the step is to be taken then,

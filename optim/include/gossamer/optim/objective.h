@@ -108,6 +108,10 @@ class Objective : public Layered {
   /// before the first gradient; throws OptimError.
   virtual void save(const ByteSink&) const {}
   virtual void restore(const ByteSource&) {}
+  /// What it keeps that is of no use to other peers: it goes into this peer's checkpoints alone.
+  virtual bool keeps_private() const { return false; }
+  virtual void save_private(const ByteSink&) const {}
+  virtual void restore_private(const ByteSource&) {}
   /// A gradient that waits for something is to return or throw soon; from another thread.
   virtual void cancel() {}
 };
