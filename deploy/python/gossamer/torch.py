@@ -330,9 +330,13 @@ class Peer(BasePeer):
         self._settle()
 
     def _take_gradients(self) -> None:
-        """The mean of all peers'."""
+        """The mean of all peers', and of what has none."""
         for bound in self._bound:
-            if bound.state or bound.tensor.grad is None:
+            if bound.state:
+                if not bound.on_host:
+                    bound.tensor.data.copy_(bound.values, non_blocking=True)
+                continue
+            if bound.tensor.grad is None:
                 continue
             if not bound.on_host:
                 bound.tensor.grad.copy_(bound.gradient, non_blocking=True)
