@@ -156,14 +156,19 @@ TEST_CASE("with every method steps of the loop's own come to what the job's opti
 
 TEST_CASE("what has no gradient is averaged as the loops change it, exactly, whatever the codec") {
   const LoopJob job(3);
-  const auto [method, codec, own] =
-      GENERATE(table<std::string, std::string, bool>({{"allreduce", "dense", false},
-                                                      {"allreduce", "dense", true},
-                                                      {"allreduce", "onebit_scaled", false},
-                                                      {"choco", "onebit_scaled", false},
-                                                      {"choco", "topk:density=0.1", true},
-                                                      {"dpsgd", "dense", true},
-                                                      {"diloco", "dense", true}}));
+  struct Case {
+    std::string method, codec;
+    bool own;
+  };
+  const auto given = GENERATE(values<Case>({{"allreduce", "dense", false},
+                                            {"allreduce", "dense", true},
+                                            {"allreduce", "onebit_scaled", false},
+                                            {"choco", "onebit_scaled", false},
+                                            {"choco", "topk:density=0.1", true},
+                                            {"dpsgd", "dense", true},
+                                            {"diloco", "dense", true}}));
+  const std::string &method = given.method, &codec = given.codec;
+  const bool own = given.own;
   CAPTURE(method, codec, own);
   const Job full = job.load({"exchange.method=" + method, "exchange.codec=" + codec, "run.rounds=304",
                              "optimizer.learning_rate=0.02"});
@@ -207,7 +212,7 @@ TEST_CASE("what has no gradient is averaged as the loops change it, exactly, wha
 TEST_CASE("who joins a full reduce takes over what the loops keep, and all stay the same to the bit") {
   const LoopJob job(2);
   const Job full = job.load({"exchange.method=allreduce", "run.min_peers=1", "run.rounds=2000"});
-  std::atomic<bool> late_trains = false, all_may_end = false;
+  std::atomic<bool> late_trains = false;
   Models models(3), kept(3);
   const auto run = [&](std::size_t p, LoopOptions options) {
     const std::string name = p < 2 ? fmt::format("peer{}", p) : "late";
