@@ -15,6 +15,7 @@
 #include "gossamer/node/safetensors.h"
 #include "joining.h"
 #include "launcher.h"
+#include "loop_objective.h"
 #include "losses.h"
 #include "program_summary.h"
 #include "progress.h"
@@ -338,6 +339,13 @@ class Run {
   std::vector<bool> told_to_end_;  ///< by child: this run has sent it SIGTERM; empty before
 };
 
+Resumption resumption_of(const RunFlags& flags, const Job& job) {
+  Resumption from = find_resumption(flags.resume, job, "");
+  if (flags.program.empty() || from.way == Way::same_bits) return from;
+  Resumption own = find_resumption(flags.resume, job_of_own_steps(job), "");  // as loops that step have it
+  return own.way == Way::same_bits ? own : from;
+}
+
 int run_all(RunFlags flags) {
   interrupted();
   const std::string path =
@@ -351,7 +359,7 @@ int run_all(RunFlags flags) {
   if (flags.program.empty() && job.is_task()) flags.program = task_words("peer", job, path, {});
   std::optional<Resumption> from;
   if (!flags.resume.empty()) {
-    from = find_resumption(flags.resume, job, "");
+    from = resumption_of(flags, job);
     for (const std::string& problem : from->problems) tell("gossamer: passed over: " + problem);
     tell("going on from " + from->text());
   }

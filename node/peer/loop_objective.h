@@ -22,6 +22,9 @@ enum class StepBy {
   mean,  ///< the loop, by the mean of all peers' gradients, after the exchange
 };
 
+/// The same, whose optimiser stands for any that a loop may have.
+Job job_of_own_steps(Job job);
+
 class LoopObjective final : public TensorObjective {
  public:
   LoopObjective(const std::vector<TensorSpec>& tensors, const LoopOptions& options, StepBy step_by);

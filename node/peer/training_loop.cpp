@@ -50,14 +50,6 @@ StepBy step_by(const Job& job, const LoopOptions& options) {
   return find_method(job.exchange.method).own_steps == OwnSteps::mean ? StepBy::mean : StepBy::loop;
 }
 
-/// Where the loop steps, the job's optimiser stands for any that there may be.
-Job job_of(Job job, const LoopOptions& options) {
-  if (!options.own_steps) return job;
-  job.optimizer = {};
-  job.optimizer.kind = "adam";
-  return job;
-}
-
 Learner learner_of(const std::shared_ptr<LoopObjective>& held, LoopOptions& options) {
   Learner learner{[held](std::size_t) { return std::make_unique<HeldObjective>(held); },
                   std::move(options.optimizer)};
@@ -76,8 +68,8 @@ Learner learner_of(const std::shared_ptr<LoopObjective>& held, LoopOptions& opti
 struct TrainingLoop::Impl {
   Impl(Job job, const std::string& name, const std::vector<TensorSpec>& tensors, LoopOptions options)
       : objective(std::make_shared<LoopObjective>(tensors, options, step_by(job, options))),
-        peer(job_of(std::move(job), options), name, learner_of(objective, options),
-             std::move(options.callbacks), std::move(options.peer)) {
+        peer(options.own_steps ? job_of_own_steps(std::move(job)) : std::move(job), name,
+             learner_of(objective, options), std::move(options.callbacks), std::move(options.peer)) {
     objective->show(peer.parameters());
     if (!options.checkpoints.empty()) peer.keep_checkpoints(options.checkpoints);
     thread = std::jthread([this](const std::stop_token& stop) {

@@ -19,9 +19,7 @@ import hashlib
 import importlib.util
 import json
 import pathlib
-import signal
 import sys
-import types
 from typing import Any, Dict, List, Optional, Sequence
 
 import torch
@@ -89,24 +87,12 @@ def _text(figures: Dict[str, float]) -> str:
     return ", ".join(f"{name} {100 * value:.2f} %" if name == "accuracy" else f"{name} {value:.4f}" for name, value in figures.items())
 
 
-def _end_in_order(peer: peers.Peer) -> None:
-    """The first signal asks the peer to save and leave, while the loop goes on; the second ends the loop."""
-
-    def told(number: int, frame: Optional[types.FrameType]) -> None:
-        signal.signal(number, signal.default_int_handler)
-        peer.interrupt()
-
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, told)
-
-
 def _peer(options: argparse.Namespace) -> None:
     learned = _Learned(options)
     model, task = learned.model, learned.task
     with peers.join(options.job, model, None, rows=len(learned.train), labels=learned.labels, name=options.name, settings=options.set,
                     join=options.join, address=options.address, checkpoints=options.checkpoints, resume=options.resume,
                     session=options.session) as peer:
-        _end_in_order(peer)
         number = int.from_bytes(hashlib.blake2b(peer.name.encode(), digest_size=4).digest(), "little")
         loader = torch.utils.data.DataLoader(learned.train, batch_sampler=peer.sampler())
         for batch in peer.batches(loader):

@@ -2,10 +2,13 @@
 import ctypes
 import dataclasses
 import os
+import signal
+import sys
+import threading
 import time
 import types
 import weakref
-from typing import Any, Callable, List, Optional, Sequence, Tuple, Type, TypeVar, Union
+from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple, Type, TypeVar, Union
 
 import numpy
 import numpy.typing
@@ -138,6 +141,40 @@ class Tensors:
             tensor.initial, tensor.state = start.values.ctypes.data, int(start.state)
 
 
+class _Signals:
+    """While it is on, the first Ctrl-C (or SIGTERM) asks the peer to save and leave when the round allows, and waiting for the next round raises
+    KeyboardInterrupt (SystemExit) then; the second ends the program as ever. Signals that the program handles itself are left to it."""
+
+    def __init__(self, peer: int):
+        self.came = 0
+        self._peer, self._process = peer, os.getpid()
+        self._before: Dict[int, Any] = {}
+        if threading.current_thread() is threading.main_thread():
+            for number, usual in ((signal.SIGINT, signal.default_int_handler), (signal.SIGTERM, signal.SIG_DFL)):
+                if signal.getsignal(number) == usual:
+                    self._before[number] = signal.signal(number, self._hear)
+
+    def _hear(self, number: int, frame: Optional[types.FrameType]) -> None:
+        self.off()
+        if os.getpid() != self._process:  # a worker that was forked: as if nothing were handled here
+            return os.kill(os.getpid(), number)
+        self.came = number
+        print("gossamer: ending after this round; once more ends at once", file=sys.stderr, flush=True)
+        lib.gs_interrupt(self._peer)
+
+    def off(self) -> None:
+        if threading.current_thread() is threading.main_thread():
+            for number, before in self._before.items():
+                signal.signal(number, before)
+            self._before.clear()
+
+    def raised(self, error: _errors.Interrupted) -> BaseException:
+        """What the program is told in that one's place."""
+        if self.came == signal.SIGINT:
+            return KeyboardInterrupt(str(error))
+        return SystemExit(128 + self.came) if self.came else error
+
+
 class BasePeer:
     """A peer over arrays; what these are for is its subclasses' affair."""
 
@@ -153,6 +190,7 @@ class BasePeer:
                             ctypes.byref(pointer)))
         assert pointer.value is not None
         self._handle = _Handle(pointer.value)
+        self._signals = _Signals(pointer.value)
 
     def _arrays(self, address: Callable[[int, int], int], starts: Sequence[Start], writeable: bool) -> List[Array]:
         pointer = self._handle.pointer
@@ -163,7 +201,10 @@ class BasePeer:
         until = None if timeout is None else time.monotonic() + timeout
         while True:
             left = _SLICE_S if until is None else min(_SLICE_S, max(until - time.monotonic(), 0.0))
-            status = checked(ask(self._handle.pointer, left))
+            try:
+                status = checked(ask(self._handle.pointer, left))
+            except _errors.Interrupted as error:
+                raise self._signals.raised(error) from None
             if status != TIMEOUT:
                 return status
             if until is not None and time.monotonic() >= until:
@@ -240,6 +281,7 @@ class BasePeer:
 
     def close(self) -> None:
         """End the run where it still goes on. Arrays keep their values."""
+        self._signals.off()
         lib.gs_end(self._handle.pointer)
 
     def __enter__(self: Self) -> Self:
