@@ -132,10 +132,19 @@ class Peer(BasePeer):
         self._on_change: List[Callable[[List[str]], None]] = []
         self._sampled = given.rows
         self._remembers = given.checkpoints is not None or bool(os.environ.get("GOSSAMER_CHECKPOINTS"))
-        if self.wait():
+        if self._join():
             if self.remembered:
                 self._recall()
             self._begin_round()
+
+    def _join(self) -> bool:
+        try:
+            return self.wait()
+        except _errors.BadInput as error:
+            if "initial parameters" not in str(error):
+                raise
+            raise _errors.BadInput(f"{error}; torch.manual_seed with the same number before the model is made, or load the same file into it on every "
+                                   "peer") from None
 
     # --- the loop's
 
