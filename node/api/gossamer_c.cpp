@@ -127,13 +127,15 @@ struct gs_peer {
   gs_status ended() {
     if (!outcome) {
       node::PeerResult result;
+      bool told_all = false;
       outcome = guarded([&] {
         result = loop->finish();
-        telling.end(loop->details());
         if (!model.empty() && result.rounds > 0) save(model);
+        telling.end(loop->details());
+        told_all = true;
         return status_of(result.outcome);
       });
-      message = result.outcome == node::Outcome::running ? last_error() : result.message;
+      message = told_all ? result.message : last_error();
     }
     return *outcome == GS_DONE ? GS_DONE : told(*outcome, message);
   }

@@ -17,6 +17,7 @@
 #include "gossamer/compress/codec.h"
 #include "model_parts.h"
 #include "setup.h"
+#include "task.h"
 #include "text.h"
 
 namespace gossamer::node {
@@ -43,6 +44,29 @@ double quantity(const std::string& flag, const std::string& text, const char* ex
 
 bool is_non_iid(const std::string& split) { return split.starts_with("dirichlet"); }
 
+/// Of a model that a Python computes, and that it is asked for.
+Question question_of_task(Job job, const ExchangeSettings& exchange, const std::string& path,
+                          const std::vector<std::string>& overrides) {
+  const TaskOutline task = outline_of_task(job, path, overrides);
+  Question question;
+  std::size_t offset = 0, together = 0;
+  for (const auto& [name, floats] : task.tensors) {
+    question.layers.push_back({name, offset, floats, {{name, {floats}, offset}}});
+    offset += (floats + 15) / 16 * 16;
+  }
+  for (const PeerEntry& peer : job.peers) together += peer.batch;
+  const double epochs = job.run.rounds > 0 ? 0 : job.run.epochs;
+  const double steps =
+      std::max<double>(1, static_cast<double>(task.rows / std::max<std::size_t>(1, together)));
+  question.rounds =
+      job.run.rounds > 0 ? job.run.rounds : static_cast<std::uint64_t>(std::ceil(epochs * steps));
+  question.heterogeneity = is_non_iid(job.split) ? 1 : 0;
+  if (!job.written.contains("sim.step_time")) job.sim.step_time = task.step_s;
+  question.job = std::move(job);
+  question.job.exchange = exchange;
+  return question;
+}
+
 /// The job and its model: of a job file, or of a topology and a number of parameters.
 Question read_question(const AdviseOptions& options) {
   std::vector<std::string> overrides = options.overrides;
@@ -62,6 +86,8 @@ Question read_question(const AdviseOptions& options) {
           "{}: model '{}' keeps rows in a table, and how many of them change in a round is not known "
           "beforehand; expected a job whose model is all parameters, or --parameters N --codec CODEC",
           job.where("model.kind"), job.model.kind));
+    if (job.is_task())
+      return question_of_task(std::move(job), exchange, is_job ? options.file : options.job, overrides);
     const Prepared prepared = prepare(std::move(job));
     question.job = prepared.job;
     question.job.exchange = exchange;

@@ -91,9 +91,9 @@ class CodedAllreduce final : public FullReduce {
     std::vector<Op> ops = prepared(round, parcel);
     for (PeerId owner = 0; owner < peers_; ++owner) {
       op::Encode part = encode(round, parcel, owner, kGradient, 0, owner);
-      part.momentum = momentum();
+      part.momentum = momentum(parcel);
       part.exact = owner == self_ && !votes_;
-      if (owner != self_ || momentum() > 0 || votes_) ops.emplace_back(part);
+      if (owner != self_ || momentum(parcel) > 0 || votes_) ops.emplace_back(part);
     }
     return ops;
   }

@@ -48,7 +48,7 @@ class Broadcast final : public FullReduce {
 
   std::vector<Op> on_ready(Round round, ParcelId parcel) override {
     const Range r = host_.plan().parcels[parcel].range;
-    const float kept = sent_momentum();
+    const float kept = host_.plan().parcels[parcel].state ? 0.0f : sent_momentum();
     std::vector<Op> ops = prepared(round, parcel);
     if (kept > 0) {
       const std::vector<Op> averaging{
@@ -60,7 +60,7 @@ class Broadcast final : public FullReduce {
                                               .minus = {},
                                               .apply_to = {},
                                               .feedback = feedback_,
-                                              .momentum = momentum(),
+                                              .momentum = momentum(parcel),
                                               .round = round,
                                               .parcel = parcel}};
     ops.insert(ops.end(), encoding.begin(), encoding.end());

@@ -161,7 +161,7 @@ class FullReduce : public Exchange {
     const auto& parcels = plan.parcels;
     const std::size_t layer = parcels[parcel].layer;
     const bool last = parcel + 1 == parcels.size() || parcels[parcel + 1].layer != layer;
-    if (plan.exchange.clip == 0 || !last) return {};
+    if (plan.exchange.clip == 0 || !last || parcels[parcel].state) return {};
     Range whole = parcels[parcel].range;
     for (std::size_t p = parcel; p > 0 && parcels[p - 1].layer == layer; --p) {
       whole.size += whole.begin - parcels[p - 1].range.begin;
@@ -170,8 +170,11 @@ class FullReduce : public Exchange {
     const double limit = plan.exchange.clip / std::sqrt(static_cast<double>(peers_));
     return {op::Clip{whole, limit / plan.share[self_]}};
   }
-  /// Of the peers' gradients, before they are encoded.
-  float momentum() const { return static_cast<float>(host_.plan().exchange.momentum_correction); }
+  /// Of the peers' gradients, before they are encoded; a state has none.
+  float momentum(ParcelId parcel) const {
+    const Plan& plan = host_.plan();
+    return plan.parcels[parcel].state ? 0.0f : static_cast<float>(plan.exchange.momentum_correction);
+  }
 
   float share(PeerId peer) const { return static_cast<float>(host_.plan().share[peer]); }
   Range slice(ParcelId parcel, PeerId owner) const {

@@ -34,7 +34,7 @@ class Gtopk final : public FullReduce {
     if (peers_ == 1) return {};
     op::Encode first = select(round, parcel);
     first.feedback = kResidual;
-    first.momentum = momentum();
+    first.momentum = momentum(parcel);
     std::vector<Op> ops = clipped(parcel);
     const std::vector<Op> selection{op::Combine{range(parcel), kGradient, share(self_), {}}, first};
     ops.insert(ops.end(), selection.begin(), selection.end());

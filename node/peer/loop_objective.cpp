@@ -39,14 +39,14 @@ optim::StepResult LoopObjective::gradient(std::span<float>, const optim::BatchKe
 optim::StepResult LoopObjective::gradient(Hold& hold, std::span<const float> x, const optim::BatchKey& key,
                                           std::span<float> g, const optim::OnLayer& on_layer) {
   std::unique_lock lock(mutex_);
-  std::copy(x.begin(), x.end(), x_.begin());
   peers_x_ = x;
   g_ = g;
   ready_.assign(tensors(), false);
   posted_.reset();
   mean_taken_ = false;
-  step_ = key.step;
-  take_rows(step_);
+  if (!std::exchange(begun_, true)) step_ = key.step;  // as it goes on; numbers of views leap
+  ahead_ = static_cast<std::int64_t>(key.step) - static_cast<std::int64_t>(step_);
+  take_rows(key.step);
   turn_ = Turn::gradient;
   changed_.notify_all();
   for (std::size_t layer = layers().size(); layer > 0 || !posted_;) {
@@ -146,6 +146,7 @@ void LoopObjective::remember(std::span<const std::byte> bytes) {
 void LoopObjective::deal(const optim::DealtRows& rows) {
   const std::lock_guard lock(mutex_);
   TensorObjective::deal(rows);
+  if (begun_) ahead_ = static_cast<std::int64_t>(rows.first_step) - static_cast<std::int64_t>(step_);
 }
 
 void LoopObjective::run_ended() {
@@ -181,6 +182,8 @@ std::optional<bool> LoopObjective::wait(double seconds) {
     if (!await(lock, seconds, [&] { return asked() || turn_ == Turn::step; })) return std::nullopt;
   } while (!asked());
   computing_ = !over_;
+  // not before: until the loop waits it may still write what it computed for a view that is over
+  if (computing_) std::copy(peers_x_.begin(), peers_x_.end(), x_.begin());
   return computing_;
 }
 
@@ -209,7 +212,8 @@ std::uint64_t LoopObjective::step_number() const {
 
 std::vector<std::uint32_t> LoopObjective::rows_of(std::uint64_t step) {
   const std::lock_guard lock(mutex_);
-  return rows_of_step(step);
+  const std::int64_t number = static_cast<std::int64_t>(step) + ahead_;
+  return rows_of_step(number > 0 ? static_cast<std::uint64_t>(number) : 0);
 }
 
 void LoopObjective::ready(std::size_t tensor) {

@@ -94,7 +94,9 @@ class LoopObjective final : public TensorObjective {
   std::vector<std::byte> remembered_;        ///< the loop's, of no use to others
   std::span<const float> peers_x_;           ///< the replica's, from a view's first gradient to its end
   std::span<float> g_;                       ///< likewise
-  std::uint64_t step_ = 0;                   ///< that the loop computes, or will compute next
+  std::uint64_t step_ = 0;                   ///< that the loop computes, or will compute next, as it counts
+  std::int64_t ahead_ = 0;                   ///< of which the peer's number is, in the view
+  bool begun_ = false;                       ///< a gradient was asked for
   std::vector<bool> ready_;                  ///< by tensor
   std::optional<optim::StepResult> posted_;  ///< this round's
   Turn turn_ = Turn::peer;

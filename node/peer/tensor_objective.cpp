@@ -128,6 +128,7 @@ void TensorObjective::deal(const optim::DealtRows& rows) {
   course_ = rows.course;
   if (course_) course_->enter(*rows.split, rows.peer, rows.first_step);
   sampler_ = course_ ? course_->sampler() : rows.split->sampler(rows.peer);
+  first_step_ = course_ ? rows.first_step : 0;
   batch_.resize(rows.batch);
 }
 
@@ -139,7 +140,7 @@ void TensorObjective::take_rows(std::uint64_t step) {
 std::vector<std::uint32_t> TensorObjective::rows_of_step(std::uint64_t step) {
   if (!sampler_) misuse("no rows were dealt; expected their number when the loop was made");
   std::vector<std::uint32_t> rows(batch_.size());
-  sampler_->rows_of(step, rows);
+  sampler_->rows_of(std::max(step, first_step_), rows);
   return rows;
 }
 

@@ -43,7 +43,7 @@ class TensorObjective : public optim::Objective {
   }
   /// The rows of that step are those of the batch from now on.
   void take_rows(std::uint64_t step);
-  /// Of any step; misuse where none were dealt.
+  /// Of any step; of one before the rows were dealt, those of the first. Misuse where none were dealt.
   std::vector<std::uint32_t> rows_of_step(std::uint64_t step);
 
  private:
@@ -55,6 +55,7 @@ class TensorObjective : public optim::Objective {
   std::size_t state_begin_ = 0;              ///< in the buffer
   std::unique_ptr<optim::Sampler> sampler_;  ///< null: the program sees to its rows
   std::shared_ptr<optim::DataCourse> course_;
+  std::uint64_t first_step_ = 0;  ///< of the sampler
   std::vector<std::uint32_t> batch_;
 };
 

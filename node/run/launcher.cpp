@@ -200,8 +200,12 @@ void Launcher::reap() {
 }
 
 void Launcher::signal_all(int signal) {
-  for (auto& c : children_)
-    if (!c.status) kill(c.pid, signal);
+  for (auto& c : children_) {
+    // a program may be a script that waits for another one, or has left one behind
+    const bool leaves_others = !c.path.empty() && c.out_fd >= 0 && signal == SIGKILL;
+    if (c.status && !leaves_others) continue;
+    if ((c.path.empty() || kill(-c.pid, signal) != 0) && !c.status) kill(c.pid, signal);
+  }
 }
 
 bool Launcher::running() const {

@@ -6,8 +6,12 @@
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
+#include <filesystem>
+#include <nlohmann/json.hpp>
 
 #include "gossamer/node/errors.h"
+#include "launcher.h"
+#include "program_summary.h"
 
 namespace gossamer::node {
 
@@ -25,6 +29,34 @@ std::vector<std::string> task_words(const std::string& command, const Job& job, 
                                  std::to_string(job.run.seed)};
   for (const std::string& setting : overrides) words.insert(words.end(), {"--set", setting});
   return words;
+}
+
+TaskOutline outline_of_task(const Job& job, const std::string& path,
+                            const std::vector<std::string>& overrides) {
+  std::vector<std::string> words = task_words("outline", job, path, overrides);
+  words.insert(words.end(), {"--batch", std::to_string(job.batch)});
+  std::string text;
+  Launcher launcher;
+  const std::filesystem::path log =
+      std::filesystem::temp_directory_path() / fmt::format("gossamer-outline-{}", getpid());
+  launcher.start_program("the task", words, {}, log);
+  while (launcher.running()) launcher.poll(0.1, [&](std::size_t, const std::string& line) { text = line; });
+  const int status = launcher.children().front().status.value_or(1);
+  const std::string said = last_line(log);
+  std::filesystem::remove(log);
+  try {
+    if (status != 0)
+      throw std::runtime_error(said.empty() ? fmt::format("{} ended with {}", words[0], status) : said);
+    const auto told = nlohmann::json::parse(text);
+    TaskOutline outline;
+    for (const auto& tensor : told.at("tensors")) outline.tensors.emplace_back(tensor.at(0), tensor.at(1));
+    outline.rows = told.at("rows");
+    outline.step_s = told.at("step_seconds");
+    return outline;
+  } catch (const std::exception& error) {
+    throw ConfigError(fmt::format("{}: {} cannot be asked what it is: {}", job.where("model.file"), job.task,
+                                  error.what()));
+  }
 }
 
 void become_task(const std::vector<std::string>& words) {

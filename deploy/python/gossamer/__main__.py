@@ -18,8 +18,10 @@ import argparse
 import hashlib
 import importlib.util
 import json
+import os
 import pathlib
 import sys
+import time
 from typing import Any, Dict, List, Optional, Sequence
 
 import torch
@@ -139,6 +141,24 @@ def _simulate(options: argparse.Namespace) -> None:
         raise failed[0]
 
 
+def _outline(options: argparse.Namespace) -> None:
+    """What the model is, and how long a step takes, for whoever started this: on the descriptor that it names, else printed."""
+    learned = _Learned(options)
+    tensors, _ = peers._tensors_of(learned.model, True)
+    rows = [learned.train[row] for row in range(min(options.batch, len(learned.train)))]
+    taken = []
+    for _ in range(5):
+        begin = time.perf_counter()
+        learned.model.zero_grad()
+        learned.task.loss(learned.model, torch.utils.data.default_collate(rows)).backward()
+        taken.append(time.perf_counter() - begin)
+    told = json.dumps({"tensors": [[name, tensor.numel()] for name, tensor in tensors], "rows": len(learned.train), "step_seconds": sorted(taken)[2]})
+    if "GOSSAMER_RECORDS" in os.environ:
+        os.write(int(os.environ["GOSSAMER_RECORDS"]), told.encode() + b"\n")
+    else:
+        print(told)
+
+
 def _evaluate(options: argparse.Namespace) -> None:
     learned = _Learned(options)
     all_tensors = [_safetensors.load(path) for path in options.models]
@@ -152,7 +172,7 @@ def _options(words: Optional[Sequence[str]]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python3 -m gossamer", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     commands = parser.add_subparsers(dest="command", required=True)
     for name, does, call in (("peer", "train as one peer of the job", _peer), ("sim", "train all peers on a simulated network", _simulate),
-                             ("evaluate", "test models, or the mean of several", _evaluate)):
+                             ("evaluate", "test models, or the mean of several", _evaluate), ("outline", "say what the model is", _outline)):
         command = commands.add_parser(name, help=does)
         command.set_defaults(call=call)
         command.add_argument("job")
@@ -164,6 +184,9 @@ def _options(words: Optional[Sequence[str]]) -> argparse.Namespace:
             for flag in ("--name", "--join", "--address", "--checkpoints", "--resume", "--out"):
                 command.add_argument(flag)
             command.add_argument("--session", type=int, default=0)
+            continue
+        if name == "outline":
+            command.add_argument("--batch", type=int, default=64)
             continue
         command.add_argument("--json", action="store_true")
         if name == "evaluate":

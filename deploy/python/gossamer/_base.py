@@ -91,7 +91,14 @@ class _Handle:
 
     def __init__(self, pointer: int):
         self.pointer = pointer
-        weakref.finalize(self, lib.gs_close, pointer)
+        self.before_close: List[Callable[[], None]] = []
+        weakref.finalize(self, self._close, pointer, self.before_close)
+
+    @staticmethod
+    def _close(pointer: int, before: List[Callable[[], None]]) -> None:
+        for call in before:
+            call()
+        lib.gs_close(pointer)
 
     def array(self, address: int, shape: Tuple[int, ...], writeable: bool) -> Array:
         memory = (ctypes.c_float * int(numpy.prod(shape, dtype=numpy.int64))).from_address(address)
@@ -145,9 +152,9 @@ class _Signals:
     """While it is on, the first Ctrl-C (or SIGTERM) asks the peer to save and leave when the round allows, and waiting for the next round raises
     KeyboardInterrupt (SystemExit) then; the second ends the program as ever. Signals that the program handles itself are left to it."""
 
-    def __init__(self, peer: int):
+    def __init__(self, handle: _Handle):
         self.came = 0
-        self._peer, self._process = peer, os.getpid()
+        self._handle, self._process = weakref.ref(handle), os.getpid()
         self._before: Dict[int, Any] = {}
         if threading.current_thread() is threading.main_thread():
             for number, usual in ((signal.SIGINT, signal.default_int_handler), (signal.SIGTERM, signal.SIG_DFL)):
@@ -155,12 +162,15 @@ class _Signals:
                     self._before[number] = signal.signal(number, self._hear)
 
     def _hear(self, number: int, frame: Optional[types.FrameType]) -> None:
+        handle = self._handle()
+        if os.getpid() != self._process and number == signal.SIGINT:
+            return  # a worker that was forked: the program goes on to the round's end, and ends it then
         self.off()
-        if os.getpid() != self._process:  # a worker that was forked: as if nothing were handled here
+        if os.getpid() != self._process or handle is None:  # as if nothing were handled here
             return os.kill(os.getpid(), number)
         self.came = number
         print("gossamer: ending after this round; once more ends at once", file=sys.stderr, flush=True)
-        lib.gs_interrupt(self._peer)
+        lib.gs_interrupt(handle.pointer)
 
     def off(self) -> None:
         if threading.current_thread() is threading.main_thread():
@@ -190,7 +200,7 @@ class BasePeer:
                             ctypes.byref(pointer)))
         assert pointer.value is not None
         self._handle = _Handle(pointer.value)
-        self._signals = _Signals(pointer.value)
+        self._signals = _Signals(self._handle)
 
     def _arrays(self, address: Callable[[int, int], int], starts: Sequence[Start], writeable: bool) -> List[Array]:
         pointer = self._handle.pointer
@@ -204,7 +214,13 @@ class BasePeer:
             try:
                 status = checked(ask(self._handle.pointer, left))
             except _errors.Interrupted as error:
+                self._signals.off()
                 raise self._signals.raised(error) from None
+            except _errors.GossamerError:
+                self._signals.off()
+                raise
+            if status == DONE:
+                self._signals.off()
             if status != TIMEOUT:
                 return status
             if until is not None and time.monotonic() >= until:

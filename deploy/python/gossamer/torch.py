@@ -12,6 +12,7 @@
 ...     peer.save("model.safetensors")
 """
 import dataclasses
+import functools
 import os
 import pickle
 import random
@@ -65,7 +66,7 @@ def _statistics(model: torch.nn.Module) -> Iterator[Tuple[str, torch.Tensor]]:
 
 
 def _host(tensor: torch.Tensor) -> "numpy.typing.NDArray[numpy.float32]":
-    array: "numpy.typing.NDArray[numpy.float32]" = numpy.ascontiguousarray(tensor.detach().cpu().numpy(), dtype=numpy.float32)
+    array: "numpy.typing.NDArray[numpy.float32]" = numpy.asarray(tensor.detach().cpu().numpy(), dtype=numpy.float32, order="C")
     return array
 
 
@@ -121,6 +122,8 @@ class Peer(BasePeer):
         self._bound = [_Bound(name, tensor, torch.from_numpy(value), torch.from_numpy(gradient), start.state)
                        for (name, tensor), start, value, gradient in zip(tensors, starts, values, gradients)]
         self._kept = [torch.from_numpy(array) for array in self._arrays(lib.gs_kept, kept, True)]
+        if not self._by_mean and any(not bound.on_host for bound in self._bound):
+            self._own_state, self._kept = [], []  # to copy it from a device in every step costs more than a newcomer gains
         for held, (of_parameter, key) in zip(self._kept, self._own_state):
             if of_parameter[key].device.type == "cpu":
                 of_parameter[key] = held
@@ -244,7 +247,7 @@ class Peer(BasePeer):
         if torch.cuda.is_available():
             what["cuda"] = torch.cuda.get_rng_state_all()
         if self._optimizer is not None:
-            kept = _can_keep(self._optimizer)
+            kept = bool(self._own_state) or not self._optimizer.state
             what["groups"] = [{key: value for key, value in group.items() if key != "params"} for group in self._optimizer.param_groups]
             what["optimizer"] = None if kept else self._optimizer.state_dict()
         self.remember(pickle.dumps(what))
@@ -296,10 +299,15 @@ class Peer(BasePeer):
 
     def _pin(self) -> None:
         """Memory that devices copy to and from by themselves."""
+        if not self._devices:
+            return
         cuda: Any = torch.cuda
-        for bound in self._bound if self._devices else []:
+        runtime = cuda.cudart()
+        for bound in self._bound:
             for tensor in (bound.values, bound.gradient):
-                cuda.cudart().cudaHostRegister(tensor.data_ptr(), tensor.numel() * tensor.element_size(), 0)
+                address = tensor.data_ptr()
+                if int(runtime.cudaHostRegister(address, tensor.numel() * tensor.element_size(), 0)) == 0:
+                    self._handle.before_close.append(functools.partial(runtime.cudaHostUnregister, address))
 
     def _settle(self) -> None:
         """What devices were asked to copy is there."""
@@ -345,11 +353,10 @@ class Peer(BasePeer):
                 if not bound.on_host:
                     bound.tensor.data.copy_(bound.values, non_blocking=True)
                 continue
-            if bound.tensor.grad is None:
-                continue
-            if not bound.on_host:
-                bound.tensor.grad.copy_(bound.gradient, non_blocking=True)
-            elif bound.tensor.grad.data_ptr() != bound.gradient.data_ptr():
+            if not bound.on_host:  # also where this peer's own batch had none: others' had
+                gradient = torch.empty_like(bound.tensor) if bound.tensor.grad is None else bound.tensor.grad
+                bound.tensor.grad = gradient.copy_(bound.gradient, non_blocking=True)
+            elif bound.tensor.grad is None or bound.tensor.grad.data_ptr() != bound.gradient.data_ptr():
                 bound.tensor.grad = bound.gradient
 
     # --- the optimiser's state
