@@ -108,10 +108,13 @@ class Run {
   void start_programs(const std::string& session) {
     write_program(folder_, flags_.program);
     for (const auto& peer : job_.peers) {
-      std::vector<std::string> environment{
-          "GOSSAMER_NAME=" + peer.name, "GOSSAMER_JOB=" + (folder_ / "job.toml").string(),
-          "GOSSAMER_SESSION=" + session, "GOSSAMER_OUT=" + (folder_ / "peers").string(),
-          "GOSSAMER_CHECKPOINTS=" + (folder_ / kCheckpointsFolder).string()};
+      std::vector<std::string> environment{fmt::format("RANK={}", &peer - job_.peers.data()),
+                                           fmt::format("WORLD_SIZE={}", job_.peers.size()),
+                                           "GOSSAMER_NAME=" + peer.name,
+                                           "GOSSAMER_JOB=" + (folder_ / "job.toml").string(),
+                                           "GOSSAMER_SESSION=" + session,
+                                           "GOSSAMER_OUT=" + (folder_ / "peers").string(),
+                                           "GOSSAMER_CHECKPOINTS=" + (folder_ / kCheckpointsFolder).string()};
       if (!flags_.resume.empty()) environment.push_back("GOSSAMER_RESUME=" + flags_.resume);
       launcher_.start_program(peer.name, flags_.program, environment,
                               folder_ / "peers" / (peer.name + ".log"));
@@ -149,7 +152,8 @@ class Run {
       const int status = children[i].status.value_or(kExitOk);
       const bool crashed = status == kExitFailure ? !diverged(i) : status > 128 && !was_told_to_end(status);
       if (status != kExitOk) view_.ended(i);
-      if (!crashed || children[i].out_fd >= 0 || restarts_[i].times >= job_.run.restart) continue;
+      if (!crashed || has_finished(i) || children[i].out_fd >= 0 || restarts_[i].times >= job_.run.restart)
+        continue;
       Restart& again = restarts_[i];
       if (!again.at) {
         const double wait =
@@ -168,6 +172,9 @@ class Run {
     }
   }
 
+  bool has_finished(std::size_t peer) const {
+    return results_[peer] && results_[peer]->outcome == Outcome::finished;
+  }
   /// Whose run diverged takes the others along.
   bool diverged(std::size_t peer) const { return reason(peer).find("the run diverged") != std::string::npos; }
 
@@ -229,7 +236,9 @@ class Run {
       const bool killed = s > 128 && s != kExitInterrupted, left = was_told_to_end(s);
       tell(fmt::format("gossamer: {}: {}", c.name,
                        killed ? fmt::format("killed by signal {}", s - 128) : reason(i)));
-      if (enough && (killed || left || s == kExitFailure || s == kExitPeerLost)) continue;
+      const bool failed_after =
+          !flags_.program.empty() && has_finished(i);  // what the program does then is its own
+      if (enough && !failed_after && (killed || left || s == kExitFailure || s == kExitPeerLost)) continue;
       const int as_run = killed ? kExitPeerLost : s;
       // the cause before its consequences: bad input, then failure, then peers that missed another
       const auto rank = [](int x) {

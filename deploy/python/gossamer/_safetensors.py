@@ -37,7 +37,7 @@ def save(path: Path, tensors: Mapping[str, torch.Tensor]) -> None:
     text = json.dumps(header).encode()
     text += b" " * (-len(text) % 8)
     to = pathlib.Path(os.fspath(path))
-    beside = to.with_name(to.name + ".part")
+    beside = to.with_name(f"{to.name}.{os.getpid()}.part")  # others may write the same
     with open(beside, "wb") as file:
         file.write(len(text).to_bytes(8, "little") + text)
         for tensor in parts:
