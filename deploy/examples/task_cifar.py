@@ -18,7 +18,10 @@ FOLDER = pathlib.Path(os.environ.get("CIFAR", pathlib.Path(__file__).parents[3] 
 
 
 def rows(*names):
-    raw = next((FOLDER / name).read_bytes() for name in names if (FOLDER / name).exists())
+    found = [FOLDER / name for name in names if (FOLDER / name).exists()]
+    if not found:
+        raise SystemExit(f"{FOLDER} has neither {' nor '.join(names)}; CIFAR=FOLDER names another one")
+    raw = found[0].read_bytes()
     rows = numpy.frombuffer(gzip.decompress(raw) if raw[:2] == b"\x1f\x8b" else raw, dtype=numpy.uint8).reshape(-1, 3073)
     images = torch.tensor(rows[:, 1:].reshape(-1, 3, 32, 32), dtype=torch.float32) / 127.5 - 1
     return torch.utils.data.TensorDataset(images, torch.tensor(rows[:, 0], dtype=torch.int64))

@@ -79,12 +79,17 @@ std::vector<TensorSpec> specs_of(std::span<const gs_tensor> tensors) {
   return specs;
 }
 
+std::size_t floats_of(const gs_tensor& tensor) {
+  std::size_t floats = 1;
+  for (std::size_t d = 0; d < tensor.dimensions; ++d) floats *= tensor.shape[d];
+  return floats;
+}
+
 std::vector<std::vector<float>> initial_of(std::span<const gs_tensor> tensors) {
   std::vector<std::vector<float>> initial;
   for (const gs_tensor& tensor : tensors) {
-    std::size_t floats = tensor.initial ? 1 : 0;
-    for (std::size_t d = 0; d < tensor.dimensions; ++d) floats *= tensor.shape[d];
-    initial.emplace_back(tensor.initial, tensor.initial + floats);
+    initial.emplace_back();
+    if (tensor.initial) initial.back().assign(tensor.initial, tensor.initial + floats_of(tensor));
   }
   return initial;
 }

@@ -47,6 +47,7 @@ std::string text_of(const char* text);
 std::vector<std::string> texts_of(const char* const* texts, std::size_t count);
 /// Names and shapes. Throws Error.
 std::vector<TensorSpec> specs_of(std::span<const gs_tensor> tensors);
+std::size_t floats_of(const gs_tensor& tensor);
 /// Copies; empty where zeros are meant.
 std::vector<std::vector<float>> initial_of(std::span<const gs_tensor> tensors);
 std::vector<std::int32_t> labels_of(const std::int32_t* labels, std::uint64_t rows);

@@ -44,12 +44,11 @@ class Log {
 /// Where nothing is said, as many zeros.
 std::vector<node::KeptArray> kept_of(std::span<const gs_tensor> arrays) {
   std::vector<node::KeptArray> kept;
+  const std::vector<node::TensorSpec> specs = specs_of(arrays);  // says what is wrong with them
   std::vector<std::vector<float>> initial = initial_of(arrays);
-  for (const node::TensorSpec& spec : specs_of(arrays)) {
-    std::size_t floats = 1;
-    for (const std::size_t n : spec.shape) floats *= n;
+  for (const node::TensorSpec& spec : specs) {
     std::vector<float>& values = initial[kept.size()];
-    values.resize(floats);
+    values.resize(floats_of(arrays[kept.size()]));
     kept.push_back({spec.name, std::move(values)});
   }
   return kept;

@@ -13,8 +13,6 @@ namespace {
 /// How long other work of the peer may wait while the loop computes.
 constexpr auto kIdleEvery = std::chrono::milliseconds(1);
 
-[[noreturn]] void misuse(const std::string& what) { throw Error(Error::Code::misuse, what); }
-
 }  // namespace
 
 Job job_of_own_steps(Job job) {

@@ -15,8 +15,6 @@ namespace {
 /// Arrays are exchanged together until they are so many floats.
 constexpr std::size_t kGrouped = 4096;
 
-[[noreturn]] void misuse(const std::string& what) { throw Error(Error::Code::misuse, what); }
-
 std::size_t floats_of(const TensorSpec& tensor) {
   std::size_t floats = 1;
   for (const std::size_t n : tensor.shape) floats *= n;
@@ -54,6 +52,8 @@ bool averages_state(const Method& method, const compress::Traits& codec) {
 }
 
 }  // namespace
+
+void misuse(const std::string& what) { throw Error(Error::Code::misuse, what); }
 
 std::shared_ptr<const optim::Dataset> labelled_rows(std::size_t rows, std::vector<std::int32_t> labels) {
   return rows == 0 ? nullptr : std::make_shared<LabelledRows>(rows, std::move(labels));

@@ -10,6 +10,8 @@
 
 namespace gossamer::node {
 
+/// Calls in the wrong order, numbers out of range.
+[[noreturn]] void misuse(const std::string& what);
 /// How many rows there are, and their labels; null for 0. Throws Error.
 std::shared_ptr<const optim::Dataset> labelled_rows(std::size_t rows, std::vector<std::int32_t> labels);
 /// What of the job goes with a state that is averaged exactly. Throws ConfigError.

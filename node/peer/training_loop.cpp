@@ -17,8 +17,6 @@ namespace {
 
 constexpr double kForever = std::numeric_limits<double>::infinity();
 
-[[noreturn]] void misuse(const std::string& what) { throw Error(Error::Code::misuse, what); }
-
 [[noreturn]] void refuse(const Job& job, const std::string& what) {
   throw ConfigError(fmt::format("{}: method '{}' {}", job.path, job.exchange.method, what));
 }
@@ -26,7 +24,6 @@ constexpr double kForever = std::numeric_limits<double>::infinity();
 /// What of the job goes with steps that it does not see.
 void check_steps(const Job& job, const LoopOptions& options) {
   const Method& method = find_method(job.exchange.method);
-  const compress::Traits codec = compress::make_codec(job.exchange.codec)->traits();
   if (!options.own_steps) return;
   if (options.optimizer) misuse("own_steps and an optimizer were given; expected one of them");
   if (method.own_steps == OwnSteps::refused)
@@ -34,7 +31,7 @@ void check_steps(const Job& job, const LoopOptions& options) {
            "steps by what it makes of gradients, and takes no optimiser of the loop's own; use the "
            "job's, or method 'dpsgd' or 'choco'");
   if (method.own_steps != OwnSteps::mean) return;
-  if (codes_velocity(job, codec))
+  if (codes_velocity(job, compress::make_codec(job.exchange.codec)->traits()))
     refuse(job, fmt::format("with codec '{}' must know the optimiser's momentum, and takes none of the "
                             "loop's own; use the job's, codec 'dense' or 'fp16', or method 'choco'",
                             job.exchange.codec));

@@ -50,9 +50,9 @@ def _task(path: str) -> Any:
     return kind()
 
 
-def _seed(*numbers: int) -> None:
-    """What is random in a step depends on these alone."""
-    torch.manual_seed(int.from_bytes(hashlib.blake2b(repr(numbers).encode(), digest_size=8).digest(), "little") >> 1)
+def _seed(seed: int, peer: str, step: int) -> None:
+    """What is random in a peer's step depends on these alone."""
+    torch.manual_seed(int.from_bytes(hashlib.blake2b(repr((seed, peer, step)).encode(), digest_size=8).digest(), "little") >> 1)
 
 
 class _Learned:
@@ -95,10 +95,9 @@ def _peer(options: argparse.Namespace) -> None:
     with peers.join(options.job, model, None, rows=len(learned.train), labels=learned.labels, name=options.name, settings=options.set,
                     join=options.join, address=options.address, checkpoints=options.checkpoints, resume=options.resume,
                     session=options.session) as peer:
-        number = int.from_bytes(hashlib.blake2b(peer.name.encode(), digest_size=4).digest(), "little")
         loader = torch.utils.data.DataLoader(learned.train, batch_sampler=peer.sampler())
         for batch in peer.batches(loader):
-            _seed(options.seed, number, peer.step_number)
+            _seed(options.seed, peer.name, peer.step_number)
             model.zero_grad(set_to_none=False)
             loss = task.loss(model, batch)
             loss.backward()
@@ -113,8 +112,7 @@ def _simulate(options: argparse.Namespace) -> None:
     names = options.names.split(",") if options.names else None
 
     def before(peer: int, step: int) -> None:
-        name = names[peer] if names else f"peer{peer}"
-        _seed(options.seed, int.from_bytes(hashlib.blake2b(name.encode(), digest_size=4).digest(), "little"), step)
+        _seed(options.seed, names[peer] if names else f"peer{peer}", step)
 
     def report(peer: int, seconds: float, report: Report) -> None:
         if peer == 0 and not options.quiet:

@@ -9,7 +9,7 @@
 ...         loss = F.cross_entropy(model(x), y)
 ...         loss.backward()
 ...         peer.step(loss)                                                              # optimizer.step() and the exchange
-...     peer.save("model.safetensors")
+...     peer.save(f"{peer.name}.safetensors")
 """
 import dataclasses
 import functools
@@ -92,16 +92,15 @@ class Sampler(Iterable[List[int]]):
         return self._steps
 
     def __iter__(self) -> Iterator[List[int]]:
-        step = self._peer.step_number
-        for step in range(step, (step // self._steps + 1) * self._steps):
+        first = self._peer.step_number
+        for step in range(first, (first // self._steps + 1) * self._steps):
             yield [int(row) for row in self._peer.rows_of(step)]
 
 
 class Peer(BasePeer):
     """One of a job's peers, whose loop is PyTorch's; see :func:`join`.
 
-    The model's parameters, and their gradients, lie in the peer's memory from the beginning to the end: nothing is copied where they are
-    on the CPU.
+    Where the model is on the CPU, its parameters, and the gradients that are exchanged, are arrays of the peer's from the beginning to the end.
     """
 
     def __init__(self, job: Path, model: torch.nn.Module, optimizer: Optional[torch.optim.Optimizer], statistics: bool, given: Settings,

@@ -218,6 +218,13 @@ TEST_CASE("C programs step by the mean with what they keep, are dealt rows and k
   options.kept = kept;
   options.kept_count = 2;
   options.rows = 64;
+  const gs_tensor shapeless[] = {{"velocity", nullptr, 1, nullptr, 0}};
+  gs_options wrong = options;
+  wrong.kept = shapeless;
+  wrong.kept_count = 1;
+  gs_peer* none = nullptr;
+  CHECK(gs_open(job.path.c_str(), settings, 1, "peer0", tensors, 2, &wrong, &none) == GS_MISUSE);
+  CHECK_THAT(gs_error(), ContainsSubstring("no shape"));
   std::vector<std::jthread> threads;
   std::vector<std::vector<float>> ends(2);
   for (std::size_t p = 0; p < 2; ++p)

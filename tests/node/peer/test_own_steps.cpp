@@ -9,12 +9,12 @@
 #include "gossamer/node/training_loop.h"
 #include "gossamer_test/catch.h"
 #include "method.h"
+#include "own_job.h"
 #include "process.h"
 
 using namespace gossamer;
 using namespace gossamer::node;
 using gossamer::test::Folder;
-using gossamer::test::Ports;
 
 namespace {
 
@@ -59,21 +59,13 @@ void turn(TrainingLoop& loop, std::size_t peer) {
   if (loop.steps_by_mean() && loop.wait_for_mean()) step(loop);
 }
 
-struct LoopJob {
-  explicit LoopJob(std::size_t peers) : ports(peers), peers_(peers) {}
-  Job load(const std::vector<std::string>& settings = {}) const {
-    std::string text = fmt::format(
-        "[graph]\nkind = \"full\"\n[optimizer]\nkind = \"momentum\"\nlearning_rate = {}\nmomentum = {}\n"
-        "batch = 8\n[exchange]\ncodec = \"dense\"\n[run]\nrounds = 60\njoin_timeout = 20\n",
-        kRate, kMomentum);
-    for (std::size_t p = 0; p < peers_; ++p)
-      text += fmt::format("[[peer]]\nname = \"peer{}\"\naddress = \"tcp://127.0.0.1:{}\"\n", p,
-                          ports.first() + p);
-    return load_job(folder.write("job.toml", text), settings);
-  }
-  Folder folder;
-  Ports ports;
-  std::size_t peers_;
+struct LoopJob : test::OwnJob {
+  explicit LoopJob(std::size_t count)
+      : OwnJob(count,
+               fmt::format("[graph]\nkind = \"full\"\n[optimizer]\nkind = \"momentum\"\nlearning_rate = {}\n"
+                           "momentum = {}\nbatch = 8\n[exchange]\ncodec = \"dense\"\n[run]\nrounds = 60\n"
+                           "join_timeout = 20\n",
+                           kRate, kMomentum)) {}
 };
 
 using Models = std::vector<std::vector<float>>;

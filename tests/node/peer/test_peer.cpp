@@ -12,12 +12,11 @@
 #include "gossamer/optim/click_objective.h"
 #include "gossamer/optim/planted_clicks.h"
 #include "gossamer_test/catch.h"
+#include "own_job.h"
 #include "process.h"
 
 using namespace gossamer;
 using namespace gossamer::node;
-using gossamer::test::Folder;
-using gossamer::test::Ports;
 
 namespace {
 
@@ -64,22 +63,12 @@ Learner own() {
   return {[](std::size_t peer) { return std::make_unique<Own>(peer); }, {}};
 }
 
-/// A job of so many peers that says nothing of model and data.
-struct OwnJob {
-  explicit OwnJob(std::size_t peers = 4) : ports(peers), peers_(peers) {}
-  Job load(const std::vector<std::string>& settings = {}) const {
-    std::string text =
-        "[graph]\nkind = \"ring\"\n[optimizer]\nlearning_rate = 0.2\nbatch = 8\n"
-        "[exchange]\nmethod = \"choco\"\ncodec = \"onebit_scaled\"\n"
-        "[run]\nrounds = 30\njoin_timeout = 20\n";
-    for (std::size_t p = 0; p < peers_; ++p)
-      text += fmt::format("[[peer]]\nname = \"peer{}\"\naddress = \"tcp://127.0.0.1:{}\"\n", p,
-                          ports.first() + p);
-    return load_job(folder.write("job.toml", text), settings);
-  }
-  Folder folder;
-  Ports ports;
-  std::size_t peers_;
+struct OwnJob : test::OwnJob {
+  explicit OwnJob(std::size_t count = 4)
+      : test::OwnJob(count,
+                     "[graph]\nkind = \"ring\"\n[optimizer]\nlearning_rate = 0.2\nbatch = 8\n"
+                     "[exchange]\nmethod = \"choco\"\ncodec = \"onebit_scaled\"\n"
+                     "[run]\nrounds = 30\njoin_timeout = 20\n") {}
 };
 
 using Models = std::vector<std::vector<float>>;
