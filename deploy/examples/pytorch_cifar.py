@@ -39,7 +39,6 @@ def accuracy(model, data):
 
 def main(job, train, test):
     torch.set_num_threads(1)
-    torch.manual_seed(1)  # the same initial parameters on every peer
     train, test, model = images(train), images(test), network()
     optimizer = torch.optim.SGD(model.parameters(), lr=0.02, momentum=0.9)
     with gossamer.torch.join(job, model, optimizer, rows=len(train)) as peer:  # <-- waits for the others

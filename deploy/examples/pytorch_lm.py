@@ -56,7 +56,6 @@ def main(path):
     known = sorted(set(raw))
     text = torch.tensor([known.index(byte) for byte in raw])
     train, test = text[:len(text) * 9 // 10], text[len(text) * 9 // 10:]
-    torch.manual_seed(1)  # the same initial parameters on every peer
     model = Model(len(known))
     optimizer = torch.optim.AdamW(model.parameters(), 3e-3)
     with gossamer.torch.join("job.toml", model, optimizer, steps_per_epoch=len(train) // (WINDOW * BATCH)) as peer:  # <-

@@ -60,7 +60,8 @@ std::string text(const FrameHeader&, const OfferBody& b) {
   return fmt::format("{} offers a state of {} bytes", b.from, b.bytes);
 }
 std::string text(const FrameHeader&, const AskBody& b) {
-  return fmt::format("{} asks for the terms of the run", b.from);
+  if (b.initial_at == AskBody::kNothing) return fmt::format("{} asks for the terms of the run", b.from);
+  return fmt::format("{} asks for the initial parameters from byte {} on", b.from, b.initial_at);
 }
 std::string text(const FrameHeader&, const TermsBody& b) {
   return fmt::format("{} tells the terms of the run", b.from);

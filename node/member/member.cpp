@@ -129,6 +129,10 @@ bool Member::within(SpeakerLimits& limits, const FrameBody& body) const {
   if (std::holds_alternative<ParcelBody>(body) || std::holds_alternative<PieceBody>(body)) return true;
   const auto* want = std::get_if<WantBody>(&body);
   if (want && want->hash != 0) return true;  // as much as there is of the state
+  if (const auto* ask = std::get_if<AskBody>(&body); ask && ask->initial_at != AskBody::kNothing)
+    return spec_.initial.empty() ||
+           limits.may_have(static_cast<double>(kInitialPieceBytes),
+                           static_cast<double>(std::max(kInitialPieceBytes, spec_.initial.size())), now);
   const bool asks = want || std::holds_alternative<AskBody>(body) || std::holds_alternative<QueryBody>(body);
   return asks ? limits.may_ask(now) : limits.may_tell(now);
 }

@@ -81,6 +81,7 @@ struct MemberSpec {
   double join_timeout_s = 60;  ///< to hear of a run that it joins
   TermsBody terms{};           ///< what it tells those who would join
   std::string only_named{};    ///< why only the job's peers may; empty: others, too
+  std::span<const std::byte> initial{};  ///< parameters, for whoever asks; its caller keeps them
 };
 
 /// What a member fetches of another while the others go on.
@@ -191,6 +192,8 @@ class Member final : SwimHost {
   void handle(const PieceBody& body);
   void handle(const OfferBody& body);
   void handle(const AskBody& body);
+  void hand_out_initial(std::uint64_t at);
+  void tell(TermsBody terms);
   void handle(const QueryBody& body) {
     env_.answer(body.number, [this] { return status(); });
   }

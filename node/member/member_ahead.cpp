@@ -149,6 +149,7 @@ std::span<const std::byte> Member::on_offer(std::uint64_t hash) {
 // --- who would take part
 
 void Member::handle(const AskBody& ask) {
+  if (ask.initial_at != AskBody::kNothing) return hand_out_initial(ask.initial_at);
   TermsBody terms = spec_.terms;
   terms.from = name();
   terms.min_peers = spec_.min_peers;
@@ -167,6 +168,20 @@ void Member::handle(const AskBody& ask) {
                                 record->second.address.empty() ? "no address" : record->second.address);
     terms.taken = true;
   }
+  tell(std::move(terms));
+}
+
+void Member::hand_out_initial(std::uint64_t at) {
+  if (at >= spec_.initial.size()) return;
+  const auto piece = spec_.initial.subspan(
+      at, std::min<std::size_t>(kInitialPieceBytes, spec_.initial.size() - static_cast<std::size_t>(at)));
+  tell({.from = name(),
+        .parameters_hash = spec_.terms.parameters_hash,
+        .initial_at = at,
+        .initial = {piece.begin(), piece.end()}});
+}
+
+void Member::tell(TermsBody terms) {
   FrameHeader header;
   header.sender = kNoPeer;
   header.job = spec_.job;

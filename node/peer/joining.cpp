@@ -39,8 +39,7 @@ ZmqSpec sockets_of(const Job& job, PeerId self) {
   return spec;
 }
 
-Terms ask_member(const Job& job, const std::string& join, const std::string& name,
-                 const std::function<bool()>& stop) {
+MemberAddress member_of(const Job& job, const std::string& join) {
   MemberAddress member = member_address(join, "--join");
   if (!member.key) {  // perhaps the job knows who that is
     for (const PeerEntry& p : job.peers)
@@ -48,6 +47,12 @@ Terms ask_member(const Job& job, const std::string& join, const std::string& nam
         member.key = keys.at(p.name).front();
     if (!member.key) refuse_open(job, "the member", member.address);
   }
+  return member;
+}
+
+Terms ask_member(const Job& job, const std::string& join, const std::string& name,
+                 const std::function<bool()>& stop) {
+  const MemberAddress member = member_of(job, join);
   const std::string certificate = certificate_file(job, name);
   return ask_for_terms(member, client_keys(member, key_file(job, name), certificate), name,
                        job.run.join_timeout, stop);
@@ -152,14 +157,15 @@ void Joining::listens_at(const std::string& endpoint) {
   if (self_.address.empty() && !sockets_.bind.empty()) self_.address = endpoint;
 }
 
-void Joining::check(const Prepared& base) const {
+void Joining::check(const Prepared& base, bool takes_initial) const {
   const auto differ = [&](const char* what, const auto& here, const auto& there) {
     if (here != there)
       refuse(fmt::format("{}: here {}, at peer '{}' {}", what, here, terms_.body.from, there));
   };
   differ("layer table", base.hello.layers, terms_.body.layers);
   differ("data set hash", base.hello.data_hash, terms_.body.data_hash);
-  differ("hash of the initial parameters", base.hello.parameters_hash, terms_.body.parameters_hash);
+  if (!takes_initial)
+    differ("hash of the initial parameters", base.hello.parameters_hash, terms_.body.parameters_hash);
 }
 
 MemberSpec Joining::member(const Prepared& base, std::uint64_t start) const {

@@ -27,8 +27,9 @@ class Joining {
   ZmqSpec sockets() const { return sockets_; }
   /// Where the sockets that were made of it listen.
   void listens_at(const std::string& endpoint);
-  /// Throws ConfigError where layers, data or initial parameters are others than the run's.
-  void check(const Prepared& base) const;
+  /// Throws ConfigError where layers, data or initial parameters are others than the run's; the latter may be
+  /// where takes_initial.
+  void check(const Prepared& base, bool takes_initial) const;
   /// start: as of Seat.
   MemberSpec member(const Prepared& base, std::uint64_t start) const;
 
@@ -42,6 +43,9 @@ class Joining {
   ZmqSpec sockets_;
 };
 
+/// Where that member listens, and its key, where the text or the job says it; join: as of Options. Throws
+/// ConfigError where anyone could answer.
+MemberAddress member_of(const Job& job, const std::string& join);
 /// join: as of Options; the job says with which key the connection is made. Throws ConfigError.
 Terms ask_member(const Job& job, const std::string& join, const std::string& name,
                  const std::function<bool()>& stop = {});

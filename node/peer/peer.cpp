@@ -9,6 +9,7 @@
 #include "access.h"
 #include "desk.h"
 #include "hash.h"
+#include "initial.h"
 #include "joining.h"
 #include "keeper.h"
 #include "machine.h"
@@ -162,12 +163,18 @@ struct Peer::Impl {
         [this](const std::string& line) { log(line); });
   }
 
+  void hand_out_initial(MemberSpec& spec) const {
+    if (settings.takes_initial && may_differ(*base))
+      spec.initial = std::as_bytes(std::span<const float>(base->initial));
+  }
+
   PeerResult run(const std::function<bool()>& stop) {
     if (!replica) throw Error(Error::Code::misuse, "a peer runs once; make another one");
     struct Ending {
       Desk& desk;
       ~Ending() { desk.run_ended(); }
     } const ending{desk};
+    take_initial(stop);
     run_once(stop);
     if (result.diverged && can_go_back() && !(stop && stop())) {
       const WorkerResult first = result;
@@ -180,6 +187,20 @@ struct Peer::Impl {
     return result_of(result);
   }
 
+  /// Where others begin elsewhere.
+  void take_initial(const std::function<bool()>& stop) {
+    if (!settings.takes_initial || !may_differ(*base)) return;
+    const double begin = env->now();
+    auto others = initial_of_others(*base, name(), settings.join, stop);
+    waited_s = env->now() - begin;
+    if (!others || others->floats.empty()) return;
+    log(fmt::format("beginning with the initial parameters of {}", others->from));
+    base = std::make_shared<const Prepared>(with_initial(*base, std::move(others->floats)));
+    prepared = joining ? run_of_view(*base, {name()}).prepared : base;
+    now = prepared;
+    connect();
+  }
+
   void run_once(const std::function<bool()>& stop) {
     const auto make = [&]() -> std::unique_ptr<LiveDataPlane> {
       auto plane = std::make_unique<ThreadedDataPlane>(std::move(*replica));
@@ -188,6 +209,7 @@ struct Peer::Impl {
     };
     if (joining) {
       MemberSpec all = joining->member(*base, now_by_the_clock());
+      hand_out_initial(all);
       result = env->run(std::move(all), std::nullopt, make, stop);
       ran = true;
       if (keeper) keeper->finish();
@@ -198,6 +220,10 @@ struct Peer::Impl {
     WorkerSpec first = spec();
     MemberSpec all = member_spec(prepared->job, self, first.started, first);
     all.terms.session = settings.session;
+    hand_out_initial(all);
+    // who has waited for others to begin has waited for them to appear
+    for (double* timeout : {&all.join_timeout_s, &first.membership.join_timeout_s})
+      *timeout = std::max(std::min(*timeout, 1.0), *timeout - waited_s);
     result =
         env->run(std::move(all), std::move(first), make, stop, from, learned ? Kept::learned : Kept::all);
     ran = true;
@@ -263,6 +289,7 @@ struct Peer::Impl {
   WorkerResult result;
   std::size_t threads = settings.threads;
   std::string went_back_to;
+  double waited_s = 0;  ///< for others' initial parameters
   bool ran = false;
 };
 
@@ -276,7 +303,7 @@ Peer::Peer(Job job, const std::string& name, Learner learner, Callbacks callback
           Joining joining(job, name, options);
           auto base = std::make_shared<const Prepared>(
               prepare(std::move(job), passed_through(std::move(learner)), joining.learner_number()));
-          joining.check(*base);
+          joining.check(*base, options.takes_initial && may_differ(*base));
           auto env = std::make_unique<ZmqEnv>(joining.sockets());
           joining.listens_at(env->endpoint());
           options.session = joining.session();

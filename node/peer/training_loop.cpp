@@ -60,13 +60,19 @@ Learner learner_of(const std::shared_ptr<LoopObjective>& held, LoopOptions& opti
   return learner;
 }
 
+/// Programs draw what they begin with, each for itself.
+Options takes_initial(Options options) {
+  options.takes_initial = true;
+  return options;
+}
+
 }  // namespace
 
 struct TrainingLoop::Impl {
   Impl(Job job, const std::string& name, const std::vector<TensorSpec>& tensors, LoopOptions options)
       : objective(std::make_shared<LoopObjective>(tensors, options, step_by(job, options))),
         peer(options.own_steps ? job_of_own_steps(std::move(job)) : std::move(job), name,
-             learner_of(objective, options), std::move(options.callbacks), std::move(options.peer)) {
+             learner_of(objective, options), std::move(options.callbacks), takes_initial(options.peer)) {
     objective->show(peer.parameters());
     if (!options.checkpoints.empty()) peer.keep_checkpoints(options.checkpoints);
     thread = std::jthread([this](const std::stop_token& stop) {

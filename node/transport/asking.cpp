@@ -7,51 +7,58 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <chrono>
-#include <cstring>
+#include <memory>
 #include <optional>
-#include <variant>
 #include <vector>
 #include <zmq.hpp>
 
 #include "endpoint.h"
 #include "gossamer/node/errors.h"
-#include "listening.h"
-#include "uninterrupted.h"
-#include "zmq_sockets.h"
+#include "hash.h"
+#include "member_line.h"
 
 namespace gossamer::node {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-constexpr auto kWait = std::chrono::milliseconds(200);
-constexpr double kAskAgain_s = 1, kDialAgain_s = 3;
+using namespace std::chrono_literals;
 /// As long as it may take until a peer that was killed is missed.
 constexpr double kTakenFor_s = 8;
+/// Of the initial parameters, before another member is asked for them.
+constexpr double kPiecePatience_s = 10;
+constexpr std::size_t kPiecesUnderWay = 4;
 
 double seconds_from(Clock::time_point begin) {
   return std::chrono::duration<double>(Clock::now() - begin).count();
 }
 
-zmq::socket_t dialled(zmq::context_t& context, const MemberAddress& member,
-                      const std::optional<ClientKeys>& keys) {
-  zmq::socket_t socket(context, zmq::socket_type::dealer);
-  socket.set(zmq::sockopt::linger, 0);
-  socket.set(zmq::sockopt::ipv6, has_ipv6());
-  socket.set(zmq::sockopt::maxmsgsize, static_cast<std::int64_t>(kMaxFrameBytes));
-  if (keys) lock(socket, *keys->own, &keys->server);
-  socket.connect(member.address);
-  return socket;
-}
-
-std::optional<Terms> read_terms(const zmq::message_t& message) {
-  std::vector<std::uint64_t> aligned((message.size() + 7) / 8);
-  std::memcpy(aligned.data(), message.data(), message.size());
-  const auto frame = decode_frame({reinterpret_cast<const std::byte*>(aligned.data()), message.size()});
-  if (!frame) return std::nullopt;
-  const auto* body = std::get_if<TermsBody>(&frame->body);
-  return body ? std::optional(Terms{*body, frame->header.job}) : std::nullopt;
+/// Whole, or nothing where that member does not give them.
+std::optional<AlignedFloats> fetch(MemberLine& line, std::size_t floats, const std::function<bool()>& stop) {
+  AlignedFloats all(floats);
+  const auto bytes = std::as_writable_bytes(std::span<float>(all));
+  const std::size_t pieces = (bytes.size() + kInitialPieceBytes - 1) / kInitialPieceBytes;
+  std::vector<bool> here(pieces);
+  std::size_t asked = 0, left = pieces;
+  auto came = Clock::now();
+  while (left > 0 && seconds_from(came) < kPiecePatience_s && !(stop && stop())) {
+    if (line.silent()) asked = std::find(here.begin(), here.end(), false) - here.begin();
+    for (; asked < pieces && asked < pieces - left + kPiecesUnderWay; ++asked)
+      if (!here[asked]) line.ask(asked * kInitialPieceBytes);
+    const auto terms = line.hear(200ms);
+    if (!terms || terms->body.initial.empty()) continue;
+    const std::size_t at = terms->body.initial_at, piece = at / kInitialPieceBytes;
+    if (at % kInitialPieceBytes != 0 || piece >= pieces || here[piece] ||
+        terms->body.initial.size() != std::min(kInitialPieceBytes, bytes.size() - at))
+      continue;
+    std::copy(terms->body.initial.begin(), terms->body.initial.end(), bytes.begin() + at);
+    here[piece] = true;
+    --left;
+    came = Clock::now();
+  }
+  return left == 0 ? std::optional(std::move(all)) : std::nullopt;
 }
 
 }  // namespace
@@ -80,31 +87,11 @@ MemberAddress member_address(const std::string& text, const std::string& asked) 
 Terms ask_for_terms(const MemberAddress& member, const std::optional<ClientKeys>& keys,
                     const std::string& name, double timeout_s, const std::function<bool()>& stop) {
   const std::string& address = member.address;
-  zmq::context_t context{1};
-  zmq::socket_t socket = dialled(context, member, keys);
-  FrameHeader header;
-  header.sender = kNoPeer;
-  const FrameBytes question = encode_frame({header, AskBody{name}});
+  MemberLine line(std::make_shared<zmq::context_t>(1), member, keys, name);
   const auto begin = Clock::now();
-  auto since = begin;
-  std::optional<Clock::time_point> asked;
   while (seconds_from(begin) < timeout_s && !(stop && stop())) {
-    if (seconds_from(since) >= kDialAgain_s) {  // who was turned away once is not let in over that one
-      socket = dialled(context, member, keys);
-      since = Clock::now();
-      asked.reset();
-    }
-    if (!asked || seconds_from(*asked) >= kAskAgain_s) {
-      if (keys && keys->certificate) show(socket, *keys->certificate);
-      zmq::message_t copy(question->data(), question->size());
-      send_uninterrupted(socket, copy, zmq::send_flags::dontwait);
-      asked = Clock::now();
-    }
-    zmq::pollitem_t item{socket.handle(), 0, ZMQ_POLLIN, 0};
-    if (zmq_poll(&item, 1, kWait.count()) <= 0) continue;
-    zmq::message_t message;
-    if (!receive_uninterrupted(socket, message, zmq::recv_flags::dontwait)) continue;
-    const auto terms = read_terms(message);
+    if (line.silent()) line.ask();
+    const auto terms = line.hear(200ms);
     if (!terms) continue;
     if (terms->body.refusal.empty()) return *terms;
     if (!terms->body.taken || seconds_from(begin) >= kTakenFor_s)
@@ -118,6 +105,31 @@ Terms ask_for_terms(const MemberAddress& member, const std::optional<ClientKeys>
                   keys ? fmt::format(", whose public key is {}, and which lets in {}", text_of(keys->server),
                                      text_of(keys->own->public_key))
                        : ""));
+}
+
+std::optional<OthersInitial> ask_for_initial(const std::vector<AskedMember>& members, const std::string& name,
+                                             const InitialSpec& own, double timeout_s,
+                                             const std::function<bool()>& stop) {
+  const auto context = std::make_shared<zmq::context_t>(1);
+  std::vector<MemberLine> lines;
+  for (const AskedMember& member : members) lines.emplace_back(context, member.member, member.keys, name);
+  const auto begin = Clock::now();
+  while (!lines.empty() && seconds_from(begin) < timeout_s && !(stop && stop())) {
+    for (std::size_t i = 0; i < lines.size(); ++i) {
+      if (lines[i].silent()) lines[i].ask();
+      const auto terms = lines[i].hear(std::chrono::milliseconds(i == 0 ? 20 : 0));
+      if (!terms) continue;
+      if (terms->body.layers != own.layers || terms->body.parameters_hash == own.hash)
+        return OthersInitial{terms->body.from, {}};
+      std::optional<AlignedFloats> all;
+      if (terms->version >= kInitialSince) all = fetch(lines[i], own.floats, stop);
+      if (all && hash_floats(*all) == terms->body.parameters_hash)
+        return OthersInitial{terms->body.from, std::move(*all)};
+      lines.erase(lines.begin() + static_cast<std::ptrdiff_t>(i));  // another one has them, too
+      break;
+    }
+  }
+  return std::nullopt;
 }
 
 std::string own_host_towards(const std::string& address) {

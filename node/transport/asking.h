@@ -4,7 +4,9 @@
 #include <functional>
 #include <optional>
 #include <string>
+#include <vector>
 
+#include "aligned.h"
 #include "frame.h"
 #include "locks.h"
 
@@ -12,7 +14,8 @@ namespace gossamer::node {
 
 struct Terms {
   TermsBody body;
-  std::uint64_t job_id = 0;  ///< by which the members know their frames
+  std::uint64_t job_id = 0;   ///< by which the members know their frames
+  std::uint16_t version = 0;  ///< of the wire format, that the member speaks
 };
 /// Where a member listens, and its public key where it was given beside that.
 struct MemberAddress {
@@ -29,6 +32,26 @@ MemberAddress member_address(const std::string& text, const std::string& asked);
 /// it refuses.
 Terms ask_for_terms(const MemberAddress& member, const std::optional<ClientKeys>& keys,
                     const std::string& name, double timeout_s, const std::function<bool()>& stop = {});
+
+struct AskedMember {
+  MemberAddress member;
+  std::optional<ClientKeys> keys{};  ///< with which the connection is made; none: plain
+};
+/// Of the initial parameters that a peer would begin with.
+struct InitialSpec {
+  std::string layers;  ///< as in HelloBody
+  std::uint64_t hash = 0;
+  std::size_t floats = 0;
+};
+struct OthersInitial {
+  std::string from;
+  AlignedFloats floats;  ///< empty: they are the same, or the layers are others
+};
+/// The initial parameters of those members' run, by the first of them that answers; nothing where none does
+/// in time, or stop, which is asked a few times a second, says so. name: of this peer.
+std::optional<OthersInitial> ask_for_initial(const std::vector<AskedMember>& members, const std::string& name,
+                                             const InitialSpec& own, double timeout_s,
+                                             const std::function<bool()>& stop);
 
 /// Throws ConfigError, which begins with `asked`, where the text is no tcp://host:port.
 void check_address(const std::string& text, const std::string& asked);

@@ -73,6 +73,8 @@ std::uint64_t checksum(wire::Frame::Reader f) {
       w[10] = std::bit_cast<std::uint64_t>(f.getOffer().getShare());
       return hash_blob(f.getOffer().getFrom(), scalars());
     case wire::Frame::ASK:
+      w[8] =
+          ~f.getAsk().getInitialAt();  // 0 where nothing is asked for that versions before 1.10 do not know
       return hash_blob(f.getAsk().getFrom(), scalars());
     case wire::Frame::TERMS: {
       const auto t = f.getTerms();
@@ -82,7 +84,8 @@ std::uint64_t checksum(wire::Frame::Reader f) {
       hash = hash_blob(t.getRefusal(), hash);
       hash = hash_blob(t.getJobText(), hash);
       hash = hash_blob(t.getLayers(), hash);
-      return t.hasAccess() ? hash_blob(t.getAccess(), hash) : hash;
+      if (t.hasAccess()) hash = hash_blob(t.getAccess(), hash);
+      return t.hasInitial() ? hash_blob(t.getInitial(), hash ^ t.getInitialAt()) : hash;
     }
     case wire::Frame::PLACES:
       return hash_blob(f.getPlaces().getOffers(), hash_blob(f.getPlaces().getPlaces(), scalars()));
@@ -138,6 +141,7 @@ std::string member_name(capnp::Text::Reader t) {
   return name;
 }
 TermsBody terms(wire::Terms::Reader t) {
+  const auto initial = span_of(t.getInitial());
   return {.from = member_name(t.getFrom()),
           .refusal = text(t.getRefusal()),
           .taken = t.getTaken(),
@@ -147,7 +151,9 @@ TermsBody terms(wire::Terms::Reader t) {
           .layers = text(t.getLayers()),
           .parameters_hash = t.getParametersHash(),
           .data_hash = t.getDataHash(),
-          .access = text(t.getAccess())};
+          .access = text(t.getAccess()),
+          .initial_at = t.getInitialAt(),
+          .initial = {initial.begin(), initial.end()}};
 }
 
 void fill(wire::Frame::Builder f, const AliveBody& b) {
@@ -191,7 +197,11 @@ void fill(wire::Frame::Builder f, const OfferBody& b) {
   offer.setShare(b.share);
   offer.setFrom(b.from);
 }
-void fill(wire::Frame::Builder f, const AskBody& b) { f.initAsk().setFrom(b.from); }
+void fill(wire::Frame::Builder f, const AskBody& b) {
+  auto ask = f.initAsk();
+  ask.setFrom(b.from);
+  ask.setInitialAt(b.initial_at);
+}
 void fill(wire::Frame::Builder f, const TermsBody& b) {
   auto t = f.initTerms();
   t.setFrom(b.from);
@@ -204,6 +214,9 @@ void fill(wire::Frame::Builder f, const TermsBody& b) {
   t.setParametersHash(b.parameters_hash);
   t.setDataHash(b.data_hash);
   if (!b.access.empty()) t.setAccess(b.access);
+  if (b.initial.empty()) return;
+  t.setInitialAt(b.initial_at);
+  t.setInitial(blob(b.initial));
 }
 void fill(wire::Frame::Builder f, const SwimBody& b) {
   auto swim = f.initSwim();
@@ -280,7 +293,7 @@ Frame read(wire::Frame::Reader f) {
     }
     case wire::Frame::ASK:
       demand_name(f);
-      out.body = AskBody{member_name(f.getAsk().getFrom())};
+      out.body = AskBody{member_name(f.getAsk().getFrom()), f.getAsk().getInitialAt()};
       break;
     case wire::Frame::TERMS:
       demand_name(f);
@@ -330,7 +343,8 @@ std::size_t first_segment_words(const Frame& frame) {
   if (const auto* o = std::get_if<OfferBody>(&frame.body)) bytes += o->from.size();
   if (const auto* a = std::get_if<AskBody>(&frame.body)) bytes += a->from.size();
   if (const auto* t = std::get_if<TermsBody>(&frame.body))
-    bytes += t->from.size() + t->refusal.size() + t->job_text.size() + t->layers.size() + t->access.size();
+    bytes += t->from.size() + t->refusal.size() + t->job_text.size() + t->layers.size() + t->access.size() +
+             t->initial.size();
   return bytes / sizeof(capnp::word) + 8;
 }
 

@@ -20,12 +20,17 @@
 
 namespace gossamer::node {
 
-constexpr std::uint16_t kWireVersion = 0x0109, kOldestWireVersion = 0x0108;
+constexpr std::uint16_t kWireVersion = 0x010a, kOldestWireVersion = 0x0108;
 /// Payload bytes of one frame at most; larger payloads travel in chunks.
 /// Small enough that a sign of life gets through between two chunks on a slow link (1 s at 1 Mbit/s).
 constexpr std::size_t kChunkBytes = std::size_t{128} << 10;
 /// Bytes of one frame at most; a transport refuses larger ones unread.
 constexpr std::size_t kMaxFrameBytes = (std::size_t{1} << 20) + (std::size_t{128} << 10);
+
+/// Of the initial parameters, in one frame at most.
+constexpr std::size_t kInitialPieceBytes = std::size_t{512} << 10;
+/// The version since which members hand them out.
+constexpr std::uint16_t kInitialSince = 0x010a;
 
 struct AliveBody {
   PeerStates status;
@@ -91,7 +96,10 @@ struct OfferBody {
 
 /// For a run's terms, by one who would take part.
 struct AskBody {
+  static constexpr std::uint64_t kNothing = ~std::uint64_t{0};
   std::string from;  ///< under that name
+  /// From which byte on a piece of the initial parameters is wanted, too.
+  std::uint64_t initial_at = kNothing;
 };
 struct TermsBody {
   std::string from{};     ///< the member that answers
@@ -100,7 +108,9 @@ struct TermsBody {
   std::uint64_t session = 0, min_peers = 0;
   std::string job_text{}, layers{};  ///< as in HelloBody
   std::uint64_t parameters_hash = 0, data_hash = 0;
-  std::string access{};  ///< who may speak, as keys of a topology file; empty: connections are plain
+  std::string access{};          ///< who may speak, as keys of a topology file; empty: connections are plain
+  std::uint64_t initial_at = 0;  ///< in bytes
+  std::vector<std::byte> initial{};
 };
 
 struct FrameHeader {

@@ -81,7 +81,8 @@ struct Offer {
 }
 
 struct Ask {
-  from @0 :Text;           # the name under which the sender would take part
+  from @0 :Text;           # the name under which the sender would take part, or takes part
+  initialAt @1 :UInt64 = 0xffffffffffffffff;  # since 1.10: from which byte on it wants a piece of the initial parameters, too; this one: none
 }
 
 struct Terms {
@@ -95,6 +96,8 @@ struct Terms {
   parametersHash @7 :UInt64;
   dataHash @8 :UInt64;
   access @9 :Text;         # since 1.9: who may speak, as keys of a topology file; empty: connections are plain
+  initialAt @10 :UInt64;   # since 1.10, where a piece of the initial parameters was asked for: from which byte on
+  initial @11 :Data;       # … it is, up to 512 KiB, and of all else but the hash nothing
 }
 
 struct Swim {

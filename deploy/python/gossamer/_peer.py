@@ -16,7 +16,8 @@ class Peer(BasePeer):
     job : path
         The job file; its ``[model]`` and ``[data]`` are not used.
     parameters : mapping of str to array
-        The model's arrays and where they start, the same on every peer, in the order in which the model uses them. Copied.
+        The model's arrays and where they start, in the order in which the model uses them. Copied. All peers begin with the first one's, or with
+        what a run under way has.
     name : str, optional
         Of the peer in the job; by default ``GOSSAMER_NAME``, or ``peer0``, ``peer1`` … by ``RANK`` or ``SLURM_PROCID``.
     settings : sequence of str, optional

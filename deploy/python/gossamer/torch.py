@@ -13,6 +13,7 @@
 """
 import dataclasses
 import functools
+import hashlib
 import os
 import pickle
 import random
@@ -26,7 +27,7 @@ import torch
 
 from . import _errors, _safetensors
 from ._base import Array, BasePeer, Path, Report, Settings, Start
-from ._library import lib
+from ._library import checked, lib
 from ._simulate import Simulated, simulate_arrays
 
 T = TypeVar("T")
@@ -70,6 +71,12 @@ def _host(tensor: torch.Tensor) -> "numpy.typing.NDArray[numpy.float32]":
     return array
 
 
+def _plain(model: torch.nn.Module) -> torch.nn.Module:
+    """What ``torch.compile`` was given, whose names, unlike those of what it makes, are the same on every peer and in every file."""
+    inner = getattr(model, "_orig_mod", model)
+    return inner if isinstance(inner, torch.nn.Module) else model
+
+
 def _tensors_of(model: torch.nn.Module, statistics: bool) -> Tuple[List[Tuple[str, torch.Tensor]], List[Start]]:
     """What is learned, then what has no gradient; by name."""
     parameters = [(name, p) for name, p in model.named_parameters() if p.requires_grad]
@@ -79,6 +86,53 @@ def _tensors_of(model: torch.nn.Module, statistics: bool) -> Tuple[List[Tuple[st
             raise _errors.BadInput(f"{name} is of type {tensor.dtype}, {tensor.layout}; expected torch.float32, dense (mixed precision keeps "
                                    "such parameters and computes in others: torch.autocast)")
     return [*parameters, *states], [Start(name, _host(p)) for name, p in parameters] + [Start(name, _host(b), True) for name, b in states]
+
+
+class _Copies:
+    """Of what devices compute into the peer's memory, in order; nobody waits for them but who asks."""
+
+    def out(self, to: torch.Tensor, source: torch.Tensor) -> None:
+        to.copy_(source, non_blocking=True)
+
+    def mark(self, device: torch.device) -> Callable[[], Any]:
+        """Waits, when called, until the device has done what it was asked so far."""
+        if device.type != "cuda":
+            return lambda: None
+        event: Any = torch.cuda.Event()  # type: ignore[no-untyped-call]
+        event.record(torch.cuda.current_stream(device))
+        return event.synchronize  # type: ignore[no-any-return]
+
+
+class _Row(int):
+    """A row's number, and in which pass over the data it comes."""
+
+    epoch: int
+
+
+class _Seeded(torch.utils.data.Dataset[Any]):
+    """What it draws for a row depends on seed, pass and row alone."""
+
+    def __init__(self, data: "torch.utils.data.Dataset[Any]", seed: int):
+        self._data, self._seed = data, seed
+
+    def __len__(self) -> int:
+        return len(self._data)  # type: ignore[arg-type]
+
+    def __getitem__(self, row: int) -> Any:
+        text = f"{self._seed} {getattr(row, 'epoch', 0)} {int(row)}"
+        seed = int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8).digest(), "little")
+        own = torch.utils.data.get_worker_info() is None  # the loop's process, whose generators are the loop's
+        before = (torch.get_rng_state(), numpy.random.get_state(), random.getstate()) if own else None
+        torch.default_generator.manual_seed(seed % 2**63)
+        numpy.random.seed(seed % 2**32)
+        random.seed(seed)
+        try:
+            return self._data[int(row)]
+        finally:
+            if before is not None:
+                torch.set_rng_state(before[0])
+                numpy.random.set_state(before[1])
+                random.setstate(before[2])
 
 
 class Sampler(Iterable[List[int]]):
@@ -94,7 +148,10 @@ class Sampler(Iterable[List[int]]):
     def __iter__(self) -> Iterator[List[int]]:
         first = self._peer.step_number
         for step in range(first, (first // self._steps + 1) * self._steps):
-            yield [int(row) for row in self._peer.rows_of(step)]
+            rows = [_Row(row) for row in self._peer.rows_of(step)]
+            for row in rows:
+                row.epoch = step // self._steps
+            yield list(rows)
 
 
 class Peer(BasePeer):
@@ -105,6 +162,7 @@ class Peer(BasePeer):
 
     def __init__(self, job: Path, model: torch.nn.Module, optimizer: Optional[torch.optim.Optimizer], statistics: bool, given: Settings,
                  state: Mapping[str, Any]):
+        model = _plain(model)
         tensors, starts = _tensors_of(model, statistics)
         self._model, self._optimizer, self._rows = model, optimizer, 1
         self._state = dict(state)
@@ -126,27 +184,19 @@ class Peer(BasePeer):
         for held, (of_parameter, key) in zip(self._kept, self._own_state):
             if of_parameter[key].device.type == "cpu":
                 of_parameter[key] = held
-        self._devices = [device for device in {bound.tensor.device for bound in self._bound} if device.type == "cuda"]
+        self._devices = {bound.tensor.device for bound in self._bound if not bound.on_host}
         self._pin()
+        self._copies = _Copies()
         self._warned = False
         self._computing = False
         self._known_members: List[str] = []
         self._on_change: List[Callable[[List[str]], None]] = []
         self._sampled = given.rows
         self._remembers = given.checkpoints is not None or bool(os.environ.get("GOSSAMER_CHECKPOINTS"))
-        if self._join():
+        if self.wait():
             if self.remembered:
                 self._recall()
             self._begin_round()
-
-    def _join(self) -> bool:
-        try:
-            return self.wait()
-        except _errors.BadInput as error:
-            if "initial parameters" not in str(error):
-                raise
-            raise _errors.BadInput(f"{error}; torch.manual_seed with the same number before the model is made, or load the same file into it on every "
-                                   "peer") from None
 
     # --- the loop's
 
@@ -155,6 +205,12 @@ class Peer(BasePeer):
         if not self._sampled:
             raise _errors.Misuse("the number of rows is not known; expected join(..., rows=len(data))")
         return Sampler(self, self.steps_per_epoch)
+
+    def seeded(self, data: "torch.utils.data.Dataset[Any]", seed: int = 0) -> "torch.utils.data.Dataset[Any]":
+        """``data``, whose rows draw what they draw (augmentations) by seed, epoch and row alone: whichever of a loader's workers makes them, on
+        whichever peer, and in a run that goes on from a checkpoint. For loaders with :meth:`sampler`; the generators are torch's, NumPy's and
+        Python's, which the loop's own process finds as it left them."""
+        return _Seeded(data, seed)
 
     def batches(self, loader: Iterable[T]) -> Iterator[T]:
         """What the loader gives, again and again, one for each round, until the run is over: as many on every peer, however much data each
@@ -298,7 +354,7 @@ class Peer(BasePeer):
 
     def _pin(self) -> None:
         """Memory that devices copy to and from by themselves."""
-        if not self._devices:
+        if all(device.type != "cuda" for device in self._devices):
             return
         cuda: Any = torch.cuda
         runtime = cuda.cudart()
@@ -309,19 +365,20 @@ class Peer(BasePeer):
                     self._handle.before_close.append(functools.partial(runtime.cudaHostUnregister, address))
 
     def _settle(self) -> None:
-        """What devices were asked to copy is there."""
-        for device in self._devices:
-            torch.cuda.synchronize(device)
+        """What devices were asked to copy is there, and they have read what they were given."""
+        for come in [self._copies.mark(device) for device in self._devices]:
+            come()
 
-    def _hand_over_values(self) -> None:
-        """The model's values are the peer's, wherever they are."""
+    def _hand_over_values(self, stepped: bool = True) -> None:
+        """The model's values are the peer's, wherever they are; where nobody has stepped, devices hold what the peer gave them but for what
+        has no gradient."""
         moved = []
         for bound in self._bound:
-            if bound.tensor.data_ptr() == bound.values.data_ptr():
+            if bound.tensor.data_ptr() == bound.values.data_ptr() or not (stepped or bound.on_host or bound.state):
                 continue
             if bound.tensor.shape != bound.values.shape:
                 raise _errors.BadInput(f"{bound.name} has the shape {tuple(bound.tensor.shape)} now; expected {tuple(bound.values.shape)}, as when the peer joined")
-            bound.values.copy_(bound.tensor.detach(), non_blocking=True)
+            self._copies.out(bound.values, bound.tensor.detach())
             if bound.on_host:
                 moved.append(bound.name)
                 bound.tensor.data = bound.values
@@ -332,18 +389,24 @@ class Peer(BasePeer):
                           "to() and load_state_dict(assign=True) do that", stacklevel=3)
 
     def _hand_over_gradients(self) -> None:
-        self._hand_over_values()  # of what has no gradient, and of whatever was moved
-        for bound in self._bound:
+        """Their exchange begins as they come, last first."""
+        coming = []
+        for number, bound in reversed(list(enumerate(self._bound))):
             if bound.state:
                 continue
             gradient = bound.tensor.grad
             if gradient is None:
                 bound.gradient.zero_()
             elif gradient.data_ptr() != bound.gradient.data_ptr():
-                bound.gradient.copy_(gradient.detach().to_dense() if gradient.is_sparse else gradient.detach(), non_blocking=True)
+                self._copies.out(bound.gradient, gradient.detach().to_dense() if gradient.is_sparse else gradient.detach())
                 if bound.on_host:
                     bound.tensor.grad = bound.gradient
-        self._settle()
+            if not bound.on_host:
+                coming.append((number, self._copies.mark(bound.tensor.device)))
+        for number, come in coming:
+            come()
+            checked(lib.gs_ready(self._handle.pointer, number))
+        self._hand_over_values(stepped=False)
 
     def _take_gradients(self) -> None:
         """The mean of all peers', and of what has none."""
@@ -449,7 +512,7 @@ def simulate(job: Path, model: torch.nn.Module, data: "torch.utils.data.Dataset[
     gossamer.Simulated
         With each peer's parameters and statistics by name. The model is left as it was.
     """
-    tensors, starts = _tensors_of(model, statistics)
+    tensors, starts = _tensors_of(_plain(model), statistics)
     own = [(tensor, tensor.data, tensor.grad) for _, tensor in tensors]
     count = len(data)  # type: ignore[arg-type]
 
@@ -487,8 +550,8 @@ def join(job: Path, model: torch.nn.Module, optimizer: Optional[torch.optim.Opti
     job : path
         The job file; its ``[model]`` and ``[data]`` are not used.
     model : torch.nn.Module
-        Its parameters that require a gradient are what is learned: of type float32, the same on every peer at first
-        (``torch.manual_seed`` before it is made, or the same file).
+        Its parameters that require a gradient are what is learned: of type float32. All peers begin with those of the job's first peer, or of
+        the run under way that this one joins; with those of the file that the job's ``model.initial`` names, where it does.
     optimizer : torch.optim.Optimizer, optional
         The loop's own, over those parameters, the same on every peer; ``[optimizer]`` is then not read but for the batch. Where the
         method averages gradients (allreduce …) it steps by the mean of all; else by the peer's own. None: the job's.
@@ -508,7 +571,7 @@ def join(job: Path, model: torch.nn.Module, optimizer: Optional[torch.optim.Opti
     Raises
     ------
     BadInput
-        The job, the model or a combination cannot be used; the peers' models differ.
+        The job, the model or a combination cannot be used; the peers' models have other layers.
     PeerLost
         Not all came within ``run.join_timeout``.
     """

@@ -54,7 +54,8 @@ typedef struct gs_tensor {
   const char* name;
   const size_t* shape; /* dimensions of them; may be null for a single number */
   size_t dimensions;
-  const float* initial; /* copied by gs_open; the same on every peer. Null: zeros */
+  const float* initial; /* copied by gs_open. Null: zeros. All peers begin with the first one's, or with what
+                           a run under way has */
   int state; /* not 0: it has no gradient; the program changes it between gs_wait and gs_post, and the peers
                 average what became of it, exactly (running statistics of a batch normalisation) */
 } gs_tensor;

@@ -87,11 +87,12 @@ bool same(const AnswerBody& a, const AnswerBody& b) { return a.number == b.numbe
 bool same(const OfferBody& a, const OfferBody& b) {
   return a.hash == b.hash && a.bytes == b.bytes && a.share == b.share && a.from == b.from;
 }
-bool same(const AskBody& a, const AskBody& b) { return a.from == b.from; }
+bool same(const AskBody& a, const AskBody& b) { return a.from == b.from && a.initial_at == b.initial_at; }
 bool same(const TermsBody& a, const TermsBody& b) {
   return a.from == b.from && a.refusal == b.refusal && a.taken == b.taken && a.session == b.session &&
          a.min_peers == b.min_peers && a.job_text == b.job_text && a.layers == b.layers &&
-         a.parameters_hash == b.parameters_hash && a.data_hash == b.data_hash && a.access == b.access;
+         a.parameters_hash == b.parameters_hash && a.data_hash == b.data_hash && a.access == b.access &&
+         a.initial_at == b.initial_at && a.initial == b.initial;
 }
 bool same(const ParcelBody& a, const ParcelBody& b) {
   return a.round == b.round && a.parcel == b.parcel && a.tag == b.tag && a.entries == b.entries &&
@@ -125,10 +126,23 @@ std::vector<Frame> one_of_each(std::span<const std::byte> payload) {
       {nobodys_header(), AnswerBody{0xfedcba9876543210, some_status()}},
       {nobodys_header(), OfferBody{0xfedcba9876543210, 100 << 20, 0.375, "alpha"}},
       {nobodys_header(), AskBody{"newcomer"}},
+      {nobodys_header(), AskBody{"newcomer", 3 << 20}},
       {nobodys_header(), TermsBody{"alpha", "a peer of the name 'b' takes part already", true, 7, 2,
                                    "batch = 8\n", "w:0+16", 11, 12}},
       {nobodys_header(),
        TermsBody{"alpha", "", false, 7, 2, "batch = 8\n", "w:0+16", 11, 12, std::string(3000, 'x')}},
+      {nobodys_header(), TermsBody{"alpha",
+                                   "",
+                                   false,
+                                   7,
+                                   2,
+                                   "batch = 8\n",
+                                   "w:0+16",
+                                   11,
+                                   12,
+                                   "",
+                                   3 << 20,
+                                   {payload.begin(), payload.end()}}},
       {some_header(), some_parcel(payload)}};
 }
 

@@ -56,6 +56,9 @@ struct Options {
   /// free port of the address from which it reaches the member that it asks; kNoAddress: it can only dial
   /// out.
   std::string address{};
+  /// Where initial parameters differ, all take those of the job's first peer, or of the run under way. Else
+  /// the run is refused. Not where the job names a file for them.
+  bool takes_initial = false;
 };
 constexpr const char* kNoAddress = "none";
 

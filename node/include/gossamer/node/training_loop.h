@@ -40,7 +40,8 @@ struct KeptArray {
 struct LoopOptions {
   Options peer{};
   Callbacks callbacks{};  ///< called on the peer's own thread
-  /// The initial parameters, the same on every peer; empty: zeros. Given the arrays one after the other.
+  /// The initial parameters; empty: zeros. Given the arrays one after the other. Where peers differ, all
+  /// begin with those of the job's first, or of the run that this one joins.
   std::function<void(std::size_t tensor, std::span<float> x)> initialise{};
   /// As Learner::optimizer; empty: the job's.
   std::function<std::unique_ptr<optim::Optimizer>(std::size_t peer)> optimizer{};
