@@ -27,7 +27,7 @@ constexpr std::size_t kUnbounded = 64;  ///< rounds behind that stand for any nu
 /// The schedule's k-th matrix at a parcel's k-th exchange, each parcel after its own round of every H.
 Traffic outer_traffic(const Job& job, const topology::Schedule& schedule, std::span<const Part> parts,
                       const std::vector<optim::Layer>& layers, const Framing& framing) {
-  const std::size_t steps = job.exchange.local_steps;
+  const std::size_t steps = local_steps(job.exchange);
   const Fragments fragments(steps, job.exchange.fragments, make_parcels(layers, job.exchange.parcel));
   Traffic traffic(steps * schedule.period());
   for (Round t = 0; t < traffic.size(); ++t)
@@ -175,7 +175,7 @@ std::vector<double> pairing_rates(const Plan& plan, std::span<const double> requ
 
 Consensus consensus_of(const Method& method, const Plan& plan, std::span<const double> pairings) {
   const topology::Schedule& schedule = plan.schedule;
-  const auto steps = method.needs.outer ? static_cast<double>(plan.exchange.local_steps) : 1.0;
+  const auto steps = method.needs.outer ? static_cast<double>(local_steps(plan.exchange)) : 1.0;
   switch (method.pattern->mixing) {
     case Mixing::matrix:
       return of_schedule(schedule);

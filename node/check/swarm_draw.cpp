@@ -141,8 +141,9 @@ void draw_own_values(Draw& d, const Method& method, ExchangeSettings& e) {
 void draw_own_keys(Draw& d, Job& job) {
   ExchangeSettings& e = job.exchange;
   const Needs& needs = find_method(e.method).needs;
-  e.fragments = needs.outer ? d.from(1, e.local_steps) : 1;
-  e.outer_delay = needs.outer && d.chance(0.5) ? d.below(e.local_steps) : 0;
+  if (find_method(e.method).usual_local_steps == 1) e.local_steps.reset();
+  e.fragments = needs.outer ? d.from(1, local_steps(e)) : 1;
+  e.outer_delay = needs.outer && d.chance(0.5) ? d.below(local_steps(e)) : 0;
   draw_own_values(d, find_method(e.method), e);
   e.outer_rate.reset();
   e.outer_momentum.reset();
@@ -204,9 +205,18 @@ void draw_stragglers(std::uint64_t seed, Job& job) try {
   job.exchange.straggler = fewer ? "fewer" : "without";
   job.exchange.straggler_k = d.one(std::array{0.0, 0.0, 1.0, 6.0});
   make_plan(job, 0);
-  job.run.rounds = std::max(job.run.rounds, 12 * (fewer ? job.exchange.local_steps : 1));
+  job.run.rounds = std::max(job.run.rounds, 12 * (fewer ? local_steps(job.exchange) : 1));
 } catch (const ConfigError&) {
   job.exchange.straggler = "wait";
+}
+
+/// Gossip exchanges in some runs after every few steps alone; drawn by itself.
+void draw_local_steps(std::uint64_t seed, Job& job) {
+  Draw d(seed ^ 0x10ca1);
+  const Method& method = find_method(job.exchange.method);
+  if (!reads(method, "local_steps") || method.usual_local_steps != 1 || !d.chance(0.25)) return;
+  job.exchange.local_steps = d.from(2, 4);
+  job.run.rounds *= 2;
 }
 
 /// Codecs that can carry rows, as they are by themselves.
@@ -362,6 +372,7 @@ SwarmCase draw_case(std::uint64_t seed) {
   c.job = draw_job(d);
   draw_rows(seed, c.job);
   draw_stragglers(seed, c.job);
+  draw_local_steps(seed, c.job);
   Faults(d, c).draw();
   return c;
 }

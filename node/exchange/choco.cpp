@@ -15,6 +15,10 @@
 // again every round would carry x past the goal. Without a bound the others are mixed at their fair part
 // (gossip.h).
 //
+// With exchange.local_steps = H nothing is sent nor mixed after the other H − 1 of H steps (Basu, Data,
+// Karakus & Diggavi 2019, "Qsparse-local-SGD"; over any graph Singh, Data, George & Diggavi 2021,
+// "SQuARM-SGD", without its trigger).
+//
 // The graph is static and W symmetric. Slots: estimates of neighbours first, then own estimates.
 #include <cassert>
 
@@ -24,19 +28,23 @@
 namespace gossamer::node {
 namespace {
 
+/// The one in which neighbours hear of each other: the last of local_steps.
+const topology::MixingMatrix& mixing(const Plan& plan) {
+  return plan.schedule.at(plan.schedule.period() - 1);
+}
+
 class Choco final : public Gossip {
  public:
   explicit Choco(ExchangeHost& host)
       : Gossip(host),
-        neighbours_(host.plan().schedule.at(0).in(host.plan().self)),
+        neighbours_(mixing(host.plan()).in(host.plan().self)),
         deltas_(host.plan().parcels.size(), std::vector<Deltas>(neighbours_.size())) {
-    assert(!host.plan().schedule.time_varying());
+    assert(host.plan().schedule.period() == local_steps(host.plan().exchange));
   }
 
   std::vector<Op> on_ready(Round round, ParcelId parcel) override {
-    const Range r = range(parcel);
-    std::vector<Op> ops{host_.update(r, round), op::Combine{r, kParameters, 1, {{-1.0f, kGradient}}}};
-    if (synchronous()) ops.push_back(encode(round, parcel, 0));
+    std::vector<Op> ops = own_step(round, parcel);
+    if (synchronous() && !idle(round)) ops.push_back(encode(round, parcel, 0));
     return ops;
   }
 
@@ -82,7 +90,7 @@ class Choco final : public Gossip {
   }
 
   void after_step(Round round, ParcelId parcel) override {
-    if (synchronous()) return;
+    if (synchronous() || idle(round)) return;
     const bool may_skip =
         !host_.plan().exchange.staleness;  // a bounded neighbour may be waiting for this round
     told_.assign(neighbours_.size(), true);
@@ -99,6 +107,7 @@ class Choco final : public Gossip {
   }
 
   void mix(Round round, ParcelId parcel) override {
+    if (idle(round)) return;
     const Range r = range(parcel);
     const auto gamma = static_cast<float>(host_.plan().gamma);
     op::Combine combine{r, kParameters, 1, {}};
@@ -142,7 +151,7 @@ class Choco final : public Gossip {
 };
 
 Buffers estimates(const Plan& plan) {
-  const std::size_t neighbours = plan.schedule.at(0).in(plan.self).size();
+  const std::size_t neighbours = mixing(plan).in(plan.self).size();
   return {.slots = neighbours + (plan.exchange.staleness == 0 ? 1 : neighbours),
           .models = {},
           .extension = {},
@@ -161,7 +170,7 @@ constinit const Method kChocoMethod{
               .code = Needs::Code::contractive,
               .may_vary = false,
               .gamma = Needs::Gamma::differences,
-              .reads = "aggregate gamma dense_below dense_rounds",
+              .reads = "aggregate gamma local_steps dense_below dense_rounds",
               .why_weights = "use graph.directed = false with weights 'metropolis', or method 'dpsgd'",
               .why_static =
                   "keeps an estimate of every neighbour from all its messages, which a time-varying graph "
@@ -173,6 +182,8 @@ constinit const Method kChocoMethod{
     .make = make_choco,
     .buffers = estimates,
     .pattern = Pattern{.mixing = Pattern::Mixing::estimates},
-    .invariants = {.waits_for = MethodInvariants::WaitsFor::parcels, .leaves_out = true}};
+    .invariants = {.waits_for = MethodInvariants::WaitsFor::parcels, .leaves_out = true},
+    .idle_rounds = true,
+    .usual_local_steps = 1};
 
 }  // namespace gossamer::node

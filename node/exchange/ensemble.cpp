@@ -197,11 +197,11 @@ class Ensemble final : public Exchange {
 
 std::string refusal(const ExchangeSettings& exchange) {
   const std::uint64_t steps = kDistillSteps.of(exchange);
-  if (steps <= exchange.local_steps) return {};
+  if (steps <= local_steps(exchange)) return {};
   return fmt::format(
       "exchange.distill_steps = {} are more than the {} steps from one exchange to the next "
       "(exchange.local_steps); expected at most as many",
-      steps, exchange.local_steps);
+      steps, local_steps(exchange));
 }
 
 std::unique_ptr<Exchange> make_ensemble(ExchangeHost& host) { return std::make_unique<Ensemble>(host); }

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "message_state.h"
+#include "method.h"
 
 namespace gossamer::node {
 
@@ -30,7 +31,11 @@ std::vector<PeerId> in_touch(const Plan& plan) {
 }  // namespace
 
 Gossip::Gossip(ExchangeHost& host, std::uint32_t vectors)
-    : host_(host), vectors_(vectors), most_ahead_(most_ahead(host.plan())), inboxes_(in_touch(host.plan())) {
+    : host_(host),
+      vectors_(vectors),
+      local_steps_(local_steps(host.plan().exchange)),
+      most_ahead_(most_ahead(host.plan())),
+      inboxes_(in_touch(host.plan())) {
   const Plan& plan = host.plan();
   stepped_.assign(plan.parcels.size(), false);
   for (auto& of_parcels : inboxes_) of_parcels.resize(plan.parcels.size() * vectors);

@@ -48,6 +48,13 @@ class Gossip : public Exchange {
   Inbox& inbox(PeerId from, ParcelId parcel, std::uint32_t vector = 0) {
     return inboxes_[from][parcel * vectors_ + vector];
   }
+  /// x ← x − u.
+  std::vector<Op> own_step(Round round, ParcelId parcel) {
+    const Range r = range(parcel);
+    return {host_.update(r, round), op::Combine{r, kParameters, 1, {{-1.0f, kGradient}}}};
+  }
+  /// Of methods with local steps: a round after which nobody sends.
+  bool idle(Round round) const { return (round + 1) % local_steps_ != 0; }
   const topology::MixingMatrix& weights(Round round) const { return host_.plan().schedule.at(round); }
   Range range(ParcelId parcel) const { return host_.plan().parcels[parcel].range; }
   bool synchronous() const { return host_.plan().exchange.staleness == 0; }
@@ -73,6 +80,7 @@ class Gossip : public Exchange {
   /// Newest round of which every vector has come.
   std::optional<Round> seen(PeerId from, ParcelId parcel) const;
   std::uint32_t vectors_;
+  Round local_steps_;
   Round most_ahead_;  ///< rounds that a neighbour may be ahead of this peer, where rounds are waited for
   Round round_ = 0;
   std::vector<bool> stepped_;           ///< per parcel: own step of round_ is done, not mixed yet

@@ -67,6 +67,11 @@ bool has_algorithms(const Method& method, const Plan& plan) {
   return method.pattern && method.pattern->messages == Pattern::Messages::reduce && plan.codec.exact;
 }
 
+std::uint64_t local_steps(const ExchangeSettings& e) {
+  const Method& method = find_method(e.method);
+  return reads(method, "local_steps") ? e.local_steps.value_or(method.usual_local_steps) : 1;
+}
+
 bool steps_alone(const ExchangeSettings& e) {
   const Method& method = find_method(e.method);
   return !begins_alike(method) && (!method.steps_alone || method.steps_alone(e));

@@ -125,6 +125,7 @@ struct Method {
   double (*own_gamma)(const ExchangeSettings&, double outer_momentum) = nullptr;
   /// Each of the schedule's rounds comes after local_steps − 1 rounds in which nobody sends.
   bool idle_rounds = false;
+  std::uint64_t usual_local_steps = 16;  ///< where the job leaves them open
   /// Why these settings do not go together, after the file's name; empty: they do.
   std::string (*refusal)(const ExchangeSettings&) = nullptr;
   std::span<const OwnKey> keys{};  ///< its own; it reads them, and no other method does
@@ -139,6 +140,8 @@ bool reads(const Method& method, std::string_view key);
 bool has_algorithms(const Method& method, const Plan& plan);
 /// All peers must begin with the same parameters: what they exchange does not draw them together.
 bool begins_alike(const Method& method);
+/// Rounds from one exchange to the next.
+std::uint64_t local_steps(const ExchangeSettings& e);
 /// A step of a round that is not over can be kept: as of Method::steps_alone.
 bool steps_alone(const ExchangeSettings& e);
 /// Models of peers that went on apart, as their network had fallen apart, are brought together when they

@@ -53,10 +53,13 @@ class Moniqua final : public Gossip {
   }
 
   std::vector<Op> on_ready(Round round, ParcelId parcel) override {
+    std::vector<Op> ops = own_step(round, parcel);
+    if (idle(round)) return ops;
     const Range r = range(parcel);
-    return {host_.update(r, round), op::Combine{r, kParameters, 1, {{-1.0f, kGradient}}},
-            op::Combine{r, kSum, 0, {}},
-            op::Extended{op::ModuloEncode{r, kParameters, kRounded, doublings_, doubles_at_, round, parcel}}};
+    ops.push_back(op::Combine{r, kSum, 0, {}});
+    ops.push_back(
+        op::Extended{op::ModuloEncode{r, kParameters, kRounded, doublings_, doubles_at_, round, parcel}});
+    return ops;
   }
 
   void on_encoded(const Encoded& e) override {
@@ -76,6 +79,7 @@ class Moniqua final : public Gossip {
   void double_at(Round round) { doubles_at_ = doubles_at_ == 0 ? round : std::min(doubles_at_, round); }
 
   void mix(Round round, ParcelId parcel) override {
+    if (idle(round)) return;
     const Range r = range(parcel);
     for (const auto& e : weights(round).in(host_.plan().self)) {
       const Payload payload = take(e.peer, inbox(e.peer, parcel)).payload;
@@ -134,7 +138,7 @@ constinit const Method kMoniquaMethod{
               .code = Needs::Code::exact,
               .may_be_stale = false,
               .gamma = Needs::Gamma::own,
-              .reads = "gamma",
+              .reads = "gamma local_steps",
               .why_weights = kMeanDrifts,
               .why_code =
                   "has a code of its own, exchange.modulo_bits of each parameter modulo "
@@ -145,6 +149,8 @@ constinit const Method kMoniquaMethod{
     .pattern = Pattern{.mixing = Pattern::Mixing::estimates, .bytes = residue_bytes},
     .invariants = {.waits_for = MethodInvariants::WaitsFor::parcels, .own = MethodInvariants::Own::residues},
     .own_gamma = gamma_of_bits,
+    .idle_rounds = true,
+    .usual_local_steps = 1,
     .keys = kMoniquaKeys,
     .swarm_rounds = 40};
 

@@ -16,6 +16,7 @@
 #include <cmath>
 
 #include "message_state.h"
+#include "method.h"
 
 namespace gossamer::node {
 
@@ -63,7 +64,7 @@ Outer::Outer(ExchangeHost& host)
     : host_(host),
       own_(host.plan().parcels.size()),
       delay_(host.plan().exchange.outer_delay),
-      fragments_(host.plan().exchange.local_steps, host.plan().exchange.fragments, host.plan().parcels),
+      fragments_(local_steps(host.plan().exchange), host.plan().exchange.fragments, host.plan().parcels),
       stepped_(host.plan().parcels.size(), false) {}
 
 std::optional<Outer::OuterRound> Outer::begins(Round round, ParcelId parcel) const {
@@ -116,7 +117,7 @@ Verdict Outer::judge(PeerId from, Round round, ParcelId parcel, std::uint32_t ta
   // whom this peer does not send to hears of its outer rounds through others
   const Round outer_rounds = 1 + schedule.period() * schedule.peers();
   if (std::none_of(row.begin(), row.end(), [&](const auto& e) { return e.peer == from; }) ||
-      round > round_ + outer_rounds * host_.plan().exchange.local_steps)
+      round > round_ + outer_rounds * local_steps(host_.plan().exchange))
     return Verdict::never(Refusal::round);
   if (round + delay_ < round_ || waiting_.contains(Key{round, parcel, from})) return Verdict::past();
   return Verdict::now(range(parcel).size);

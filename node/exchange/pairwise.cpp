@@ -15,6 +15,8 @@
 // it, because messages of a link arrive in order: a peer that waits for j's answer and hears j ask was not
 // heard by j before. Of the two requests that of the peer of higher number is declined.
 //
+// With exchange.local_steps = H a peer asks after every H-th step alone.
+//
 // Whom a peer asks comes from the job's seed, its number and the round; all neighbours of the round alike,
 // whatever their weights and the direction of the edge. Staleness is the rounds from a request to its answer:
 // without a bound, reported. A peer that has done its last step answers on until all have, and counts as done
@@ -177,6 +179,7 @@ constinit const Method kPairwiseMethod{
     .row = {"pairwise", "averages with one neighbour at a time, drawn each round; nobody waits (AD-PSGD)"},
     .needs = {.code = Needs::Code::exact,
               .may_wait = false,
+              .reads = "local_steps",
               .why_code = kWholeState,
               .why_unbounded = "it waits for nobody, so that no bound can be kept; use staleness = "
                                "\"unbounded\", or method 'dpsgd'"},
@@ -184,6 +187,8 @@ constinit const Method kPairwiseMethod{
     .buffers = [](const Plan&) { return Buffers{.slots = 2}; },
     .serves_after_end = true,
     .pattern = Pattern{.messages = Pattern::Messages::pairs, .mixing = Pattern::Mixing::pairs},
-    .invariants = {.own = MethodInvariants::Own::pairs}};
+    .invariants = {.own = MethodInvariants::Own::pairs},
+    .idle_rounds = true,
+    .usual_local_steps = 1};
 
 }  // namespace gossamer::node

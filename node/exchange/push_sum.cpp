@@ -129,13 +129,15 @@ std::unique_ptr<Exchange> make_push_sum(ExchangeHost& host) { return std::make_u
 constinit const Method kPushSumMethod{
     .row = {"push_sum",
             "sums of mass and weight, for directed and time-varying graphs and lossy networks (SGP)"},
-    .needs = {.code = Needs::Code::exact, .may_lose = true, .why_code = kWholeState},
+    .needs = {.code = Needs::Code::exact, .may_lose = true, .reads = "local_steps", .why_code = kWholeState},
     .make = make_push_sum,
     .buffers = push_sum_buffers,
     .steps_alone = [](const ExchangeSettings&) { return false; },  // x changes as it is mixed
     .pattern = Pattern{.bytes = mass_bytes},
     .invariants = {.waits_for = MethodInvariants::WaitsFor::parcels,
                    .overtakes = true,
-                   .own = MethodInvariants::Own::mass}};
+                   .own = MethodInvariants::Own::mass},
+    .idle_rounds = true,
+    .usual_local_steps = 1};
 
 }  // namespace gossamer::node

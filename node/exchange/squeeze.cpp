@@ -21,20 +21,23 @@ class DeepSqueeze final : public Gossip {
   explicit DeepSqueeze(ExchangeHost& host) : Gossip(host) {}
 
   std::vector<Op> on_ready(Round round, ParcelId parcel) override {
+    std::vector<Op> ops = own_step(round, parcel);
+    if (idle(round)) return ops;
     const Range r = range(parcel);
-    return {host_.update(r, round), op::Combine{r, kParameters, 1, {{-1.0f, kGradient}}},
-            op::Combine{r, kSent, 0, {}},
-            op::Encode{.range = r,
-                       .src = kParameters,
-                       .minus = {},
-                       .apply_to = kSent,
-                       .feedback = 0,
-                       .round = round,
-                       .parcel = parcel}};
+    ops.push_back(op::Combine{r, kSent, 0, {}});
+    ops.push_back(op::Encode{.range = r,
+                             .src = kParameters,
+                             .minus = {},
+                             .apply_to = kSent,
+                             .feedback = 0,
+                             .round = round,
+                             .parcel = parcel});
+    return ops;
   }
 
  private:
   void mix(Round round, ParcelId parcel) override {
+    if (idle(round)) return;
     const auto gamma = static_cast<float>(host_.plan().gamma);
     const Range r = range(parcel);
     float sum = 0;
@@ -60,7 +63,7 @@ constinit const Method kDeepSqueezeMethod{
               .code = Needs::Code::contractive,
               .may_be_stale = false,
               .gamma = Needs::Gamma::parameters,
-              .reads = "aggregate gamma dense_below dense_rounds",
+              .reads = "aggregate gamma local_steps dense_below dense_rounds",
               .why_weights = kMeanDrifts,
               .why_code = "its residual grows without end under error feedback; use 'qsgd:bits=4,norm=max', "
                           "'onebit_scaled' or 'topk'",
@@ -68,6 +71,8 @@ constinit const Method kDeepSqueezeMethod{
     .make = make_deep_squeeze,
     .buffers = [](const Plan&) { return Buffers{.slots = 1}; },
     .pattern = Pattern{.mixing = Pattern::Mixing::estimates},
-    .invariants = {.waits_for = MethodInvariants::WaitsFor::parcels}};
+    .invariants = {.waits_for = MethodInvariants::WaitsFor::parcels},
+    .idle_rounds = true,
+    .usual_local_steps = 1};
 
 }  // namespace gossamer::node

@@ -229,9 +229,11 @@ constexpr Key<Draft> kJobKeys[] = {
      exchange<&ExchangeSettings::dense_rounds>,
      {.unit = "rounds"}},
     {"exchange.local_steps",
-     "local_sgd, diloco, noloco, sparse_loco, ensemble: steps from one exchange to the next",
+     "steps from one exchange to the next; auto: 16 with local_sgd, diloco, noloco, sparse_loco and "
+     "ensemble, 1 "
+     "with choco, deep_squeeze, moniqua, pairwise and push_sum",
      exchange<&ExchangeSettings::local_steps>,
-     {.unit = "rounds", .range = {1, 100000}}},
+     {.unit = "rounds", .range = {1, 100000}, .word = "auto"}},
     {"exchange.outer_rate",
      "rate of the outer step; auto: 0.7, sparse_loco 1",
      exchange<&ExchangeSettings::outer_rate>,

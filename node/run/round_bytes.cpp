@@ -16,7 +16,7 @@ constexpr double kMostWork = 2e10;  // rows times parameters: some seconds
 /// Rounds after which the same peers meet over the same parcels again.
 Round cycle_of(const Prepared& prepared) {
   const bool outer = find_method(prepared.job.exchange.method).needs.outer;
-  return prepared.plan->schedule.period() * (outer ? prepared.job.exchange.local_steps : 1);
+  return prepared.plan->schedule.period() * (outer ? local_steps(prepared.job.exchange) : 1);
 }
 
 void check_work(const Prepared& prepared, Round rounds) {

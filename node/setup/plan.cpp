@@ -72,6 +72,7 @@ bool symmetric(const topology::Schedule& s) {
 
 /// The schedule's rounds, each after steps − 1 rounds in which nobody sends.
 topology::Schedule with_local_steps(const topology::Schedule& schedule, std::size_t steps) {
+  if (steps == 1) return schedule;
   std::vector<topology::MixingMatrix> cycle;
   for (std::size_t t = 0; t < schedule.period(); ++t) {
     cycle.insert(cycle.end(), steps - 1,
@@ -169,7 +170,7 @@ Plan make_plan(const Job& job, PeerId self) {
   check_sparse_gradients(job, plan);
   if (method.refusal)
     if (const std::string why = method.refusal(job.exchange); !why.empty()) refuse(job, why);
-  if (method.idle_rounds) plan.schedule = with_local_steps(plan.schedule, job.exchange.local_steps);
+  if (method.idle_rounds) plan.schedule = with_local_steps(plan.schedule, local_steps(job.exchange));
   return plan;
 }
 

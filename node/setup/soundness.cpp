@@ -263,16 +263,16 @@ class Check {
       refuse(
           "exchanges everything at once and at the round's end, and takes neither exchange.fragments nor "
           "exchange.outer_delay; leave them out, or use method 'diloco'");
-    if (needs_.outer && e.fragments > e.local_steps)
+    if (needs_.outer && e.fragments > local_steps(e))
       refuse(
           "needs a round for each fragment: exchange.fragments is {} and exchange.local_steps {}; use at "
           "most as many fragments as steps",
-          e.fragments, e.local_steps);
-    if (needs_.outer && e.outer_delay >= e.local_steps)
+          e.fragments, local_steps(e));
+    if (needs_.outer && e.outer_delay >= local_steps(e))
       refuse(
           "uses the result of an exchange before the next begins: exchange.outer_delay is {} and "
           "exchange.local_steps {}; use a smaller delay",
-          e.outer_delay, e.local_steps);
+          e.outer_delay, local_steps(e));
     const std::string& kind = job_.optimizer.kind;
     if (needs_.outer && plan_.outer_momentum > 0 && !optim::optimizer_traits(kind).of_gradients_alone)
       refuse(
@@ -361,7 +361,8 @@ class Check {
             "end: set exchange.staleness to the rounds that a neighbour may be behind, for example 32");
       return;
     }
-    if (!reads(find_method(name_), "local_steps") || needs_.keeps_apart)
+    const Method& method = find_method(name_);
+    if (!reads(method, "local_steps") || method.usual_local_steps == 1 || needs_.keeps_apart)
       refuse(
           "takes no local steps of which a slow peer could take fewer (run.straggler = \"fewer\"); use "
           "'local_sgd', 'diloco', 'noloco' or 'sparse_loco', or straggler = \"wait\"");

@@ -116,11 +116,12 @@ void deal_data(Prepared& view, const Prepared& base) {
   set_length(view, view.split->sampler(0)->steps_per_epoch());
 }
 
-/// Estimates of neighbours begin at x⁰ in every view, and parameters do not.
+/// Estimates of neighbours begin at x⁰ in every view, and parameters do not: the first exchange, after
+/// local_steps rounds, goes dense.
 void tell_first_round_whole(ExchangeSettings& exchange) {
   const compress::Traits codec = compress::make_codec(exchange.codec)->traits();
   if (!reads(find_method(exchange.method), "dense_rounds") || codec.exact || codec.votes) return;
-  exchange.dense_rounds = std::max<std::uint64_t>(1, exchange.dense_rounds);
+  exchange.dense_rounds = std::max(local_steps(exchange), exchange.dense_rounds);
 }
 
 /// A round must wait for someone.

@@ -7,6 +7,7 @@
 #include <cassert>
 #include <cmath>
 
+#include "method.h"
 #include "text.h"
 #include "view_table.h"
 
@@ -47,7 +48,7 @@ Worker::Worker(WorkerSpec spec, Env& env)
         intake_rules(p));
   exchange_ = make_exchange(*this);
   if (const ExchangeSettings& e = spec_.plan.exchange; e.straggler != "wait")
-    pace_.emplace(e.straggler_k, e.straggler == "fewer" ? e.local_steps : 1);
+    pace_.emplace(e.straggler_k, e.straggler == "fewer" ? local_steps(e) : 1);
   if (const auto every = static_cast<double>(spec_.evaluate_every); every > 0)
     next_evaluation_ = (std::floor(place(0) / every) + 1) * every;
 }

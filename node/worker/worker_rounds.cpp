@@ -7,6 +7,7 @@
 #include <limits>
 #include <utility>
 
+#include "method.h"
 #include "worker.h"
 
 namespace gossamer::node {
@@ -50,7 +51,7 @@ void Worker::begin_at_pace(Gradient& gradient) {
   pace_->begin(round_, round_began_);
   const ExchangeSettings& e = spec_.plan.exchange;
   if (e.straggler == "fewer") {
-    const Round step = round_ % e.local_steps;
+    const Round step = round_ % local_steps(e);
     if (step == 0 || steps_ == 0) steps_ = pace_->steps();
     gradient.idle = step >= steps_;
   } else if (const auto deadline = pace_->deadline()) {

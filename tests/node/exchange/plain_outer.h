@@ -16,7 +16,7 @@ class PlainOuter {
       : prepared_(prepared),
         section_(prepared.job.exchange),
         parcels_(make_parcels(prepared.layers, section_.parcel)),
-        fragments_(section_.local_steps, section_.fragments, parcels_),
+        fragments_(local_steps(section_), section_.fragments, parcels_),
         schedule_(topology::make_schedule(prepared.job.graph)),
         peers_(prepared),
         outer_(peers_.x),

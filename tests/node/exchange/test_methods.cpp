@@ -132,6 +132,12 @@ TEST_CASE("local steps send as many times less") {
   const double every = bytes(problem("dpsgd", "ring")),
                rarely = bytes(problem("local_sgd", "ring", {"exchange.local_steps=8"}));
   CHECK(rarely == Approx(every / 8).epsilon(0.01));
+  for (const std::string method : {"choco", "deep_squeeze", "moniqua", "push_sum"}) {
+    INFO(method);
+    const double each = bytes(problem(method, "ring"));
+    CHECK(bytes(problem(method, "ring", {"exchange.local_steps=1"})) == each);
+    CHECK(bytes(problem(method, "ring", {"exchange.local_steps=8"})) == Approx(each / 8).epsilon(0.05));
+  }
 }
 
 TEST_CASE("every method says what it is sound with") {

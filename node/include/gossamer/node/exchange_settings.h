@@ -35,7 +35,8 @@ struct ExchangeSettings : CodecSettings {
   std::string algorithm = "auto";      ///< allreduce, dense: ring, halving_doubling, or the cheaper
   std::string aggregate = "weighted";  ///< weighted (mixing matrix), samples, or a rule's spec
   std::string delivery = "reliable";   ///< reliable (lost frames are resent) or best_effort
-  std::size_t local_steps = 16;        ///< methods with outer steps, ensemble: rounds between exchanges
+  /// Rounds from one exchange to the next; empty = as many as the method usually takes.
+  std::optional<std::uint64_t> local_steps;
   std::optional<double> outer_rate, outer_momentum;  ///< of outer steps; empty = the method's default
   std::size_t fragments = 1;    ///< groups of parcels that are exchanged at their own times
   std::size_t outer_delay = 0;  ///< rounds from an exchange to the use of its result
