@@ -16,6 +16,7 @@ void add_topology_command(CLI::App& app, int& status);
 void add_probe_command(CLI::App& app, int& status);
 void add_status_command(CLI::App& app, int& status);
 void add_codec_command(CLI::App& app, int& status);
+void add_bench_command(CLI::App& app, int& status);
 void add_evaluate_command(CLI::App& app, int& status);
 void add_table_command(CLI::App& app, int& status);
 void add_checkpoint_command(CLI::App& app, int& status);

@@ -88,6 +88,7 @@ void add_commands(CLI::App& app, int& status) {
   node::add_probe_command(app, status);
   node::add_status_command(app, status);
   node::add_codec_command(app, status);
+  node::add_bench_command(app, status);
   node::add_evaluate_command(app, status);
   node::add_table_command(app, status);
   node::add_checkpoint_command(app, status);

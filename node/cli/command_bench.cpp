@@ -1,0 +1,221 @@
+// gossamer bench allreduce: what a reduce of gradients costs between local peers, without any other work.
+#include <fmt/format.h>
+#include <netinet/in.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <stdexcept>
+
+#include "commands.h"
+#include "flags.h"
+#include "gossamer/compress/codec.h"
+#include "gossamer/node/peer.h"
+#include "plan.h"
+#include "text.h"
+
+namespace gossamer::node {
+namespace {
+
+constexpr std::size_t kWarmUp = 3;  ///< rounds that are not counted
+constexpr double kRate = 0.5;
+
+struct BenchOptions {
+  std::string size = "25MB", codec = "dense";
+  std::size_t peers = 4, rounds = 20;
+  std::vector<std::string> overrides;
+  bool json = false;
+};
+
+double cpu_seconds() {
+  rusage used{};
+  getrusage(RUSAGE_SELF, &used);
+  const auto seconds = [](const timeval& t) {
+    return static_cast<double>(t.tv_sec) + 1e-6 * static_cast<double>(t.tv_usec);
+  };
+  return seconds(used.ru_utime) + seconds(used.ru_stime);
+}
+
+/// What the first peer saw.
+struct Measured {
+  std::vector<double> seconds;  ///< from a gradient to the next
+  double cpu_begin = 0, cpu_end = 0;
+};
+
+/// One layer, whose gradient is a number of each peer's own and takes no time.
+class Constant final : public optim::Objective {
+ public:
+  Constant(std::size_t floats, float value, Measured* measured, std::stop_source& stop)
+      : value_(value), measured_(measured), stop_(stop) {
+    add_layer("x", {{"x", {floats}, 0}});
+  }
+  void initialise(std::uint64_t, std::span<float> x) const override { std::fill(x.begin(), x.end(), 0.0f); }
+  optim::StepResult gradient(std::span<float>, const optim::BatchKey& key, std::span<float> g,
+                             const optim::OnLayer& on_layer) override {
+    if (interrupted()) stop_.request_stop();
+    if (measured_) look(key.step);
+    const auto& layer = layers().front();
+    std::fill_n(g.begin() + static_cast<std::ptrdiff_t>(layer.offset), layer.size, value_);
+    ended_ = Clock::now();
+    on_layer(0);
+    return {1.0, 1};
+  }
+  optim::Figures evaluate(std::span<const float>) override { return {}; }
+
+ private:
+  using Clock = std::chrono::steady_clock;
+
+  void look(std::uint64_t step) {
+    if (step > kWarmUp)
+      measured_->seconds.push_back(std::chrono::duration<double>(Clock::now() - ended_).count());
+    (step <= kWarmUp ? measured_->cpu_begin : measured_->cpu_end) = cpu_seconds();
+  }
+
+  float value_;
+  Measured* measured_;
+  std::stop_source& stop_;
+  Clock::time_point ended_{};
+};
+
+/// Ports of this machine that nothing listens on.
+std::vector<std::uint16_t> free_ports(std::size_t count) {
+  std::vector<std::uint16_t> ports;
+  std::vector<int> sockets;
+  for (std::size_t p = 0; p < count; ++p) {
+    const int s = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    sockaddr_in at{};
+    at.sin_family = AF_INET;
+    at.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    socklen_t size = sizeof at;
+    sockets.push_back(s);
+    if (s < 0 || bind(s, reinterpret_cast<const sockaddr*>(&at), size) != 0 ||
+        getsockname(s, reinterpret_cast<sockaddr*>(&at), &size) != 0)
+      break;
+    ports.push_back(ntohs(at.sin_port));
+  }
+  for (const int s : sockets)
+    if (s >= 0) close(s);
+  if (ports.size() < count) throw std::runtime_error("found no free ports of 127.0.0.1");
+  return ports;
+}
+
+Job job_of(const BenchOptions& options) {
+  std::string text = fmt::format(
+      "name = \"bench\"\n[graph]\nkind = \"full\"\n[optimizer]\nkind = \"sgd\"\nlearning_rate = {}\nbatch = "
+      "1\n[exchange]\nmethod = \"allreduce\"\ncodec = \"{}\"\n[run]\nrounds = {}\nevaluate_every = "
+      "0\ncheckpoint_every = 0\n",
+      kRate, options.codec, options.rounds + kWarmUp + 1);
+  for (std::size_t p = 0; const std::uint16_t port : free_ports(options.peers))
+    text += fmt::format("[[peer]]\nname = \"peer{}\"\naddress = \"tcp://127.0.0.1:{}\"\n", p++, port);
+  const auto file =
+      std::filesystem::temp_directory_path() / fmt::format("gossamer-bench-{}.toml", ::getpid());
+  struct Removed {
+    const std::filesystem::path& path;
+    ~Removed() { std::filesystem::remove(path); }
+  } const removed{file};
+  std::ofstream(file) << text;
+  return load_job(file.string(), options.overrides);
+}
+
+/// All peers must end at the same parameters; with an exact codec where the mean of all gradients leads.
+void check(const std::vector<std::vector<float>>& models, const Job& job, std::size_t rounds) {
+  for (const auto& x : models)
+    if (x != models.front()) throw std::runtime_error("the peers did not end with the same sums");
+  if (!compress::make_codec(job.exchange.codec)->traits().exact) return;
+  const double mean = static_cast<double>(models.size() + 1) / 2;
+  const double expected = -kRate * mean * static_cast<double>(rounds);
+  for (const float x : models.front())
+    if (std::abs(static_cast<double>(x) - expected) > 1e-3 * std::abs(expected))
+      throw std::runtime_error(fmt::format("a sum is wrong: found {}, expected {}", x, expected));
+}
+
+std::size_t floats_of(const std::string& size) {
+  if (const auto count = parse_count(size)) return *count;
+  const auto bytes = parse_bytes(size);
+  if (!bytes || *bytes < sizeof(float))
+    throw ConfigError(
+        fmt::format("--size {}: expected how many floats, such as 25M, or their bytes, such as 100MB", size));
+  return *bytes / sizeof(float);
+}
+
+int bench(const BenchOptions& options) {
+  const std::size_t floats = floats_of(options.size);
+  if (options.peers < 2) throw ConfigError("--peers: a reduce needs two peers at least");
+  const Job job = job_of(options);
+  const Plan plan = make_plan(job, 0);
+  Measured measured;
+  std::stop_source stop;
+  Learner learner;
+  learner.objective = [&](std::size_t peer) {
+    return std::make_unique<Constant>(floats, static_cast<float>(peer + 1), peer == 0 ? &measured : nullptr,
+                                      stop);
+  };
+  std::vector<std::vector<float>> models(options.peers);
+  const auto results = run_local(job, learner, {}, stop.get_token(), [&](std::size_t peer, auto x) {
+    models[peer].assign(x.begin(), x.begin() + static_cast<std::ptrdiff_t>(floats));
+  });
+  if (interrupted()) return kExitInterrupted;
+  for (const PeerResult& result : results)
+    if (result.outcome != Outcome::finished) throw std::runtime_error(result.message);
+  check(models, job, results.front().rounds);
+
+  std::sort(measured.seconds.begin(), measured.seconds.end());
+  const auto& seconds = measured.seconds;
+  const double middle = seconds.at(seconds.size() / 2), size = static_cast<double>(floats * sizeof(float));
+  const auto peers = static_cast<double>(options.peers);
+  const double bus = size * 2 * (peers - 1) / peers / middle;
+  const double cpu = (measured.cpu_end - measured.cpu_begin) / static_cast<double>(seconds.size());
+  const bool dense = plan.codec.exact;
+  const std::string algorithm = !dense                                        ? "slices to their owners"
+                                : plan.allreduce.use_halving_doubling(floats) ? "halving_doubling"
+                                                                              : "ring";
+  const double sent =
+      static_cast<double>(results.front().bytes_out) / static_cast<double>(results.front().rounds);
+  if (options.json) {
+    const nlohmann::json told{{"bytes", floats * sizeof(float)},  {"peers", options.peers},
+                              {"codec", job.exchange.codec},      {"algorithm", algorithm},
+                              {"rounds", seconds.size()},         {"seconds", middle},
+                              {"seconds_least", seconds.front()}, {"seconds_most", seconds.back()},
+                              {"bus_bytes_per_second", bus},      {"cpu_seconds", cpu},
+                              {"bytes_sent_per_peer", sent}};
+    fmt::print("{}\n", told.dump());
+    return kExitOk;
+  }
+  fmt::print(
+      "{} in {} peers of this machine, codec {}, {}: {:.2f} ms (median of {}; {:.2f} to {:.2f})\n"
+      "bus bandwidth {}/s (2 (P - 1) / P times the size, as of a dense ring); each peer sends {}\n"
+      "CPU time of all peers {:.2f} ms, {:.2f} ms per MiB of each peer's floats\n",
+      bytes_text(size), options.peers, job.exchange.codec, algorithm, 1e3 * middle, seconds.size(),
+      1e3 * seconds.front(), 1e3 * seconds.back(), bytes_text(bus), bytes_text(sent), 1e3 * cpu,
+      1e3 * cpu / (peers * size / (1 << 20)));
+  return kExitOk;
+}
+
+}  // namespace
+
+void add_bench_command(CLI::App& app, int& status) {
+  auto* command = app.add_subcommand("bench", "Measure parts of the exchange on this machine");
+  command->require_subcommand(1);
+  auto* reduce = command->add_subcommand(
+      "allreduce", "Seconds, bus bandwidth and CPU time of a full reduce between peers of this machine");
+  auto options = std::make_shared<BenchOptions>();
+  reduce->add_option("--size", options->size, "floats that are reduced (25M), or their bytes (100MB)")
+      ->capture_default_str();
+  reduce->add_option("--peers", options->peers, "how many")->capture_default_str();
+  reduce->add_option("--codec", options->codec, "as exchange.codec (gossamer codec list)")
+      ->capture_default_str();
+  reduce->add_option("--rounds", options->rounds, "reduces that are measured")
+      ->check(CLI::Range(1, 1000000))
+      ->capture_default_str();
+  reduce->add_option("--set", options->overrides, "KEY=VALUE of the job, such as exchange.algorithm=ring");
+  reduce->add_flag("--json", options->json, "one object on standard output");
+  reduce->callback([options, &status] { status = bench(*options); });
+}
+
+}  // namespace gossamer::node

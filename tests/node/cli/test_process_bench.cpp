@@ -1,0 +1,53 @@
+// gossamer bench: full reduces between peers of one process.
+#include <nlohmann/json.hpp>
+
+#include "gossamer_test/catch.h"
+#include "process.h"
+
+namespace gossamer::test {
+namespace {
+
+constexpr int kBadInput = 2;
+
+TEST_CASE("bench allreduce reduces as was asked, and says what it cost") {
+  const Folder folder;
+  for (const std::string codec : {"dense", "qsgd:bits=4", "onebit_scaled"}) {
+    INFO(codec);
+    const Ended ended = gossamer(folder, {"bench", "allreduce", "--size", "400kB", "--peers", "3", "--rounds",
+                                          "6", "--codec", codec, "--json"});
+    INFO(ended.err);
+    REQUIRE(ended.status == 0);
+    const auto told = nlohmann::json::parse(ended.out);
+    CHECK(told.at("bytes") == 400'000);
+    CHECK(told.at("peers") == 3);
+    CHECK(told.at("rounds") == 6);
+    CHECK(told.at("seconds") > 0);
+    CHECK(told.at("cpu_seconds") > 0);
+    CHECK(told.at("seconds_least") <= told.at("seconds_most"));
+    const double sent = told.at("bytes_sent_per_peer");
+    const double dense = 400'000.0 * 4 / 3;
+    CHECK((codec == "dense" ? sent >= dense && sent < 1.1 * dense : sent < dense / 5));
+  }
+  const Ended text = gossamer(folder, {"bench", "allreduce", "--size", "100k", "--peers", "2", "--rounds",
+                                       "2", "--set", "exchange.algorithm=halving_doubling"});
+  CHECK(text.status == 0);
+  CHECK(says(text.out, "400 kB in 2 peers of this machine, codec dense, halving_doubling: "));
+}
+
+TEST_CASE("bench allreduce says what is wrong with what was asked") {
+  const Folder folder;
+  const auto refused = [&](const std::vector<std::string>& more, const std::string& words) {
+    std::vector<std::string> all{"bench", "allreduce", "--rounds", "1"};
+    all.insert(all.end(), more.begin(), more.end());
+    const Ended ended = gossamer(folder, all);
+    CHECK(ended.status == kBadInput);
+    CHECK(says(ended.err, words));
+  };
+  refused({"--size", "much"}, "--size much: expected how many floats");
+  refused({"--peers", "1"}, "needs two peers at least");
+  refused({"--codec", "onebit_scald"}, "onebit_scaled");
+  refused({"--size", "1k", "--set", "exchange.local_steps=3"}, "exchange.local_steps");
+}
+
+}  // namespace
+}  // namespace gossamer::test
