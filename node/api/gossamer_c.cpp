@@ -73,6 +73,7 @@ struct gs_peer {
     node::LoopOptions loop_options;
     loop_options.peer.session = options.session > 0 ? options.session : own_session();
     loop_options.peer.resume = or_started(options.resume, "GOSSAMER_RESUME");
+    loop_options.peer.trace = from_environment("GOSSAMER_TRACE");
     loop_options.peer.join = text_of(options.join);
     loop_options.peer.address = text_of(options.address);
     loop_options.checkpoints = or_started(options.checkpoints, "GOSSAMER_CHECKPOINTS");

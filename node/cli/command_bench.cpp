@@ -17,6 +17,7 @@
 #include "flags.h"
 #include "gossamer/compress/codec.h"
 #include "gossamer/node/peer.h"
+#include "method.h"
 #include "plan.h"
 #include "text.h"
 
@@ -26,8 +27,8 @@ namespace {
 constexpr std::size_t kWarmUp = 3;  ///< rounds that are not counted
 constexpr double kRate = 0.5;
 
-struct BenchOptions {
-  std::string size = "25MB", codec = "dense";
+struct ReduceBench {
+  std::string size = "25MB", codec = compress::kDense;
   std::size_t peers = 4, rounds = 20;
   std::vector<std::string> overrides;
   bool json = false;
@@ -105,12 +106,12 @@ std::vector<std::uint16_t> free_ports(std::size_t count) {
   return ports;
 }
 
-Job job_of(const BenchOptions& options) {
+Job job_of(const ReduceBench& options) {
   std::string text = fmt::format(
       "name = \"bench\"\n[graph]\nkind = \"full\"\n[optimizer]\nkind = \"sgd\"\nlearning_rate = {}\nbatch = "
-      "1\n[exchange]\nmethod = \"allreduce\"\ncodec = \"{}\"\n[run]\nrounds = {}\nevaluate_every = "
+      "1\n[exchange]\nmethod = \"{}\"\ncodec = \"{}\"\n[run]\nrounds = {}\nevaluate_every = "
       "0\ncheckpoint_every = 0\n",
-      kRate, options.codec, options.rounds + kWarmUp + 1);
+      kRate, kAllreduceMethod.row.name, options.codec, options.rounds + kWarmUp + 1);
   for (std::size_t p = 0; const std::uint16_t port : free_ports(options.peers))
     text += fmt::format("[[peer]]\nname = \"peer{}\"\naddress = \"tcp://127.0.0.1:{}\"\n", p++, port);
   const auto file =
@@ -124,7 +125,7 @@ Job job_of(const BenchOptions& options) {
 }
 
 /// All peers must end at the same parameters; with an exact codec where the mean of all gradients leads.
-void check(const std::vector<std::vector<float>>& models, const Job& job, std::size_t rounds) {
+void check_sums(const std::vector<std::vector<float>>& models, const Job& job, std::size_t rounds) {
   for (const auto& x : models)
     if (x != models.front()) throw std::runtime_error("the peers did not end with the same sums");
   if (!compress::make_codec(job.exchange.codec)->traits().exact) return;
@@ -144,7 +145,7 @@ std::size_t floats_of(const std::string& size) {
   return *bytes / sizeof(float);
 }
 
-int bench(const BenchOptions& options) {
+int bench_reduce(const ReduceBench& options) {
   const std::size_t floats = floats_of(options.size);
   if (options.peers < 2) throw ConfigError("--peers: a reduce needs two peers at least");
   const Job job = job_of(options);
@@ -163,7 +164,7 @@ int bench(const BenchOptions& options) {
   if (interrupted()) return kExitInterrupted;
   for (const PeerResult& result : results)
     if (result.outcome != Outcome::finished) throw std::runtime_error(result.message);
-  check(models, job, results.front().rounds);
+  check_sums(models, job, results.front().rounds);
 
   std::sort(measured.seconds.begin(), measured.seconds.end());
   const auto& seconds = measured.seconds;
@@ -203,8 +204,9 @@ void add_bench_command(CLI::App& app, int& status) {
   auto* command = app.add_subcommand("bench", "Measure parts of the exchange on this machine");
   command->require_subcommand(1);
   auto* reduce = command->add_subcommand(
-      "allreduce", "Seconds, bus bandwidth and CPU time of a full reduce between peers of this machine");
-  auto options = std::make_shared<BenchOptions>();
+      std::string(kAllreduceMethod.row.name),
+      "Seconds, bus bandwidth and CPU time of a full reduce between peers of this machine");
+  auto options = std::make_shared<ReduceBench>();
   reduce->add_option("--size", options->size, "floats that are reduced (25M), or their bytes (100MB)")
       ->capture_default_str();
   reduce->add_option("--peers", options->peers, "how many")->capture_default_str();
@@ -215,7 +217,7 @@ void add_bench_command(CLI::App& app, int& status) {
       ->capture_default_str();
   reduce->add_option("--set", options->overrides, "KEY=VALUE of the job, such as exchange.algorithm=ring");
   reduce->add_flag("--json", options->json, "one object on standard output");
-  reduce->callback([options, &status] { status = bench(*options); });
+  reduce->callback([options, &status] { status = bench_reduce(*options); });
 }
 
 }  // namespace gossamer::node

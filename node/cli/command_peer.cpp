@@ -65,6 +65,7 @@ struct PeerFlags {
   std::string resume;       ///< a run's folder
   std::string join;         ///< a member of a run under way
   std::string address;      ///< of this peer, where it joins
+  std::string trace;        ///< file; empty: none
   bool records = false;     ///< stdout carries records (started by `gossamer run`)
   std::uint64_t session = 0;
 };
@@ -134,6 +135,7 @@ class PeerProcess {
         log_(flags.name, std::make_shared<LineSink>(told_)) {
     log_.set_pattern("%H:%M:%S.%e %n: %v");
     if (flags.records) records_.emplace(STDOUT_FILENO, kMostLines);
+    if (!flags.trace.empty()) check_writable(flags.trace);
     const bool joins = !flags.join.empty();
     const auto threads = static_cast<std::size_t>(
         joins ? compute_threads(job,
@@ -150,7 +152,8 @@ class PeerProcess {
                           .threads = threads,
                           .resume = flags.resume,
                           .join = flags.join,
-                          .address = flags.address});
+                          .address = flags.address,
+                          .trace = flags.trace});
     folder_ =
         flags.out.empty() ? make_run_folder(prepared().job.name + "-" + flags.name) : out_folder(flags.out);
     peer_->keep_checkpoints(flags.checkpoints.empty() ? (folder_ / kCheckpointsFolder).string()
@@ -331,6 +334,7 @@ int run_peer(PeerFlags flags) {
     if (!flags.address.empty() && flags.address != kNoAddress) check_address(flags.address, "--address");
     if (flags.name.empty()) flags.name = name_of_joiner();
     Job job = job_of(flags);
+    if (job.is_task() && !flags.trace.empty()) setenv("GOSSAMER_TRACE", flags.trace.c_str(), 1);
     if (job.is_task()) become_task(words_of_task(flags, job));
     return PeerProcess(flags, std::move(job)).run();
   } catch (const std::runtime_error& error) {  // the log alone cannot tell of a full disk
@@ -365,6 +369,8 @@ void add_peer_command(CLI::App& app, int& status) {
                     "file of this peer's secret key, where the job says who may speak (default: NAME.key)");
   add_override_flag(*command, flags->job, "--certificate", "access.certificate",
                     "file of its certificate (default: NAME.cert, where there is one)");
+  command->add_option("--trace", flags->trace,
+                      "write what takes how long to this file, for ui.perfetto.dev or chrome://tracing");
   command->add_flag("--records", flags->records, "print reports as JSON lines on stdout");
   command->add_option("--session", flags->session,
                       "number that all peers of one run share; keeps runs on the same ports apart");

@@ -26,6 +26,7 @@
 #include "run_view.h"
 #include "summary.h"
 #include "task.h"
+#include "trace.h"
 
 namespace gossamer::node {
 namespace {
@@ -49,10 +50,10 @@ struct RunFlags {
   JobFlags job;
   std::string out;     ///< folder of the run's files; empty = a new one below runs/
   std::string resume;  ///< a run's folder, from which this one goes on
+  std::string trace;   ///< file; empty: none
   bool own_models = false;
   std::vector<std::string> program{};  ///< that is started as each peer, with its arguments; none: this one
 };
-
 class Run {
  public:
   Run(const RunFlags& flags, Job job, const std::optional<Resumption>& from)
@@ -75,6 +76,7 @@ class Run {
     start();
     watch();
     progress_.clear();
+    merge_traces();
     return finish();
   }
 
@@ -98,6 +100,7 @@ class Run {
                                      "--checkpoints",
                                      (folder_ / kCheckpointsFolder).string()};
       if (!flags_.resume.empty()) words.insert(words.end(), {"--resume", flags_.resume});
+      if (!flags_.trace.empty()) words.insert(words.end(), {"--trace", trace_of(peer.name).string()});
       launcher_.start(peer.name, words, folder_ / "peers" / (peer.name + ".log"));
     }
     if (!flags_.job.quiet)
@@ -116,12 +119,22 @@ class Run {
                                            "GOSSAMER_OUT=" + (folder_ / "peers").string(),
                                            "GOSSAMER_CHECKPOINTS=" + (folder_ / kCheckpointsFolder).string()};
       if (!flags_.resume.empty()) environment.push_back("GOSSAMER_RESUME=" + flags_.resume);
+      if (!flags_.trace.empty()) environment.push_back("GOSSAMER_TRACE=" + trace_of(peer.name).string());
       launcher_.start_program(peer.name, flags_.program, environment,
                               folder_ / "peers" / (peer.name + ".log"));
     }
     if (!flags_.job.quiet)
       tell(fmt::format("{} programs started; what they print, and their files, in {}", job_.peers.size(),
                        (folder_ / "peers").string()));
+  }
+
+  fs::path trace_of(const std::string& peer) const { return folder_ / "peers" / (peer + ".trace.json"); }
+  void merge_traces() const {
+    if (flags_.trace.empty()) return;
+    std::vector<fs::path> parts;
+    for (const auto& peer : job_.peers) parts.push_back(trace_of(peer.name));
+    node::merge_traces(parts, flags_.trace);
+    if (!flags_.job.quiet) tell(fmt::format("trace: {} (for ui.perfetto.dev)", flags_.trace));
   }
 
   void watch() {
@@ -362,6 +375,7 @@ int run_all(RunFlags flags) {
   Job job = load_job(path, flags.job.overrides);
   const Plan plan = make_plan(job, 0);  // refuses an unsound combination before anything is started
   for (const std::string& warning : warnings_of_run(job, plan)) tell("gossamer: " + warning);
+  if (!flags.trace.empty()) check_writable(flags.trace);
   optim::set_blas_threads(1);
   for (PeerId p = 0; p < job.peers.size(); ++p) sockets_of(job, p);  // their keys, before anything is started
   if (flags.program.empty() && !flags.resume.empty()) flags.program = read_program(flags.resume);
@@ -389,6 +403,9 @@ void add_run_command(CLI::App& app, int& status) {
   command->add_option("program", flags->program,
                       "after --: a program, and its arguments, that is started as each peer in this one's "
                       "place (such as python3 train.py)");
+  command->add_option(
+      "--trace", flags->trace,
+      "write what takes how long, at all peers, to this file, for ui.perfetto.dev or chrome://tracing");
   command->add_flag("--own-models", flags->own_models, "also evaluate each peer's own model");
   add_override_flag(*command, flags->job, "--join-timeout", "run.join_timeout",
                     "seconds to wait for all peers to appear");

@@ -20,6 +20,7 @@
 #include "summary.h"
 #include "task.h"
 #include "text.h"
+#include "trace.h"
 
 namespace gossamer::node {
 namespace {
@@ -29,7 +30,7 @@ struct SimFlags {
   std::optional<std::size_t> peers;
   std::uint64_t seed = 1;
   std::vector<std::string> crashes, restarts, slow, attacks;
-  std::string model, metrics;
+  std::string model, metrics, trace;
   std::size_t threads = 1;
   bool own_models = false;
   SwarmFlags swarm;
@@ -91,6 +92,16 @@ class Metrics {
   std::ofstream file_;
 };
 
+/// In one file.
+void write_traces(const std::string& file, const Job& job, const std::vector<Trace>& traces) {
+  std::vector<std::filesystem::path> parts;
+  for (PeerId p = 0; p < traces.size(); ++p) {
+    parts.emplace_back(fmt::format("{}.{}", file, p));
+    traces[p].write(parts.back(), p, job.peers[p].name);
+  }
+  if (!traces.empty()) merge_traces(parts, file);
+}
+
 std::string progress_text(const SimProgress& p, const Prepared& prepared) {
   if (p.joined < prepared.job.peers.size())
     return fmt::format("{:.2f} s virtual  {} of {} peers have joined", p.virtual_seconds, p.joined,
@@ -113,12 +124,12 @@ void save_average(const std::string& path, const Prepared& prepared,
 [[noreturn]] void simulate_task(const SimFlags& flags, const Job& job,
                                 const std::vector<std::string>& overrides) {
   if (!flags.crashes.empty() || !flags.restarts.empty() || !flags.model.empty() || !flags.metrics.empty() ||
-      flags.own_models)
-    throw ConfigError(
-        fmt::format("{}: the simulation of a Python task takes no --crash, --restart, --model, --metrics and "
-                    "--own-models; expected "
-                    "--set sim.crash=[\"PEER@2s+1s\"] in their place",
-                    job.path));
+      !flags.trace.empty() || flags.own_models)
+    throw ConfigError(fmt::format(
+        "{}: the simulation of a Python task takes no --crash, --restart, --model, --metrics, --trace "
+        "and --own-models; expected "
+        "--set sim.crash=[\"PEER@2s+1s\"] in their place",
+        job.path));
   std::vector<std::string> words = task_words("sim", job, flags.job.path, overrides);
   words.insert(words.end(), {"--network-seed", std::to_string(flags.seed), "--names",
                              fmt::format("{}", fmt::join(job.peer_names(), ","))});
@@ -144,7 +155,8 @@ int simulate(const SimFlags& flags) {
   if (flags.job.path.empty())
     throw ConfigError(
         "gossamer sim wants a job file, or --seeds N for a swarm of drawn ones (gossamer sim --help)");
-  if (!flags.model.empty()) check_writable(flags.model);
+  for (const std::string& file : {flags.model, flags.trace})
+    if (!file.empty()) check_writable(file);
   Job job = load_job(flags.job.path, overrides, flags.peers);
   if (job.is_task()) simulate_task(flags, job, overrides);
   const Prepared prepared = prepare(std::move(job));
@@ -167,6 +179,9 @@ int simulate(const SimFlags& flags) {
       last_report = fmt::format("  {} at round {}: loss {:.4f}{}", prepared.job.peers[0].name, r.round,
                                 r.loss, r.test ? ", " + figures_text(*r.test) : "");
   };
+  std::vector<Trace> traces(flags.trace.empty() ? 0 : prepared.job.peers.size());
+  if (!traces.empty())
+    simulation.on_trace = [&](PeerId peer, const TraceSpan& span) { traces[peer].add(span); };
   const auto stop = [&] {
     if (progress.due()) progress.line(progress_text(simulation.progress(), prepared) + last_report);
     return interrupted();
@@ -206,6 +221,7 @@ int simulate(const SimFlags& flags) {
     if (!result.peers[p].message.empty())
       fmt::print(stderr, "{}: {}\n", prepared.job.peers[p].name, result.peers[p].message);
   metrics.finish();
+  write_traces(flags.trace, prepared.job, traces);
   return exit_status(worst(prepared.job, result.peers));
 }
 
@@ -244,6 +260,9 @@ void add_sim_command(CLI::App& app, int& status) {
   command->add_option("--model", flags->model, "write the average model to this safetensors file");
   command->add_option("--metrics", flags->metrics,
                       "write the peers' reports to this file, as metrics.jsonl of a run");
+  command->add_option("--trace", flags->trace,
+                      "write what takes how long, in virtual time, to this file, for ui.perfetto.dev or "
+                      "chrome://tracing");
   command
       ->add_option("--threads", flags->threads,
                    "cores that compute gradients and messages, or with --seeds processes that run seeds; the "

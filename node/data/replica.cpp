@@ -18,6 +18,18 @@ namespace {
 /// Floats that are combined at a time, so that a block stays in the first-level cache over all its terms.
 constexpr std::size_t kBlock = 2048;
 
+/// As the alternatives of Op stand.
+constexpr const char* kOpNames[] = {"update",    "clip",     "mix",         "encode",    "decode",
+                                    "aggregate", "extended", "encode rows", "push rows", "measure"};
+static_assert(std::size(kOpNames) == std::variant_size_v<Op>);
+
+template <class AnyOp>
+void describe(const AnyOp& o, TraceSpan& span) {
+  if constexpr (requires { o.parcel; }) span.parcel = static_cast<std::int64_t>(o.parcel);
+  if constexpr (requires { o.round; }) span.round = static_cast<std::int64_t>(o.round);
+  if constexpr (requires { o.range; }) span.bytes = static_cast<std::int64_t>(o.range.size * sizeof(float));
+}
+
 void scale(float factor, float* dst, std::size_t n) {
   if (factor == 1.0f) return;
   if (factor == 0.0f) {
@@ -186,7 +198,14 @@ std::vector<float> Replica::unsent(int feedback) const {
 }
 
 void Replica::run(const Op& op, const Post& post) {
+  const double begin = trace_ ? steady_seconds() : 0;
   std::visit([&](const auto& o) { run_one(o, post); }, op);
+  if (trace_) {
+    TraceSpan span{kOpNames[op.index()], TraceSpan::Track::work, begin, steady_seconds(),
+                   static_cast<std::int64_t>(traced_round_)};
+    std::visit([&](const auto& o) { describe(o, span); }, op);
+    trace_->add(std::move(span));
+  }
   if (observer_) observer_->on_op(parts_.peer, op, *this);
 }
 
@@ -207,8 +226,13 @@ void Replica::run(const Gradient& gradient, const Post& post, const std::functio
     skips_update_ = false;
     between_layers();
   };
+  traced_round_ = gradient.round;
+  const double begin = trace_ ? steady_seconds() : 0;
   const auto [loss, rows, left_out] =
       parts_.objective->gradient(slots_[kParameters], key, slots_[kGradient], on_layer);
+  if (trace_)
+    trace_->add({"gradient", TraceSpan::Track::work, begin, steady_seconds(),
+                 static_cast<std::int64_t>(gradient.round)});
   if (observer_) observer_->on_rows(parts_.peer, parts_.objective->batch_rows());
   skipped |= left_out || !std::isfinite(loss);
   if (rows_) {

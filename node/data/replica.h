@@ -21,6 +21,7 @@
 #include "row_exchange.h"
 #include "rule.h"
 #include "shared_list.h"
+#include "trace.h"
 
 namespace gossamer::node {
 
@@ -76,6 +77,8 @@ class Replica final : public DataView {
   void use_threads(std::size_t threads);
   /// Tells the observer of every gradient, op and encoding from now on; null: nobody.
   void observe(Observer* observer) { observer_ = observer; }
+  /// Gradients and ops are told with the time that they take; null: nobody is.
+  void trace(std::shared_ptr<Trace> trace) { trace_ = std::move(trace); }
 
   std::span<const float> parameters() const { return slot(kParameters); }
   std::span<const float> slot(Slot s) const override { return {slots_[s].data(), slots_[s].size()}; }
@@ -121,6 +124,8 @@ class Replica final : public DataView {
   std::unique_ptr<Extension> extension_;  ///< null: the method has none
   std::unique_ptr<RowExchange> rows_;     ///< null: none are exchanged
   Observer* observer_ = nullptr;
+  std::shared_ptr<Trace> trace_;
+  Round traced_round_ = 0;  ///< of the last gradient
 };
 
 }  // namespace gossamer::node

@@ -36,6 +36,7 @@ class Member::ViewEnv final : public Env {
     if (!report.test) member_.reported_ = report;
     env_.report(report);
   }
+  void traced(const TraceSpan& span) override { env_.traced(span); }
   void log(const std::string& line) override { env_.log(line); }
   void heard(PeerId from) override {
     const Seat& seat = member_.run_.seats[from];

@@ -15,36 +15,18 @@
 #include "machine.h"
 #include "memory_watch.h"
 #include "plan.h"
+#include "result.h"
 #include "resume.h"
 #include "setup.h"
-#include "simulation.h"
 #include "starts.h"
 #include "text.h"
 #include "threaded_data_plane.h"
+#include "trace.h"
 #include "translate.h"
 #include "view_run.h"
 #include "zmq_env.h"
 
 namespace gossamer::node {
-namespace {
-
-PeerResult result_of(const WorkerResult& w) {
-  return {.outcome = w.outcome,
-          .message = w.message,
-          .rounds = w.rounds,
-          .rows = w.rows,
-          .train_loss = w.train_loss,
-          .seconds = w.seconds,
-          .bytes_out = w.traffic.bytes_out,
-          .bytes_in = w.traffic.bytes_in,
-          .staleness_mean = w.staleness_mean,
-          .staleness_max = w.staleness_max,
-          .skipped_steps = w.skipped_steps,
-          .muted = w.muted};
-}
-
-}  // namespace
-
 struct Peer::Impl {
   Impl(std::shared_ptr<const Prepared> all, PeerId number, std::unique_ptr<ZmqEnv> sockets,
        Callbacks callbacks, Options options)
@@ -67,6 +49,9 @@ struct Peer::Impl {
     course = new_course(prepared->job);
     replica.emplace(make_replica(*prepared, self, make_objective(*prepared, self, nullptr, true, course),
                                  settings.threads));
+    if (!settings.trace.empty() && !trace) trace = std::make_shared<Trace>();
+    env->trace = trace;
+    replica->trace(trace);
     env->on_report = [this](const Report& r) { report(r); };
     env->on_log = on.on_log;
     env->on_member = on.on_member;
@@ -112,8 +97,10 @@ struct Peer::Impl {
     }
     const std::uint64_t first = spec.rounds_before;
     return {std::move(spec), [this, run = run.prepared, seat, first]() -> std::unique_ptr<LiveDataPlane> {
-              return std::make_unique<ThreadedDataPlane>(make_replica(
-                  *run, seat, make_objective(*run, seat, nullptr, true, course, first), threads));
+              Replica next =
+                  make_replica(*run, seat, make_objective(*run, seat, nullptr, true, course, first), threads);
+              next.trace(trace);
+              return std::make_unique<ThreadedDataPlane>(std::move(next));
             }};
   }
 
@@ -184,7 +171,14 @@ struct Peer::Impl {
       if (result.outcome != Outcome::finished)
         result.message += fmt::format("; it had gone back to {}", went_back_to);
     }
+    if (trace) trace->write(settings.trace, find_number(), name());
     return result_of(result);
+  }
+
+  /// Of this peer in the job; behind all of these where that does not name it.
+  std::size_t find_number() const {
+    const std::vector<std::string> names = base->job.peer_names();
+    return static_cast<std::size_t>(std::find(names.begin(), names.end(), name()) - names.begin());
   }
 
   /// Where others begin elsewhere.
@@ -284,6 +278,7 @@ struct Peer::Impl {
   std::optional<Replica> replica;  ///< until run
   std::shared_ptr<optim::DataCourse> course;
   std::optional<Keeper> keeper;
+  std::shared_ptr<Trace> trace;
   MemoryWatch memory{prepared->job.run.memory};
   Desk desk;
   WorkerResult result;
@@ -414,23 +409,6 @@ std::vector<PeerResult> run_local(Job job, Learner learner, std::function<Callba
       if (error) std::rethrow_exception(error);
     for (PeerId p = 0; trained && p < peers.size(); ++p) trained(p, peers[p].parameters());
     return results;
-  });
-}
-
-SimulationResult simulate(Job job, Learner learner, SimulationOptions options) {
-  return translated([&] {
-    const Prepared prepared = prepare(std::move(job), passed_through(std::move(learner)));
-    Simulation simulation(prepared, {.seed = options.seed, .crashes = {}}, nullptr, options.threads);
-    if (options.on_report)
-      simulation.on_report = [&](PeerId p, double time, const Report& r) { options.on_report(p, time, r); };
-    const SimResult run = simulation.run([&] { return options.stop.stop_requested(); });
-    SimulationResult result{{}, {}, run.virtual_seconds, run.digest};
-    for (PeerId p = 0; p < run.peers.size(); ++p) {
-      result.peers.push_back(result_of(run.peers[p]));
-      const auto x = simulation.parameters(p);
-      result.parameters.emplace_back(x.begin(), x.end());
-    }
-    return result;
   });
 }
 

@@ -27,6 +27,11 @@ void Losses::take(const MemberEvent& event, double seconds) {
   }
 }
 
+std::string text_of(const std::vector<Loss>& losses) {
+  const auto back = std::count_if(losses.begin(), losses.end(), [](const Loss& l) { return l.returned; });
+  return losses.empty() ? "" : fmt::format("{}, {} came back", losses.size(), back);
+}
+
 nlohmann::ordered_json json_of(const std::vector<Loss>& losses) {
   auto all = nlohmann::ordered_json::array();
   for (const Loss& l : losses)

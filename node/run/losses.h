@@ -20,6 +20,8 @@ struct Loss {
 
 /// "hal was lost at 12.3 s, 31.0 % of the run (its connection broke); back at 15.0 s"
 std::string text_of(const Loss& loss);
+/// "3, 2 came back"; empty where there are none.
+std::string text_of(const std::vector<Loss>& losses);
 
 nlohmann::ordered_json json_of(const std::vector<Loss>& losses);
 /// Throws nlohmann's exceptions where it is none of json_of.

@@ -84,6 +84,7 @@ WorkerResult read_result(const ordered_json& j) {
   r.dropped_frames = j.at("frames_dropped");
   r.checkpoints = j.at("checkpoints");
   r.checkpoint_pause_s = j.at("checkpoint_pause");
+  r.waited_s = j.at("waited");
   r.skipped_steps = j.at("skipped_steps");
   j.at("muted").get_to(r.muted);
   r.closed_without = j.at("closed_without");
@@ -166,6 +167,7 @@ std::string to_json(const std::string& peer, const WorkerResult& r, std::uint64_
                       {"frames_refused", r.traffic.refused()},
                       {"checkpoints", r.checkpoints},
                       {"checkpoint_pause", r.checkpoint_pause_s},
+                      {"waited", r.waited_s},
                       {"skipped_steps", r.skipped_steps},
                       {"muted", r.muted},
                       {"closed_without", r.closed_without},

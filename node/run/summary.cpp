@@ -103,8 +103,9 @@ void evaluate_models(const Prepared& prepared, std::span<const std::span<const f
     evaluate_members(members.all(), test, s);
 }
 
-/// What a peer skipped, muted and held.
+/// What a peer skipped, muted, held and waited for.
 void add_guards(const WorkerResult& r, Summary& s) {
+  s.waited_by_peer.push_back(r.seconds > 0 ? r.waited_s / r.seconds : 0);
   s.skipped_steps += r.skipped_steps;
   s.checkpoints = std::max(s.checkpoints, r.checkpoints);
   s.checkpoint_pause_s = std::max(s.checkpoint_pause_s, r.checkpoint_pause_s);
@@ -117,10 +118,12 @@ void add_guards(const WorkerResult& r, Summary& s) {
     if (std::find(s.muted.begin(), s.muted.end(), name) == s.muted.end()) s.muted.push_back(name);
 }
 
-/// "3, 2 came back"
-std::string losses_text(const std::vector<Loss>& losses) {
-  const auto back = std::count_if(losses.begin(), losses.end(), [](const Loss& l) { return l.returned; });
-  return losses.empty() ? "" : fmt::format("{}, {} came back", losses.size(), back);
+/// "12", or "12 to 40" of the least and the most.
+std::string waited_text(const std::vector<double>& shares) {
+  if (shares.empty()) return "";
+  const auto [least, most] = std::minmax_element(shares.begin(), shares.end());
+  const std::string low = fmt::format("{:.0f}", 100 * *least), high = fmt::format("{:.0f}", 100 * *most);
+  return low == high ? low : low + " to " + high;
 }
 
 std::string above_zero(std::uint64_t count) { return count > 0 ? std::to_string(count) : ""; }
@@ -250,6 +253,7 @@ std::string to_json(const Summary& s) {
       {"staleness_max", number(s.staleness_max)},
       {"checkpoints", s.checkpoints},
       {"checkpoint_pause", s.checkpoint_pause_s},
+      {"waited_by_peer", s.waited_by_peer},
       {"skipped_steps", s.skipped_steps},
       {"muted", s.muted},
       {"losses", json_of(s.losses)},
@@ -297,6 +301,7 @@ std::optional<Summary> parse_summary(const std::string& text) try {
   s.staleness_mean = value("staleness_mean"), s.staleness_max = value("staleness_max");
   s.checkpoints = j.value("checkpoints", std::uint64_t{0});
   s.checkpoint_pause_s = j.value("checkpoint_pause", 0.0);
+  if (const auto at = j.find("waited_by_peer"); at != j.end()) at->get_to(s.waited_by_peer);
   s.skipped_steps = j.value("skipped_steps", std::uint64_t{0});  // files of earlier versions have none
   s.muted = j.value("muted", std::vector<std::string>{});
   if (const auto at = j.find("losses"); at != j.end()) s.losses = losses_from(*at);
@@ -372,11 +377,12 @@ std::string to_table(std::span<const Summary> runs) {
        [](const Summary& s) { return s.has_average ? fmt::format("{:.3g}", s.consensus_distance) : "–"; }},
       {"staleness mean, max",
        [](const Summary& s) { return fmt::format("{:.1f}, {:.0f}", s.staleness_mean, s.staleness_max); }},
+      {"waited (% of time)", [](const Summary& s) { return waited_text(s.waited_by_peer); }},
       {"checkpoint pause (s)",
        [](const Summary& s) { return s.checkpoints > 0 ? fmt::format("{:.3f}", s.checkpoint_pause_s) : ""; }},
       {"skipped steps", [](const Summary& s) { return above_zero(s.skipped_steps); }},
       {"muted", [](const Summary& s) { return join(s.muted, ", "); }},
-      {"peers lost", [](const Summary& s) { return losses_text(s.losses); }},
+      {"peers lost", [](const Summary& s) { return text_of(s.losses); }},
       {"rounds closed without some", [](const Summary& s) { return above_zero(s.closed_without); }},
       {"idle steps", [](const Summary& s) { return above_zero(s.idle_steps); }},
       {"held back", [](const Summary& s) { return above_zero(s.held_back); }},

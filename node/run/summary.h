@@ -39,6 +39,9 @@ struct Summary {
   std::optional<double> bits_per_step, coded_bits_per_step;
   double consensus_distance = 0;  ///< Σ weight_i ‖x_i − x̄‖² / Σ weight_i; NaN as above
   double staleness_mean = 0, staleness_max = 0;
+  /// Of each peer's time from its first round's start to its last one's end, after a gradient stood until
+  /// the round was over: what the exchange does not do beside the computing.
+  std::vector<double> waited_by_peer;
   std::uint64_t checkpoints = 0;        ///< of the peer that took most
   double checkpoint_pause_s = 0;        ///< for which its training held for them
   std::uint64_t skipped_steps = 0;      ///< of all peers

@@ -119,6 +119,13 @@ class Simulation::Node final : public MemberEnv, public DataPlane {
     if (sim_.on_report) sim_.on_report(self_, sim_.now_, r);
     if (self_ == 0 && !r.test) sim_.check_consensus();
   }
+  void traced(const TraceSpan& span) override {
+    if (!sim_.on_trace) return;
+    TraceSpan virtual_span = span;
+    virtual_span.begin_s = sim_.profile_.when(self_, span.begin_s);
+    virtual_span.end_s = sim_.profile_.when(self_, span.end_s);
+    sim_.on_trace(self_, virtual_span);
+  }
   void log(const std::string& line) override {
     if (sim_.on_log) sim_.on_log(self_, sim_.now_, line);
   }

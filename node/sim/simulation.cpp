@@ -135,6 +135,13 @@ void Simulation::send_next(PeerId from, PeerId to) {
     uplink_free_[from] = std::max(now_, uplink_free_[from]) + bits / *uplink;
     sent = std::max(sent, uplink_free_[from]);
   }
+  if (on_trace)
+    on_trace(from, {.what = "send",
+                    .track = TraceSpan::Track::links,
+                    .begin_s = now_,
+                    .end_s = sent,
+                    .bytes = static_cast<std::int64_t>(frame->size()),
+                    .to = job_.peers[to].name});
   at(sent, kNetwork, [this, from, to, frame, parcel] {
     if (parcel) --this->wire(from, to).parcels;
     arrive(from, to, frame);

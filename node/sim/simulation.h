@@ -17,6 +17,7 @@
 #include "profile.h"
 #include "setup.h"
 #include "sim_threads.h"
+#include "trace.h"
 #include "view_observer.h"
 
 namespace gossamer::node {
@@ -68,6 +69,7 @@ class Simulation {
   ~Simulation();
   /// Called with every report; peer, virtual time.
   std::function<void(PeerId, double, const Report&)> on_report;
+  std::function<void(PeerId, const TraceSpan&)> on_trace;  ///< in virtual time
   std::function<void(PeerId, double, const std::string&)> on_log;
 
   /// A peer enters a view; virtual time, share of the run that is over.

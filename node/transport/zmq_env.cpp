@@ -139,9 +139,20 @@ void ZmqEnv::tick() {
   now_ = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin_).count();
 }
 
+void ZmqEnv::traced(const TraceSpan& span) {
+  if (!trace) return;
+  const double began = std::chrono::duration<double>(begin_.time_since_epoch()).count();
+  TraceSpan absolute = span;
+  absolute.begin_s += began;
+  absolute.end_s += began;
+  trace->add(std::move(absolute));
+}
+
 void ZmqEnv::send(PeerId to, FrameBytes frame, std::uint32_t priority) {
   if (!sockets_->to(to)) connect(to);
   Out& out = *sockets_->to(to);
+  if (out.queued == 0) out.waits_since = now_, out.waited_bytes = 0;
+  out.waited_bytes += frame->size();
   out.put(std::move(frame), priority);
   auto& queue = out.queue[priority];
   if (priority == 0 && queue.size() > kMostControlFrames) {
@@ -183,6 +194,17 @@ std::size_t ZmqEnv::backlog(PeerId to) const {
   return out->queued - (control == out->queue.end() ? 0 : control->second.size());
 }
 
+/// From when the first of its frames waited until ZeroMQ had taken all.
+void ZmqEnv::trace_sent(const Out& out) {
+  tick();
+  traced({.what = "send",
+          .track = TraceSpan::Track::links,
+          .begin_s = out.waits_since,
+          .end_s = now_,
+          .bytes = static_cast<std::int64_t>(out.waited_bytes),
+          .to = names_[out.peer]});
+}
+
 /// Hands frames to ZeroMQ while it takes them.
 void ZmqEnv::push_all() {
   const bool shows_first = spec_.locks && spec_.locks->certificate;
@@ -198,6 +220,7 @@ void ZmqEnv::push_all() {
             [](void*, void* hint) { delete static_cast<FrameBytes*>(hint); }, keep);
         if (!sockets_->hand_over(*out, names_[out->peer], spec_.locks.has_value(), message)) break;
         out->pop(queue);
+        if (trace && out->queued == 0) trace_sent(*out);
       }
       if (!queue.empty()) break;
     }

@@ -42,6 +42,7 @@ class ZmqEnv final : public MemberEnv {
   explicit ZmqEnv(const ZmqSpec& spec);
   ~ZmqEnv() override;
 
+  std::shared_ptr<Trace> trace;  ///< what takes how long; null: it is not told
   std::function<void(const Report&)> on_report;
   std::function<void(const std::string&)> on_log;
   std::function<void(const MemberEvent&)> on_member;
@@ -108,6 +109,7 @@ class ZmqEnv final : public MemberEnv {
     if (on_keep_learned) on_keep_learned(view, round, share, learned);
   }
   State load(Round name) override { return on_load ? on_load(name) : Env::load(name); }
+  void traced(const TraceSpan& span) override;
   void report(const Report& r) override {
     if (on_report) on_report(r);
   }
@@ -131,6 +133,7 @@ class ZmqEnv final : public MemberEnv {
   std::optional<std::string> speaker_of(zmq::message_t& body, int parts);
   std::vector<std::string> gate_news();
   void push_all();
+  void trace_sent(const Out& out);
   void read_monitors(Member& member);
   void watch_door(const SocketEvent& event, Member& member);
   void watch_joining(const Member& member);

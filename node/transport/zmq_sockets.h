@@ -31,6 +31,8 @@ struct ZmqEnv::Out {
   zmq::socket_t socket, events;
   std::map<std::uint32_t, std::deque<FrameBytes>> queue;  ///< by priority
   std::size_t queued = 0, queued_bytes = 0;
+  double waits_since = 0;             ///< when the first of those came
+  std::size_t waited_bytes = 0;       ///< of those since then
   bool connect_again = false;         ///< elsewhere
   bool was_there = false;             ///< a connection stood, since nothing was found to listen there
   bool stands = false;                ///< the two have shaken hands, and since then nothing broke

@@ -4,6 +4,7 @@
 #include "frame.h"
 #include "gossamer/node/report.h"
 #include "ids.h"
+#include "trace.h"
 
 namespace gossamer::node {
 
@@ -42,6 +43,8 @@ class Env {
   virtual State load(Round name);
   /// A frame of this start of the neighbour came.
   virtual void heard(PeerId /*from*/) {}
+  /// What took how long, by this env's now.
+  virtual void traced(const TraceSpan& /*span*/) {}
   virtual void report(const Report& report) = 0;
   virtual void log(const std::string& line) = 0;
 };

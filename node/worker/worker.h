@@ -64,6 +64,7 @@ struct WorkerResult {
   std::uint64_t rows = 0;  ///< samples seen
   double train_loss = 0;   ///< mean over the last epoch's steps, as many as there were
   double seconds = 0;      ///< from the first round's start to the last round's end
+  double waited_s = 0;     ///< of these, after a round's gradient stood until the round was over
   double staleness_mean = 0;
   std::uint64_t staleness_max = 0;
   std::uint64_t left_out = 0;  ///< messages that could not be used (ExchangeHost::count_left_out)
@@ -304,6 +305,7 @@ class Worker final : public ExchangeHost {
   bool last_measured_ = false;         ///< ‖x‖ after the last round has been looked at
   bool last_round_ended_ = false;
   double round_began_ = 0, round_took_ = 0;
+  double computed_ = 0;                      ///< when the last gradient stood
   double lately_s_ = 0, lately_rounds_ = 0;  ///< what rounds took lately, and how many they were
   double next_evaluation_ = 0;               ///< in rounds, as place
   double started_ = 0, drain_until_ = 0;

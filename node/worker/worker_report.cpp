@@ -144,6 +144,7 @@ void add_earlier(WorkerResult& now, const WorkerResult& before) {
   now.rounds = std::max(now.rounds, before.rounds);
   now.checkpoints += before.checkpoints;
   now.checkpoint_pause_s += before.checkpoint_pause_s;
+  now.waited_s += before.waited_s;
   now.rows += before.rows;
   now.seconds += before.seconds;
   now.left_out += before.left_out;

@@ -72,6 +72,13 @@ void Worker::end_round() {
   if (!samples_) round_ = std::min(round_, spec_.rounds);
   result_.rounds = round_;
   round_took_ = env_.now() - round_began_;
+  const double computed = std::max(computed_, round_began_);
+  result_.waited_s += env_.now() - computed;
+  env_.traced({.what = "wait",
+               .track = TraceSpan::Track::rounds,
+               .begin_s = computed,
+               .end_s = env_.now(),
+               .round = static_cast<std::int64_t>(before)});
   const double kept = std::exp(-round_took_ / kLately_s);  // single rounds come in bursts
   lately_s_ = kept * lately_s_ + round_took_;
   lately_rounds_ = kept * lately_rounds_ + static_cast<double>(round_ - before);
@@ -186,6 +193,12 @@ void Worker::handle(const Failed& e) { e.diverged ? diverge(e.what) : end(Outcom
 
 void Worker::handle(const GradientDone& e) {
   gradient_done_ = true;
+  computed_ = env_.now();
+  env_.traced({.what = e.idle ? "idle" : "compute",
+               .track = TraceSpan::Track::rounds,
+               .begin_s = round_began_,
+               .end_s = computed_,
+               .round = static_cast<std::int64_t>(round_)});
   if (pace_) pace_->computed(round_, e.idle ? 0 : env_.now() - round_began_);
   count_step(e);
   if (winding_up_ && !wound_up()) end_step_alone();

@@ -59,6 +59,8 @@ struct Options {
   /// Where initial parameters differ, all take those of the job's first peer, or of the run under way. Else
   /// the run is refused. Not where the job names a file for them.
   bool takes_initial = false;
+  /// File that what the peer did, and when, is written to in the end, in the Trace Event Format; empty: none.
+  std::string trace{};
 };
 constexpr const char* kNoAddress = "none";
 
