@@ -121,7 +121,8 @@ class _Seeded(torch.utils.data.Dataset[Any]):
     def __getitem__(self, row: int) -> Any:
         text = f"{self._seed} {getattr(row, 'epoch', 0)} {int(row)}"
         seed = int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8).digest(), "little")
-        own = torch.utils.data.get_worker_info() is None  # the loop's process, whose generators are the loop's
+        # in the loop's process generators are the loop's
+        own = torch.utils.data.get_worker_info() is None  # type: ignore[no-untyped-call]
         before = (torch.get_rng_state(), numpy.random.get_state(), random.getstate()) if own else None
         torch.default_generator.manual_seed(seed % 2**63)
         numpy.random.seed(seed % 2**32)
