@@ -10,6 +10,7 @@
 #include <fstream>
 #include <random>
 
+#include "aggregation.h"
 #include "commands.h"
 #include "flags.h"
 #include "gossamer/node/safetensors.h"
@@ -18,6 +19,7 @@
 #include "loop_objective.h"
 #include "losses.h"
 #include "program_summary.h"
+#include "peer_weights.h"
 #include "progress.h"
 #include "records.h"
 #include "resume.h"
@@ -252,16 +254,7 @@ class Run {
       const bool failed_after =
           !flags_.program.empty() && has_finished(i);  // what the program does then is its own
       if (enough && !failed_after && (killed || left || s == kExitFailure || s == kExitPeerLost)) continue;
-      const int as_run = killed ? kExitPeerLost : s;
-      // the cause before its consequences: bad input, then failure, then peers that missed another
-      const auto rank = [](int x) {
-        return x == kExitOk            ? 0
-               : x == kExitInterrupted ? 1
-               : x == kExitPeerLost    ? 2
-               : x == kExitFailure     ? 3
-                                       : 4;
-      };
-      if (rank(as_run) > rank(status)) status = as_run;
+      status = cause_of(status, killed ? kExitPeerLost : s);
     }
     return status;
   }
@@ -329,15 +322,21 @@ class Run {
     std::fputs((flags_.job.json ? json + "\n" : to_table(std::span(&summary, 1))).c_str(), stdout);
   }
 
-  /// What each came to; the models are the programs' own affair.
+  /// What each came to, and the average of their models.
   void summarise_programs(const std::vector<PeerId>& peers) const {
     std::vector<ProgramEnd> ends;
     for (const PeerId p : peers)
-      ends.push_back({job_.peers[p].name, *results_[p], last_line(launcher_.children()[p].log)});
+      ends.push_back({job_.peers[p].name, *results_[p], last_line(launcher_.children()[p].log), model_of(p),
+                      weighs_peers(job_.exchange.aggregate) ? peer_weight(job_, job_.peers[p]) : 1});
     const std::string json = to_json(job_.name, ends);
     write_text(folder_ / "summary.json", json + "\n");
     std::fputs((flags_.job.json ? json + "\n" : to_text(ends)).c_str(), stdout);
-    if (!flags_.job.json) tell(fmt::format("models: {}", (folder_ / "peers").string()));
+    const fs::path model = folder_ / "model.safetensors";
+    const std::string none = write_average(job_.name, ends, model);
+    if (!none.empty())
+      tell(fmt::format("gossamer: the programs' models have no average: {}", none));
+    else if (!flags_.job.quiet)
+      tell(fmt::format("model: {}, of those in {}", model.string(), (folder_ / "peers").string()));
   }
 
   const RunFlags& flags_;

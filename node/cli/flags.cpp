@@ -48,6 +48,17 @@ void add_override_flag(CLI::App& command, JobFlags& flags, const std::string& fl
       flag, [&flags, key](const std::string& value) { flags.overrides.push_back(key + "=" + value); }, help);
 }
 
+int cause_of(int a, int b) {
+  const auto rank = [](int x) {
+    return x == kExitOk            ? 0
+           : x == kExitInterrupted ? 1
+           : x == kExitPeerLost    ? 2
+           : x == kExitFailure     ? 3
+                                   : 4;
+  };
+  return rank(b) > rank(a) ? b : a;
+}
+
 int exit_status(Outcome outcome) {
   switch (outcome) {
     case Outcome::finished:

@@ -7,6 +7,7 @@
 #include <cerrno>
 #include <filesystem>
 #include <fstream>
+#include <map>
 #include <memory>
 #include <system_error>
 #include <utility>
@@ -93,6 +94,21 @@ void check_writable(const std::string& path) {
   } catch (const std::runtime_error& error) {
     throw ConfigError(std::string(error.what()) + "; expected a folder that can be written");
   }
+}
+
+std::vector<optim::Layer> layers_in(const std::string& path) {
+  const SafetensorsReader reader(path, open_source(path));
+  std::map<std::size_t, optim::Tensor> by_place;
+  for (const auto& [name, record] : reader.records()) by_place[record.begin] = {name, record.shape, 0};
+  optim::Layer all{"all", 0, 0, {}};
+  for (auto& [begin, tensor] : by_place) {
+    tensor.offset = all.size;
+    std::size_t floats = 1;
+    for (const std::size_t n : tensor.shape) floats *= n;
+    all.size += floats;
+    all.tensors.push_back(std::move(tensor));
+  }
+  return {std::move(all)};
 }
 
 void read_safetensors(const std::string& path, const std::vector<optim::Layer>& layers, std::span<float> x) {

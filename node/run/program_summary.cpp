@@ -7,7 +7,10 @@
 #include <nlohmann/json.hpp>
 
 #include "gossamer/node/errors.h"
+#include "gossamer/node/safetensors.h"
+#include "gossamer/optim/finite.h"
 #include "run_folder.h"
+#include "summary.h"
 
 namespace gossamer::node {
 namespace {
@@ -31,6 +34,27 @@ std::vector<std::string> read_program(const std::filesystem::path& folder) {
                       ": found no list of words; expected the program and its arguments, such as "
                       "[\"python3\", \"train.py\"]");
   }
+}
+
+std::string write_average(const std::string& job, std::span<const ProgramEnd> ends,
+                          const std::filesystem::path& to) try {
+  std::vector<optim::Layer> layers;
+  std::vector<AlignedFloats> models;
+  std::vector<double> weights;
+  for (const ProgramEnd& end : ends) {
+    if (layers.empty()) layers = layers_in(end.model.string());
+    models.emplace_back(layers.front().size);
+    read_safetensors(end.model.string(), layers, models.back());
+    weights.push_back(end.weight);
+  }
+  const std::vector<std::span<const float>> views(models.begin(), models.end());
+  const AlignedFloats mean = average(views, weights);
+  if (!optim::all_finite(mean)) return "some of its parameters are NaN or Inf";
+  write_safetensors(to.string(), layers, mean,
+                    {{"format", "pt"}, {"job", job}, {"peers", std::to_string(ends.size())}});
+  return {};
+} catch (const ConfigError& error) {  // they are not of one shape
+  return error.what();
 }
 
 std::string to_json(const std::string& job, std::span<const ProgramEnd> ends) {

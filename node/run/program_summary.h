@@ -17,8 +17,14 @@ std::vector<std::string> read_program(const std::filesystem::path& folder);
 struct ProgramEnd {
   std::string peer;
   WorkerResult result;
-  std::string says;  ///< the last line that it printed
+  std::string says;               ///< the last line that it printed
+  std::filesystem::path model{};  ///< file of what it learned
+  double weight = 1;              ///< in the average
 };
+/// The weighted mean of their models, as a file. Why there is none; empty: there is. Throws
+/// std::runtime_error where it cannot be written.
+std::string write_average(const std::string& job, std::span<const ProgramEnd> ends,
+                          const std::filesystem::path& to);
 /// {"job":name,"peers":[{"peer":…,"outcome":…,"rounds":n,"samples":n,"train_loss":x,"seconds":x,"bytes_out":n,
 /// "bytes_in":n,"says":…}]}
 std::string to_json(const std::string& job, std::span<const ProgramEnd> ends);

@@ -19,6 +19,9 @@ void write_safetensors(const std::string& path, const std::vector<optim::Layer>&
 /// file there. Leaves nothing behind.
 void check_writable(const std::string& path);
 
+/// All tensors of a file, in one layer and in the order in which they stand there. Throws ConfigError.
+std::vector<optim::Layer> layers_in(const std::string& path);
+
 /// Fills x (padding 0) from a file that holds exactly the layers' tensors with their shapes as F32. Throws
 /// ConfigError: what is missing, of another shape or type, or how the file is damaged.
 void read_safetensors(const std::string& path, const std::vector<optim::Layer>& layers, std::span<float> x);
