@@ -145,7 +145,7 @@ std::string reason(const Question& question, const Advice& a) {
                      short_bandwidth(link.bandwidth), figure_text(1e3 * link.latency));
 }
 
-std::string time_text(double seconds) {
+std::string round_time_text(double seconds) {
   if (seconds < 120) return figure_text(seconds) + " s";
   if (seconds < 7200) return figure_text(seconds / 60) + " min";
   return figure_text(seconds / 3600) + " h";
@@ -180,7 +180,7 @@ void print_table(const AdviseOptions& options, const Question& question, const s
     fmt::print(line, a.graph, method_label(a), a.codec, figure_text(a.cost.seconds),
                bytes_text(a.bytes_per_round),
                a.consensus_rounds < 0 ? "never" : figure_text(a.consensus_rounds),
-               figure_text(std::round(a.rounds)), time_text(a.seconds()), reason(question, a));
+               figure_text(std::round(a.rounds)), round_time_text(a.seconds()), reason(question, a));
   }
   if (shown < ranked.size()) fmt::print("... and {} more (--all)\n", ranked.size() - shown);
   const Advice& best = ranked.front();
@@ -234,7 +234,7 @@ void write_best(const AdviseOptions& options, const Question& question, const Ad
       "# gossamer topology advise: {} for method {} with codec {}; predicted {} s per round, {:.0f} rounds, "
       "{}.\n# The order of the peers belongs to it.\n\n",
       best.graph, method_label(best), best.codec, figure_text(best.cost.seconds), best.rounds,
-      time_text(best.seconds()));
+      round_time_text(best.seconds()));
   if (!(file << to_topology_toml(follow(question.job, best))).flush())
     throw ConfigError("--out " + options.out + ": cannot be written: " + std::strerror(errno));
   fmt::print(stderr, "written: {}; train with --set topology={} --set {}\n", options.out, options.out,

@@ -77,10 +77,12 @@ std::string to_json(const std::string& job, std::span<const ProgramEnd> ends) {
 
 std::string to_text(std::span<const ProgramEnd> ends) {
   std::string text;
-  for (const auto& [peer, r, says] : ends)
-    text += fmt::format("{}: {} rounds, {:.0f} samples/s, loss {:.4f}, {:.2f} MB out; {}\n", peer, r.rounds,
-                        static_cast<double>(r.rows) / std::max(1e-9, r.seconds), r.train_loss,
-                        static_cast<double>(r.traffic.bytes_out) / 1e6, says);
+  for (const ProgramEnd& end : ends) {
+    const WorkerResult& r = end.result;
+    text += fmt::format("{}: {} rounds, {:.0f} samples/s, loss {:.4f}, {:.2f} MB out; {}\n", end.peer,
+                        r.rounds, static_cast<double>(r.rows) / std::max(1e-9, r.seconds), r.train_loss,
+                        static_cast<double>(r.traffic.bytes_out) / 1e6, end.says);
+  }
   return text;
 }
 
