@@ -50,11 +50,7 @@ void add_override_flag(CLI::App& command, JobFlags& flags, const std::string& fl
 
 int cause_of(int a, int b) {
   const auto rank = [](int x) {
-    return x == kExitOk            ? 0
-           : x == kExitInterrupted ? 1
-           : x == kExitPeerLost    ? 2
-           : x == kExitFailure     ? 3
-                                   : 4;
+    return x == kExitOk ? 0 : x == kExitInterrupted ? 1 : x == kExitPeerLost ? 2 : x == kExitFailure ? 3 : 4;
   };
   return rank(b) > rank(a) ? b : a;
 }

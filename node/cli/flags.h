@@ -21,8 +21,8 @@ void add_override_flag(CLI::App& command, JobFlags& flags, const std::string& fl
                        const std::string& help);
 
 int exit_status(Outcome outcome);
-/// Of two peers' statuses the one that is nearer to what went wrong: bad input before failure before peers that
-/// missed another.
+/// Of two peers' statuses the one that is nearer to what went wrong: bad input before failure before peers
+/// that missed another.
 int cause_of(int a, int b);
 
 /// What a real run should warn of: gamma_warning, attackers that it does not have.
