@@ -1,6 +1,5 @@
 // gossamer peer: one peer of a job, in this process.
 #include <fmt/format.h>
-#include <malloc.h>
 #include <spdlog/logger.h>
 #include <spdlog/sinks/base_sink.h>
 #include <unistd.h>
@@ -318,9 +317,7 @@ std::vector<std::string> words_of_task(const PeerFlags& flags, const Job& job) {
 }
 
 int run_peer(PeerFlags flags) {
-  // payloads come and go every round: keep their memory instead of giving it back to the kernel each time
-  mallopt(M_MMAP_THRESHOLD, 1 << 30);
-  mallopt(M_TRIM_THRESHOLD, 1 << 30);
+  keep_memory();
   raise_file_limit();
   interrupted();  // from here on Ctrl-C ends the peer cleanly
   try {

@@ -1,6 +1,7 @@
 #include "flags.h"
 
 #include <fmt/format.h>
+#include <malloc.h>
 
 #include <csignal>
 #include <cstdio>
@@ -46,6 +47,11 @@ void add_override_flag(CLI::App& command, JobFlags& flags, const std::string& fl
                        const std::string& help) {
   command.add_option_function<std::string>(
       flag, [&flags, key](const std::string& value) { flags.overrides.push_back(key + "=" + value); }, help);
+}
+
+void keep_memory() {
+  mallopt(M_MMAP_THRESHOLD, 1 << 30);
+  mallopt(M_TRIM_THRESHOLD, 1 << 30);
 }
 
 int cause_of(int a, int b) {

@@ -33,6 +33,10 @@ void warn_of_gamma(const Job& job, const Plan& plan);
 /// Prints the line on stderr; nothing where that cannot be written any more, such as a closed terminal.
 void tell(const std::string& line);
 
+/// Payloads come and go in every round: from now on their memory is kept, and not given back to the kernel
+/// each time.
+void keep_memory();
+
 /// From the first call on, SIGINT, SIGTERM and SIGHUP (unless it is ignored, as by nohup) make this true
 /// instead of ending the process; a second SIGINT or SIGTERM ends it.
 bool interrupted();

@@ -79,13 +79,13 @@ std::uint64_t checksum(wire::Frame::Reader f) {
     case wire::Frame::TERMS: {
       const auto t = f.getTerms();
       w[8] = t.getSession(), w[9] = t.getMinPeers(), w[10] = t.getTaken();
-      w[11] = t.getParametersHash(), w[12] = t.getDataHash();
+      w[11] = t.getParametersHash(), w[12] = t.getDataHash(), w[13] = t.getInitialAt();
       std::uint64_t hash = hash_blob(t.getFrom(), scalars());
       hash = hash_blob(t.getRefusal(), hash);
       hash = hash_blob(t.getJobText(), hash);
       hash = hash_blob(t.getLayers(), hash);
       if (t.hasAccess()) hash = hash_blob(t.getAccess(), hash);
-      return t.hasInitial() ? hash_blob(t.getInitial(), hash ^ t.getInitialAt()) : hash;
+      return t.hasInitial() ? hash_blob(t.getInitial(), hash) : hash;
     }
     case wire::Frame::PLACES:
       return hash_blob(f.getPlaces().getOffers(), hash_blob(f.getPlaces().getPlaces(), scalars()));
@@ -214,9 +214,8 @@ void fill(wire::Frame::Builder f, const TermsBody& b) {
   t.setParametersHash(b.parameters_hash);
   t.setDataHash(b.data_hash);
   if (!b.access.empty()) t.setAccess(b.access);
-  if (b.initial.empty()) return;
   t.setInitialAt(b.initial_at);
-  t.setInitial(blob(b.initial));
+  if (!b.initial.empty()) t.setInitial(blob(b.initial));
 }
 void fill(wire::Frame::Builder f, const SwimBody& b) {
   auto swim = f.initSwim();
