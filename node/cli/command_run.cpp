@@ -56,6 +56,7 @@ struct RunFlags {
   bool own_models = false;
   std::vector<std::string> program{};  ///< that is started as each peer, with its arguments; none: this one
 };
+
 class Run {
  public:
   Run(const RunFlags& flags, Job job, const std::optional<Resumption>& from)

@@ -171,12 +171,12 @@ struct Peer::Impl {
       if (result.outcome != Outcome::finished)
         result.message += fmt::format("; it had gone back to {}", went_back_to);
     }
-    if (trace) trace->write(settings.trace, find_number(), name());
+    if (trace) trace->write(settings.trace, number_in_job(), name());
     return result_of(result);
   }
 
   /// Of this peer in the job; behind all of these where that does not name it.
-  std::size_t find_number() const {
+  std::size_t number_in_job() const {
     const std::vector<std::string> names = base->job.peer_names();
     return static_cast<std::size_t>(std::find(names.begin(), names.end(), name()) - names.begin());
   }

@@ -27,6 +27,8 @@ struct StartJob : test::OwnJob {
                    more) {}
 };
 
+constexpr std::size_t kOfNobody = 99;
+
 /// What a peer of that number draws.
 float drawn(std::size_t peer, std::size_t i) {
   return static_cast<float>(peer + 1) + 1e-3f * static_cast<float>(i % 7);
@@ -72,7 +74,7 @@ class Loop {
         large_ = std::all_of(x.begin(), x.end(),
                              [&, i = std::size_t{0}](float v) mutable { return v == drawn(of, i++); })
                      ? of
-                     : 99;
+                     : kOfNobody;
         loop_.post(1, 8);
         ++rounds_;
         std::this_thread::sleep_for(std::chrono::milliseconds(10));
@@ -85,7 +87,7 @@ class Loop {
   }
 
   std::size_t draw_;
-  std::atomic<std::size_t> peers_{0}, large_{99}, rounds_{0};
+  std::atomic<std::size_t> peers_{0}, large_{kOfNobody}, rounds_{0};
   std::atomic<bool> over_{false};
   TrainingLoop loop_;
   std::jthread thread_;
