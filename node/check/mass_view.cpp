@@ -120,21 +120,23 @@ void MassView::check_kept(Range r, ParcelId parcel, const DataView& after, Spent
   }
 }
 
-/// Of every entry the same share goes as of the weight, but for what rounding leaves.
+/// Of every entry the same share goes as of the weight, but for what rounding leaves: of the entry, and of
+/// the weight by which the share is told, so much more as the entry is larger.
 void MassView::check_share(const op::Push& o, std::uint32_t number, const DataView& after,
                            std::span<const float> u) {
-  constexpr double kLeft = 2, kRelative = 0x1p-34;
+  constexpr double kLeft = 2, kOfWeight = 1, kRelative = 0x1p-34;
   const auto gained = [&](std::size_t k) {
     return static_cast<double>(as_signed(mass_sum(after, number)[k] - sums_[number][k]));
   };
   const PeerId to = numbers_[number].peer;
   const std::size_t w = entries_ + o.parcel;
-  const double share = gained(w) / static_cast<double>(as_signed(sums_[0][w]));
+  const auto weight = static_cast<double>(as_signed(sums_[0][w]));
+  const double share = gained(w) / weight;
   if (!(share >= 0 && share < 1))
     return findings_.report("mass", fmt::format("peer {} gives peer {} {} of its weight", self_, to, share));
   for (std::size_t k = o.range.begin; k < o.range.begin + o.range.size; ++k) {
     const auto held = static_cast<double>(as_signed(sums_[0][k] - units_of(u[k])));
-    if (std::abs(gained(k) - held * share) > kLeft + std::abs(held) * kRelative)
+    if (std::abs(gained(k) - held * share) > kLeft + std::abs(held) * (kOfWeight / weight + kRelative))
       return findings_.report("mass", fmt::format("peer {} gives peer {} {} of its weight and {} of entry {}",
                                                   self_, to, share, gained(k) / held, k));
   }
