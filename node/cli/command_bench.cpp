@@ -30,6 +30,8 @@ constexpr double kRate = 0.01;
 struct ReduceBench {
   std::string size = "25MB", codec = compress::kDense;
   std::size_t peers = 4, rounds = 20;
+  std::vector<std::string> addresses;  ///< of peers of several machines; empty: all are of this one
+  std::size_t peer = 0;                ///< that this process is, of those
   std::vector<std::string> overrides;
   bool json = false;
 };
@@ -108,14 +110,20 @@ std::vector<std::uint16_t> free_ports(std::size_t count) {
   return ports;
 }
 
+std::string name_of_peer(std::size_t peer) { return fmt::format("peer{}", peer); }
+
 Job job_of(const ReduceBench& options) {
   std::string text = fmt::format(
       "[graph]\nkind = \"full\"\n[optimizer]\nkind = \"sgd\"\nlearning_rate = {}\nbatch = "
       "1\n[exchange]\nmethod = \"{}\"\ncodec = \"{}\"\n[run]\nrounds = {}\nevaluate_every = "
-      "0\ncheckpoint_every = 0\n",
+      "0\ncheckpoint_every = 0\ninsecure = true\n",
       kRate, kAllreduceMethod.row.name, options.codec, options.rounds + kWarmUp + 1);
-  for (std::size_t p = 0; const std::uint16_t port : free_ports(options.peers))
-    text += fmt::format("[[peer]]\nname = \"peer{}\"\naddress = \"tcp://127.0.0.1:{}\"\n", p++, port);
+  std::vector<std::string> addresses = options.addresses;
+  if (addresses.empty())
+    for (const std::uint16_t port : free_ports(options.peers))
+      addresses.push_back(fmt::format("tcp://127.0.0.1:{}", port));
+  for (std::size_t p = 0; const std::string& address : addresses)
+    text += fmt::format("[[peer]]\nname = \"{}\"\naddress = \"{}\"\n", name_of_peer(p++), address);
   const auto file =
       std::filesystem::temp_directory_path() / fmt::format("gossamer-bench-{}.toml", ::getpid());
   struct Removed {
@@ -127,11 +135,12 @@ Job job_of(const ReduceBench& options) {
 }
 
 /// All peers must end at the same parameters; with an exact codec where the mean of all gradients leads.
-void check_sums(const std::vector<std::vector<float>>& models, const Job& job, std::size_t rounds) {
+void check_sums(const std::vector<std::vector<float>>& models, const Job& job, std::size_t peers,
+                std::size_t rounds) {
   for (const auto& x : models)
     if (x != models.front()) throw std::runtime_error("the peers did not end with the same sums");
   if (!compress::make_codec(job.exchange.codec)->traits().exact) return;
-  const double mean = static_cast<double>(models.size() + 1) / 2;
+  const double mean = static_cast<double>(peers + 1) / 2;
   const double expected = rounds % 2 == 0 ? 1 : 1 - kRate * mean;
   for (const float x : models.front())
     if (std::abs(static_cast<double>(x) - expected) > 1e-4)
@@ -147,28 +156,57 @@ std::size_t floats_of(const std::string& size) {
   return *bytes / sizeof(float);
 }
 
-int bench_reduce(const ReduceBench& options) {
+/// What the peers of this process ended with.
+struct Reduced {
+  std::vector<PeerResult> results;
+  std::vector<std::vector<float>> models;
+};
+
+Reduced reduce_here(const ReduceBench& options, const Job& job, std::size_t floats, Measured& measured) {
+  std::stop_source stop;
+  Learner learner;
+  const std::size_t first = options.addresses.empty() ? 0 : options.peer;
+  learner.objective = [&](std::size_t peer) {
+    return std::make_unique<Constant>(floats, static_cast<float>(peer + 1),
+                                      peer == first ? &measured : nullptr, stop);
+  };
+  Reduced reduced;
+  const auto keep = [&](std::size_t, std::span<const float> x) {
+    reduced.models.emplace_back(x.begin(), x.begin() + static_cast<std::ptrdiff_t>(floats));
+  };
+  if (options.addresses.empty()) {
+    reduced.results = run_local(job, learner, {}, stop.get_token(), keep);
+  } else {
+    Peer peer(job, name_of_peer(options.peer), learner);
+    reduced.results.push_back(peer.run(stop.get_token()));
+    keep(options.peer, peer.parameters());
+  }
+  return reduced;
+}
+
+void check_reduce(ReduceBench& options) {
+  if (!options.addresses.empty()) {
+    options.peers = options.addresses.size();
+    if (options.peer >= options.peers)
+      throw ConfigError(fmt::format("--peer {}: expected a number below {}, of one of --addresses",
+                                    options.peer, options.peers));
+  }
+  if (options.peers < 2) throw ConfigError("--peers: a reduce needs two peers at least");
+}
+
+int bench_reduce(ReduceBench options) {
   keep_memory();
   interrupted();
+  check_reduce(options);
   const std::size_t floats = floats_of(options.size);
-  if (options.peers < 2) throw ConfigError("--peers: a reduce needs two peers at least");
   const Job job = job_of(options);
   const Plan plan = make_plan(job, 0);
   Measured measured;
-  std::stop_source stop;
-  Learner learner;
-  learner.objective = [&](std::size_t peer) {
-    return std::make_unique<Constant>(floats, static_cast<float>(peer + 1), peer == 0 ? &measured : nullptr,
-                                      stop);
-  };
-  std::vector<std::vector<float>> models(options.peers);
-  const auto results = run_local(job, learner, {}, stop.get_token(), [&](std::size_t peer, auto x) {
-    models[peer].assign(x.begin(), x.begin() + static_cast<std::ptrdiff_t>(floats));
-  });
+  const auto [results, models] = reduce_here(options, job, floats, measured);
   if (interrupted()) return kExitInterrupted;
   for (const PeerResult& result : results)
     if (result.outcome != Outcome::finished) throw std::runtime_error(result.message);
-  check_sums(models, job, results.front().rounds);
+  check_sums(models, job, options.peers, results.front().rounds);
 
   std::sort(measured.seconds.begin(), measured.seconds.end());
   const auto& seconds = measured.seconds;
@@ -193,12 +231,14 @@ int bench_reduce(const ReduceBench& options) {
     return kExitOk;
   }
   fmt::print(
-      "{} in {} peers of this machine, codec {}, {}: {:.2f} ms (median of {}; {:.2f} to {:.2f})\n"
+      "{} in {} peers{}, codec {}, {}: {:.2f} ms (median of {}; {:.2f} to {:.2f})\n"
       "bus bandwidth {}/s (2 (P - 1) / P times the size, as of a dense ring); each peer sends {}\n"
-      "CPU time of all peers {:.2f} ms, {:.2f} ms per MiB of each peer's floats\n",
-      bytes_text(size), options.peers, job.exchange.codec, algorithm, 1e3 * middle, seconds.size(),
-      1e3 * seconds.front(), 1e3 * seconds.back(), bytes_text(bus), bytes_text(sent), 1e3 * cpu,
-      1e3 * cpu / (peers * size / (1 << 20)));
+      "CPU time of the {} here {:.2f} ms, {:.2f} ms per MiB of each one's floats\n",
+      bytes_text(size), options.peers, options.addresses.empty() ? " of this machine" : "",
+      job.exchange.codec, algorithm, 1e3 * middle, seconds.size(), 1e3 * seconds.front(),
+      1e3 * seconds.back(), bytes_text(bus), bytes_text(sent),
+      models.size() == 1 ? "one" : fmt::format("{}", models.size()), 1e3 * cpu,
+      1e3 * cpu / (static_cast<double>(models.size()) * size / (1 << 20)));
   return kExitOk;
 }
 
@@ -209,11 +249,18 @@ void add_bench_command(CLI::App& app, int& status) {
   command->require_subcommand(1);
   auto* reduce = command->add_subcommand(
       std::string(kAllreduceMethod.row.name),
-      "Seconds, bus bandwidth and CPU time of a full reduce between peers of this machine");
+      "Seconds, bus bandwidth and CPU time of a full reduce between peers, of this machine or of several");
   auto options = std::make_shared<ReduceBench>();
   reduce->add_option("--size", options->size, "floats that are reduced (25M), or their bytes (100MB)")
       ->capture_default_str();
   reduce->add_option("--peers", options->peers, "how many")->capture_default_str();
+  reduce
+      ->add_option("--addresses", options->addresses,
+                   "tcp://host:port of each, with commas; the same command runs at each, with its --peer")
+      ->delimiter(',')
+      ->excludes("--peers");
+  reduce->add_option("--peer", options->peer, "which of --addresses this process is, from 0 on")
+      ->needs("--addresses");
   reduce->add_option("--codec", options->codec, "as exchange.codec (gossamer codec list)")
       ->capture_default_str();
   reduce->add_option("--rounds", options->rounds, "reduces that are measured")

@@ -34,6 +34,29 @@ TEST_CASE("bench allreduce reduces as was asked, and says what it cost") {
   CHECK(says(text.out, "400 kB in 2 peers of this machine, codec dense, halving_doubling: "));
 }
 
+TEST_CASE("bench allreduce reduces between processes at addresses of their own") {
+  const Folder folder;
+  const Ports ports(2);
+  const std::string addresses = "tcp://127.0.0.1:" + std::to_string(ports.first()) +
+                                ",tcp://127.0.0.1:" + std::to_string(ports.first() + 1);
+  const std::vector<std::string> words{"bench", "allreduce", "--size",      "100kB",   "--rounds",
+                                       "3",     "--json",    "--addresses", addresses, "--peer"};
+  std::vector<std::unique_ptr<Process>> peers;
+  for (const std::string number : {"0", "1"}) {
+    auto all = words;
+    all.push_back(number);
+    peers.push_back(std::make_unique<Process>(folder.path(""), "peer" + number, all));
+  }
+  for (const auto& peer : peers) {
+    CHECK(peer->wait(30) == 0);
+    INFO(peer->err());
+    const auto told = nlohmann::json::parse(peer->out());
+    CHECK(told.at("peers") == 2);
+    CHECK(told.at("rounds") == 3);
+    CHECK(told.at("seconds") > 0);
+  }
+}
+
 TEST_CASE("bench allreduce says what is wrong with what was asked") {
   const Folder folder;
   const auto refused = [&](const std::vector<std::string>& more, const std::string& words) {
@@ -45,6 +68,10 @@ TEST_CASE("bench allreduce says what is wrong with what was asked") {
   };
   refused({"--size", "much"}, "--size much: expected how many floats");
   refused({"--peers", "1"}, "needs two peers at least");
+  refused({"--addresses", "tcp://127.0.0.1:7001,tcp://127.0.0.1:7002", "--peer", "2"},
+          "--peer 2: expected a number below 2");
+  refused({"--addresses", "tcp://127.0.0.1:7001,tcp://127.0.0.1:7002", "--peers", "2"}, "--peers");
+  refused({"--peer", "1"}, "--addresses");
   refused({"--codec", "onebit_scald"}, "onebit_scaled");
   refused({"--size", "1k", "--set", "exchange.local_steps=3"}, "exchange.local_steps");
 }
