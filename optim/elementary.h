@@ -1,14 +1,14 @@
 #pragma once
 // exp, log and cos from + − × ÷ alone: the same bits from every compiler and C library, and loops over them
 // become vector loops. Arguments are reduced to a short interval, where a Taylor polynomial is as exact as
-// the type.
+// the type. What is constexpr may be called on a device.
 #include <bit>
 #include <cstdint>
 
 namespace gossamer::optim {
 
 /// e^x, relative error < 2e-7; x is clamped to [−87, 88]; NaN stays NaN.
-inline float portable_exp(float x) {
+constexpr float portable_exp(float x) {
   constexpr float kShift = 12582912.0f;  // 1.5·2^23: adding and subtracting it rounds to an integer
   constexpr float kLn2High = 0.693359375f, kLn2Low = -2.12194440e-4f;
   const float low = x < -87.0f ? -87.0f : x;
@@ -29,7 +29,7 @@ inline float portable_exp(float x) {
 }
 
 /// e^x, relative error < 1e-14; x is clamped to [−700, 700].
-inline double portable_exp(double x) {
+constexpr double portable_exp(double x) {
   constexpr double kShift = 6755399441055744.0;  // 1.5·2^52
   constexpr double kLn2High = 0.693147180369123816490, kLn2Low = 1.90821492927058770002e-10;
   const double clamped = x < -700 ? -700 : x > 700 ? 700 : x;
@@ -42,7 +42,7 @@ inline double portable_exp(double x) {
 }
 
 /// ln x for finite normal x > 0, relative error < 1e-13; NaN stays NaN, infinity stays infinity.
-inline double portable_log(double x) {
+constexpr double portable_log(double x) {
   if (!(x < 1e308)) return x;
   const auto bits = std::bit_cast<std::uint64_t>(x);
   auto exponent = static_cast<int>(bits >> 52) - 1023;

@@ -71,7 +71,7 @@ __device__ DeviceError read_plan(const std::byte* payload, std::size_t bytes, st
   plan.count = 0;
   if (form.writes_count) {
     if (!read_count(payload, bytes, at, count)) return DeviceError::size;
-    if (count > limits.most) return DeviceError::index;
+    if (count > limits.most) return count > limits.n ? DeviceError::index : DeviceError::size;
     if (count == 0) return form.may_be_empty && at == bytes ? DeviceError::none : DeviceError::size;
   }
   if (at == bytes) return DeviceError::size;

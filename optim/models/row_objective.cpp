@@ -1,18 +1,14 @@
-#include <algorithm>
-#include <cassert>
-#include <utility>
+#include "row_batches.h"
 
-#include "gossamer/optim/course.h"
-#include "gossamer/optim/objective.h"
+#include <utility>
 
 namespace gossamer::optim {
 namespace {
 
 class RowObjective final : public Objective {
  public:
-  explicit RowObjective(RowObjectiveParts parts) : parts_(std::move(parts)) {
+  explicit RowObjective(RowObjectiveParts parts) : parts_(std::move(parts)), batches_(parts_) {
     adopt_layers(*parts_.model);
-    if (parts_.course) parts_.course->enter(*parts_.split, parts_.peer, parts_.first_step);
   }
 
   void initialise(std::uint64_t seed, std::span<float> x) const override {
@@ -21,8 +17,7 @@ class RowObjective final : public Objective {
 
   StepResult gradient(std::span<float> x, const BatchKey& key, std::span<float> g,
                       const OnLayer& on_layer) override {
-    Batch batch = batch_of(key.step);
-    if (key.flip_labels) flip(batch);
+    Batch batch = batches_.take(key.step, key.flip_labels);
     if (!key.teachers.empty()) label(batch, key);
     return {parts_.model->gradient(x, batch, g, on_layer), batch.size};
   }
@@ -30,35 +25,12 @@ class RowObjective final : public Objective {
   Figures evaluate(std::span<const float> x) override {
     return figures_of(optim::evaluate(*parts_.model, x, *parts_.test));
   }
-  std::size_t classes() const override { return parts_.train->classes(); }
-  std::uint64_t steps_per_epoch() const override {
-    return std::max<std::uint64_t>(1, parts_.split->sampler(parts_.peer)->steps_per_epoch());
-  }
-  std::span<const std::uint32_t> batch_rows() const override {
-    return stream_ ? stream_->rows() : std::span<const std::uint32_t>();
-  }
-  std::uint64_t data_hash() const override { return parts_.train->hash() ^ (parts_.test->hash() * 3); }
+  std::size_t classes() const override { return batches_.classes(); }
+  std::uint64_t steps_per_epoch() const override { return batches_.steps_per_epoch(); }
+  std::span<const std::uint32_t> batch_rows() const override { return batches_.rows(); }
+  std::uint64_t data_hash() const override { return hash_of_rows(parts_); }
 
  private:
-  /// Steps ascend, but for where they first begin.
-  const Batch& batch_of(std::uint64_t step) {
-    if (!stream_ || step != next_)
-      stream_ = std::make_unique<BatchStream>(
-          parts_.train, parts_.course ? parts_.course->sampler() : parts_.split->sampler(parts_.peer),
-          parts_.batch, step, parts_.prefetch);
-    next_ = step + 1;
-    if (parts_.course) parts_.course->took(step);
-    return stream_->next();
-  }
-
-  void flip(Batch& batch) {
-    flipped_.resize(batch.labels.size());
-    const auto last = static_cast<std::int32_t>(classes()) - 1;
-    std::transform(batch.labels.begin(), batch.labels.end(), flipped_.begin(),
-                   [last](std::int32_t c) { return last - c; });
-    batch.labels = flipped_;
-  }
-
   /// The weighted mean of what the teachers predict, terms in order.
   void label(Batch& batch, const BatchKey& key) {
     soft_labels_.assign(batch.size * parts_.model->classes(), 0.0f);
@@ -74,9 +46,7 @@ class RowObjective final : public Objective {
   }
 
   RowObjectiveParts parts_;
-  std::unique_ptr<BatchStream> stream_;
-  std::uint64_t next_ = 0;  ///< the step that stream_ stands before
-  std::vector<std::int32_t> flipped_;
+  RowBatches batches_;
   std::vector<float> soft_labels_, probabilities_;
 };
 

@@ -57,6 +57,11 @@ cudaError_t cudaGetDeviceCount(int* count) {
   return cudaSuccess;
 }
 
+cudaError_t cudaSetDevice(int device) { return device == 0 ? cudaSuccess : cudaErrorInvalidValue; }
+
+cudaError_t cudaMallocHost(void** memory, std::size_t bytes) { return cudaMalloc(memory, bytes); }
+cudaError_t cudaFreeHost(void* memory) { return cudaFree(memory); }
+
 cudaError_t cudaMalloc(void** memory, std::size_t bytes) {
   if (captures() > 0) return cudaErrorStreamCaptureUnsupported;
   *memory = std::malloc(bytes);
