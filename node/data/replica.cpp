@@ -5,12 +5,12 @@
 #include <algorithm>
 #include <cassert>
 #include <cmath>
-#include <map>
 
 #include "gossamer/compress/feedback.h"
 #include "gossamer/compress/kernels.h"
 #include "gossamer/optim/finite.h"
 #include "hash.h"
+#include "learned_state.h"
 
 namespace gossamer::node {
 namespace {
@@ -38,40 +38,6 @@ void scale(float factor, float* dst, std::size_t n) {
   }
   for (std::size_t i = 0; i < n; ++i) dst[i] *= factor;
 }
-
-/// Writes an optimiser's state, or reads it.
-class OptimizerState final : public optim::StateVisitor {
- public:
-  explicit OptimizerState(Archive archive) : archive_(std::move(archive)) {}
-  void floats(const char* name, std::span<float> values) override { archive_.floats(name, values); }
-  void by_offset(const char* name, std::map<std::size_t, std::uint64_t>& values) override {
-    std::vector<std::uint64_t> numbers = values_of<std::uint64_t>(values);
-    archive_.numbers(name, numbers);
-    keys(name, values, numbers);
-  }
-  void by_offset(const char* name, std::map<std::size_t, double>& values) override {
-    std::vector<double> numbers = values_of<double>(values);
-    archive_.doubles(name, numbers);
-    keys(name, values, numbers);
-  }
-
- private:
-  template <class T>
-  static std::vector<T> values_of(const std::map<std::size_t, T>& values) {
-    std::vector<T> all;
-    for (const auto& [offset, value] : values) all.push_back(value);
-    return all;
-  }
-  template <class T>
-  void keys(const char* name, std::map<std::size_t, T>& values, const std::vector<T>& numbers) {
-    std::vector<std::uint64_t> offsets;
-    for (const auto& [offset, value] : values) offsets.push_back(offset);
-    archive_.numbers(std::string(name) + ".offsets", offsets, numbers.size());
-    values.clear();
-    for (std::size_t n = 0; n < offsets.size(); ++n) values[offsets[n]] = numbers[n];
-  }
-  Archive archive_;
-};
 
 }  // namespace
 
@@ -106,29 +72,7 @@ void Replica::archive(Archive archive) {
   attack_.archive(archive.part("attack"));
   if (extension_) extension_->archive(archive.part("extension"));
   if (rows_) rows_->archive(archive.part("rows"));
-  optim::Objective& own = *parts_.objective;
-  if (own.keeps_private())
-    archive_bytes(
-        archive, "objective_private", [&](const optim::ByteSink& to) { own.save_private(to); },
-        [&](const optim::ByteSource& from) { own.restore_private(from); });
-}
-
-/// Bytes of the objective's, which may be none.
-void Replica::archive_bytes(Archive archive, const char* name,
-                            const std::function<void(const optim::ByteSink&)>& save,
-                            const std::function<void(const optim::ByteSource&)>& restore) {
-  std::vector<std::byte> saved;
-  if (!archive.restores())
-    save([&](std::span<const std::byte> b) { saved.insert(saved.end(), b.begin(), b.end()); });
-  archive.bytes(name, saved);
-  if (!archive.restores() || saved.empty()) return;
-  std::span<const std::byte> left(saved);
-  restore([&](std::span<std::byte> to) {
-    const std::size_t n = std::min(to.size(), left.size());
-    std::copy_n(left.begin(), n, to.begin());
-    left = left.subspan(n);
-    return n;
-  });
+  archive_private(archive, *parts_.objective);
 }
 
 std::vector<float> parameters_in(const State& state) {
@@ -168,10 +112,7 @@ void Replica::restore(const State& state, Kept kept) {
   if (buffers_.anchored) return;
   for (std::size_t s = 0; s < buffers_.slots; ++s) slots_[2 + s] = slots_[kParameters];
   if (buffers_.extension) extension_ = buffers_.extension({slots_[kParameters], parts_.rate});
-  if (!extension_ || !has_own(state)) return;
-  Passage passage;
-  passage.archive(from.part("own").part("passage"));
-  extension_->restore_own(from.part("own"), passage);
+  if (extension_) restore_own(*extension_, state);
 }
 
 /// What does not depend on whom the peer exchanges with, and how.
@@ -179,10 +120,7 @@ void Replica::archive_learned(Archive archive) {
   archive.floats("slot" + std::to_string(kParameters), std::span<float>(slots_[kParameters]));
   OptimizerState optimizer(archive.part("optimizer"));
   parts_.optimizer->show(optimizer);
-  optim::Objective& own = *parts_.objective;
-  archive_bytes(
-      archive, "objective", [&](const optim::ByteSink& to) { own.save(to); },
-      [&](const optim::ByteSource& from) { own.restore(from); });
+  archive_objective(archive, *parts_.objective);
   archive.value("steps", steps_);
 }
 

@@ -91,9 +91,6 @@ class Replica final : public DataView {
  private:
   void archive(Archive archive);
   void archive_learned(Archive archive);
-  static void archive_bytes(Archive archive, const char* name,
-                            const std::function<void(const optim::ByteSink&)>& save,
-                            const std::function<void(const optim::ByteSource&)>& restore);
   std::span<float> at(Slot s, Range r) { return {slots_[s].data() + r.begin, r.size}; }
   std::vector<optim::Teacher> teachers(const SoftLabels& soft) const;
   void stand_idle(const Gradient& gradient, const Post& post);

@@ -1,0 +1,85 @@
+#pragma once
+// What a peer keeps in a device's memory.
+#include <algorithm>
+#include <memory>
+#include <mutex>
+#include <utility>
+#include <vector>
+
+#include "gossamer/compress/device_vectors.h"
+#include "gossamer/compress/kernels.h"
+
+namespace gossamer::node {
+
+/// Device memory that grows to what was asked for and is then used again; what stood in it is lost where it
+/// grows.
+class DeviceScratch {
+ public:
+  void* need(std::size_t bytes) {
+    if (!memory_ || bytes > bytes_) {
+      memory_.reset();
+      memory_ = std::make_unique<compress::cuda::Buffer>(bytes);
+      bytes_ = bytes;
+    }
+    return memory_->data();
+  }
+  template <class T>
+  T* need_of(std::size_t count) {
+    return static_cast<T*>(need(count * sizeof(T)));
+  }
+
+ private:
+  std::unique_ptr<compress::cuda::Buffer> memory_;
+  std::size_t bytes_ = 0;
+};
+
+/// Floats on a device.
+class DeviceFloats {
+ public:
+  explicit DeviceFloats(std::size_t count)
+      : memory_(std::make_unique<compress::cuda::Buffer>(count * sizeof(float))), count_(count) {}
+  float* data() const { return static_cast<float*>(memory_->data()); }
+  std::size_t size() const { return count_; }
+  std::size_t bytes() const { return count_ * sizeof(float); }
+
+ private:
+  std::unique_ptr<compress::cuda::Buffer> memory_;
+  std::size_t count_;
+};
+
+/// Pinned memory for payloads: what nobody reads any more is used again. Payloads may go on any thread, and
+/// outlive it.
+class PinnedPool {
+ public:
+  using Memory = compress::cuda::PinnedMemory;
+  std::shared_ptr<Memory> take(std::size_t bytes) {
+    std::unique_ptr<Memory> memory;
+    {
+      const std::lock_guard lock(free_->mutex);
+      auto& all = free_->memory;
+      const auto fits =
+          std::find_if(all.begin(), all.end(), [&](const auto& m) { return m->size() >= bytes; });
+      if (fits != all.end()) {
+        memory = std::move(*fits);
+        all.erase(fits);
+      } else {
+        all.clear();  // all too small
+      }
+    }
+    if (!memory) memory = std::make_unique<Memory>(bytes);
+    return {memory.release(), [free = free_](Memory* used) {
+              std::unique_ptr<Memory> back(used);
+              const std::lock_guard lock(free->mutex);
+              free->memory.push_back(std::move(back));
+            }};
+  }
+
+ private:
+  struct Free {
+    std::mutex mutex;
+    std::vector<std::unique_ptr<Memory>> memory;
+  };
+  std::shared_ptr<Free> free_ = std::make_shared<Free>();
+};
+
+}  // namespace gossamer::node

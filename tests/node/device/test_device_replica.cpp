@@ -1,0 +1,302 @@
+// A device's replica beside the host's: the same commands on the same floats. Runs on a device, and on the
+// emulated one.
+#include "device_replica.h"
+
+#include <limits>
+
+#include "aggregation.h"
+#include "device_order.h"
+#include "gossamer_test/catch.h"
+#include "replica.h"
+#include "sim_job.h"
+
+using namespace gossamer;
+using namespace gossamer::node;
+using namespace gossamer::node::test;
+using compress::test::order_device;
+
+namespace {
+
+constexpr Slot kA = 2, kB = 3;
+
+bool has_device() {
+  std::string why;
+  return compress::cuda::available(why);
+}
+
+DeviceReplica device_replica(const Prepared& prepared, const Buffers& buffers) {
+  DeviceReplicaParts parts;
+  parts.stream = std::make_shared<compress::cuda::Stream>();
+  parts.objective =
+      optim::cuda::make_device_row_objective({.model = make_model(prepared),
+                                              .train = prepared.data.train,
+                                              .test = prepared.data.test,
+                                              .split = prepared.split.get(),
+                                              .peer = 0,
+                                              .batch = prepared.job.peers[0].batch},
+                                             {.model = prepared.job.model, .stream = parts.stream->get()});
+  parts.optimizer = optim::cuda::make_device_optimizer(prepared.job.optimizer, parts.objective->buffer_size(),
+                                                       parts.stream->get());
+  parts.codecs = prepared.codecs;
+  parts.aggregate = prepared.job.exchange.aggregate;
+  parts.parcels = prepared.plan->parcels_of(0);
+  parts.rate = [](Round) { return 1.0; };
+  parts.seed = prepared.job.run.seed;
+  return DeviceReplica(std::move(parts), prepared.initial, buffers);
+}
+
+Prepared with_codec(Prepared prepared, const std::string& codec) {
+  if (codec.empty()) return prepared;
+  prepared.job.exchange.codec = codec;
+  prepared.codecs =
+      std::make_shared<CodecSchedule>(prepared.job.exchange, prepared.layers, prepared.rounds_per_epoch);
+  return prepared;
+}
+
+/// Both, and what they posted.
+struct Pair {
+  /// codec: in place of the job's, where it goes with no method that the job could have.
+  explicit Pair(const Settings& settings = {}, const Buffers& buffers = {.slots = 2},
+                const std::string& codec = "")
+      : prepared(with_codec(prepare(small_job(settings)), codec)),
+        host(make_replica(prepared, 0, make_objective(prepared, 0), 1, {}, buffers)),
+        device(device_replica(prepared, buffers)),
+        whole{0, prepared.initial.size()} {}
+
+  void run(const Op& op) {
+    host.run(op, [this](DataEvent e) { of_host.push_back(std::move(e)); });
+    device.run(op, [this](DataEvent e) { of_device.push_back(std::move(e)); });
+  }
+  void run(const Gradient& gradient) {
+    host.run(
+        gradient, [this](DataEvent e) { of_host.push_back(std::move(e)); }, [] {});
+    device.run(
+        gradient, [this](DataEvent e) { of_device.push_back(std::move(e)); }, [] {});
+  }
+  /// Each parcel steps as soon as its gradient stands.
+  Gradient stepping(Round round) const {
+    Gradient gradient{.round = round, .on_ready = {}};
+    for (const Parcel& p : prepared.plan->parcels)
+      gradient.on_ready.push_back({op::Update{p.range, round, static_cast<double>(round)},
+                                   op::Combine{p.range, kParameters, 1, {{-1.0f, kGradient}}}});
+    return gradient;
+  }
+  void require_same_slot(Slot s) const {
+    INFO("slot " << s);
+    REQUIRE(Run::same_bits(device.slot(s), host.slot(s)));
+  }
+  void require_same_payload() const {
+    const auto& a = std::get<Encoded>(of_host.back());
+    const auto& b = std::get<Encoded>(of_device.back());
+    REQUIRE(b.payload == a.payload);
+    CHECK(b.round == a.round);
+    CHECK(b.parcel == a.parcel);
+    CHECK(b.tag == a.tag);
+    CHECK(b.entries == a.entries);
+  }
+  double distance(Slot s) const {
+    const std::vector<float> there = device.slot(s);
+    double most = 0;
+    for (std::size_t i = 0; i < there.size(); ++i)
+      most = std::max(most, std::abs(static_cast<double>(there[i]) - static_cast<double>(host.slot(s)[i])));
+    return most;
+  }
+
+  Prepared prepared;
+  Replica host;
+  DeviceReplica device;
+  Range whole;
+  std::vector<DataEvent> of_host, of_device;
+};
+
+op::Encode encode(Range range, Slot src, Round round, int feedback = -1) {
+  return {.range = range,
+          .src = src,
+          .minus = {},
+          .apply_to = {},
+          .feedback = feedback,
+          .round = round,
+          .parcel = 0,
+          .tag = 3};
+}
+
+const std::vector<std::string> kCodecs{"dense",       "fp16",     "onebit_scaled",   "onebit",
+                                       "qsgd:bits=4", "terngrad", "topk:density=0.1"};
+
+}  // namespace
+
+TEST_CASE("a device's replica codes, decodes and combines to the host's bits") {
+  if (!has_device()) GOSSAMER_SKIP("a replica on a device: no CUDA device here");
+  for (const std::string& codec : kCodecs) {
+    INFO(codec);
+    const int feedback = compress::make_codec(codec)->traits().feedback() ? 0 : -1;
+    Pair pair({"model.kind=mlp"}, {.slots = 2}, codec);
+    for (Round round = 0; round < 6; ++round) {
+      order_device(round);
+      pair.run(op::Combine{pair.whole, kA, 0.7f, {{0.4f, kParameters}, {-0.3f, kB}}});
+      op::Encode difference = encode(pair.whole, kA, round, feedback);
+      difference.minus = kB;
+      difference.apply_to = kB;
+      pair.run(difference);
+      pair.require_same_payload();
+      pair.require_same_slot(kB);
+      pair.run(op::DecodeAdd{pair.whole, kA, -0.25f, std::get<Encoded>(pair.of_host.back()).payload});
+      pair.require_same_slot(kA);
+      pair.run(encode({16, 33}, kA, round));
+      pair.require_same_payload();
+      op::Encode exact = encode(pair.whole, kB, round);
+      exact.exact = true;
+      exact.tag = 9;
+      pair.run(exact);
+      pair.require_same_payload();
+      op::Encode left = encode(pair.whole, kA, round);
+      left.add_error_to = 2;
+      pair.run(left);
+      pair.require_same_payload();
+      if (feedback == 0) {
+        pair.run(encode(pair.whole, kB, round, 2));
+        pair.require_same_payload();
+        op::Encode velocity = encode(pair.whole, kA, round, 1);
+        velocity.momentum = 0.5f;
+        pair.run(velocity);
+        pair.require_same_payload();
+      }
+      if (round == 2) pair.device.restore(pair.host.save());
+      if (round == 4) pair.host.restore(pair.device.save());
+    }
+    CHECK(pair.device.copied() == 0);
+    CHECK(pair.device.decoded_on_host() == 0);
+  }
+}
+
+TEST_CASE("payloads whose parameters are not this peer's are decoded on the host, to the same bits") {
+  if (!has_device()) GOSSAMER_SKIP("a replica on a device: no CUDA device here");
+  Pair pair({"model.kind=mlp"}, {.slots = 2}, "topk:density=0.1");
+  pair.run(op::Combine{{0, 40}, kA, 0, {}});
+  pair.run(op::Combine{{0, 40}, kA, -1, {}});  // zeros below zero
+  for (const std::string codec :
+       {"topk:density=0.3", "topk:density=0.5,select=sampled", "qsgd:bits=8", "onebit"}) {
+    INFO(codec);
+    const auto other = compress::make_codec(codec);
+    compress::Workspace workspace;
+    std::vector<std::byte> bytes(other->max_bytes(pair.whole.size));
+    bytes.resize(other->encode(pair.host.slot(kB), {}, workspace, bytes));
+    const std::uint64_t before = pair.device.decoded_on_host();
+    pair.run(op::DecodeAdd{pair.whole, kA, 0.7f, std::make_shared<const std::vector<std::byte>>(bytes)});
+    pair.require_same_slot(kA);
+    CHECK(pair.device.decoded_on_host() == before + bytes.size());
+  }
+}
+
+TEST_CASE("a device's replica stands idle as the host's does") {
+  if (!has_device()) GOSSAMER_SKIP("a replica on a device: no CUDA device here");
+  Pair pair({"optimizer.kind=momentum"});
+  pair.run(pair.stepping(0));
+  Gradient idle = pair.stepping(1);
+  idle.idle = true;
+  const std::vector<float> before = pair.device.slot(kParameters);
+  pair.run(idle);
+  CHECK(std::get<GradientDone>(pair.of_device.back()).idle);
+  CHECK(pair.of_device.size() == pair.of_host.size());
+  CHECK(Run::same_bits(pair.device.slot(kParameters), before));
+}
+
+TEST_CASE("a device's replica learns as the host's does, step for step") {
+  if (!has_device()) GOSSAMER_SKIP("a replica on a device: no CUDA device here");
+  for (const std::string kind : {"softmax", "mlp"})
+    for (const std::string optimizer : {"sgd", "momentum", "adam"}) {
+      INFO(kind << ", " << optimizer);
+      Pair pair({"model.kind=" + kind, "optimizer.kind=" + optimizer, "optimizer.learning_rate=0.05"});
+      for (Round round = 0; round < 12; ++round) {
+        order_device(round);
+        pair.run(pair.stepping(round));
+        const auto& here = std::get<GradientDone>(pair.of_host.back());
+        const auto& there = std::get<GradientDone>(pair.of_device.back());
+        CHECK(there.loss == Approx(here.loss).epsilon(1e-4));
+        CHECK(there.rows == here.rows);
+        CHECK_FALSE(there.skipped);
+        REQUIRE(pair.of_device.size() == pair.of_host.size());
+      }
+      CHECK(pair.distance(kParameters) < 1e-4);
+      const auto post_host = [&](DataEvent e) { pair.of_host.push_back(std::move(e)); };
+      const auto post_device = [&](DataEvent e) { pair.of_device.push_back(std::move(e)); };
+      pair.host.evaluate(12, post_host);
+      pair.device.evaluate(12, post_device);
+      const optim::Figures here = std::get<Evaluated>(pair.of_host.back()).test,
+                           there = std::get<Evaluated>(pair.of_device.back()).test;
+      CHECK(*optim::find_figure(there, "loss") == Approx(*optim::find_figure(here, "loss")).epsilon(1e-4));
+      CHECK(*optim::find_figure(there, "accuracy") == *optim::find_figure(here, "accuracy"));
+    }
+}
+
+TEST_CASE("either replica goes on from what the other saved") {
+  if (!has_device()) GOSSAMER_SKIP("a replica on a device: no CUDA device here");
+  Pair pair({"model.kind=mlp", "optimizer.kind=momentum"});
+  for (Round round = 0; round < 3; ++round) pair.run(pair.stepping(round));
+  pair.device.restore(pair.host.save());
+  CHECK(pair.device.save_learned() == pair.host.save_learned());
+  pair.run(pair.stepping(3));
+  CHECK(pair.distance(kParameters) < 1e-5);
+  pair.host.restore(pair.device.save(), Kept::learned);
+  CHECK(pair.device.save_learned() == pair.host.save_learned());
+  CHECK(Run::same_bits(pair.host.slot(kB), pair.host.parameters()));
+}
+
+TEST_CASE("a layer's gradient on a device that is not finite counts as zero") {
+  if (!has_device()) GOSSAMER_SKIP("a replica on a device: no CUDA device here");
+  Pair pair;
+  pair.run(op::Combine{{0, 1}, kParameters, 0, {{std::numeric_limits<float>::infinity(), kA}}});
+  const std::vector<float> before = pair.device.slot(kParameters);
+  pair.run(pair.stepping(0));
+  CHECK(std::get<GradientDone>(pair.of_device.back()).skipped);
+  CHECK(Run::same_bits(pair.device.slot(kParameters), before));
+  for (const float g : pair.device.slot(kGradient)) CHECK(g == 0);
+  CHECK_THROWS_AS(pair.device.run(encode(pair.whole, kParameters, 1), [](DataEvent) {}), Diverged);
+  pair.device.run(op::Combine{pair.whole, kGradient, 1, {{1.0f, kParameters}}}, [](DataEvent) {});
+  CHECK_THROWS_AS(pair.device.run(op::Clip{pair.whole, 1.0}, [](DataEvent) {}), Diverged);
+}
+
+TEST_CASE("gradients are clipped and norms measured on a device") {
+  if (!has_device()) GOSSAMER_SKIP("a replica on a device: no CUDA device here");
+  Pair pair;
+  pair.run(op::Combine{pair.whole, kGradient, 0, {{3.0f, kParameters}}});
+  pair.run(op::Clip{pair.whole, 0.5});
+  CHECK(pair.distance(kGradient) < 1e-7);
+  pair.run(op::Measure{4});
+  CHECK(std::get<Measured>(pair.of_device.back()).norm ==
+        Approx(std::get<Measured>(pair.of_host.back()).norm).epsilon(1e-9));
+  CHECK(std::get<Measured>(pair.of_device.back()).round == 4);
+}
+
+namespace {
+
+/// Doubles what it is told to.
+class Doubling final : public Extension {
+ public:
+  void run(const std::any& command, const SlotAt& at, const PostEvent&) override {
+    for (float& x : at(kA, std::any_cast<Range>(command))) x *= 2;
+  }
+  void archive(Archive) override {}
+};
+
+}  // namespace
+
+TEST_CASE("what knows host memory alone works on copies of a device's, which are counted") {
+  if (!has_device()) GOSSAMER_SKIP("a replica on a device: no CUDA device here");
+  Pair pair({"exchange.method=dpsgd", "exchange.codec=dense", "exchange.aggregate=median"},
+            {.slots = 2, .extension = [](const ExtensionInputs&) { return std::make_unique<Doubling>(); }});
+  pair.run(op::Extended{Range{3, 7}});
+  pair.require_same_slot(kA);
+  const std::uint64_t bytes = 2 * pair.whole.size * sizeof(float);
+  CHECK(pair.device.copied() == bytes);
+
+  std::vector<std::vector<Payload>> vectors;
+  for (const Slot s : {kParameters, kA, kB}) {
+    pair.run(op::encode_exactly(pair.whole, s, 0, 0));
+    vectors.push_back({std::get<Encoded>(pair.of_host.back()).payload});
+  }
+  pair.run(op::Aggregate{
+      .ranges = {pair.whole}, .dst = kParameters, .vectors = vectors, .weights = {1, 1, 1}, .self = 0});
+  pair.require_same_slot(kParameters);
+  CHECK(pair.device.copied() == 2 * bytes);
+}
