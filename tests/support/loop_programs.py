@@ -1,6 +1,7 @@
 """Programs with training loops of their own as the peers of a job: for the tests of the Python package."""
 import os
 import pathlib
+import signal
 import subprocess
 import sys
 
@@ -9,6 +10,8 @@ sys.path.insert(0, str(ROOT / "tests" / "chaos"))
 from cluster import free_ports  # noqa: E402
 
 SKIPPED = 77
+# started in the background a shell's children ignore it, and so would those that a test interrupts
+signal.signal(signal.SIGINT, signal.default_int_handler)
 JOB = """base_port = {port}
 peers = {peers}
 [graph]
