@@ -2,8 +2,11 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cassert>
 #include <stdexcept>
+
+#include "byte_pool.h"
 
 namespace gossamer::node {
 
@@ -15,29 +18,33 @@ Payload Encoder::encode(const op::Encode& o, std::span<const float> v, compress:
   assert(o.parcel < parcels_.size());
   const compress::Codec& codec = o.exact ? codecs_->dense() : codecs_->at(o.round, parcels_[o.parcel].layer);
   const std::size_t most = codec.max_bytes(v.size());
-  if (encoded_.size() < most) encoded_.resize(most);
+  ByteBlock block = take_block(most);
   std::size_t bytes = 0;
   try {
-    bytes = write(o, codec, v, workspace);
+    bytes = write(o, codec, v, workspace, block.bytes);
   } catch (const compress::EncodeError& e) {
     throw Diverged(fmt::format("{} in round {}", e.what(), o.round));
   }
-  auto payload = std::make_shared<const std::vector<std::byte>>(encoded_.begin(), encoded_.begin() + bytes);
+  if (bytes < most / 2) {  // payloads are kept while they are under way
+    const ByteBlock whole = std::exchange(block, take_block(bytes));
+    std::copy_n(whole.bytes.begin(), bytes, block.bytes.begin());
+  }
+  Payload payload(block.owner, block.bytes.first(bytes));
   if (o.add_error_to >= 0 && !codec.traits().exact) add_error(o, v, payload);
   return payload;
 }
 
 std::size_t Encoder::write(const op::Encode& o, const compress::Codec& codec, std::span<const float> v,
-                           compress::Workspace& workspace) {
+                           compress::Workspace& workspace, std::span<std::byte> out) {
   const compress::RandomKey key{seed_, peer_, static_cast<std::uint32_t>(o.range.begin / 16),
                                 o.round * 2 + (o.feedback > 0 ? 1u : 0u)};
   // An empty range begins where another may begin as well, and has nothing to keep.
-  if (o.feedback < 0 || v.empty()) return codec.encode(v, key, workspace, encoded_);
+  if (o.feedback < 0 || v.empty()) return codec.encode(v, key, workspace, out);
   Kept& state = states_[{o.feedback, o.range.begin}];
-  if (o.momentum > 0) return write_with_momentum(o.momentum, codec, v, state.momentum, key, workspace);
+  if (o.momentum > 0) return write_with_momentum(o.momentum, codec, v, state.momentum, key, workspace, out);
   const bool forgets = planted_.is(Bug::residual_not_updated);
   const compress::FeedbackState before = forgets ? state.feedback : compress::FeedbackState{};
-  const std::size_t bytes = codec.encode_feedback(v, state.feedback, key, workspace, encoded_);
+  const std::size_t bytes = codec.encode_feedback(v, state.feedback, key, workspace, out);
   if (forgets) state.feedback = before;
   return bytes;
 }
@@ -52,12 +59,13 @@ const compress::FeedbackState* Encoder::unsent(const op::Encode& o) const {
 /// momentum would make it.
 std::size_t Encoder::write_with_momentum(float momentum, const compress::Codec& codec,
                                          std::span<const float> v, compress::MomentumState& state,
-                                         compress::RandomKey key, compress::Workspace& workspace) {
+                                         compress::RandomKey key, compress::Workspace& workspace,
+                                         std::span<std::byte> out) {
   if (!codec.traits().exact)
-    return compress::MomentumCorrection(momentum).encode(codec, v, state, key, workspace, encoded_);
+    return compress::MomentumCorrection(momentum).encode(codec, v, state, key, workspace, out);
   state.velocity.resize(v.size());
   for (std::size_t i = 0; i < v.size(); ++i) state.velocity[i] = momentum * state.velocity[i] + v[i];
-  return codec.encode(state.velocity, key, workspace, encoded_);
+  return codec.encode(state.velocity, key, workspace, out);
 }
 
 void Encoder::add_error(const op::Encode& o, std::span<const float> v, const Payload& payload) {

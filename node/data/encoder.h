@@ -34,10 +34,10 @@ class Encoder {
     compress::MomentumState momentum;  ///< in its place where the command says so
   };
   std::size_t write(const op::Encode& o, const compress::Codec& codec, std::span<const float> v,
-                    compress::Workspace& workspace);
+                    compress::Workspace& workspace, std::span<std::byte> out);
   std::size_t write_with_momentum(float momentum, const compress::Codec& codec, std::span<const float> v,
                                   compress::MomentumState& state, compress::RandomKey key,
-                                  compress::Workspace& workspace);
+                                  compress::Workspace& workspace, std::span<std::byte> out);
   void add_error(const op::Encode& o, std::span<const float> v, const Payload& payload);
 
   std::shared_ptr<const CodecSchedule> codecs_;
@@ -46,7 +46,6 @@ class Encoder {
   std::uint32_t peer_;
   [[no_unique_address]] Planted planted_;
   std::map<std::pair<int, std::size_t>, Kept> states_;  ///< by number and range begin
-  std::vector<std::byte> encoded_;
   std::vector<float> left_;
 };
 

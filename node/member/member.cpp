@@ -153,6 +153,13 @@ void Member::take(const std::optional<Frame>& frame, std::size_t bytes, const st
   if (strange || (frame && !awaited(frame->body, speaker)) ||
       (frame && limits && !within(*limits, frame->body))) {
     ++before_.dropped_frames;
+  } else if (asks && frame->header.version < kOldestWireVersion) {
+    const std::uint16_t v = frame->header.version;
+    tell({.from = name(),
+          .refusal =
+              fmt::format("it speaks wire version {}.{}, and this run none before {}.{}; expected peers "
+                          "of one version",
+                          v >> 8, v & 255, kOldestWireVersion >> 8, kOldestWireVersion & 255)});
   } else if (by_name) {
     std::visit([this](const auto& body) { handle(body); }, frame->body);
   } else if (worker_) {

@@ -94,6 +94,7 @@ FrameBytes forged(const FrameBytes& bytes, Forgery forgery, std::mt19937_64& ran
   }
   if (forgery != Forgery::digest) body->digest = digest_of(payload);
   body->payload = payload;
+  body->hash.reset();
   return encode_frame(*frame);
 }
 
@@ -129,6 +130,7 @@ FrameBytes stray_of(const FrameBytes& bytes) {
   std::vector<std::byte> payload(body->payload.begin(), body->payload.end());
   payload.back() ^= std::byte{1};
   body->payload = payload;
+  body->hash.reset();
   frame->header.epoch += std::uint64_t{1} << 32;
   return encode_frame(*frame);
 }

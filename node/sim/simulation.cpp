@@ -208,7 +208,7 @@ std::size_t Simulation::frames_under_way() const {
 
 /// Three bytes changed, as a faulty network card would.
 FrameBytes Simulation::garbled(const FrameBytes& frame) {
-  auto bytes = *frame;
+  std::vector<std::byte> bytes(frame->begin(), frame->end());
   for (int k = 0; k < 3; ++k) bytes[random_() % bytes.size()] ^= static_cast<std::byte>(1 + random_() % 255);
   return std::make_shared<const std::vector<std::byte>>(std::move(bytes));
 }

@@ -5,10 +5,12 @@
 #include <kj/exception.h>
 #include <xxhash.h>
 
+#include <algorithm>
 #include <array>
 #include <bit>
 #include <cstring>
 
+#include "byte_pool.h"
 #include "text.h"
 #include "wire.capnp.h"
 
@@ -16,6 +18,8 @@ namespace gossamer::node {
 namespace {
 
 constexpr std::size_t kLeastTraversal = 64;
+/// Bytes that the fields of a frame take, without blobs.
+constexpr std::size_t kMostOfFields = 256;
 
 /// A blob inside the frame is none of its kind's.
 struct Malformed {};
@@ -25,8 +29,14 @@ std::uint64_t hash_blob(const Blob& blob, std::uint64_t seed) {
   return XXH3_64bits_withSeed(blob.begin(), blob.size(), seed);
 }
 
+/// Of a parcel's payload; 0 elsewhere.
+std::uint64_t payload_hash(wire::Frame::Reader f) {
+  return f.which() == wire::Frame::PARCEL ? hash_blob(f.getParcel().getPayload(), 0) : 0;
+}
+
 /// Over every field but the checksum itself; scalars first, then the blobs, each seeded by what came before.
-std::uint64_t checksum(wire::Frame::Reader f) {
+/// Of a parcel's payload the hash stands for it, which whoever sends or takes it needs as well.
+std::uint64_t checksum(wire::Frame::Reader f, std::uint64_t payload) {
   std::array<std::uint64_t, 14> w{
       f.getVersion(),  f.getSender(),   f.getJob(),      f.getEpoch(),
       f.getSequence(), f.getReceived(), f.getConsumed(), static_cast<std::uint64_t>(f.which())};
@@ -52,7 +62,7 @@ std::uint64_t checksum(wire::Frame::Reader f) {
       const auto p = f.getParcel();
       w[8] = p.getRound(), w[9] = p.getParcel(), w[10] = p.getTag(), w[11] = p.getEntries();
       w[12] = (std::uint64_t{p.getChunk()} << 32) | p.getChunks(), w[13] = p.getDigest();
-      return hash_blob(p.getPayload(), scalars());
+      return XXH3_64bits_withSeed(&payload, sizeof payload, scalars());
     }
     case wire::Frame::SWIM:
       return hash_blob(f.getSwim().getEnded(), hash_blob(f.getSwim().getBody(), scalars()));
@@ -245,10 +255,14 @@ void fill(wire::Frame::Builder f, const ParcelBody& b) {
   p.setChunk(b.chunk);
   p.setChunks(b.chunks);
   p.setDigest(b.digest);
-  p.setPayload(blob(b.payload));
+  // The payload's place is not clear yet, but for what rounds it up to words.
+  auto to = p.initPayload(static_cast<capnp::uint>(b.payload.size()));
+  if (!b.payload.empty()) std::memcpy(to.begin(), b.payload.data(), b.payload.size());
+  const std::size_t beyond = b.payload.size() % sizeof(capnp::word);
+  if (beyond > 0) std::memset(to.end(), 0, sizeof(capnp::word) - beyond);
 }
 
-Frame read(wire::Frame::Reader f) {
+Frame read(wire::Frame::Reader f, std::uint64_t payload) {
   Frame out;
   out.header = {f.getVersion(),  f.getSender(),   f.getJob(),     f.getEpoch(),
                 f.getSequence(), f.getReceived(), f.getConsumed()};
@@ -316,17 +330,17 @@ Frame read(wire::Frame::Reader f) {
       out.body = ParcelBody{p.getRound(),  p.getParcel(),
                             p.getTag(),    p.getEntries(),
                             p.getChunk(),  p.getChunks(),
-                            p.getDigest(), {reinterpret_cast<const std::byte*>(d.begin()), d.size()}};
+                            p.getDigest(), {reinterpret_cast<const std::byte*>(d.begin()), d.size()},
+                            payload};
       break;
     }
   }
   return out;
 }
 
-/// Words that hold the frame in one segment: its fields take under 256 bytes, each blob its size and some
-/// rounding.
+/// Words that hold the frame in one segment: its fields, and of each blob its size and some rounding.
 std::size_t first_segment_words(const Frame& frame) {
-  std::size_t bytes = 256;
+  std::size_t bytes = kMostOfFields;
   if (const auto* p = std::get_if<ParcelBody>(&frame.body)) bytes += p->payload.size();
   if (const auto* h = std::get_if<HelloBody>(&frame.body))
     bytes +=
@@ -351,9 +365,13 @@ std::size_t first_segment_words(const Frame& frame) {
 
 FrameBytes encode_frame(const Frame& frame) {
   // One segment, built where it is sent from; before it stand the number of segments less one and its words.
-  const std::size_t most_words = first_segment_words(frame);
-  auto out = std::make_shared<std::vector<std::byte>>((1 + most_words) * sizeof(capnp::word));
-  auto* words = reinterpret_cast<capnp::word*>(out->data());
+  const std::size_t most_words = first_segment_words(frame), most = (1 + most_words) * sizeof(capnp::word);
+  const ByteBlock out = take_block(most);
+  std::byte* const bytes = out.bytes.data();
+  // A message is built in zeros. A parcel's fields stand before its payload, which is written in any case.
+  std::memset(bytes, 0,
+              std::holds_alternative<ParcelBody>(frame.body) ? std::min(most, kMostOfFields) : most);
+  auto* words = reinterpret_cast<capnp::word*>(bytes);
   capnp::FlatMessageBuilder message({words + 1, most_words});
   auto f = message.initRoot<wire::Frame>();
   f.setVersion(frame.header.version);
@@ -364,13 +382,13 @@ FrameBytes encode_frame(const Frame& frame) {
   f.setReceived(frame.header.received);
   f.setConsumed(frame.header.consumed);
   std::visit([&](const auto& body) { fill(f, body); }, frame.body);
-  f.setChecksum(checksum(f.asReader()));
+  const auto* parcel = std::get_if<ParcelBody>(&frame.body);
+  f.setChecksum(checksum(f.asReader(), parcel && parcel->hash ? *parcel->hash : payload_hash(f.asReader())));
   const auto used = static_cast<std::uint32_t>(message.getSegmentsForOutput()[0].size());
   const std::array<std::uint32_t, 2> table{0, used};
   static_assert(std::endian::native == std::endian::little);
-  std::memcpy(out->data(), table.data(), sizeof table);
-  out->resize((1 + used) * sizeof(capnp::word));
-  return out;
+  std::memcpy(bytes, table.data(), sizeof table);
+  return {out.owner, {bytes, (1 + used) * sizeof(capnp::word)}};
 }
 
 std::optional<Frame> decode_frame(std::span<const std::byte> bytes, bool checked) {
@@ -385,8 +403,10 @@ std::optional<Frame> decode_frame(std::span<const std::byte> bytes, bool checked
     capnp::FlatArrayMessageReader message(
         {reinterpret_cast<const capnp::word*>(bytes.data()), bytes.size() / sizeof(capnp::word)}, limits);
     const auto f = message.getRoot<wire::Frame>();
-    if (f.which() > wire::Frame::TERMS || (checked && checksum(f) != f.getChecksum())) return std::nullopt;
-    return read(f);
+    if (f.which() > wire::Frame::TERMS) return std::nullopt;
+    const std::uint64_t payload = payload_hash(f);
+    if (checked && checksum(f, payload) != f.getChecksum()) return std::nullopt;
+    return read(f, payload);
   } catch (const kj::Exception&) {
     return std::nullopt;
   } catch (const Malformed&) {

@@ -20,7 +20,7 @@
 
 namespace gossamer::node {
 
-constexpr std::uint16_t kWireVersion = 0x010a, kOldestWireVersion = 0x0108;
+constexpr std::uint16_t kWireVersion = 0x010b, kOldestWireVersion = 0x010b;
 /// Payload bytes of one frame at most; larger payloads travel in chunks.
 /// Small enough that a sign of life gets through between two chunks on a slow link (1 s at 1 Mbit/s).
 constexpr std::size_t kChunkBytes = std::size_t{128} << 10;
@@ -63,8 +63,9 @@ struct ParcelBody {
   std::uint32_t tag = 0;
   std::uint64_t entries = 0;
   std::uint32_t chunk = 0, chunks = 1;
-  std::uint64_t digest = 0;  ///< XXH3 of the whole payload: chunks of one message know each other by it
-  std::span<const std::byte> payload;  ///< decoded frames: points into the frame's bytes
+  std::uint64_t digest = 0;             ///< of the whole payload: chunks of one message know each other by it
+  std::span<const std::byte> payload;   ///< decoded frames: points into the frame's bytes
+  std::optional<std::uint64_t> hash{};  ///< of this payload, where it is known; decoded frames: it is
 };
 
 /// For a piece of what another member has learned (member/transfer.h).
@@ -127,7 +128,7 @@ struct Frame {
   FrameBody body;
 };
 
-using FrameBytes = std::shared_ptr<const std::vector<std::byte>>;
+using FrameBytes = Payload;  // shared, and never changed after they are made
 
 FrameBytes encode_frame(const Frame& frame);
 /// Empty where the bytes are no frame (malformed, wrong checksum, too large). `bytes` must outlive the result

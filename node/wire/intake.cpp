@@ -8,12 +8,14 @@
 namespace gossamer::node {
 namespace {
 
-constexpr std::size_t kMostCandidates = 8;                   ///< that begin at one number
-constexpr std::uint64_t kFarthest = std::uint64_t{1} << 20;  ///< frames that can be under way
-constexpr std::size_t kMostAhead = std::size_t{1} << 16;     ///< numbers kept of what came early
-constexpr std::size_t kHopeless = 256;                       ///< frames behind a gap
-constexpr std::size_t kRemembered = 128;                     ///< messages
-constexpr std::size_t kOverhead = 256;                       ///< bytes beside a chunk's own
+constexpr std::size_t kMostCandidates = 8;                    ///< that begin at one number
+constexpr std::uint64_t kFarthest = std::uint64_t{1} << 20;   ///< frames that can be under way
+constexpr std::size_t kMostAhead = std::size_t{1} << 16;      ///< numbers kept of what came early
+constexpr std::size_t kHopeless = 256;                        ///< frames behind a gap
+constexpr std::size_t kRemembered = 128;                      ///< messages
+constexpr std::size_t kMostBlocks = 8;                        ///< messages that are put together at a time
+constexpr std::size_t kMostReserved = std::size_t{16} << 20;  ///< bytes for one of which little has come
+constexpr std::size_t kOverhead = 256;                        ///< bytes beside a chunk's own
 /// A payload is never longer than this: whatever the codec, an entry takes less than 9 bytes.
 constexpr std::uint64_t most_payload(std::uint64_t entries) { return 4096 + 9 * entries; }
 
@@ -26,7 +28,19 @@ bool well_cut(const FrameHeader& header, const ParcelBody& body, std::uint64_t e
          (body.chunks - std::uint64_t{1}) * kChunkBytes <= most_payload(entries);
 }
 
-std::uint64_t digest_of(std::span<const std::byte> payload) { return hash_bytes(payload); }
+std::uint64_t digest_of_chunks(std::span<const std::uint64_t> hashes) {
+  return hashes.size() == 1 ? hashes[0] : hash_bytes(std::as_bytes(hashes));
+}
+
+std::uint64_t digest_of(std::span<const std::byte> payload) {
+  std::vector<std::uint64_t> hashes;
+  do {
+    const std::size_t size = std::min(kChunkBytes, payload.size());
+    hashes.push_back(hash_bytes(payload.first(size)));
+    payload = payload.subspan(size);
+  } while (!payload.empty());
+  return digest_of_chunks(hashes);
+}
 
 void Intake::take(const FrameHeader& header, const ParcelBody& body) {
   const std::uint64_t first = header.sequence - body.chunk;
@@ -47,21 +61,21 @@ void Intake::take(const FrameHeader& header, const ParcelBody& body) {
   const std::size_t bytes = body.payload.size() + kOverhead;
   auto at = find(first, body);
   if (at != candidates_.end() && at->second.body.chunks != body.chunks) return refused(Refusal::digest);
-  if (at != candidates_.end() && (at->second.payload || at->second.chunks.contains(body.chunk))) {
+  if (at != candidates_.end() && (at->second.payload || has(at->second, body.chunk))) {
     ++counters_.duplicates;
     return;
   }
   if (!make_room(first, bytes)) return refuse(Refusal::memory);  // and it comes again
   if (at == candidates_.end()) {
     drop_oldest(first);
-    at = candidates_.emplace(first, Candidate{body, {}, nullptr});
+    at = candidates_.emplace(first, Candidate{.body = body});
     at->second.body.payload = {};
   }
   Candidate& c = at->second;
   c.touched = ++clock_;
   c.bytes += bytes;
   held_ += bytes;
-  c.chunks.emplace(body.chunk, std::vector<std::byte>(body.payload.begin(), body.payload.end()));
+  put(c, body);
   if (header.sequence > received_ + 1) ++counters_.reordered;
   if (body.chunks == 1 && !complete(at)) return;  // nothing of it is acknowledged
   mark(header.sequence);
@@ -130,8 +144,44 @@ bool Intake::make_room(std::uint64_t first, std::size_t bytes) {
   return true;
 }
 
+bool Intake::has(const Candidate& c, std::uint32_t chunk) {
+  return chunk < c.joined || c.chunks.contains(chunk);
+}
+
+/// Chunks that come in their order go where they stay. Who announces many chunks and sends none of them takes
+/// no memory for them: a few messages of a link are put together at a time.
+void Intake::put(Candidate& c, const ParcelBody& body) {
+  const std::size_t most = body.chunks == 1 ? body.payload.size() : body.chunks * kChunkBytes;
+  if (body.chunk == 0 && blocks_ < kMostBlocks && most <= kMostReserved) {
+    c.block = take_block(most);
+    ++blocks_;
+  }
+  const std::uint64_t hash = body.hash ? *body.hash : hash_bytes(body.payload);
+  if (!c.block.owner || body.chunk != c.joined) {
+    c.chunks.emplace(body.chunk, Early{{body.payload.begin(), body.payload.end()}, hash});
+    return;
+  }
+  c.hashes.push_back(hash);
+  std::copy(body.payload.begin(), body.payload.end(), c.block.bytes.begin() + c.joined++ * kChunkBytes);
+  c.length += body.payload.size();
+}
+
+/// All chunks, one after another.
+Payload Intake::join(Candidate& c) {
+  if (!c.block.owner) c.block = take_block(c.body.chunks * kChunkBytes);
+  for (const auto& [number, chunk] : c.chunks) {
+    std::copy(chunk.bytes.begin(), chunk.bytes.end(),
+              c.block.bytes.begin() + static_cast<std::ptrdiff_t>(c.length));
+    c.length += chunk.bytes.size();
+    c.hashes.push_back(chunk.hash);
+  }
+  c.chunks.clear();
+  return {std::move(c.block.owner), c.block.bytes.first(c.length)};
+}
+
 void Intake::erase(Candidates::iterator at) {
   held_ -= at->second.bytes;
+  if (at->second.block.owner) --blocks_;
   candidates_.erase(at);
 }
 
@@ -140,18 +190,17 @@ void Intake::erase(Candidates::iterator at) {
 bool Intake::complete(Candidates::iterator at) {
   Candidate& c = at->second;
   const bool short_of_one = planted_.is(Bug::chunks_unchecked) && c.body.chunks > 1;
-  if (c.chunks.size() < c.body.chunks - (short_of_one ? 1 : 0)) return true;
-  auto payload = std::make_shared<std::vector<std::byte>>();
-  for (const auto& [number, bytes] : c.chunks) payload->insert(payload->end(), bytes.begin(), bytes.end());
-  c.chunks.clear();
+  if (c.joined + c.chunks.size() < c.body.chunks - (short_of_one ? 1 : 0)) return true;
+  if (c.block.owner) --blocks_;
+  const Payload payload = join(c);
   const Message whole{c.body.round, c.body.parcel, c.body.tag, c.body.entries, payload};
-  const bool announced = digest_of(*payload) == c.body.digest || short_of_one;
+  const bool announced = digest_of_chunks(c.hashes) == c.body.digest || short_of_one;
   if (!announced || (rules_.decodes && !rules_.decodes(whole) && !short_of_one)) {
     refuse(at->first, announced ? Refusal::payload : Refusal::digest);
     erase(at);
     return false;
   }
-  c.payload = std::move(payload);
+  c.payload = payload;
   return true;
 }
 

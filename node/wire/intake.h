@@ -16,6 +16,7 @@
 #include <utility>
 #include <vector>
 
+#include "byte_pool.h"
 #include "frame.h"
 #include "message.h"
 #include "planted.h"
@@ -35,8 +36,9 @@ struct IntakeRules {
 
 /// Whether the frame's chunk is one as Link::send cuts them: all but the last are full.
 bool well_cut(const FrameHeader& header, const ParcelBody& body, std::uint64_t entries);
-/// Of a message's payload.
+/// Of a message's payload: of its chunks' hashes.
 std::uint64_t digest_of(std::span<const std::byte> payload);
+std::uint64_t digest_of_chunks(std::span<const std::uint64_t> hashes);
 
 class Intake {
  public:
@@ -56,10 +58,18 @@ class Intake {
   std::size_t bytes() const { return held_; }
 
  private:
+  struct Early {
+    std::vector<std::byte> bytes;
+    std::uint64_t hash;
+  };
   struct Candidate {
-    ParcelBody body;  ///< of its first frame that came; without payload
-    std::map<std::uint32_t, std::vector<std::byte>> chunks;
-    Payload payload;  ///< once it is whole
+    ParcelBody body;    ///< of its first frame that came; without payload
+    ByteBlock block{};  ///< holds the first `joined` chunks, and has room for all
+    std::uint32_t joined = 0;
+    std::size_t length = 0;                   ///< of what was put there
+    std::vector<std::uint64_t> hashes{};      ///< of these
+    std::map<std::uint32_t, Early> chunks{};  ///< that came before one in front of them
+    Payload payload{};                        ///< once it is whole
     std::size_t bytes = 0;
     std::uint64_t touched = 0;
   };
@@ -74,6 +84,9 @@ class Intake {
   void drop_oldest(std::uint64_t first);
   bool make_room(std::uint64_t first, std::size_t bytes);
   void erase(Candidates::iterator at);
+  static bool has(const Candidate& c, std::uint32_t chunk);
+  void put(Candidate& c, const ParcelBody& body);
+  static Payload join(Candidate& c);
   bool complete(Candidates::iterator at);
   void mark(std::uint64_t sequence);
   bool pass_next();
@@ -94,6 +107,7 @@ class Intake {
   std::unordered_map<std::uint64_t, std::size_t> unconsumed_;  ///< bytes delivered, by last number
   std::vector<Message> again_;                                 ///< planted: to be delivered twice
   std::size_t held_ = 0;
+  std::size_t blocks_ = 0;  ///< of candidates that are not whole
   bool repeat_ = false;
   std::uint64_t clock_ = 0;
 };

@@ -4,6 +4,8 @@
 #include <cassert>
 #include <cmath>
 
+#include "hash.h"
+
 namespace gossamer::node {
 namespace {
 
@@ -18,19 +20,18 @@ constexpr std::uint32_t kResendPriority = 1, kMessagePriority = 2;
 
 void Link::send(const Message& message, double now) {
   const std::span<const std::byte> all(*message.payload);
-  const std::uint64_t digest = digest_of(all);
   const auto chunks =
       static_cast<std::uint32_t>(std::max<std::size_t>(1, (all.size() + kChunkBytes - 1) / kChunkBytes));
-  for (std::uint32_t c = 0; c < chunks; ++c) {
+  const auto part = [&](std::uint32_t c) {
     const std::size_t begin = c * kChunkBytes;
-    ParcelBody body{message.round,
-                    message.parcel,
-                    message.tag,
-                    message.entries,
-                    c,
-                    chunks,
-                    digest,
-                    all.subspan(begin, std::min(kChunkBytes, all.size() - begin))};
+    return all.subspan(begin, std::min(kChunkBytes, all.size() - begin));
+  };
+  std::vector<std::uint64_t> hashes;
+  for (std::uint32_t c = 0; c < chunks; ++c) hashes.push_back(hash_bytes(part(c)));
+  const std::uint64_t digest = digest_of_chunks(hashes);
+  for (std::uint32_t c = 0; c < chunks; ++c) {
+    ParcelBody body{message.round, message.parcel, message.tag, message.entries, c,
+                    chunks,        digest,         part(c),     hashes[c]};
     Frame frame;
     frame.header.sequence = next_;
     frame.body = body;
@@ -172,19 +173,24 @@ void Link::receive_newest(const FrameHeader& header, const ParcelBody& body) {
     return;
   }
   a.overtaken = a.newest_overtaken = 0;
-  if (first != a.first || body.digest != a.digest) {
+  if (first != a.first || body.digest != a.digest || body.chunks != a.of) {
     a.first = first;
     a.digest = body.digest;
+    a.of = body.chunks;
     a.chunks.clear();
   }
   if (!a.chunks.try_emplace(body.chunk, body.payload.begin(), body.payload.end()).second)
     ++counters_.duplicates;
   if (a.chunks.size() < body.chunks) return;
-  auto payload = std::make_shared<std::vector<std::byte>>();
-  for (const auto& [chunk, bytes] : a.chunks) payload->insert(payload->end(), bytes.begin(), bytes.end());
+  std::size_t length = 0;
+  for (const auto& [chunk, bytes] : a.chunks) length += bytes.size();
+  const ByteBlock block = take_block(length);
+  auto end = block.bytes.begin();
+  for (const auto& [chunk, bytes] : a.chunks) end = std::copy(bytes.begin(), bytes.end(), end);
   a.chunks.clear();
-  if (digest_of(*payload) != body.digest) return refuse(Refusal::digest);
-  Message whole{body.round, body.parcel, body.tag, body.entries, std::move(payload), header.sequence};
+  const std::span<const std::byte> all(block.bytes.begin(), end);
+  if (digest_of(all) != body.digest) return refuse(Refusal::digest);
+  Message whole{body.round, body.parcel, body.tag, body.entries, {block.owner, all}, header.sequence};
   if (rules_.decodes && !rules_.decodes(whole)) return refuse(Refusal::payload);
   a.delivered = first;
   newest_ = std::move(whole);

@@ -81,6 +81,7 @@ class Link {
   /// Of one parcel and tag under best effort: the message that is being put together, by its first sequence.
   struct Assembly {
     std::uint64_t first = 0, delivered = 0, digest = 0;
+    std::uint32_t of = 0;                ///< chunks
     std::uint64_t overtaken = 0;         ///< messages in a row, each newer, that came after a later one
     std::uint64_t newest_overtaken = 0;  ///< of these, by its first sequence
     std::map<std::uint32_t, std::vector<std::byte>> chunks;

@@ -127,5 +127,5 @@ struct Parcel {
   chunk @4 :UInt32;        # chunks of one payload are sent in order under consecutive sequences
   chunks @5 :UInt32;
   payload @6 :Data;        # 128 KiB of the codec's self-described payload, less in the last chunk
-  digest @7 :UInt64;       # XXH3 of the whole payload
+  digest @7 :UInt64;       # XXH3 of the whole payload; of several chunks, of the hashes of theirs
 }

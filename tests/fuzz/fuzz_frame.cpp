@@ -21,7 +21,7 @@ void read_frame(std::span<const std::byte> bytes) {
   const FrameBytes written = encode_frame(*frame);
   const auto again = decode_frame(*written);
   require(again.has_value(), "a frame that was read cannot be read again");
-  require(*encode_frame(*again) == *written, "a frame is read otherwise than it was written");
+  require(encode_frame(*again) == written, "a frame is read otherwise than it was written");
 }
 
 void read_certificate(std::span<const std::byte> bytes) {

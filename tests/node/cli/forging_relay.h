@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <memory>
 #include <random>
+#include <span>
 #include <stdexcept>
 #include <string>
 #include <thread>
@@ -85,7 +86,7 @@ class ForgingRelay {
     zmq_msg_close(&part);
   }
   /// Waits for a peer that is busy, but not for one that has gone.
-  void say(const Way& way, const std::vector<std::byte>& bytes) {
+  void say(const Way& way, std::span<const std::byte> bytes) {
     while (!over_ && zmq_send(way.out, bytes.data(), bytes.size(), ZMQ_DONTWAIT) < 0)
       std::this_thread::sleep_for(std::chrono::milliseconds(1));
   }

@@ -1,6 +1,8 @@
+#include <cstring>
 #include <random>
 
 #include "aligned.h"
+#include "byte_pool.h"
 #include "frame.h"
 #include "gossamer_test/catch.h"
 
@@ -164,6 +166,23 @@ TEST_CASE("a frame of each kind comes back as it was") {
   const FrameBytes empty = encode_frame({});
   REQUIRE(decode_frame(*empty));
   CHECK(same(Frame{}, *decode_frame(*empty)));
+}
+
+TEST_CASE("what stood in memory before does not show in a frame") {
+  for (const std::size_t size : {0U, 1U, 7U, 8U, 1001U, static_cast<unsigned>(kChunkBytes)}) {
+    const auto payload = some_bytes(size);
+    for (const Frame& frame : one_of_each(payload)) {
+      const auto over = [&](int contents) {
+        {
+          const ByteBlock before = take_block(encode_frame(frame)->size());
+          std::memset(before.bytes.data(), contents, before.bytes.size());
+        }
+        return encode_frame(frame);
+      };
+      const FrameBytes clear = over(0), full = over(0xff);
+      CHECK(clear == full);
+    }
+  }
 }
 
 // A changed byte that carries nothing (padding behind a blob) may pass; what comes out is then unchanged.

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <map>
 #include <random>
 
@@ -145,6 +146,34 @@ TEST_CASE("a large payload travels in chunks and comes back whole") {
   CHECK(in_order(pair.got[1], 3));
   CHECK(pair.end(0).counters().data_entries_out == size + kChunkBytes);
   CHECK(pair.end(0).unused(1) == 0);
+}
+
+TEST_CASE("chunks come together whatever their order") {
+  const std::uint32_t chunks = 4;
+  std::vector<std::byte> payload((chunks - 1) * kChunkBytes + 17);
+  for (std::size_t i = 0; i < payload.size(); ++i) payload[i] = static_cast<std::byte>(i * 31 + i / 4099);
+  std::vector<std::uint32_t> order{0, 1, 2, 3};
+  std::uint64_t first = 1;
+  Link link([](const Frame&, std::uint32_t) { return std::size_t{0}; }, 0.2);
+  do {
+    std::size_t whole = 0;
+    for (const std::uint32_t chunk : order) {
+      FrameHeader header;
+      header.sequence = first + chunk;
+      const auto part = std::span<const std::byte>(payload).subspan(chunk * kChunkBytes);
+      link.receive(header, {first, 0, 0, 4, chunk, chunks, digest_of(payload),
+                            part.first(std::min(kChunkBytes, part.size()))});
+      while (const auto message = link.next()) {
+        ++whole;
+        CHECK(std::ranges::equal(*message->payload, payload));
+        link.consume(message->sequence);
+      }
+    }
+    CHECK(whole == 1);
+    first += chunks;
+  } while (std::next_permutation(order.begin(), order.end()));
+  CHECK(link.counters().refused() == 0);
+  CHECK(link.bytes_held() == 0);
 }
 
 TEST_CASE("a message counts as unconsumed until it has been used") {

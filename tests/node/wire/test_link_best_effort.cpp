@@ -100,3 +100,15 @@ TEST_CASE("best effort: parcels do not wait for each other") {
   CHECK(wire.arrive(1) == Rounds{1});
   CHECK(wire.arrive(0) == Rounds{});
 }
+
+TEST_CASE("best effort: chunks that say otherwise how many there are do not come together") {
+  Wire wire;
+  wire.send(1, 2 * kChunkBytes);
+  const auto first = decode_frame(*wire.frames[0]), second = decode_frame(*wire.frames[1]);
+  Frame alone = *first;  // all of a message, by its own words
+  std::get<ParcelBody>(alone.body).chunks = 1;
+  wire.to.receive(second->header, std::get<ParcelBody>(second->body));
+  wire.to.receive(alone.header, std::get<ParcelBody>(alone.body));
+  CHECK_FALSE(wire.to.next());
+  CHECK(wire.to.counters().refused() == 1);
+}
