@@ -121,9 +121,14 @@ void sum_of_squares(const float* x_dev, std::size_t n, double* partials_dev, dou
   check_started("a norm");
 }
 
-void use_device(int index) {
+int device_count() {
   int devices = 0;
   check(cudaGetDeviceCount(&devices), "looking for devices");
+  return devices;
+}
+
+void use_device(int index) {
+  const int devices = device_count();
   if (index < 0 || index >= devices)
     throw std::runtime_error("found no device cuda:" + std::to_string(index) + ": there are " +
                              std::to_string(devices) + " on this machine, numbered from 0 on");

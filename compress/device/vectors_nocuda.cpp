@@ -18,6 +18,7 @@ void subtract(const float*, const float*, float*, std::size_t, void*) { refuse_v
 void scale(float, float*, std::size_t, void*) { refuse_vectors(); }
 void flag_not_finite(const float*, std::size_t, std::uint32_t*, void*) { refuse_vectors(); }
 void sum_of_squares(const float*, std::size_t, double*, double*, void*) { refuse_vectors(); }
+int device_count() { refuse_vectors(); }
 void use_device(int) { refuse_vectors(); }
 Stream::Stream() { refuse_vectors(); }
 Stream::~Stream() = default;

@@ -5,6 +5,7 @@
 #include "codec_bench.h"
 #include "command_codec.h"
 #include "commands.h"
+#include "device_speed.h"
 #include "gossamer/compress/instruction_sets.h"
 #include "gossamer/node/job.h"
 #include "text.h"
@@ -17,6 +18,7 @@ struct BenchOptions {
   std::string sizes = "64Ki,1Mi,16Mi";
   std::vector<std::string> instruction_sets;
   std::size_t threads = 1;
+  std::string device = "cpu";
   bool json = false;
 };
 
@@ -51,6 +53,19 @@ std::vector<Setting> settings_of(const BenchOptions& options) {
   for (std::size_t i = 1; i < options.instruction_sets.size(); ++i)
     settings.push_back({1, options.instruction_sets[i]});
   return settings;
+}
+
+/// What a device computes by has no other settings.
+std::vector<Setting> settings_on_device(const BenchOptions& options) {
+  if (options.threads > 1 || !options.instruction_sets.empty())
+    throw ConfigError("--device " + options.device +
+                      ": threads and instruction sets are the host's; expected no --threads and no --isa");
+  try {
+    use_device_named(options.device);
+  } catch (const std::runtime_error& error) {
+    throw ConfigError("--device " + options.device + ": " + error.what());
+  }
+  return {{1, options.device}};
 }
 
 void announce(std::size_t entries, const std::string& what) {
@@ -97,16 +112,38 @@ BenchTable measure(const Codecs& codecs, std::size_t entries, const std::vector<
   return table;
 }
 
+/// Of those that nobody asked for by name, what runs on the host only is left out.
+BenchTable measure_on_device(const Codecs& codecs, std::size_t entries, bool named) {
+  announce(entries, "memory");
+  BenchTable table{entries, {measure_device_memory(entries)}, {}};
+  const AlignedFloats x = laplacian(entries);
+  for (const auto& codec : codecs) {
+    announce(entries, codec->spec());
+    try {
+      table.rows.push_back({codec->spec(), {{measure_device_codec(*codec, x), {}}}});
+    } catch (const compress::CodecError& error) {
+      if (named) throw;
+      std::cerr << error.what() << std::endl;
+    }
+  }
+  table.limits[0] = larger(table.limits[0], measure_device_memory(entries));
+  for (BenchRow& row : table.rows) row.runs[0].floor = codec_floor(row.runs[0].speed, table.limits[0]);
+  return table;
+}
+
 void bench(const BenchOptions& options) {
   const Codecs codecs = codecs_of(options.codecs);
-  const std::vector<Setting> settings = settings_of(options);
+  const bool on_device = options.device != "cpu";
+  const std::vector<Setting> settings = on_device ? settings_on_device(options) : settings_of(options);
   const auto sizes = sizes_of("--size", options.sizes, options.threads);
   compress::Threads team(options.threads);
   auto tables = nlohmann::ordered_json::array();
   std::size_t entries = 0;
   try {
     for (const std::size_t size : sizes) {
-      const BenchTable table = measure(codecs, entries = size, settings, team);
+      entries = size;
+      const BenchTable table = on_device ? measure_on_device(codecs, size, !options.codecs.empty())
+                                         : measure(codecs, size, settings, team);
       options.json ? tables.push_back(to_json(table, settings)) : print_text(table, settings);
       std::cout.flush();
     }
@@ -114,7 +151,8 @@ void bench(const BenchOptions& options) {
     throw ConfigError("--size: no memory for " + std::to_string(entries) + " entries");
   }
   if (!options.json) return print_bench_notes(settings.size() > 1);
-  const nlohmann::ordered_json out{{"threads", options.threads},
+  const nlohmann::ordered_json out{{"device", options.device},
+                                   {"threads", options.threads},
                                    {"instruction_sets", compress::instruction_sets()},
                                    {"data", "laplacian"},
                                    {"sizes", tables}};
@@ -147,6 +185,10 @@ void add_codec_bench(CLI::App& codec, int& status) {
           "Instruction set, such as avx2; repeatable, the first is compared with the others; default: "
           "the best that this machine has")
       ->allow_extra_args(false);
+  command
+      ->add_option("--device", options->device,
+                   "cpu, or cuda:N: in that device's memory, beside what copying there allows")
+      ->capture_default_str();
   command->add_flag("--json", options->json, "Print one JSON object");
   command->callback([options, &status] {
     bench(*options);

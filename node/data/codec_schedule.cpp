@@ -47,6 +47,13 @@ const compress::Codec& CodecSchedule::at(Round round, std::size_t layer) const {
   return *by_density_.at(density(round / rounds_per_epoch_, settled_[layer]));
 }
 
+std::vector<const compress::Codec*> CodecSchedule::all() const {
+  std::vector<const compress::Codec*> codecs{dense_.get()};
+  if (settled_.empty()) codecs.push_back(codec_.get());
+  for (const auto& [density, codec] : by_density_) codecs.push_back(codec.get());
+  return codecs;
+}
+
 double CodecSchedule::density(std::uint64_t epoch, double settled) const {
   if (!warmup_) return compress::warm_up_density(epoch, settled);
   return epoch < warmup_->size() ? std::max((*warmup_)[epoch], settled) : settled;

@@ -21,6 +21,8 @@ class CodecSchedule {
   CodecSchedule(const ExchangeSettings& exchange, const std::vector<optim::Layer>& layers,
                 std::uint64_t rounds_per_epoch);
   const compress::Codec& at(Round round, std::size_t layer) const;
+  /// Each codec that at or dense may give.
+  std::vector<const compress::Codec*> all() const;
   /// What goes dense whatever the layer.
   const compress::Codec& dense() const { return *dense_; }
 

@@ -15,6 +15,7 @@
 #include <variant>
 #include <vector>
 
+#include "aligned.h"
 #include "archive.h"
 #include "gossamer/optim/objective.h"
 #include "ids.h"
@@ -121,6 +122,8 @@ using Op = std::variant<op::Update, op::Clip, op::Combine, op::Encode, op::Decod
 class Extension;
 class RowExchange;
 struct ExtensionInputs;
+/// Of any contents.
+using SpareFloats = std::vector<AlignedFloats>;
 
 /// What an exchange method keeps beside x and g.
 struct Buffers {
@@ -246,6 +249,10 @@ class LiveDataPlane : public DataPlane {
   /// All ops are still run; gradients and evaluations that have not begun are not, and a gradient under way
   /// is given up between two layers.
   virtual void finish() = 0;
+  /// Finishes, and lets go of all floats; what is asked for after it is nothing. The memory of the host's is
+  /// handed on, for whoever needs as much: new pages cost more than what is written there.
+  virtual SpareFloats release() = 0;
+  virtual bool released() const = 0;
   /// x; after finish.
   virtual std::span<const float> parameters() const = 0;
   /// As Replica::save_for_next_view; after finish.

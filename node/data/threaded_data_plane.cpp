@@ -8,7 +8,7 @@
 
 namespace gossamer::node {
 
-ThreadedDataPlane::ThreadedDataPlane(Replica replica)
+ThreadedDataPlane::ThreadedDataPlane(std::unique_ptr<ReplicaBase> replica)
     : replica_(std::move(replica)), event_fd_(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)) {
   if (event_fd_ < 0) throw std::system_error(errno, std::generic_category(), "eventfd");
   thread_ = std::thread([this] { loop(); });
@@ -51,12 +51,13 @@ void ThreadedDataPlane::submit_learned() {
 
 void ThreadedDataPlane::restore(const State& state, Kept kept) {
   const std::lock_guard lock(mutex_);
-  replica_.restore(state, kept);
+  replica_->enter_thread();
+  replica_->restore(state, kept);
 }
 
 void ThreadedDataPlane::use_threads(std::size_t threads) {
   const std::lock_guard lock(mutex_);
-  replica_.use_threads(threads);
+  replica_->use_threads(threads);
 }
 
 void ThreadedDataPlane::post(DataEvent event) {
@@ -82,8 +83,15 @@ void ThreadedDataPlane::finish() {
     tasks_.clear();
     work_.notify_one();
   }
-  replica_.cancel();
+  replica_->cancel();
   thread_.join();
+}
+
+SpareFloats ThreadedDataPlane::release() {
+  finish();
+  SpareFloats spare = replica_ ? replica_->hand_on() : SpareFloats{};
+  replica_.reset();
+  return spare;
 }
 
 /// Runs what waits in ops_, in order.
@@ -93,7 +101,7 @@ void ThreadedDataPlane::run_ops() {
     const Op op = std::move(ops_.front());
     ops_.pop_front();
     lock.unlock();
-    replica_.run(op, [this](DataEvent e) { post(std::move(e)); });
+    replica_->run(op, [this](DataEvent e) { post(std::move(e)); });
     lock.lock();
   }
 }
@@ -102,7 +110,7 @@ void ThreadedDataPlane::run_ops() {
 SharedState ThreadedDataPlane::save() {
   State used;
   if (saved_.use_count() == 1) used = std::move(*saved_);
-  saved_ = std::make_shared<State>(replica_.save(std::move(used)));
+  saved_ = std::make_shared<State>(replica_->save(std::move(used)));
   return saved_;
 }
 
@@ -116,19 +124,20 @@ void ThreadedDataPlane::run_task(const Task& task) {
   };
   try {
     if (const auto* gradient = std::get_if<Gradient>(&task))
-      replica_.run(*gradient, poster, between_layers);
+      replica_->run(*gradient, poster, between_layers);
     else if (const auto* snapshot = std::get_if<Snapshot>(&task))
       post(Saved{snapshot->round, save()});
     else if (std::holds_alternative<Look>(task))
-      post(learned_bytes(replica_.save_learned()));
+      post(learned_bytes(replica_->save_learned()));
     else
-      replica_.evaluate(std::get<Evaluation>(task).round, poster);
+      replica_->evaluate(std::get<Evaluation>(task).round, poster);
   } catch (const GivenUp&) {
     // nobody waits for the rest of the gradient
   }
 }
 
 void ThreadedDataPlane::loop() try {
+  replica_->enter_thread();
   for (;;) {
     run_ops();
     std::unique_lock lock(mutex_);

@@ -2,18 +2,19 @@
 // ThreadedDataPlane gives a replica a thread: commands in, events out through a descriptor to poll.
 #include <condition_variable>
 #include <deque>
+#include <memory>
 #include <mutex>
 #include <thread>
 #include <variant>
 #include <vector>
 
-#include "replica.h"
+#include "replica_base.h"
 
 namespace gossamer::node {
 
 class ThreadedDataPlane final : public LiveDataPlane {
  public:
-  explicit ThreadedDataPlane(Replica replica);
+  explicit ThreadedDataPlane(std::unique_ptr<ReplicaBase> replica);
   ~ThreadedDataPlane() override;
 
   void submit(Op op) override;
@@ -26,14 +27,20 @@ class ThreadedDataPlane final : public LiveDataPlane {
   void use_threads(std::size_t threads) override;
   int event_fd() const override { return event_fd_; }
   std::vector<DataEvent> take_events() override;
-  void finish() override;                              ///< ends the thread, too
-  const Replica& replica() const { return replica_; }  ///< after finish
-  std::span<const float> parameters() const override { return replica_.parameters(); }
-  State for_next_view(std::span<const Incarnation> seats) override {
-    return replica_.save_for_next_view(seats);
+  void finish() override;  ///< ends the thread, too
+  SpareFloats release() override;
+  bool released() const override { return !replica_; }
+  std::span<const float> parameters() const override {
+    if (!replica_) return {};
+    replica_->enter_thread();
+    return replica_->parameters();
   }
-  optim::Objective& objective() override { return replica_.objective(); }
-  const RowExchange* rows() const override { return replica_.rows(); }
+  State for_next_view(std::span<const Incarnation> seats) override {
+    replica_->enter_thread();
+    return replica_->save_for_next_view(seats);
+  }
+  optim::Objective& objective() override { return replica_->objective(); }
+  const RowExchange* rows() const override { return replica_->rows(); }
 
  private:
   struct Evaluation {
@@ -50,7 +57,7 @@ class ThreadedDataPlane final : public LiveDataPlane {
   SharedState save();
   void post(DataEvent event);
 
-  Replica replica_;
+  std::unique_ptr<ReplicaBase> replica_;
   int event_fd_;
   std::mutex mutex_;
   std::condition_variable work_;

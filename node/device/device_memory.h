@@ -3,9 +3,11 @@
 #include <algorithm>
 #include <memory>
 #include <mutex>
+#include <new>
 #include <utility>
 #include <vector>
 
+#include "byte_pool.h"
 #include "gossamer/compress/device_vectors.h"
 #include "gossamer/compress/kernels.h"
 
@@ -53,31 +55,30 @@ class PinnedPool {
  public:
   using Memory = compress::cuda::PinnedMemory;
   std::shared_ptr<Memory> take(std::size_t bytes) {
+    constexpr std::size_t kLeast = 4096;  // a page
+    const std::size_t size = size_class(std::max(bytes, kLeast));
     std::unique_ptr<Memory> memory;
     {
       const std::lock_guard lock(free_->mutex);
-      auto& all = free_->memory;
-      const auto fits =
-          std::find_if(all.begin(), all.end(), [&](const auto& m) { return m->size() >= bytes; });
-      if (fits != all.end()) {
-        memory = std::move(*fits);
-        all.erase(fits);
-      } else {
-        all.clear();  // all too small
-      }
+      if (auto kept = free_->blocks.take(size)) memory = std::move(*kept);
     }
-    if (!memory) memory = std::make_unique<Memory>(bytes);
-    return {memory.release(), [free = free_](Memory* used) {
-              std::unique_ptr<Memory> back(used);
-              const std::lock_guard lock(free->mutex);
-              free->memory.push_back(std::move(back));
-            }};
+    if (!memory) memory = std::make_unique<Memory>(size);
+    return {memory.release(), [free = free_](Memory* used) { free->give_back(used); }};
   }
 
  private:
+  static constexpr std::size_t kMostFree = std::size_t{256} << 20;
   struct Free {
+    void give_back(Memory* used) noexcept try {
+      std::unique_ptr<Memory> back(used);
+      const std::size_t size = back->size();
+      std::vector<std::unique_ptr<Memory>> gone;
+      const std::lock_guard lock(mutex);
+      gone = blocks.give_back(std::move(back), size);
+    } catch (const std::bad_alloc&) {  // then it is not kept
+    }
     std::mutex mutex;
-    std::vector<std::unique_ptr<Memory>> memory;
+    FreeBlocks<std::unique_ptr<Memory>> blocks{kMostFree};
   };
   std::shared_ptr<Free> free_ = std::make_shared<Free>();
 };

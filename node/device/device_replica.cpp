@@ -3,10 +3,11 @@
 #include <algorithm>
 #include <cassert>
 #include <cmath>
+#include <map>
 #include <stdexcept>
 
+#include "aligned.h"
 #include "gossamer/compress/feedback.h"
-#include "learned_state.h"
 
 namespace gossamer::node {
 
@@ -28,7 +29,7 @@ class DeviceReplica::HostCopies {
       copy->second.resize(replica_.slots_[s].size());
       cuda::copy_to_host(copy->second.data(), replica_.slots_[s].data(), replica_.slots_[s].bytes(),
                          replica_.stream());
-      replica_.parts_.stream->wait();
+      replica_.stream_->wait();
       replica_.copied_ += replica_.slots_[s].bytes();
     }
     return std::span<float>(copy->second).subspan(r.begin, r.size);
@@ -46,31 +47,37 @@ class DeviceReplica::HostCopies {
 };
 
 DeviceReplica::DeviceReplica(DeviceReplicaParts parts, std::span<const float> x0, const Buffers& buffers)
-    : parts_(std::move(parts)),
-      encoder_(parts_.codecs, parts_.parcels, parts_.seed, parts_.peer, *parts_.stream),
-      rule_(parts_.aggregate),
-      buffers_(buffers) {
-  assert(x0.size() == parts_.objective->buffer_size());
-  if (parts_.objective->keyed_rows()) throw std::runtime_error(kNoRows);
-  if (buffers.extension) extension_ = buffers.extension({x0, parts_.rate});
+    : ReplicaBase(std::move(parts), x0, buffers),
+      device_(parts.device),
+      stream_(std::move(parts.stream)),
+      optimizer_(std::move(parts.optimizer)),
+      encoder_(base_.codecs, base_.parcels, base_.seed, base_.peer, *stream_),
+      rule_(base_.aggregate) {
+  if (base_.objective->keyed_rows()) throw std::runtime_error(kNoRows);
   for (std::size_t s = 0; s < 2 + buffers.slots; ++s) {
     slots_.emplace_back(x0.size());
     upload(static_cast<Slot>(s), x0);
   }
   clear(kGradient, {0, x0.size()});
-  for (const std::size_t size : parts_.peer_sizes) {
+  for (const std::size_t size : base_.peer_sizes) {
     slots_.emplace_back(size);
     clear(static_cast<Slot>(slots_.size() - 1), {0, size});
   }
-  parcels_of_layer_.resize(parts_.objective->layers().size());
-  for (ParcelId p = 0; p < parts_.parcels.size(); ++p)
-    parcels_of_layer_[parts_.parcels[p].layer].push_back(p);
+}
+
+/// Memory goes where it is.
+DeviceReplica::~DeviceReplica() {
+  try {
+    cuda::use_device(device_);
+  } catch (const std::runtime_error&) {  // which has failed
+  }
 }
 
 void DeviceReplica::upload(Slot s, std::span<const float> from) {
+  parameters_here_.clear();
   assert(from.size() == slots_[s].size());
   cuda::copy_to_device(slots_[s].data(), from.data(), from.size_bytes(), stream());
-  parts_.stream->wait();
+  stream_->wait();
 }
 
 void DeviceReplica::clear(Slot s, Range r) { cuda::clear(at(s, r), r.size * sizeof(float), stream()); }
@@ -78,130 +85,58 @@ void DeviceReplica::clear(Slot s, Range r) { cuda::clear(at(s, r), r.size * size
 std::vector<float> DeviceReplica::slot(Slot s) const {
   std::vector<float> here(slots_[s].size());
   cuda::copy_to_host(here.data(), slots_[s].data(), slots_[s].bytes(), stream());
-  parts_.stream->wait();
+  stream_->wait();
   return here;
 }
 
-// --- what it keeps
-
-void DeviceReplica::archive(Archive archive) {
-  archive_learned(archive);
-  for (Slot s = kParameters + 1; s < slots_.size(); ++s) {
-    std::vector<float> here = slot(s);
-    archive.floats("slot" + std::to_string(s), std::span<float>(here));
-    if (archive.restores()) upload(s, here);
-  }
-  encoder_.archive(archive.part("encoder"));
-  attack_.archive(archive.part("attack"));
-  if (extension_) extension_->archive(archive.part("extension"));
-  archive_private(archive, *parts_.objective);
+std::span<const float> DeviceReplica::parameters() const {
+  if (parameters_here_.empty()) parameters_here_ = slot(kParameters);
+  return parameters_here_;
 }
 
-void DeviceReplica::archive_learned(Archive archive) {
-  std::vector<float> here = slot(kParameters);
-  archive.floats("slot" + std::to_string(kParameters), std::span<float>(here));
-  if (archive.restores()) upload(kParameters, here);
-  OptimizerState optimizer(archive.part("optimizer"));
-  parts_.optimizer->show(optimizer);
-  archive_objective(archive, *parts_.objective);
-  archive.value("steps", steps_);
+void DeviceReplica::spread_parameters() {
+  for (std::size_t s = 2; s < 2 + buffers_.slots; ++s)
+    cuda::copy_on_device(slots_[s].data(), slots_[kParameters].data(), slots_[s].bytes(), stream());
 }
 
-State DeviceReplica::save(State used) {
-  State state;
-  archive(Archive::saving(state, &used).part("data"));
-  return state;
-}
-
-State DeviceReplica::save_learned() {
-  State state;
-  archive_learned(Archive::saving(state).part("data"));
-  return state;
-}
-
-State DeviceReplica::save_for_next_view(std::span<const Incarnation> seats) {
-  State state = save_learned();
-  if (extension_) extension_->save_own(Archive::saving(state).part("data").part("own"), seats);
-  return state;
-}
-
-void DeviceReplica::restore(const State& state, Kept kept) {
-  const Archive from = Archive::restoring(state).part("data");
-  if (kept == Kept::all) return archive(from);
-  archive_learned(from);
-  if (buffers_.anchored) return;
-  const std::vector<float> x = slot(kParameters);
-  for (std::size_t s = 0; s < buffers_.slots; ++s) upload(static_cast<Slot>(2 + s), x);
-  if (buffers_.extension) extension_ = buffers_.extension({x, parts_.rate});
-  if (extension_) restore_own(*extension_, state);
+void DeviceReplica::archive_slot(Archive archive, const std::string& name, Slot s) {
+  std::vector<float> here = slot(s);
+  archive.floats(name, std::span<float>(here));
+  if (archive.restores()) upload(s, here);
 }
 
 // --- gradients
 
-void DeviceReplica::run(const Gradient& gradient, const Post& post,
-                        const std::function<void()>& between_layers) {
-  round_ = gradient.round;
-  if (gradient.idle) return stand_idle(gradient, post);
-  if (!gradient.soft.models.empty())
-    throw std::runtime_error("labels by others' models are made on the host only");
-  const optim::BatchKey key{steps_++, false, 0, {}, &between_layers};
-  bool skipped = false;
-  const auto on_layer = [&](std::size_t layer) {
-    const auto& parcels = parcels_of_layer_[layer];
-    skips_update_ = drop_not_finite(layer);
-    skipped |= skips_update_;
-    for (auto p = parcels.rbegin(); p != parcels.rend(); ++p) {
-      for (const Op& o : gradient.on_ready[*p]) run(o, post);
-      post(ParcelReady{gradient.round, *p});
-    }
-    skips_update_ = false;
-    between_layers();
-  };
-  const auto [loss, rows, left_out] =
-      parts_.objective->gradient(whole(kParameters), key, whole(kGradient), on_layer);
-  skipped |= left_out || !std::isfinite(loss);
-  post(GradientDone{gradient.round, loss, rows, skipped});
+std::vector<optim::Teacher> DeviceReplica::teachers(const SoftLabels& soft) const {
+  if (!soft.models.empty()) throw std::runtime_error("labels by others' models are made on the host only");
+  return {};
 }
 
-void DeviceReplica::stand_idle(const Gradient& gradient, const Post& post) {
-  clear(kGradient, {0, slots_[kGradient].size()});
-  skips_update_ = true;
-  for (std::size_t p = gradient.on_ready.size(); p-- > 0;) {
-    for (const Op& o : gradient.on_ready[p]) run(o, post);
-    post(ParcelReady{gradient.round, static_cast<ParcelId>(p)});
-  }
-  skips_update_ = false;
-  post(GradientDone{.round = gradient.round, .loss = 0, .rows = 0, .idle = true});
-}
-
-/// Whether the layer's gradient was not finite; then it is zero.
-bool DeviceReplica::drop_not_finite(std::size_t layer) {
-  const optim::Layer& l = parts_.objective->layers()[layer];
-  const Range range{l.offset, l.size};
+bool DeviceReplica::all_finite(Range gradient) {
   auto* const flag_dev = static_cast<std::uint32_t*>(flag_.data());
   cuda::clear(flag_dev, sizeof *flag_dev, stream());
-  cuda::flag_not_finite(at(kGradient, range), range.size, flag_dev, stream());
+  cuda::flag_not_finite(at(kGradient, gradient), gradient.size, flag_dev, stream());
   std::uint32_t flag = 0;
   cuda::copy_to_host(&flag, flag_dev, sizeof flag, stream());
-  parts_.stream->wait();
-  if (flag != 0) clear(kGradient, range);
-  return flag != 0;
+  stream_->wait();
+  return flag == 0;
 }
 
 void DeviceReplica::evaluate(Round round, const Post& post) {
-  post(Evaluated{round, parts_.objective->evaluate(whole(kParameters))});
+  post(Evaluated{round, base_.objective->evaluate(whole(kParameters))});
 }
 
 // --- commands
 
-void DeviceReplica::run(const Op& op, const Post& post) {
+void DeviceReplica::execute(const Op& op, const Post& post) {
+  parameters_here_.clear();
   std::visit([&](const auto& o) { run_one(o, post); }, op);
 }
 
 void DeviceReplica::run_one(const op::Update& o, const Post&) {
-  if (skips_update_) return clear(kGradient, o.range);
+  if (skips_update_) return clear_gradient(o.range);
   float* const g = at(kGradient, o.range);
-  parts_.optimizer->step(o.place, o.range.begin, at(kParameters, o.range), g, g, o.range.size);
+  optimizer_->step(o.place, o.range.begin, at(kParameters, o.range), g, g, o.range.size);
 }
 
 double DeviceReplica::norm(const float* x_dev, std::size_t n) {
@@ -209,7 +144,7 @@ double DeviceReplica::norm(const float* x_dev, std::size_t n) {
   cuda::sum_of_squares(x_dev, n, partials_.need_of<double>(cuda::kSquarePartials), sum_dev, stream());
   double sum = 0;
   cuda::copy_to_host(&sum, sum_dev, sizeof sum, stream());
-  parts_.stream->wait();
+  stream_->wait();
   return std::sqrt(sum);
 }
 
@@ -239,7 +174,7 @@ void DeviceReplica::run_one(const op::Encode& o, const Post& post) {
 }
 
 std::size_t DeviceReplica::layer_of(Range r) const {
-  const auto& layers = parts_.objective->layers();
+  const auto& layers = base_.objective->layers();
   std::size_t layer = 0;
   while (layer + 1 < layers.size() && layers[layer + 1].offset <= r.begin) ++layer;
   return layer;

@@ -288,6 +288,17 @@ std::string unknown_key(const std::string& name, const Source& source) {
 }
 
 template <class RowDraft>
+void read_row(const Value& table, const std::string& section, std::span<const Key<RowDraft>> keys,
+              const Source& source, RowDraft& row) {
+  for (const Entry& entry : table.entries) {
+    const std::string name = section + "." + entry.key;
+    const auto* key = find_key(keys, name);
+    if (!key) throw ConfigError(entry.origin + ": " + unknown_key(name, source));
+    read_key(*key, entry.value, source, row);
+  }
+}
+
+template <class RowDraft>
 void read_rows(const Value& value, const std::string& section, std::span<const Key<RowDraft>> keys,
                const Source& source, std::vector<RowDraft>& out) {
   const std::string expected = "; expected tables, each under a line [[" + section + "]]";
@@ -299,12 +310,7 @@ void read_rows(const Value& value, const std::string& section, std::span<const K
       throw ConfigError(item.origin + ": " + section + " holds " + describe(item) + expected);
     RowDraft& row = out.emplace_back();
     row.origin = item.origin;
-    for (const Entry& entry : item.entries) {
-      const std::string name = section + "." + entry.key;
-      const auto* key = find_key(keys, name);
-      if (!key) throw ConfigError(entry.origin + ": " + unknown_key(name, source));
-      read_key(*key, entry.value, source, row);
-    }
+    read_row(item, section, keys, source, row);
   }
 }
 
@@ -316,6 +322,8 @@ void read_table(const Value& table, const std::string& prefix, const Source& sou
     if (!key && source.topology_keys) key = find_key(topology_key_table(), name);
     if (key) {
       read_key(*key, entry.value, source, draft);
+    } else if (is_of_each_peer(entry) && source.topology_keys) {
+      draft.of_each_peer.push_back(entry.value);
     } else if (name == "peer" && source.topology_keys) {
       read_rows(entry.value, name, peer_key_table(), source, draft.peers);
       draft.origins[name] = entry.origin;
@@ -333,6 +341,12 @@ void read_table(const Value& table, const std::string& prefix, const Source& sou
 }
 
 }  // namespace
+
+bool is_of_each_peer(const Entry& entry) {
+  return entry.key == "peer" && entry.value.from_override && entry.value.is(Kind::kTable);
+}
+
+void read_peer(const Value& table, PeerDraft& peer) { read_row(table, "peer", peer_key_table(), {}, peer); }
 
 std::string Written::where(const std::string& key) const {
   const auto it = origins.find(key);

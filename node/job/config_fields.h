@@ -20,6 +20,10 @@ struct Source {
 /// what an earlier one read; lists of tables are replaced. Throws ConfigError for the first wrong entry.
 void read_keys(const Value& document, const Source& source, Draft& draft);
 
+/// --set peer.KEY=VALUE, which holds for every peer.
+bool is_of_each_peer(const Entry& entry);
+void read_peer(const Value& table, PeerDraft& peer);
+
 /// True where a top-level key of the document belongs into job files only.
 bool is_job_document(const Value& document);
 

@@ -12,6 +12,7 @@
 #include <variant>
 #include <vector>
 
+#include "config_document.h"
 #include "gossamer/node/job.h"
 
 namespace gossamer::node::config {
@@ -49,6 +50,7 @@ struct Draft : Written {
   std::optional<std::uint64_t> count;  ///< peers = 4
   std::vector<EdgeDraft> edges;
   std::vector<PeerDraft> peers;
+  std::vector<Value> of_each_peer;  ///< tables of keys of a peer
   std::vector<LinkDraft> links;
 };
 

@@ -61,13 +61,12 @@ std::string check_address(const std::string& text) {
 std::string check_bind(const std::string& text) { return text.empty() ? text : check_endpoint(text, true); }
 
 std::string check_device(const std::string& text) {
-  if (text == "cpu") return text;
+  constexpr std::size_t kFront = 5, kMostDigits = 3;
   const bool numbered =
-      text.size() > 5 && text.starts_with("cuda:") &&
-      std::all_of(text.begin() + 5, text.end(), [](char c) { return c >= '0' && c <= '9'; });
-  if (numbered || text == "cuda")
-    refuse(text, "\"cpu\": the data plane on a GPU does not exist yet in this version");
-  refuse(text, "\"cpu\" or \"cuda:N\"");
+      text.starts_with("cuda:") && text.size() > kFront && text.size() <= kFront + kMostDigits &&
+      std::all_of(text.begin() + kFront, text.end(), [](char c) { return c >= '0' && c <= '9'; });
+  if (text == "cpu" || text == "auto" || numbered) return text;
+  refuse(text, "\"cpu\", \"auto\" or \"cuda:N\", for example \"cuda:0\"");
 }
 
 template <auto Member>
@@ -176,7 +175,9 @@ constexpr Key<PeerDraft> kPeerKeys[] = {
      peer<&PeerEntry::bind>,
      {.scope = Scope::kLocal, .check = check_bind}},
     {"peer.device",
-     "\"cpu\"; \"cuda:N\" is for a later version",
+     "where it computes: \"cpu\", \"cuda:N\" (mlp, softmax), or \"auto\": this machine's peers in turn on "
+     "the "
+     "devices found, else cpu",
      peer<&PeerEntry::device>,
      {.scope = Scope::kLocal, .check = check_device}},
     {"peer.batch", "rows per step; 0: optimizer.batch", peer<&PeerEntry::batch>, {.unit = "rows"}},

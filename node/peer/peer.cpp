@@ -12,6 +12,7 @@
 #include "initial.h"
 #include "joining.h"
 #include "keeper.h"
+#include "live_replica.h"
 #include "machine.h"
 #include "memory_watch.h"
 #include "plan.h"
@@ -47,8 +48,12 @@ struct Peer::Impl {
 
   void connect() {
     course = new_course(prepared->job);
-    replica.emplace(make_replica(*prepared, self, make_objective(*prepared, self, nullptr, true, course),
-                                 settings.threads));
+    if (!device) {
+      device = choose_device(*prepared, self);
+      if (!device->told.empty()) log(device->told);
+    }
+    replica.reset();  // before there is another one
+    replica = make_live_replica(*prepared, self, *device, course, 0, settings.threads);
     if (!settings.trace.empty() && !trace) trace = std::make_shared<Trace>();
     env->trace = trace;
     replica->trace(trace);
@@ -97,9 +102,9 @@ struct Peer::Impl {
     }
     const std::uint64_t first = spec.rounds_before;
     return {std::move(spec), [this, run = run.prepared, seat, first]() -> std::unique_ptr<LiveDataPlane> {
-              Replica next =
-                  make_replica(*run, seat, make_objective(*run, seat, nullptr, true, course, first), threads);
-              next.trace(trace);
+              auto next = make_live_replica(*run, seat, *device, course, first, threads,
+                                            env->plane().release());  // first: two might have no room
+              next->trace(trace);
               return std::make_unique<ThreadedDataPlane>(std::move(next));
             }};
   }
@@ -197,9 +202,7 @@ struct Peer::Impl {
 
   void run_once(const std::function<bool()>& stop) {
     const auto make = [&]() -> std::unique_ptr<LiveDataPlane> {
-      auto plane = std::make_unique<ThreadedDataPlane>(std::move(*replica));
-      replica.reset();
-      return plane;
+      return std::make_unique<ThreadedDataPlane>(std::move(replica));
     };
     if (joining) {
       MemberSpec all = joining->member(*base, now_by_the_clock());
@@ -238,16 +241,12 @@ struct Peer::Impl {
     again->job.optimizer.learning_rate /= 2;
     make_plan(*again);
     const bool together = save_spec(prepared->job).together;
-    Resumption back;
-    back.folder = keeper->folder();
+    std::vector<Round> rounds = keeper->rounds();
+    if (!together) rounds = {rounds.back()};
+    Resumption back = back_to(keeper->folder(), rounds, name());
     back.way = together ? Way::all_kept : Way::learned;
     back.differs = "optimizer.learning_rate is halved";
     back.run = keeper->run();
-    PosixStorage storage;
-    const CheckpointFolder folder(storage, back.folder);
-    std::vector<Round> rounds = keeper->rounds();
-    if (!together) rounds = {rounds.back()};
-    for (const Round round : rounds) back.entries.push_back(folder.find(round, name()));
     went_back_to = fmt::format("the checkpoint of round {}, and to a rate of {:.4g}",
                                rounds.empty() ? 0 : rounds.back(), again->job.optimizer.learning_rate);
     log(fmt::format("{}; going back to {}", result.message, went_back_to));
@@ -274,8 +273,9 @@ struct Peer::Impl {
   std::optional<Joining> joining;
   std::optional<State> state;
   std::optional<Resumption> resumption;
-  std::optional<Resumed> learned;  ///< of a resumption that is none to the same bits, and begins anew
-  std::optional<Replica> replica;  ///< until run
+  std::optional<Resumed> learned;        ///< of a resumption that is none to the same bits, and begins anew
+  std::optional<ChosenDevice> device;    ///< of all views alike
+  std::unique_ptr<ReplicaBase> replica;  ///< until run
   std::shared_ptr<optim::DataCourse> course;
   std::optional<Keeper> keeper;
   std::shared_ptr<Trace> trace;
@@ -348,9 +348,11 @@ void Peer::change_access(const Job& job) {
   });
 }
 const std::vector<optim::Layer>& Peer::layers() const { return impl_->prepared->layers_of(impl_->self); }
-std::span<const float> Peer::parameters() const {
+std::span<const float> Peer::parameters() const try {
   return impl_->ran ? impl_->env->parameters()
                     : std::span<const float>(impl_->prepared->initial_of(impl_->self));
+} catch (const std::runtime_error&) {  // of a device that has failed
+  return {};
 }
 const std::string& Peer::endpoint() const {
   static const std::string kNowhere;
@@ -360,7 +362,9 @@ double Peer::seconds() const { return impl_->env ? impl_->env->now() : 0; }
 const Prepared& Peer::prepared() const { return *impl_->prepared; }
 const std::string& Peer::name_of(std::uint32_t peer) const { return impl_->env->name_of(peer); }
 const WorkerResult& Peer::details() const { return impl_->result; }
-LiveDataPlane* Peer::plane() const { return impl_->ran ? &impl_->env->plane() : nullptr; }
+LiveDataPlane* Peer::plane() const {
+  return impl_->ran && !impl_->env->plane().released() ? &impl_->env->plane() : nullptr;
+}
 
 Snapshot Peer::snapshot(std::uint64_t after_rounds) {
   return translated([&] {
@@ -407,7 +411,8 @@ std::vector<PeerResult> run_local(Job job, Learner learner, std::function<Callba
     }
     for (const auto& error : thrown)
       if (error) std::rethrow_exception(error);
-    for (PeerId p = 0; trained && p < peers.size(); ++p) trained(p, peers[p].parameters());
+    for (PeerId p = 0; trained && p < peers.size(); ++p)
+      if (const auto x = peers[p].parameters(); !x.empty()) trained(p, x);
     return results;
   });
 }

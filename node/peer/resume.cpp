@@ -187,6 +187,15 @@ Resumption find_resumption(const std::string& run, const Job& job, const std::st
   return Search(run, job, self).result();
 }
 
+Resumption back_to(const fs::path& folder, const std::vector<Round>& rounds, const std::string& peer) {
+  Resumption back;
+  back.folder = folder;
+  PosixStorage storage;
+  const CheckpointFolder all(storage, folder);
+  for (const Round round : rounds) back.entries.push_back(all.find(round, peer));
+  return back;
+}
+
 State load_checkpoint(const Resumption& from, Round round, const std::string& peer,
                       const std::vector<optim::Layer>& layers, const std::filesystem::path& kept) {
   PosixStorage storage;

@@ -42,6 +42,10 @@ struct Resumption {
 /// ConfigError where nothing there can be gone on from.
 Resumption find_resumption(const std::string& run, const Job& job, const std::string& self);
 
+/// The same run's, to checkpoints that the peer has written there.
+Resumption back_to(const std::filesystem::path& folder, const std::vector<Round>& rounds,
+                   const std::string& peer);
+
 /// Of a round that the peer offers. kept: where its checkpoints go; in the same folder those of later rounds,
 /// of the course that is not gone on with, are removed. Throws StateError.
 State load_checkpoint(const Resumption& from, Round round, const std::string& peer,

@@ -306,6 +306,23 @@ PeerId find_peer(const Job& job, const std::string& name, const std::string& ask
   return static_cast<PeerId>(at - names.begin());
 }
 
+optim::RowObjectiveParts row_objective_parts(const Prepared& prepared, PeerId peer,
+                                             std::shared_ptr<optim::Model> model, bool prefetch,
+                                             std::shared_ptr<optim::DataCourse> course,
+                                             std::uint64_t first_step) {
+  if (prepared.planted.is(Bug::pass_begun_anew)) course = nullptr;
+  return {.model = model ? std::move(model) : std::shared_ptr(make_model(prepared, peer)),
+          .teachers = {},
+          .train = prepared.data.train,
+          .test = prepared.data.test,
+          .split = prepared.split.get(),
+          .peer = place_in_split(prepared, peer),
+          .batch = prepared.job.peers[peer].batch,
+          .prefetch = prefetch,
+          .course = std::move(course),
+          .first_step = first_step};
+}
+
 std::unique_ptr<optim::Objective> make_objective(const Prepared& prepared, PeerId peer,
                                                  std::shared_ptr<optim::Model> model, bool prefetch,
                                                  std::shared_ptr<optim::DataCourse> course,
@@ -324,18 +341,8 @@ std::unique_ptr<optim::Objective> make_objective(const Prepared& prepared, PeerI
   if (prepared.job.learns_by_key())
     return optim::make_click_objective(click_parts(prepared.job, prepared.clicks, peer,
                                                    prefetch ? kReadAheadThreads : 0, std::move(course)));
-  if (prepared.planted.is(Bug::pass_begun_anew)) course = nullptr;
-  optim::RowObjectiveParts parts{
-      .model = model ? std::move(model) : std::shared_ptr(make_model(prepared, peer)),
-      .teachers = {},
-      .train = prepared.data.train,
-      .test = prepared.data.test,
-      .split = prepared.split.get(),
-      .peer = place_in_split(prepared, peer),
-      .batch = prepared.job.peers[peer].batch,
-      .prefetch = prefetch,
-      .course = std::move(course),
-      .first_step = first_step};
+  optim::RowObjectiveParts parts =
+      row_objective_parts(prepared, peer, std::move(model), prefetch, std::move(course), first_step);
   if (prepared.plan)
     for (const PeerId p : buffers_of(plan_of(prepared, peer)).models)
       parts.teachers.push_back(prepared.homogeneous() || prepared.shapes[p] == prepared.shapes[peer]
@@ -376,35 +383,6 @@ WorkerSpec worker_spec(const Prepared& prepared, PeerId self, std::uint64_t epoc
   spec.skip_limit = job.run.skip_limit;
   spec.mute_after = job.run.mute_after;
   return spec;
-}
-
-Replica make_replica(const Prepared& prepared, PeerId self, std::unique_ptr<optim::Objective> objective,
-                     std::size_t threads, AttackSpec attack, std::optional<Buffers> buffers) {
-  const Job& job = prepared.job;
-  if (!buffers) buffers = buffers_of(plan_of(prepared, self));
-  ReplicaParts parts;
-  parts.parcels = prepared.plan->parcels_of(self);
-  for (const PeerId p : buffers->models) parts.peer_sizes.push_back(prepared.initial_of(p).size());
-  optim::OptimizerSpec optimizer = job.optimizer;
-  if (codes_velocity(job, prepared.plan->codec)) optimizer.second_moment_steps = job.exchange.dense_rounds;
-  parts.optimizer = prepared.learner.optimizer ? prepared.learner.optimizer(self)
-                                               : optim::make_optimizer(optimizer, objective->buffer_size());
-  if (prepared.learner.around_optimizer)
-    parts.optimizer = prepared.learner.around_optimizer(std::move(parts.optimizer));
-  parts.objective = std::move(objective);
-  parts.codecs = prepared.codecs_of(self);
-  parts.aggregate = job.exchange.aggregate;
-  parts.attack = attack;
-  parts.rows = prepared.rows;
-  parts.peers = job.peers.size();
-  parts.seed = job.run.seed;
-  parts.peer = self;
-  parts.threads = threads;
-  parts.rate = [spec = job.optimizer](Round t) {
-    return optim::learning_rate(spec, static_cast<double>(t)) / spec.learning_rate;
-  };
-  parts.planted = prepared.planted;
-  return Replica(std::move(parts), prepared.initial_of(self), *buffers);
 }
 
 }  // namespace gossamer::node

@@ -88,6 +88,11 @@ std::unique_ptr<optim::Objective> make_objective(const Prepared& prepared, PeerI
                                                  bool prefetch = false,
                                                  std::shared_ptr<optim::DataCourse> course = {},
                                                  std::uint64_t first_step = 0);
+/// Of one that learns from rows of the data; without teachers.
+optim::RowObjectiveParts row_objective_parts(const Prepared& prepared, PeerId peer,
+                                             std::shared_ptr<optim::Model> model, bool prefetch,
+                                             std::shared_ptr<optim::DataCourse> course,
+                                             std::uint64_t first_step);
 /// Null where peers do not come and go.
 std::shared_ptr<optim::DataCourse> new_course(const Job& job);
 
@@ -111,9 +116,15 @@ MemberSpec joining_spec(const Prepared& base, const Contact& self, std::uint64_t
 /// One peer's, in a view that begins when that share of the run is over; prepared: of the view.
 WorkerSpec view_worker_spec(const Prepared& prepared, PeerId seat, std::uint64_t epoch, std::uint64_t session,
                             double share);
+/// The job's, as the exchange has it.
+optim::OptimizerSpec optimizer_of(const Prepared& prepared);
+/// What a peer's replica is made of wherever its floats are.
+ReplicaBaseParts replica_base_parts(const Prepared& prepared, PeerId self,
+                                    std::unique_ptr<optim::Objective> objective, const Buffers& buffers);
 /// threads: that share the coding of a large parcel. attack: what the peer does wrong, in a simulation.
-/// buffers: in place of those that the job's method keeps.
+/// buffers: in place of those that the job's method keeps. spare: memory for it.
 Replica make_replica(const Prepared& prepared, PeerId self, std::unique_ptr<optim::Objective> objective,
-                     std::size_t threads = 1, AttackSpec attack = {}, std::optional<Buffers> buffers = {});
+                     std::size_t threads = 1, AttackSpec attack = {}, std::optional<Buffers> buffers = {},
+                     SpareFloats spare = {});
 
 }  // namespace gossamer::node

@@ -33,6 +33,8 @@ Job extended(const Job& base, const std::vector<std::string>& members,
     const bool dials = std::find(diallers.begin(), diallers.end(), name) != diallers.end();
     if (!dials) peer.address = peer.bind = "tcp://" + name + ":1";  // the sockets know the right one
     peer.batch = base.batch;
+    peer.device = base.device;
+    peer.device_at = base.device_at;
     if (throughput > 0) peer.throughput = throughput;
     job.peers.push_back(std::move(peer));
   }

@@ -17,8 +17,9 @@ namespace {
 
 constexpr Slot kA = 2, kB = 3;
 
-Replica replica_of(const Prepared& prepared, std::size_t slots = 2) {
-  return make_replica(prepared, 0, make_objective(prepared, 0), 1, {}, Buffers{.slots = slots});
+std::unique_ptr<Replica> replica_of(const Prepared& prepared, std::size_t slots = 2) {
+  return std::make_unique<Replica>(
+      make_replica(prepared, 0, make_objective(prepared, 0), 1, {}, Buffers{.slots = slots}));
 }
 
 /// The events up to the count-th.
@@ -69,7 +70,7 @@ class Room {
     Peer(Room& r, const Prepared& prepared, PeerId self)
         : room(r),
           worker(worker_spec(prepared, self, self + 1, 0), *this),
-          plane(make_replica(prepared, self, make_objective(prepared, self))) {}
+          plane(std::make_unique<Replica>(make_replica(prepared, self, make_objective(prepared, self)))) {}
 
     double now() const override { return room.now(); }
     void wake_at(double time) override { wake = time; }
@@ -120,23 +121,24 @@ class Room {
 TEST_CASE("a thread runs ops in the order in which they came") {
   const Prepared prepared = prepare(small_job({}));
   const Range whole{0, prepared.initial.size()};
-  Replica inline_replica = replica_of(prepared);
-  ThreadedDataPlane plane(replica_of(prepared));
+  const auto inline_replica = replica_of(prepared);
+  auto replica = replica_of(prepared);
+  const Replica& threaded = *replica;
+  ThreadedDataPlane plane(std::move(replica));
   for (const Op& op : tangled_ops(whole)) {
-    inline_replica.run(op, [](DataEvent) {});
+    inline_replica->run(op, [](DataEvent) {});
     plane.submit(op);
   }
   plane.finish();  // all of them are still run
-  const Replica& threaded = plane.replica();
   for (const Slot slot : {kParameters, kA, kB})
-    CHECK(Run::same_bits(threaded.slot(slot), inline_replica.slot(slot)));
+    CHECK(Run::same_bits(threaded.slot(slot), inline_replica->slot(slot)));
 }
 
 TEST_CASE("a thread answers with the same events and the same bits") {
   const Prepared prepared =
       prepare(small_job({"model.kind=mlp", "exchange.parcel=64", "optimizer.kind=adam"}));
   const auto parcels = make_parcels(prepared.layers, 64);
-  Replica inline_replica = replica_of(prepared);
+  const auto inline_replica = replica_of(prepared);
   ThreadedDataPlane plane(replica_of(prepared));
   for (Round t = 0; t < 20; ++t) {
     Gradient gradient{t, {}};
@@ -150,7 +152,7 @@ TEST_CASE("a thread answers with the same events and the same bits") {
                                               .round = t,
                                               .parcel = p}});
     std::vector<DataEvent> expected;
-    inline_replica.run(
+    inline_replica->run(
         gradient, [&](DataEvent e) { expected.push_back(std::move(e)); }, [] {});
     plane.submit(gradient);
     const auto events = wait_for(plane, expected.size());
@@ -283,5 +285,21 @@ TEST_CASE("peers with threads finish without a bound on staleness") {
     Room room(prepared);
     room.run();
     for (PeerId p = 0; p < 4; ++p) CHECK(room.outcome(p) == Outcome::finished);
+  }
+}
+
+TEST_CASE("a data plane that has let go of its floats is there, and holds nothing") {
+  const Prepared prepared = prepare(small_job({}));
+  for (const bool ended : {false, true}) {
+    ThreadedDataPlane plane(replica_of(prepared));
+    plane.submit(op::Combine{{0, prepared.initial.size()}, kA, 0.5f, {}});
+    if (ended) plane.finish();
+    CHECK_FALSE(plane.released());
+    CHECK_FALSE(plane.parameters().empty());
+    plane.release();
+    CHECK(plane.released());
+    CHECK(plane.parameters().empty());
+    CHECK(plane.take_events().empty());
+    plane.finish();
   }
 }

@@ -25,23 +25,15 @@ bool has_device() {
 }
 
 DeviceReplica device_replica(const Prepared& prepared, const Buffers& buffers) {
-  DeviceReplicaParts parts;
-  parts.stream = std::make_shared<compress::cuda::Stream>();
-  parts.objective =
-      optim::cuda::make_device_row_objective({.model = make_model(prepared),
-                                              .train = prepared.data.train,
-                                              .test = prepared.data.test,
-                                              .split = prepared.split.get(),
-                                              .peer = 0,
-                                              .batch = prepared.job.peers[0].batch},
-                                             {.model = prepared.job.model, .stream = parts.stream->get()});
-  parts.optimizer = optim::cuda::make_device_optimizer(prepared.job.optimizer, parts.objective->buffer_size(),
-                                                       parts.stream->get());
-  parts.codecs = prepared.codecs;
-  parts.aggregate = prepared.job.exchange.aggregate;
-  parts.parcels = prepared.plan->parcels_of(0);
-  parts.rate = [](Round) { return 1.0; };
-  parts.seed = prepared.job.run.seed;
+  const auto stream = std::make_shared<compress::cuda::Stream>();
+  auto objective =
+      optim::cuda::make_device_row_objective(row_objective_parts(prepared, 0, nullptr, false, nullptr, 0),
+                                             {.model = prepared.job.model, .stream = stream->get()});
+  DeviceReplicaParts parts{replica_base_parts(prepared, 0, std::move(objective), buffers)};
+  parts.outlives_objective = stream;
+  parts.stream = stream;
+  parts.optimizer = optim::cuda::make_device_optimizer(optimizer_of(prepared), parts.objective->buffer_size(),
+                                                       stream->get());
   return DeviceReplica(std::move(parts), prepared.initial, buffers);
 }
 

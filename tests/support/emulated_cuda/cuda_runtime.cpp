@@ -1,7 +1,11 @@
 #include "cuda_runtime.h"
 
+#include <malloc.h>
+
+#include <atomic>
 #include <chrono>
 #include <cstdlib>
+#include <string>
 #include <vector>
 
 // A stream does its work at once, but for one that is being captured: its work becomes a graph.
@@ -19,13 +23,39 @@ struct EmulatedEvent {
 
 namespace {
 
+// What is wrong with the device, as the environment says: EMULATED_DEVICES (1), EMULATED_MEMORY (bytes),
+// EMULATED_DRIVER=old, EMULATED_FAILS_AFTER (pieces of work).
+
+unsigned long long number_of(const char* variable, unsigned long long otherwise) {
+  const char* text = std::getenv(variable);
+  return text != nullptr ? std::strtoull(text, nullptr, 10) : otherwise;
+}
+
+/// Of allocations; a failed one leaves nothing.
+std::atomic<unsigned long long>& memory_in_use() {
+  static std::atomic<unsigned long long> bytes = 0;
+  return bytes;
+}
+
+/// Work that runs after so many pieces fails, as does all that comes then.
+bool works() {
+  static const unsigned long long most = number_of("EMULATED_FAILS_AFTER", ~0ull);
+  static std::atomic<unsigned long long> done = 0;
+  return done.load() < most && done.fetch_add(1) < most;
+}
+std::atomic<bool>& failed() {
+  static std::atomic<bool> has = false;
+  return has;
+}
+cudaError_t unless_failed() { return failed() ? cudaErrorIllegalAddress : cudaSuccess; }
+
 /// Whether any stream is being captured: then nothing may allocate or wait.
 int& captures() {
   static int count = 0;
   return count;
 }
 
-cudaError_t unless_captured() { return captures() > 0 ? cudaErrorStreamCaptureUnsupported : cudaSuccess; }
+cudaError_t unless_captured() { return captures() > 0 ? cudaErrorStreamCaptureUnsupported : unless_failed(); }
 
 }  // namespace
 
@@ -33,8 +63,10 @@ void gossamer::emulated::enqueue(void* stream, std::function<void()> work) {
   auto* const s = static_cast<EmulatedStream*>(stream);
   if (s != nullptr && s->captured != nullptr) {
     s->captured->work.push_back(std::move(work));
-  } else {
+  } else if (works()) {
     work();
+  } else {
+    failed() = true;
   }
 }
 
@@ -44,32 +76,54 @@ const char* cudaGetErrorString(cudaError_t error) {
       return "no error";
     case cudaErrorInvalidValue:
       return "invalid argument";
+    case cudaErrorMemoryAllocation:
+      return "out of memory";
+    case cudaErrorInsufficientDriver:
+      return "CUDA driver version is insufficient for CUDA runtime version";
+    case cudaErrorNoDevice:
+      return "no CUDA-capable device is detected";
+    case cudaErrorInvalidDevice:
+      return "invalid device ordinal";
+    case cudaErrorIllegalAddress:
+      return "an illegal memory access was encountered";
     case cudaErrorStreamCaptureUnsupported:
       return "operation not permitted when stream is capturing";
   }
   return "unknown error";
 }
 
-cudaError_t cudaGetLastError() { return cudaSuccess; }
+cudaError_t cudaGetLastError() { return unless_failed(); }
 
 cudaError_t cudaGetDeviceCount(int* count) {
-  *count = 1;
-  return cudaSuccess;
+  *count = 0;
+  if (std::getenv("EMULATED_DRIVER") != nullptr) return cudaErrorInsufficientDriver;
+  *count = static_cast<int>(number_of("EMULATED_DEVICES", 1));
+  return *count > 0 ? cudaSuccess : cudaErrorNoDevice;
 }
 
-cudaError_t cudaSetDevice(int device) { return device == 0 ? cudaSuccess : cudaErrorInvalidValue; }
+cudaError_t cudaSetDevice(int device) {
+  int devices = 0;
+  const cudaError_t found = cudaGetDeviceCount(&devices);
+  if (found != cudaSuccess) return found;
+  return device >= 0 && device < devices ? cudaSuccess : cudaErrorInvalidDevice;
+}
 
 cudaError_t cudaMallocHost(void** memory, std::size_t bytes) { return cudaMalloc(memory, bytes); }
 cudaError_t cudaFreeHost(void* memory) { return cudaFree(memory); }
 
 cudaError_t cudaMalloc(void** memory, std::size_t bytes) {
   if (captures() > 0) return cudaErrorStreamCaptureUnsupported;
+  static const unsigned long long most = number_of("EMULATED_MEMORY", ~0ull);
+  *memory = nullptr;
+  if (memory_in_use() + bytes > most) return cudaErrorMemoryAllocation;
   *memory = std::malloc(bytes);
   std::memset(*memory, 0xa5, bytes);
+  memory_in_use() += malloc_usable_size(*memory);
   return cudaSuccess;
 }
 
 cudaError_t cudaFree(void* memory) {
+  memory_in_use() -= malloc_usable_size(memory);
   std::free(memory);
   return cudaSuccess;
 }

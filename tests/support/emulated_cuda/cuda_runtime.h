@@ -18,7 +18,16 @@
 #define gridDim (gossamer::emulated::place().blocks)
 
 // Host side.
-enum cudaError_t { cudaSuccess = 0, cudaErrorInvalidValue = 1, cudaErrorStreamCaptureUnsupported = 900 };
+enum cudaError_t {
+  cudaSuccess = 0,
+  cudaErrorInvalidValue = 1,
+  cudaErrorMemoryAllocation = 2,
+  cudaErrorInsufficientDriver = 35,
+  cudaErrorNoDevice = 100,
+  cudaErrorInvalidDevice = 101,
+  cudaErrorIllegalAddress = 700,
+  cudaErrorStreamCaptureUnsupported = 900
+};
 enum cudaMemcpyKind { cudaMemcpyHostToDevice = 1, cudaMemcpyDeviceToHost = 2, cudaMemcpyDeviceToDevice = 3 };
 enum cudaStreamCaptureMode { cudaStreamCaptureModeGlobal = 0 };
 struct EmulatedStream;

@@ -7,6 +7,7 @@
 #include <cstring>
 #include <map>
 #include <memory>
+#include <mutex>
 #include <random>
 #include <vector>
 
@@ -174,7 +175,10 @@ const Place& place() { return device().current().place; }
 
 void set_seed(std::uint64_t seed) { device().seed(seed); }
 
+/// One grid at a time, whichever thread has it run.
 void run_grid(std::size_t blocks, unsigned threads, const std::function<void()>& body) {
+  static std::mutex mutex;
+  const std::lock_guard lock(mutex);
   device().run(blocks, threads, body);
 }
 

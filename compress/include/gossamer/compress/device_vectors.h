@@ -26,6 +26,8 @@ constexpr std::size_t kSquarePartials = 1024;
 /// sum ← Σ x² in double, added up in an order that is always the same. partials_dev: kSquarePartials numbers.
 void sum_of_squares(const float* x_dev, std::size_t n, double* partials_dev, double* sum_dev, void* stream);
 
+/// On this machine. Throws std::runtime_error where CUDA cannot tell, saying why.
+int device_count();
 /// Makes the device the one that the calling thread's next calls are for. Throws std::runtime_error where
 /// there is none of that number, saying how many there are.
 void use_device(int index);

@@ -24,8 +24,9 @@ struct PeerEntry {
   std::string name;
   std::string address;  ///< how others reach it: tcp://host:port; empty: not at all, it can only dial out
   std::string bind;     ///< where it listens; default: address
-  std::string device = "cpu";
-  std::size_t batch = 0;  ///< rows per step; 0 in the file = optimizer.batch, filled in when loaded
+  std::string device = "cpu";  ///< where it computes: or cuda:N, auto
+  std::string device_at;       ///< where that was written; empty: nowhere
+  std::size_t batch = 0;       ///< rows per step; 0 in the file = optimizer.batch, filled in when loaded
   std::optional<double> throughput;  ///< samples/s, as exchange.aggregate = "throughput" weighs it
   std::optional<double> uplink;      ///< bit/s that its links share on their way out; none: they do not meet
   std::vector<std::size_t>
@@ -136,6 +137,7 @@ struct Job {
   topology::GraphSpec graph;  ///< edges read from the file where kind = "file"
   std::string graph_file;     ///< path of the edge list, resolved against the topology file
   std::vector<PeerEntry> peers;
+  std::string device = "cpu", device_at;  ///< as of PeerEntry, of peers that no file names
   std::vector<LinkEntry> links;
   std::uint16_t base_port = 7001;
   std::map<std::string, std::string>

@@ -1,0 +1,161 @@
+#include "replica_base.h"
+
+#include <cassert>
+#include <cmath>
+
+#include "hash.h"
+#include "learned_state.h"
+#include "row_exchange.h"
+
+namespace gossamer::node {
+namespace {
+
+/// As the alternatives of Op stand.
+constexpr const char* kOpNames[] = {"update",    "clip",     "mix",         "encode",    "decode",
+                                    "aggregate", "extended", "encode rows", "push rows", "measure"};
+static_assert(std::size(kOpNames) == std::variant_size_v<Op>);
+
+template <class AnyOp>
+void describe(const AnyOp& o, TraceSpan& span) {
+  if constexpr (requires { o.parcel; }) span.parcel = static_cast<std::int64_t>(o.parcel);
+  if constexpr (requires { o.round; }) span.round = static_cast<std::int64_t>(o.round);
+  if constexpr (requires { o.range; }) span.bytes = static_cast<std::int64_t>(o.range.size * sizeof(float));
+}
+
+}  // namespace
+
+ReplicaBase::ReplicaBase(ReplicaBaseParts parts, std::span<const float> x0, const Buffers& buffers)
+    : base_(std::move(parts)), buffers_(buffers), attack_(base_.attack, base_.seed, base_.peer) {
+  assert(x0.size() == base_.objective->buffer_size());
+  if (buffers.extension) extension_ = buffers.extension({x0, base_.rate});
+  parcels_of_layer_.resize(base_.objective->layers().size());
+  for (ParcelId p = 0; p < base_.parcels.size(); ++p) parcels_of_layer_[base_.parcels[p].layer].push_back(p);
+}
+
+// --- what it keeps
+
+void ReplicaBase::archive(Archive archive) {
+  archive_learned(archive);
+  for (Slot s = kParameters + 1; s < slots(); ++s) archive_slot(archive, "slot" + std::to_string(s), s);
+  archive_unsent(archive);
+  attack_.archive(archive.part("attack"));
+  if (extension_) extension_->archive(archive.part("extension"));
+  archive_private(archive, *base_.objective);
+}
+
+/// What does not depend on whom the peer exchanges with, and how.
+void ReplicaBase::archive_learned(Archive archive) {
+  archive_slot(archive, "slot" + std::to_string(kParameters), kParameters);
+  OptimizerState optimizer(archive.part("optimizer"));
+  show_optimizer(optimizer);
+  archive_objective(archive, *base_.objective);
+  archive.value("steps", steps_);
+}
+
+State ReplicaBase::save(State used) {
+  State state;
+  archive(Archive::saving(state, &used).part("data"));
+  return state;
+}
+
+State ReplicaBase::save_learned() {
+  State state;
+  archive_learned(Archive::saving(state).part("data"));
+  return state;
+}
+
+State ReplicaBase::save_for_next_view(std::span<const Incarnation> seats) {
+  State state = save_learned();
+  if (extension_) extension_->save_own(Archive::saving(state).part("data").part("own"), seats);
+  return state;
+}
+
+void ReplicaBase::restore(const State& state, Kept kept) {
+  const Archive from = Archive::restoring(state).part("data");
+  if (kept == Kept::all) return archive(from);
+  archive_learned(from);
+  if (buffers_.anchored) return;
+  spread_parameters();
+  if (buffers_.extension) extension_ = buffers_.extension({parameters(), base_.rate});
+  if (extension_) restore_own(*extension_, state);
+}
+
+std::vector<float> parameters_in(const State& state) {
+  std::vector<float> x;
+  Archive::restoring(state).floats(kParametersArray, x);
+  return x;
+}
+
+Learned learned_bytes(const State& state) {
+  auto bytes = std::make_shared<const std::vector<std::byte>>(to_bytes(state));
+  const std::uint64_t hash = hash_bytes(*bytes);
+  return {std::move(bytes), hash};
+}
+
+// --- a round
+
+void ReplicaBase::run(const Op& op, const Post& post) {
+  const double begin = trace_ ? steady_seconds() : 0;
+  execute(op, post);
+  if (!trace_) return;
+  TraceSpan span{kOpNames[op.index()], TraceSpan::Track::work, begin, steady_seconds(),
+                 static_cast<std::int64_t>(round_)};
+  std::visit([&](const auto& o) { describe(o, span); }, op);
+  trace_->add(std::move(span));
+}
+
+void ReplicaBase::run(const Gradient& gradient, const Post& post,
+                      const std::function<void()>& between_layers) {
+  if (observer_) observer_->on_gradient(base_.peer, gradient);
+  round_ = gradient.round;
+  if (gradient.idle) return stand_idle(gradient, post);
+  const auto models = teachers(gradient.soft);
+  const optim::BatchKey key{steps_++, attack_.flips_labels(), gradient.soft.weight, models, &between_layers};
+  bool skipped = false;
+  const auto on_layer = [&](std::size_t layer) {
+    const auto& parcels = parcels_of_layer_[layer];
+    skips_update_ = drop_not_finite(layer);
+    skipped |= skips_update_;
+    for (auto p = parcels.rbegin(); p != parcels.rend(); ++p) {
+      for (const Op& o : gradient.on_ready[*p]) run(o, post);
+      post(ParcelReady{gradient.round, *p});
+    }
+    skips_update_ = false;
+    between_layers();
+  };
+  const double begin = trace_ ? steady_seconds() : 0;
+  const auto [loss, rows_taken, left_out] =
+      base_.objective->gradient(whole(kParameters), key, whole(kGradient), on_layer);
+  if (trace_)
+    trace_->add({"gradient", TraceSpan::Track::work, begin, steady_seconds(),
+                 static_cast<std::int64_t>(gradient.round)});
+  if (observer_) observer_->on_rows(base_.peer, base_.objective->batch_rows());
+  skipped |= left_out || !std::isfinite(loss);
+  if (rows()) {
+    for (const Op& o : gradient.on_ready.back()) run(o, post);
+    post(ParcelReady{gradient.round, static_cast<ParcelId>(base_.parcels.size())});
+  }
+  post(GradientDone{gradient.round, loss, rows_taken, skipped});
+}
+
+void ReplicaBase::stand_idle(const Gradient& gradient, const Post& post) {
+  clear_gradient({0, base_.objective->buffer_size()});
+  skips_update_ = true;
+  for (std::size_t p = gradient.on_ready.size(); p-- > 0;) {
+    for (const Op& o : gradient.on_ready[p]) run(o, post);
+    post(ParcelReady{gradient.round, static_cast<ParcelId>(p)});
+  }
+  skips_update_ = false;
+  post(GradientDone{.round = gradient.round, .loss = 0, .rows = 0, .idle = true});
+}
+
+/// Whether the layer's gradient was not finite; then it is zero.
+bool ReplicaBase::drop_not_finite(std::size_t layer) {
+  const optim::Layer& l = base_.objective->layers()[layer];
+  const Range range{l.offset, l.size};
+  if (all_finite(range)) return false;
+  clear_gradient(range);
+  return true;
+}
+
+}  // namespace gossamer::node
