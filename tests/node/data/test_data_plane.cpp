@@ -166,7 +166,7 @@ TEST_CASE("a thread answers with the same events and the same bits") {
     }
   }
   plane.finish();
-  CHECK(Run::same_bits(plane.parameters(), inline_replica.parameters()));
+  CHECK(Run::same_bits(plane.parameters(), inline_replica->parameters()));
 }
 
 TEST_CASE("evaluations are answered in turn") {
