@@ -238,9 +238,11 @@ class PeerProcess {
     if (records_) records_->write(line + '\n');
   }
 
+  bool model_is_lost() const { return peer_->parameters().size() != prepared().initial_of(self_).size(); }
+
   void save_model(const WorkerResult& result) {
     if (result.rounds == 0) return;  // nothing learned: an earlier run's model stays
-    if (peer_->parameters().empty()) return say("no model is saved: it went with the device that failed");
+    if (model_is_lost()) return say("no model is saved: it went with the device that failed");
     if (!optim::all_finite(peer_->parameters()))
       return say("the model is not saved: some of its parameters are NaN or Inf");
     const auto model = folder_ / (flags_.out.empty() ? "model.safetensors" : flags_.name + ".safetensors");
@@ -277,7 +279,7 @@ class PeerProcess {
     if (!result.message.empty()) told_.write(fmt::format("gossamer: {}: {}\n", flags_.name, result.message));
     if (records_) {
       finish_records(result);
-    } else if (result.rounds > 0 && !peer_->parameters().empty()) {
+    } else if (result.rounds > 0 && !model_is_lost()) {
       told_.finish();  // so that the summary comes last
       print_summary(flags_, prepared(), self_, result, peer_->parameters(), losses_);
     }

@@ -412,7 +412,7 @@ std::vector<PeerResult> run_local(Job job, Learner learner, std::function<Callba
     for (const auto& error : thrown)
       if (error) std::rethrow_exception(error);
     for (PeerId p = 0; trained && p < peers.size(); ++p)
-      if (const auto x = peers[p].parameters(); !x.empty()) trained(p, x);
+      if (const auto x = peers[p].parameters(); x.size() == prepared->initial_of(p).size()) trained(p, x);
     return results;
   });
 }

@@ -173,6 +173,19 @@ TEST_CASE("overrides reach the keys of both files") {
   CHECK(job.data.path == (std::filesystem::current_path() / "7").string());
 }
 
+TEST_CASE("an override of a peer's key holds for every peer") {
+  const Folder folder;
+  const node::Job tables = load(folder, kJob, {"peer.device=auto", "peer.batch=5", "peer.device=cuda:1"});
+  for (const node::PeerEntry& peer : tables.peers) {
+    CHECK(peer.device == "cuda:1");
+    CHECK(peer.device_at == "--set peer.device=cuda:1");
+    CHECK(peer.batch == 5);
+  }
+  CHECK(tables.device == "cuda:1");  // also for one that no file names
+  const Strings overrides{"graph.kind=ring", "sim.slow=[]", "peer.device=auto"};
+  for (const node::PeerEntry& peer : load(folder, kJob, overrides, 3).peers) CHECK(peer.device == "auto");
+}
+
 TEST_CASE("local peers take the place of tables") {
   const Folder folder;
   const Strings overrides{"graph.kind=ring", "sim.slow=[]"};

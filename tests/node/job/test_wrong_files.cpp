@@ -163,11 +163,11 @@ constexpr Wrong kTopologies[] = {
      "others cannot reach '0.0.0.0', which may stand in bind only"},
     {"[[peer]]\naddress = \"tcp://[::]:7001\"", "which may stand in bind only"},
     {"[[peer]]\naddress = \"tcp://0:7001\"", "which may stand in bind only"},
-    {"[[peer]]\ndevice = \"cuda:0\"",
-     "net.toml:2:10: peer.device: found \"cuda:0\"; expected \"cpu\": the data plane on a GPU does not exist "
-     "yet"},
+    {"[[peer]]\ndevice = \"cuda\"",
+     "net.toml:2:10: peer.device: found \"cuda\"; expected \"cpu\", \"auto\" or \"cuda:N\""},
+    {"[[peer]]\ndevice = \"cuda:1000\"", "net.toml:2:10: peer.device: found \"cuda:1000\""},
     {"[[peer]]\ndevice = \"gpu\"",
-     "net.toml:2:10: peer.device: found \"gpu\"; expected \"cpu\" or \"cuda:N\""},
+     "net.toml:2:10: peer.device: found \"gpu\"; expected \"cpu\", \"auto\" or \"cuda:N\""},
     {"[[peer]]\nbatch = -5", "net.toml:2:9: peer.batch is -5; expected an integer of at least 0"},
     {"peers = 2\n[[link]]\nbetween = [\"peer0\", \"peer7\"]",
      "net.toml:3:11: link.between names \"peer7\", which is no peer; expected one of peer0, peer1"},
@@ -270,7 +270,11 @@ TEST_CASE("wrong overrides are named as they were written") {
   CHECK(says(overridden(folder, "run.epochs"), "expected KEY=VALUE"));
   CHECK(says(overridden(folder, "=3"), "expected KEY=VALUE"));
   CHECK(says(overridden(folder, "graph.kind=rign"), "did you mean 'ring'?"));
-  CHECK(says(overridden(folder, "peer.batch=3"), "expected tables, each under a line [[peer]]"));
+  CHECK(says(overridden(folder, "peer=3"), "expected tables, each under a line [[peer]]"));
+  CHECK(says(overridden(folder, "peer.batch=-3"),
+             "--set peer.batch=-3: peer.batch is -3; expected an integer"));
+  CHECK(
+      says(overridden(folder, "peer.devise=cpu"), "unknown key 'peer.devise'; did you mean 'peer.device'?"));
   CHECK(says(overridden(folder, "run.seed=1\n[sim]\nloss=0.5"), "run.seed is the string"));
   CHECK(says(overridden(folder, "exchange..codec=dense"), "unknown key 'exchange.'"));
 }

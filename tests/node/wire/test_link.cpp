@@ -161,7 +161,7 @@ TEST_CASE("chunks come together whatever their order") {
       FrameHeader header;
       header.sequence = first + chunk;
       const auto part = std::span<const std::byte>(payload).subspan(chunk * kChunkBytes);
-      link.receive(header, {first, 0, 0, 4, chunk, chunks, digest_of(payload),
+      link.receive(header, {first, 0, 0, payload.size(), chunk, chunks, digest_of(payload),
                             part.first(std::min(kChunkBytes, part.size()))});
       while (const auto message = link.next()) {
         ++whole;
