@@ -42,11 +42,11 @@ class Blas {
  public:
   Blas(void* stream, bool tf32) : memory_(kWorkspace) {
     cublasHandle_t handle = nullptr;
-    require(cublasCreate(&handle), "starting cuBLAS");
+    require(cublas().create(&handle), "starting cuBLAS");
     handle_.reset(handle);
-    require(cublasSetStream(handle, static_cast<cudaStream_t>(stream)), "starting cuBLAS");
-    require(cublasSetWorkspace(handle, memory_.data(), kWorkspace), "starting cuBLAS");
-    require(cublasSetMathMode(handle, tf32 ? CUBLAS_TF32_TENSOR_OP_MATH : CUBLAS_DEFAULT_MATH),
+    require(cublas().set_stream(handle, static_cast<cudaStream_t>(stream)), "starting cuBLAS");
+    require(cublas().set_workspace(handle, memory_.data(), kWorkspace), "starting cuBLAS");
+    require(cublas().set_math_mode(handle, tf32 ? CUBLAS_TF32_TENSOR_OP_MATH : CUBLAS_DEFAULT_MATH),
             "starting cuBLAS");
   }
 
@@ -56,14 +56,14 @@ class Blas {
     const auto mi = static_cast<int>(m), ni = static_cast<int>(n), ki = static_cast<int>(k);
     const int lda = ta == CUBLAS_OP_N ? ki : mi, ldb = tb == CUBLAS_OP_N ? ni : ki;
     const float one = 1, zero = 0;
-    require(cublasSgemm(handle_.get(), tb, ta, ni, mi, ki, &one, b, ldb, a, lda, &zero, c, ni),
+    require(cublas().sgemm(handle_.get(), tb, ta, ni, mi, ki, &one, b, ldb, a, lda, &zero, c, ni),
             "a product of matrices");
   }
 
  private:
   static constexpr std::size_t kWorkspace = std::size_t{32} << 20;  ///< what cuBLAS asks for on sm_90
   struct Destroy {
-    void operator()(cublasHandle_t handle) const { cublasDestroy(handle); }
+    void operator()(cublasHandle_t handle) const { cublas().destroy(handle); }
   };
   DeviceArray<std::byte> memory_;
   std::unique_ptr<std::remove_pointer_t<cublasHandle_t>, Destroy> handle_;

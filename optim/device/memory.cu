@@ -16,7 +16,7 @@ void require(cudaError_t status, const char* doing) {
   require(status == cudaSuccess, doing, cudaGetErrorString(status));
 }
 void require(cublasStatus_t status, const char* doing) {
-  require(status == CUBLAS_STATUS_SUCCESS, doing, cublasGetStatusString(status));
+  require(status == CUBLAS_STATUS_SUCCESS, doing, cublas().status_text(status));
 }
 void require_started(const char* doing) { require(cudaGetLastError(), doing); }
 

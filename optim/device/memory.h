@@ -1,11 +1,12 @@
 #pragma once
 // Device memory with an owner, and what CUDA's calls say when they fail.
-#include <cublas_v2.h>
 #include <cuda_runtime.h>
 
 #include <cstddef>
 #include <span>
 #include <utility>
+
+#include "cublas.h"
 
 namespace gossamer::optim::cuda {
 

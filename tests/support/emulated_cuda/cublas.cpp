@@ -1,6 +1,6 @@
 #include <cblas.h>
 
-#include "cublas_v2.h"
+#include "cublas.h"
 
 struct EmulatedBlas {
   cudaStream_t stream = nullptr;
@@ -49,4 +49,10 @@ cublasStatus_t cublasSgemm(cublasHandle_t handle, cublasOperation_t ta, cublasOp
     cblas_sgemm(CblasColMajor, transposed(ta), transposed(tb), m, n, k, alpha, a, lda, b, ldb, beta, c, ldc);
   });
   return CUBLAS_STATUS_SUCCESS;
+}
+
+const gossamer::optim::cuda::Cublas& gossamer::optim::cuda::cublas() {
+  static const Cublas calls{cublasCreate,      cublasDestroy, cublasSetStream,      cublasSetWorkspace,
+                            cublasSetMathMode, cublasSgemm,   cublasGetStatusString};
+  return calls;
 }
