@@ -157,3 +157,38 @@ TEST_CASE("a neighbour whose payloads do not decode is muted, and who waits for 
     CHECK(says(peer.err(), "for their muted sender"));
   });
 }
+
+TEST_CASE("one that speaks an earlier version is told so, and joins nothing") {
+  const Folder folder;
+  const Ports ports(2);
+  folder.write(
+      "job.toml",
+      gossamer::test::SmallJob{.peers = 2, .base_port = ports.first(), .rounds = gossamer::test::kForever}
+          .toml());
+  Peers peers(folder, "job.toml", 2);
+  peers.start_all();
+  REQUIRE(peers.train_within(30));
+  FrameHeader header;
+  header.sender = kNoPeer;
+  header.version = kOldestWireVersion - 1;
+  const FrameBytes question = encode_frame({header, AskBody{"newcomer"}});
+  void* const context = zmq_ctx_new();
+  void* const socket = zmq_socket(context, ZMQ_DEALER);
+  const int patience_ms = 20'000, linger = 0;
+  zmq_setsockopt(socket, ZMQ_RCVTIMEO, &patience_ms, sizeof patience_ms);
+  zmq_setsockopt(socket, ZMQ_LINGER, &linger, sizeof linger);
+  REQUIRE(zmq_connect(socket, fmt::format("tcp://127.0.0.1:{}", ports.first()).c_str()) == 0);
+  zmq_send(socket, question->data(), question->size(), 0);
+  std::vector<std::uint64_t> answer(kMaxFrameBytes / sizeof(std::uint64_t));
+  const int bytes = zmq_recv(socket, answer.data(), answer.size() * sizeof(std::uint64_t), 0);
+  zmq_close(socket);
+  zmq_ctx_term(context);
+  REQUIRE(bytes > 0);
+  const auto frame = decode_frame(std::as_bytes(std::span(answer)).first(static_cast<std::size_t>(bytes)));
+  REQUIRE(frame);
+  const auto* terms = std::get_if<TermsBody>(&frame->body);
+  REQUIRE(terms);
+  INFO(terms->refusal);
+  CHECK(says(terms->refusal, "it speaks wire version 1.10, and this run none before 1.11"));
+  CHECK(peers[0].status() == std::nullopt);
+}
