@@ -168,6 +168,8 @@ class Member final : SwimHost {
   void leave(const View& view);
   void close_view();
   bool wind_up();
+  bool ends_round(const View& next);
+  double patience() const;
   bool step_over() const;
   void end_worker();
   void count_own();
@@ -264,8 +266,9 @@ class Member final : SwimHost {
   View current_;              ///< of the worker, or the one that is agreed on
   View run_;                  ///< of the worker
   std::unique_ptr<Worker> worker_;
-  bool winding_up_ = false;  ///< the worker's view is over, and it takes its last step
-  double step_by_ = 0;       ///< until when that is waited for
+  bool winding_up_ = false;    ///< the worker's view is over, and it takes its last step
+  bool ending_round_ = false;  ///< the worker's view is over when its round is
+  double step_by_ = 0;         ///< until when these are waited for
   /// What was told of another member last.
   struct Told {
     std::uint64_t start = 0;

@@ -26,13 +26,39 @@ bool Member::wind_up() {
   count_rounds(share_);
   learned_ = {};  // as of before this view
   standing_.hash = standing_.bytes = 0;
-  step_by_ =
-      env_.now() + std::clamp(kPatienceInRounds * worker_->mean_round_s(), kLeastPatience_s, kMostPatience_s);
+  step_by_ = env_.now() + patience();
   worker_->wind_up();
   return true;
 }
 
-bool Member::step_over() const { return worker_->wound_up() || env_.now() >= step_by_; }
+double Member::patience() const {
+  return std::clamp(kPatienceInRounds * worker_->mean_round_s(), kLeastPatience_s, kMostPatience_s);
+}
+
+/// Where its step cannot be kept the round that is under way is ended before the view is, as long as all that
+/// are in it go on with it: who comes costs the others no step. Who has announced another view, and is no
+/// farther, does not.
+bool Member::ends_round(const View& next) {
+  if (spec_.steps_alone || !worker_ || !worker_->joined() || worker_->round_is_over()) return false;
+  for (const Seat& seat : run_.seats) {
+    if (std::find(next.seats.begin(), next.seats.end(), seat) == next.seats.end()) return false;
+    const auto record = swim_->members().find(seat.name);
+    if (seat.name == name() || record == swim_->members().end()) continue;
+    const Standing s = standing_from(record->second.word);
+    const bool elsewhere = s.view != 0 && (s.view != standing_.view || s.attempt != standing_.attempt);
+    if (elsewhere && !worker_->wound_up() && s.share <= worker_->share_done()) return false;
+  }
+  if (!std::exchange(ending_round_, true)) {
+    step_by_ = env_.now() + patience();
+    worker_->end_after_round(true);
+  }
+  return env_.now() < step_by_;
+}
+
+bool Member::step_over() const {
+  const bool over = winding_up_ ? worker_->wound_up() : worker_->round_is_over();
+  return over || env_.now() >= step_by_;
+}
 
 void Member::close_view() {
   transfer_.reset();
@@ -62,7 +88,7 @@ void Member::end_worker() {
   rounds_ = worker_->rounds();
   State state = env_.leave_view(with_starts());
   worker_.reset();
-  winding_up_ = false;
+  winding_up_ = ending_round_ = false;
   worker_wake_ = std::numeric_limits<double>::infinity();
   if (whole_) keep(std::move(state));
 }

@@ -36,7 +36,7 @@ void Member::settle() {
     if (awaits_unheard() && env_.now() >= announced_ + spec_.join_timeout_s) give_up_unheard();
     // each event would have it look at all that is known of all
     const bool runs = worker_ && worker_->joined();
-    if ((members_changed_ || !runs) && env_.now() >= look_again_) {
+    if ((members_changed_ || !runs || ending_round_) && env_.now() >= look_again_) {
       members_changed_ = !runs;
       look_again_ = env_.now() + pause_between_looks();
       follow_members();
@@ -176,6 +176,7 @@ void Member::follow_members() {
   const bool waits = (!worker_ || winding_up_) && standing_.view == id && standing_.attempt == next.attempt;
   const bool runs =
       worker_ && !winding_up_ && next.seats == current_.seats && next.attempt == current_.attempt;
+  if (runs && std::exchange(ending_round_, false)) worker_->end_after_round(false);
   if (waits || (runs && !first)) return;
   if (runs) ++next.attempt;
   // Who has trained to the end needs no other view, unless those who have not do.
@@ -194,6 +195,7 @@ void Member::follow_members() {
     if (const std::string why = env_.why_not(next); !why.empty())
       return end(Outcome::bad_input, "this peer cannot join: " + why);
   if (begin_ahead()) return;
+  if (ends_round(next)) return;
   if (!wind_up()) close_view();
   announce(std::move(next));
 }
@@ -380,7 +382,7 @@ void Member::open(double share) try {
   run_ = current_;
   std::vector<std::string> links;
   for (const PeerId p : spec.membership.links) links.push_back(current_.seats[p].name);
-  swim_->links(links);
+  swim_->links(links, links.size() + 1 == current_.seats.size());
   std::uint64_t steps = spec.rounds_before;
   // where nobody waits, a share of the run is so many samples, and fewer members have more of them each
   const double each = spec.total_samples > 0

@@ -57,14 +57,15 @@ void Swim::forget(const std::string& name) {
   });
 }
 
-void Swim::links(std::vector<std::string> names) {
+void Swim::links(std::vector<std::string> names, bool everyone) {
   links_ = {names.begin(), names.end()};
+  links_everyone_ = everyone;
   targets_.reset();
 }
 
 const std::vector<std::string>& Swim::targets() {
   if (targets_) return *targets_;
-  if (few()) {
+  if (few() || links_everyone_) {
     targets_ = alive();
     std::erase(*targets_, spec_.name);
     return *targets_;

@@ -82,8 +82,8 @@ class Swim {
   void say(std::vector<std::byte> word, double now);
   /// Tells all targets; from here on this one answers pings and does nothing else.
   void leave(double now);
-  /// Neighbours that are always among the targets.
-  void links(std::vector<std::string> names);
+  /// Neighbours that are always among the targets. everyone: whoever comes later is one, too.
+  void links(std::vector<std::string> names, bool everyone = false);
 
   /// Due at next_deadline(), which any call may change; where it comes 0.1 s late or more this process is
   /// taken to have stood still.
@@ -193,6 +193,7 @@ class Swim {
   std::set<std::string> diallers_;         // that cannot be dialled
   std::set<std::string> suspects_, gone_;  // gone: dead or left
   std::set<std::string> links_;
+  bool links_everyone_ = false;
   std::optional<std::vector<std::string>> targets_;
   std::vector<Sought> sought_;
 

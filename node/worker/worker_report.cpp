@@ -104,7 +104,10 @@ void Worker::count_skipped(bool skipped) {
 
 void Worker::handle(const Measured& e) {
   check_diverged(watch_.on_norm(e.norm));
-  if (held_ && e.round == round_) looked_at_ = look_at_;
+  if (held_ && e.round == round_) {
+    looked_at_ = look_at_;
+    sent_all_ = asked_for_all_;
+  }
   if (phase_ == Phase::draining && e.round == round_) last_measured_ = true;
   check_members();
 }

@@ -20,6 +20,7 @@ constexpr double kLately_s = 0.5;
 void Worker::settle() {
   while (phase_ == Phase::training && !last_round_ended_ && !held_ && gradient_done_ && unmixed_ == 0)
     end_round();
+  ask_for_all();
   advance_save();
   if (phase_ == Phase::training && last_round_ended_ && exchange_->awaits().empty()) drain();
   schedule_wake();
@@ -99,6 +100,18 @@ void Worker::end_round() {
 
 void Worker::count_own_samples() {
   if (samples_ && samples_->count(own_samples())) spread_news(samples_after());
+}
+
+void Worker::end_after_round(bool ends) {
+  ends_after_round_ = ends;
+  asked_for_all_ = sent_all_ = false;
+  settle();
+}
+
+/// Messages that are being encoded leave before the answer comes.
+void Worker::ask_for_all() {
+  if (!ends_after_round_ || !held_ || std::exchange(asked_for_all_, true)) return;
+  submit(op::Measure{round_});
 }
 
 void Worker::wind_up() {

@@ -38,7 +38,7 @@ void Worker::resume() {
 }
 
 bool Worker::must_hold() const {
-  if (hold_at_ && round_ >= *hold_at_) return true;
+  if (ends_after_round_ || (hold_at_ && round_ >= *hold_at_)) return true;
   if (trained()) return false;
   return saving_ || saver_.due(round_) || (end_by_ && saver_.all_taken()) || saver_.parting();
 }

@@ -5,10 +5,15 @@
 
 #include "gossamer/compress/kernels.h"
 #include "gossamer_test/catch.h"
+#include "gossamer_test/drawn.h"
 
 namespace gossamer::compress::test {
 
 inline constexpr RandomKey kKey = {.seed = 0x1234567890abcdefu, .peer = 3, .layer = 7, .round = 11};
+
+using gossamer::test::Drawn;
+/// One row in so many where long tables are drawn: an emulated device is slow.
+constexpr unsigned kDrawn = 3;
 
 inline bool device_is_there() {
   std::string why;

@@ -102,7 +102,7 @@ void check_momentum(const Codec& host, const cuda::DeviceCodec& device, const Ve
 /// Payloads, sums and residuals.
 void check_specs(const std::vector<std::string>& specs) {
   if (!device_is_there()) return;
-  gossamer::test::Drawn drawn(3);
+  Drawn drawn(kDrawn);
   for (const std::string& spec : specs) {
     const auto host = make_codec(spec);
     const auto device = cuda::make_device_codec(spec);
@@ -127,7 +127,9 @@ void check_specs(const std::vector<std::string>& specs) {
 
 TEST_CASE("momentum correction on the device leaves the CPU's state") {
   if (!device_is_there()) return;
+  Drawn drawn(kDrawn);
   for (const std::string& spec : device_specs()) {
+    if (!drawn()) continue;
     const auto host = make_codec(spec);
     const auto device = cuda::make_device_codec(spec);
     for (const std::size_t n : {1u, 600u, 5001u}) {
@@ -201,7 +203,9 @@ TEST_CASE("any order of threads and blocks gives the same bytes") {
   if (!device_is_there()) return;
   const std::size_t n = 20011;
   const Vector v = sparse(n, 0.3, 4);
+  Drawn drawn(kDrawn);
   for (const std::string& spec : device_specs()) {
+    if (!drawn()) continue;
     const auto device = cuda::make_device_codec(spec);
     const Bytes expected = encode(*make_codec(spec), v, kKey);
     DeviceEncoder encoder(*device, n);
@@ -217,7 +221,9 @@ TEST_CASE("any order of threads and blocks gives the same bytes") {
 TEST_CASE("a captured graph encodes what stands in memory when it runs") {
   if (!device_is_there()) return;
   const std::size_t n = 5000;
+  Drawn drawn(kDrawn);
   for (const std::string& spec : device_specs()) {
+    if (!drawn()) continue;
     const auto device = cuda::make_device_codec(spec);
     DeviceEncoder encoder(*device, n);
     cudaStream_t stream;

@@ -203,3 +203,21 @@ TEST_CASE("no step that is being computed is thrown away when the view changes, 
     CHECK(v.run.result.virtual_seconds < calm + (by_samples ? 4.0 * 1 / 6 + 1.2 : 0.2));
   }
 }
+
+TEST_CASE("who comes costs the others no step, where none can be kept") {
+  for (const auto& [method, graph] :
+       {std::tuple("allreduce", "graph.kind=full"), {"push_sum", "graph.kind=ring"}}) {
+    INFO(method);
+    // more than those of whom everybody keeps in touch with everybody
+    const Job job = job_of(method, "dense", {"sim.step_time=1s", "run.rounds=40", "peers=16", graph});
+    const SimFaults gone{.crashes = {{2, 10.5}}, .breaks = true};
+    SimFaults back = gone;
+    back.restarts = {{2, 14.3}};
+    const double without = Views(job, gone).run.result.virtual_seconds;
+    Views v(job, back);
+    INFO(v.log);
+    CHECK(v.run.all(Outcome::finished));
+    REQUIRE(v.times[0].size() == 2);
+    CHECK(v.run.result.virtual_seconds < without + 0.2);
+  }
+}
