@@ -55,6 +55,7 @@ void ChurnSides::on_enter(PeerId peer, const ViewObserver::Entry& entry, const s
     for (const Seat& seat : entry.view.seats) side->starts.push_back(seat.start);
   }
   process.side = side;
+  process.left_side = false;
   if (entry.view.seats.front().start == 0) return;  // the first: nobody brings anything
   // what a newcomer has is of the moment at which it fetched it
   side->guessed |= process.left.empty();
@@ -94,7 +95,8 @@ void ChurnSides::check_others(const Side& side) {
   const double timeout = kShareWaited * prepared_.job.run.partition_timeout;
   for (const Process& process : processes_) {
     const Side* other = process.trained.get();
-    if (process.gone || !other || process.side != process.trained || other == &side) continue;
+    if (process.gone || process.left_side || !other || process.side != process.trained || other == &side)
+      continue;
     if (side.waited >= timeout || other->waited >= timeout) continue;
     const bool apart = std::none_of(side.places.begin(), side.places.end(), [&](PeerId p) {
       return std::count(other->places.begin(), other->places.end(), p) > 0;
@@ -122,6 +124,7 @@ void ChurnSides::on_leave(PeerId peer, double share, std::span<const float> para
   Held held = side.held;
   for (std::size_t k = 0; k < side.places.size(); ++k) held[{side.places[k], side.starts[k]}] += rounds;
   take_most(side.left, held);
+  process.left_side = true;
   process.left.push_back({process.side, {parameters.begin(), parameters.end()}});
   if (process.left.size() > kLastViews) process.left.pop_front();
   process.merges.clear();

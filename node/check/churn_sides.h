@@ -53,6 +53,7 @@ class ChurnSides {
     std::uint64_t start = 0;
     bool gone = false;
     std::shared_ptr<Side> side{}, trained{};
+    bool left_side = false;  ///< it is between two views, or has ended there
     double last_round = 0;
     std::deque<Left> left{};  ///< its last views
     std::vector<std::pair<PeerId, double>> merges{};

@@ -40,6 +40,7 @@ TEST_CASE("seeds that broke a rule once keep it") {
       {20, 20},     // a hello of a view ended a process that began again
       {48, 20},     // models of sizes of their own: another's state was taken
       {86, 20},     // a view that was announced and left began twice under one number
+      {3415, 20},   // one that had left its view, and ended, counted as a side that goes on
       {79, 120},    // views that others' faults ended counted as failed attempts at one
       {790, 120},   // mass of one that had ended apart was taken for what may come back
       {1324, 120},  // of little weight, entries' shares were told by a weight that rounding had moved more
