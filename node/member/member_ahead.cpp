@@ -78,7 +78,7 @@ void Member::handle(const OfferBody& offer) {
   if (!ahead_ || ahead_->transfer || offer.from != ahead_->source || !can_be(offer.bytes)) return;
   env_.log(fmt::format("taking the state of {} ({}) while the others go on", offer.from,
                        bytes_text(static_cast<double>(offer.bytes))));
-  ahead_->transfer.emplace(std::vector{offer.from}, offer.hash, offer.bytes);
+  ahead_->transfer.emplace(std::vector{offer.from}, offer.hash, offer.bytes, spec_.swim.planted);
   ahead_->share = offer.share;
   ahead_->came = env_.now();
 }
