@@ -1,6 +1,7 @@
 #include <grid.cuh>
 
 #include <algorithm>
+#include <atomic>
 #include <bit>
 #include <stdexcept>
 #include <string>
@@ -80,6 +81,8 @@ void check(cudaError_t error, const char* doing) {
 void check_started(const char* doing) { check(cudaGetLastError(), doing); }
 cudaStream_t stream_of(void* stream) { return static_cast<cudaStream_t>(stream); }
 
+std::atomic<std::uint64_t> copied{0};
+
 }  // namespace
 
 void combine(float keep, float* dst_dev, std::span<const Term> terms, std::size_t n, void* stream) {
@@ -150,12 +153,16 @@ PinnedMemory::PinnedMemory(std::size_t bytes) : size_(bytes) {
 }
 PinnedMemory::~PinnedMemory() { cudaFreeHost(data_); }
 
+std::uint64_t bytes_over_bus() { return copied; }
+
 void copy_to_device(void* to_dev, const void* from, std::size_t bytes, void* stream) {
+  copied += bytes;
   if (bytes > 0)
     check(cudaMemcpyAsync(to_dev, from, bytes, cudaMemcpyHostToDevice, stream_of(stream)),
           "copying to the device");
 }
 void copy_to_host(void* to, const void* from_dev, std::size_t bytes, void* stream) {
+  copied += bytes;
   if (bytes > 0)
     check(cudaMemcpyAsync(to, from_dev, bytes, cudaMemcpyDeviceToHost, stream_of(stream)),
           "copying from the device");

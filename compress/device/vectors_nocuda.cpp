@@ -27,6 +27,7 @@ PinnedMemory::PinnedMemory(std::size_t bytes) : size_(bytes) { refuse_vectors();
 PinnedMemory::~PinnedMemory() = default;
 void copy_to_device(void*, const void*, std::size_t, void*) { refuse_vectors(); }
 void copy_to_host(void*, const void*, std::size_t, void*) { refuse_vectors(); }
+std::uint64_t bytes_over_bus() { return 0; }
 void copy_on_device(void*, const void*, std::size_t, void*) { refuse_vectors(); }
 void clear(void*, std::size_t, void*) { refuse_vectors(); }
 

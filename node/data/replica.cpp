@@ -155,6 +155,9 @@ void Replica::run_one(const op::Measure& o, const Post& post) {
   post(Measured{o.round, compress::l2_norm(parameters())});
 }
 
-void Replica::run_one(const op::Aggregate& o, const Post&) { rule_.run(o, slots_[o.dst], team_.get()); }
+void Replica::run_one(const op::Aggregate& o, const Post&) {
+  rule_.run(
+      o, [&](Range r) { return std::span<float>(slots_[o.dst]).subspan(r.begin, r.size); }, team_.get());
+}
 
 }  // namespace gossamer::node

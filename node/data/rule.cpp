@@ -28,7 +28,8 @@ optim::Aggregator& Rule::of(std::size_t n) {
   return *rule;
 }
 
-void Rule::run(const op::Aggregate& op, std::span<float> slot, compress::Threads* threads) {
+void Rule::run(const op::Aggregate& op, const std::function<std::span<float>(Range)>& at,
+               compress::Threads* threads) {
   const std::size_t n = op.vectors.size();
   const std::size_t size = std::accumulate(op.ranges.begin(), op.ranges.end(), std::size_t{0},
                                            [](std::size_t sum, Range r) { return sum + r.size; });
@@ -38,12 +39,11 @@ void Rule::run(const op::Aggregate& op, std::span<float> slot, compress::Threads
   for (std::size_t v = 0; v < n; ++v) {
     const std::span<float> whole(decoded_.data() + v * stride, size);
     bool right = true;
-    std::size_t at = 0;
-    for (std::size_t r = 0; r < op.ranges.size(); at += op.ranges[r++].size) {
-      const auto part = whole.subspan(at, op.ranges[r].size);
+    std::size_t begin = 0;
+    for (std::size_t r = 0; r < op.ranges.size(); begin += op.ranges[r++].size) {
+      const auto part = whole.subspan(begin, op.ranges[r].size);
       if (op.vectors[v].empty())
-        std::copy_n(slot.begin() + static_cast<std::ptrdiff_t>(op.ranges[r].begin), part.size(),
-                    part.begin());
+        std::ranges::copy(at(op.ranges[r]), part.begin());
       else
         right &= decode(op.vectors[v][r], part, threads);
     }
@@ -52,11 +52,10 @@ void Rule::run(const op::Aggregate& op, std::span<float> slot, compress::Threads
   }
   const std::span<float> out(decoded_.data() + n * stride, size);
   of(n).aggregate({vectors, op.weights, op.self}, out);
-  std::size_t at = 0;
+  std::size_t begin = 0;
   for (const Range r : op.ranges) {
-    std::copy_n(out.begin() + static_cast<std::ptrdiff_t>(at), r.size,
-                slot.begin() + static_cast<std::ptrdiff_t>(r.begin));
-    at += r.size;
+    std::ranges::copy(out.subspan(begin, r.size), at(r).begin());
+    begin += r.size;
   }
 }
 

@@ -1,5 +1,6 @@
 #pragma once
 // Rule applies the job's aggregation rule in one peer's data plane.
+#include <functional>
 #include <map>
 #include <memory>
 #include <span>
@@ -17,8 +18,9 @@ namespace gossamer::node {
 class Rule {
  public:
   explicit Rule(std::string spec) : spec_(std::move(spec)) {}
-  /// slot: the whole of op.dst.
-  void run(const op::Aggregate& op, std::span<float> slot, compress::Threads* threads);
+  /// at: of op.dst, the same memory each time.
+  void run(const op::Aggregate& op, const std::function<std::span<float>(Range)>& at,
+           compress::Threads* threads);
 
  private:
   optim::Aggregator& of(std::size_t n);

@@ -2,7 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cassert>
+#include <cstring>
 #include <vector>
 
 namespace gossamer::node {
@@ -36,8 +38,11 @@ DeviceFloats& DeviceEncoder::zeros(std::unique_ptr<DeviceFloats>& floats, std::s
   return *floats;
 }
 
-cuda::DeviceResult DeviceEncoder::result() {
+void DeviceEncoder::copy_result() {
   cuda::copy_to_host(result_here_.data(), result_.data(), sizeof(cuda::DeviceResult), stream());
+}
+
+cuda::DeviceResult DeviceEncoder::result() {
   stream_.wait();
   return *reinterpret_cast<const cuda::DeviceResult*>(result_here_.data());
 }
@@ -49,25 +54,36 @@ Payload DeviceEncoder::encode(const op::Encode& o, const float* v_dev, float* ap
   const std::size_t n = o.range.size;
   const compress::RandomKey key{seed_, peer_, static_cast<std::uint32_t>(o.range.begin / 16),
                                 o.round * 2 + (o.feedback > 0 ? 1u : 0u)};
-  cuda::copy_to_device(key_.data(), &key, sizeof key, stream());
+  std::memcpy(key_here_.data(), &key, sizeof key);
+  cuda::copy_to_device(key_.data(), key_here_.data(), sizeof key, stream());
   auto* const out = out_.need_of<std::byte>(codec.max_bytes(n));
   const cuda::EncodeCall call{static_cast<const compress::RandomKey*>(key_.data()),
                               workspace_.need(codec.workspace_bytes(n)), out,
                               static_cast<cuda::DeviceResult*>(result_.data()), stream()};
+  // How long it is is known when it is made: as much as the last one had is copied without asking, and most
+  // payloads need no more.
+  std::size_t& usual = usual_[{o.parcel, o.tag}];
+  usual = std::min(usual, codec.max_bytes(n));
   cuda::DeviceResult made{};
+  auto memory = payloads_.take(usual);
   try {
     write(o, host, codec, v_dev, call);
+    copy_result();
+    cuda::copy_to_host(memory->data(), out, usual, stream());
     made = result();
     cuda::require_success(made, n);
   } catch (const compress::EncodeError& e) {
     throw Diverged(fmt::format("{} in round {}", e.what(), o.round));
   }
-  const auto memory = payloads_.take(made.bytes);
-  cuda::copy_to_host(memory->data(), out, made.bytes, stream());
+  if (made.bytes > usual) {
+    memory = payloads_.take(made.bytes);
+    cuda::copy_to_host(memory->data(), out, made.bytes, stream());
+    stream_.wait();
+  }
+  usual = made.bytes;
   if (o.add_error_to >= 0 && n > 0 && !host.traits().exact) add_error(o, codec, v_dev, made.bytes);
   if (apply_to_dev)
     codec.decode_add(out, made.bytes, 1.0f, apply_to_dev, n, call.workspace_dev, call.result_dev, stream());
-  stream_.wait();
   return {memory, std::span<const std::byte>(memory->data(), made.bytes)};
 }
 
@@ -117,6 +133,7 @@ void DeviceEncoder::decode_add(const Payload& payload, float weight, float* acc_
     cuda::copy_to_device(in, payload->data(), payload->size(), stream());
     codec.decode_add(in, payload->size(), weight, acc_dev, n, workspace_.need(codec.workspace_bytes(n)),
                      static_cast<cuda::DeviceResult*>(result_.data()), stream());
+    copy_result();
     const cuda::DeviceResult found = result();
     // other parameters than ours are seen before anything is added
     if (found.error != cuda::DeviceError::front && found.error != cuda::DeviceError::size)

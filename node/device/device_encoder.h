@@ -44,7 +44,9 @@ class DeviceEncoder {
              const float* v_dev, const compress::cuda::EncodeCall& call);
   void add_error(const op::Encode& o, const compress::cuda::DeviceCodec& codec, const float* v_dev,
                  std::size_t bytes);
+  /// Of what was submitted last, once the stream has been waited for.
   compress::cuda::DeviceResult result();
+  void copy_result();
   void* stream() const { return stream_.get(); }
 
   std::shared_ptr<const CodecSchedule> codecs_;
@@ -55,8 +57,11 @@ class DeviceEncoder {
   std::map<const compress::Codec*, std::unique_ptr<const compress::cuda::DeviceCodec>> device_codecs_;
   std::map<std::pair<int, std::size_t>, Kept> states_;  ///< by number and range begin
   compress::cuda::Buffer key_{sizeof(compress::RandomKey)}, result_{sizeof(compress::cuda::DeviceResult)};
-  compress::cuda::PinnedMemory result_here_{sizeof(compress::cuda::DeviceResult)};
+  compress::cuda::PinnedMemory key_here_{sizeof(compress::RandomKey)},
+      result_here_{sizeof(compress::cuda::DeviceResult)};
   DeviceScratch out_, workspace_, in_, left_;
+  std::map<std::pair<ParcelId, std::uint32_t>, std::size_t>
+      usual_;  ///< bytes of a parcel's last payload, by tag
   PinnedPool payloads_;
   std::uint64_t decoded_on_host_ = 0;
 };

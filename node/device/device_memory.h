@@ -13,6 +13,11 @@
 
 namespace gossamer::node {
 
+/// Of a replica: gradients are computed on one, all else is done on the other.
+struct DeviceStreams {
+  compress::cuda::Stream compute, exchange;
+};
+
 /// Device memory that grows to what was asked for and is then used again; what stood in it is lost where it
 /// grows.
 class DeviceScratch {
@@ -50,7 +55,7 @@ class DeviceFloats {
 };
 
 /// Pinned memory for payloads: what nobody reads any more is used again. Payloads may go on any thread, and
-/// outlive it.
+/// outlive it; memory that is not kept goes on the one that takes.
 class PinnedPool {
  public:
   using Memory = compress::cuda::PinnedMemory;
@@ -58,9 +63,11 @@ class PinnedPool {
     constexpr std::size_t kLeast = 4096;  // a page
     const std::size_t size = size_class(std::max(bytes, kLeast));
     std::unique_ptr<Memory> memory;
+    std::vector<std::unique_ptr<Memory>> gone;
     {
       const std::lock_guard lock(free_->mutex);
       if (auto kept = free_->blocks.take(size)) memory = std::move(*kept);
+      gone.swap(free_->gone);
     }
     if (!memory) memory = std::make_unique<Memory>(size);
     return {memory.release(), [free = free_](Memory* used) { free->give_back(used); }};
@@ -72,13 +79,13 @@ class PinnedPool {
     void give_back(Memory* used) noexcept try {
       std::unique_ptr<Memory> back(used);
       const std::size_t size = back->size();
-      std::vector<std::unique_ptr<Memory>> gone;
       const std::lock_guard lock(mutex);
-      gone = blocks.give_back(std::move(back), size);
+      for (auto& one : blocks.give_back(std::move(back), size)) gone.push_back(std::move(one));
     } catch (const std::bad_alloc&) {  // then it is not kept
     }
     std::mutex mutex;
     FreeBlocks<std::unique_ptr<Memory>> blocks{kMostFree};
+    std::vector<std::unique_ptr<Memory>> gone;
   };
   std::shared_ptr<Free> free_ = std::make_shared<Free>();
 };

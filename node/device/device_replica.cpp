@@ -5,6 +5,7 @@
 #include <cmath>
 #include <map>
 #include <stdexcept>
+#include <utility>
 
 #include "aligned.h"
 #include "gossamer/compress/feedback.h"
@@ -19,39 +20,43 @@ constexpr const char* kNoRows = "rows of a table are learned on the host only";
 
 }  // namespace
 
-/// Whole slots on the host, from when they are first asked for until they are handed back.
+/// Ranges of slots on the host, from when they are first asked for until they are handed back. What is asked
+/// for stands; gradients of other ranges may still be under way.
 class DeviceReplica::HostCopies {
  public:
   explicit HostCopies(DeviceReplica& replica) : replica_(replica) {}
   std::span<float> at(Slot s, Range r) {
-    auto [copy, is_new] = copies_.try_emplace(s);
+    auto [place, is_new] = copies_.try_emplace({s, r.begin});
+    AlignedFloats& copy = place->second;
     if (is_new) {
-      copy->second.resize(replica_.slots_[s].size());
-      cuda::copy_to_host(copy->second.data(), replica_.slots_[s].data(), replica_.slots_[s].bytes(),
-                         replica_.stream());
-      replica_.stream_->wait();
-      replica_.copied_ += replica_.slots_[s].bytes();
+      copy.resize(r.size);
+      cuda::copy_to_host(copy.data(), replica_.at(s, r), r.size * sizeof(float), replica_.stream());
+      replica_.stream_.wait();
+      replica_.copied_ += r.size * sizeof(float);
     }
-    return std::span<float>(copy->second).subspan(r.begin, r.size);
+    assert(copy.size() == r.size);  // no command works on ranges that overlap
+    return copy;
   }
   void hand_back() {
-    for (auto& [s, copy] : copies_) {
-      replica_.upload(s, copy);
-      replica_.copied_ += replica_.slots_[s].bytes();
+    for (const auto& [place, copy] : copies_) {
+      cuda::copy_to_device(replica_.at(place.first, {place.second, copy.size()}), copy.data(),
+                           copy.size() * sizeof(float), replica_.stream());
+      replica_.copied_ += copy.size() * sizeof(float);
     }
+    replica_.stream_.wait();
   }
 
  private:
   DeviceReplica& replica_;
-  std::map<Slot, AlignedFloats> copies_;
+  std::map<std::pair<Slot, std::size_t>, AlignedFloats> copies_;  ///< by slot and where the range begins
 };
 
 DeviceReplica::DeviceReplica(DeviceReplicaParts parts, std::span<const float> x0, const Buffers& buffers)
     : ReplicaBase(std::move(parts), x0, buffers),
       device_(parts.device),
-      stream_(std::move(parts.stream)),
+      stream_(parts.stream),
       optimizer_(std::move(parts.optimizer)),
-      encoder_(base_.codecs, base_.parcels, base_.seed, base_.peer, *stream_),
+      encoder_(base_.codecs, base_.parcels, base_.seed, base_.peer, stream_),
       rule_(base_.aggregate) {
   if (base_.objective->keyed_rows()) throw std::runtime_error(kNoRows);
   for (std::size_t s = 0; s < 2 + buffers.slots; ++s) {
@@ -77,7 +82,7 @@ void DeviceReplica::upload(Slot s, std::span<const float> from) {
   parameters_here_.clear();
   assert(from.size() == slots_[s].size());
   cuda::copy_to_device(slots_[s].data(), from.data(), from.size_bytes(), stream());
-  stream_->wait();
+  stream_.wait();
 }
 
 void DeviceReplica::clear(Slot s, Range r) { cuda::clear(at(s, r), r.size * sizeof(float), stream()); }
@@ -85,7 +90,7 @@ void DeviceReplica::clear(Slot s, Range r) { cuda::clear(at(s, r), r.size * size
 std::vector<float> DeviceReplica::slot(Slot s) const {
   std::vector<float> here(slots_[s].size());
   cuda::copy_to_host(here.data(), slots_[s].data(), slots_[s].bytes(), stream());
-  stream_->wait();
+  stream_.wait();
   return here;
 }
 
@@ -118,7 +123,7 @@ bool DeviceReplica::all_finite(Range gradient) {
   cuda::flag_not_finite(at(kGradient, gradient), gradient.size, flag_dev, stream());
   std::uint32_t flag = 0;
   cuda::copy_to_host(&flag, flag_dev, sizeof flag, stream());
-  stream_->wait();
+  stream_.wait();
   return flag == 0;
 }
 
@@ -144,7 +149,7 @@ double DeviceReplica::norm(const float* x_dev, std::size_t n) {
   cuda::sum_of_squares(x_dev, n, partials_.need_of<double>(cuda::kSquarePartials), sum_dev, stream());
   double sum = 0;
   cuda::copy_to_host(&sum, sum_dev, sizeof sum, stream());
-  stream_->wait();
+  stream_.wait();
   return std::sqrt(sum);
 }
 
@@ -186,7 +191,8 @@ void DeviceReplica::run_one(const op::DecodeAdd& o, const Post&) {
 
 void DeviceReplica::run_one(const op::Aggregate& o, const Post&) {
   HostCopies copies(*this);
-  rule_.run(o, copies.at(o.dst, {0, slots_[o.dst].size()}), nullptr);
+  rule_.run(
+      o, [&](Range r) { return copies.at(o.dst, r); }, nullptr);
   copies.hand_back();
 }
 

@@ -1,8 +1,10 @@
 #pragma once
 // DeviceReplica is a Replica whose floats stay in a CUDA device's memory: gradients, steps, mixing and coding
-// run there, on one stream, and payloads' bytes are all that comes and goes. What knows host memory alone
-// (rules over whole models, extensions) is handed a copy, and that is counted.
+// run there, and payloads' bytes and batches are all that comes and goes. Gradients have a stream of their
+// own beside the one of all else, and events between (optim/device.h). What knows host memory alone (rules
+// over whole models, extensions) is handed a copy, and that is counted.
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include "device_encoder.h"
@@ -13,11 +15,15 @@
 
 namespace gossamer::node {
 
-/// What it is made of; objective (make_device_row_objective) and optimiser work on that device, on the
-/// stream.
+/// What it is made of: an objective (make_device_row_objective) of these streams, and an optimiser of the
+/// exchange's; on that device.
 struct DeviceReplicaParts : ReplicaBaseParts {
+  DeviceReplicaParts(ReplicaBaseParts base, std::shared_ptr<const DeviceStreams> streams)
+      : ReplicaBaseParts(std::move(base)), stream(streams->exchange) {
+    outlives_objective = std::move(streams);
+  }
+  const compress::cuda::Stream& stream;
   int device = 0;
-  std::shared_ptr<compress::cuda::Stream> stream{};  ///< outlives the objective
   std::unique_ptr<optim::cuda::DeviceOptimizer> optimizer{};
 };
 
@@ -66,10 +72,10 @@ class DeviceReplica final : public ReplicaBase {
   void run_one(const op::EncodeRows& o, const Post&);
   void run_one(const op::PushRows& o, const Post&);
   void run_one(const op::Measure& o, const Post&);
-  void* stream() const { return stream_->get(); }
+  void* stream() const { return stream_.get(); }
 
   int device_;
-  std::shared_ptr<compress::cuda::Stream> stream_;
+  const compress::cuda::Stream& stream_;
   std::unique_ptr<optim::cuda::DeviceOptimizer> optimizer_;
   std::vector<DeviceFloats> slots_;
   DeviceEncoder encoder_;

@@ -29,6 +29,7 @@ Words format_names() {
 }
 Words split_names() { return names_of(optim::split_table()); }
 Words text_coding_names() { return names_of(optim::text_coding_table()); }
+Words precision_names() { return {"fp32", "tf32"}; }
 Words optimizer_names() { return names_of(optim::optimizer_table()); }
 Words schedule_names() { return names_of(optim::rate_schedule_table()); }
 Words method_names() { return names_of(method_table()); }
@@ -80,6 +81,10 @@ constexpr Key<Draft> kJobKeys[] = {
      "mlp: sizes of the hidden layers",
      model<&optim::ModelSpec::hidden>,
      {.unit = "units", .range = kAtLeastOne}},
+    {"model.precision",
+     "of products of matrices by peers on a CUDA device: tf32 rounds factors to 10 bits of mantissa",
+     job<&Job::precision>,
+     {.names = precision_names}},
     {"model.file", "python: the file with a class Task", job<&Job::task>, kLocalPath},
     {"model.initial", "safetensors file, or a run's folder, to start from; empty: drawn from run.seed",
      job<&Job::initial>, kLocalPath},

@@ -37,7 +37,8 @@ std::size_t place_on_machine(const Job& job, PeerId self) {
 
 optim::cuda::DeviceModelSpec device_model(const Prepared& prepared, PeerId self, void* stream) {
   return {.model = prepared.homogeneous() ? prepared.job.model : prepared.shapes[self]->model,
-          .stream = stream};
+          .stream = stream,
+          .tf32 = prepared.job.precision == "tf32"};
 }
 
 /// Why the peer must compute on the host; empty: it need not. A device is in use.
@@ -112,16 +113,15 @@ std::unique_ptr<ReplicaBase> make_live_replica(const Prepared& prepared, PeerId 
   try {
     cuda::use_device(*device.cuda);
     const Buffers buffers = buffers_of(plan_of(prepared, self));
-    const auto stream = std::make_shared<cuda::Stream>();
+    const auto streams = std::make_shared<const DeviceStreams>();
     auto objective = optim::cuda::make_device_row_objective(
         row_objective_parts(prepared, self, nullptr, kReadsAhead, std::move(course), first_step),
-        device_model(prepared, self, stream->get()));
+        device_model(prepared, self, streams->compute.get()), streams->exchange.get());
     const std::size_t floats = objective->buffer_size();
-    DeviceReplicaParts parts{replica_base_parts(prepared, self, std::move(objective), buffers)};
-    parts.outlives_objective = stream;
+    DeviceReplicaParts parts(replica_base_parts(prepared, self, std::move(objective), buffers), streams);
     parts.device = *device.cuda;
-    parts.stream = stream;
-    parts.optimizer = optim::cuda::make_device_optimizer(optimizer_of(prepared), floats, stream->get());
+    parts.optimizer =
+        optim::cuda::make_device_optimizer(optimizer_of(prepared), floats, streams->exchange.get());
     return std::make_unique<DeviceReplica>(std::move(parts), prepared.initial_of(self), buffers);
   } catch (const ConfigError&) {
     throw;

@@ -109,6 +109,12 @@ std::span<const std::uint32_t> BatchStream::rows() const {
       .rows;
 }
 
+const Batch* BatchStream::ahead() const {
+  if (!impl_->threaded) return nullptr;
+  const std::lock_guard lock(impl_->mutex);
+  return impl_->filled > impl_->taken ? &impl_->slots[impl_->taken % impl_->slots.size()].batch : nullptr;
+}
+
 const Batch& BatchStream::next() {
   if (impl_->threaded) return impl_->next_threaded();
   impl_->fill(impl_->slots[0]);

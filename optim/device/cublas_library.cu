@@ -15,9 +15,11 @@ namespace {
 void* open_library() {
   const std::string versioned = "libcublas.so." GOSSAMER_SYMBOL(CUBLAS_VER_MAJOR);
   std::string why;
-  for (const char* name : {versioned.c_str(), GOSSAMER_CUBLAS}) {  // the latter: where the build found it
+  // the second: where the build found it; the others have the same calls
+  for (const char* name :
+       {versioned.c_str(), GOSSAMER_CUBLAS, "libcublas.so.13", "libcublas.so.12", "libcublas.so.11"}) {
     if (void* library = dlopen(name, RTLD_NOW | RTLD_LOCAL)) return library;
-    why = dlerror();
+    if (why.empty()) why = dlerror();
   }
   throw std::runtime_error("cuBLAS cannot be loaded: " + why + "; expected " + versioned +
                            " of the CUDA toolkit, for example by LD_LIBRARY_PATH");

@@ -13,7 +13,10 @@ namespace {
 }  // namespace
 
 std::unique_ptr<DeviceModel> make_device_model(const DeviceModelSpec&) { refuse(); }
-std::unique_ptr<Objective> make_device_row_objective(RowObjectiveParts, const DeviceModelSpec&) { refuse(); }
+std::unique_ptr<Objective> make_device_row_objective(RowObjectiveParts, const DeviceModelSpec&, void*) {
+  refuse();
+}
+std::uint64_t bytes_over_bus() { return 0; }
 std::unique_ptr<DeviceOptimizer> make_device_optimizer(const OptimizerSpec&, std::size_t, void*) { refuse(); }
 
 }  // namespace gossamer::optim::cuda

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <memory>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "gossamer/optim/course.h"
@@ -30,6 +31,7 @@ class RowBatches {
 
   /// Steps ascend, but for where they first begin. flip: as BatchKey's flip_labels. Valid until the next.
   Batch take(std::uint64_t step, bool flip) {
+    was_ahead_ = std::exchange(is_ahead_, false) && step == next_ && !flip;
     if (!stream_ || step != next_)
       stream_ = std::make_unique<BatchStream>(train_, course_ ? course_->sampler() : split_->sampler(peer_),
                                               batch_, step, prefetch_);
@@ -39,6 +41,14 @@ class RowBatches {
     if (flip) flip_labels(batch);
     return batch;
   }
+  /// What take gives for the step after its last, where it has been gathered already; else null.
+  const Batch* ahead() {
+    const Batch* const next = stream_ ? stream_->ahead() : nullptr;
+    is_ahead_ = next != nullptr;
+    return next;
+  }
+  /// What was taken last is what ahead gave before.
+  bool was_ahead() const { return was_ahead_; }
   /// Numbers of the rows that were taken last.
   std::span<const std::uint32_t> rows() const {
     return stream_ ? stream_->rows() : std::span<const std::uint32_t>();
@@ -64,6 +74,7 @@ class RowBatches {
   std::shared_ptr<DataCourse> course_;
   std::unique_ptr<BatchStream> stream_;
   std::uint64_t next_ = 0;  ///< the step that stream_ stands before
+  bool is_ahead_ = false, was_ahead_ = false;
   std::vector<std::int32_t> flipped_;
 };
 

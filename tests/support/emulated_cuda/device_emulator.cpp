@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "fiber.h"
+#include "streams.h"
 
 namespace gossamer::emulated {
 namespace {
@@ -173,7 +174,11 @@ void Device::enter() {
 
 const Place& place() { return device().current().place; }
 
-void set_seed(std::uint64_t seed) { device().seed(seed); }
+void set_seed(std::uint64_t seed) {
+  drain_streams();
+  device().seed(seed);
+  seed_streams(seed);
+}
 
 /// One grid at a time, whichever thread has it run.
 void run_grid(std::size_t blocks, unsigned threads, const std::function<void()>& body) {

@@ -21,7 +21,7 @@ struct Place {
 };
 const Place& place();
 
-/// Draws the order of threads and blocks of what is launched from now on.
+/// Draws the order of threads, blocks and streams of what is launched from now on.
 void set_seed(std::uint64_t seed);
 
 /// Runs body once for each thread of the grid.
@@ -38,7 +38,7 @@ void wait_for_block();
 /// intrinsic's name, the same in all lanes.
 const std::uint64_t* exchange_in_warp(const char* kind, unsigned mask, std::uint64_t value);
 
-/// Work of a stream: done at once, or kept where the stream is being captured.
+/// Work of a stream (streams.h), or of the graph that it is being captured for.
 void enqueue(void* stream, std::function<void()> work);
 
 }  // namespace gossamer::emulated

@@ -65,6 +65,8 @@ class PinnedMemory {
 /// Host memory stays as it is until the stream has been waited for.
 void copy_to_device(void* to_dev, const void* from, std::size_t bytes, void* stream);
 void copy_to_host(void* to, const void* from_dev, std::size_t bytes, void* stream);
+/// Bytes that these two copied since the process began.
+std::uint64_t bytes_over_bus();
 void copy_on_device(void* to_dev, const void* from_dev, std::size_t bytes, void* stream);
 /// Every byte ← 0.
 void clear(void* memory_dev, std::size_t bytes, void* stream);

@@ -151,6 +151,8 @@ class BatchStream {
   /// The next step's batch, 64-byte aligned; valid until the next call. What dataset or sampler threw for a
   /// step is thrown when that step's turn comes, and again by every later call.
   const Batch& next();
+  /// What next() gives then, where it has been gathered already; else null. Valid until the call after that.
+  const Batch* ahead() const;
   /// The numbers of the rows of what next() gave last; valid as long.
   std::span<const std::uint32_t> rows() const;
 

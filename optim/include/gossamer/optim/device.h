@@ -55,10 +55,17 @@ struct DeviceModelSpec {
 /// Throws OptimError for what make_model refuses and for a kind that runs on the host alone, saying so.
 std::unique_ptr<DeviceModel> make_device_model(const DeviceModelSpec& spec);
 
-/// As make_row_objective, but x and g are device memory wherever the objective takes them, on_layer is called
-/// in the stream's order, and labels are the data's alone: what others' models predict is refused with
-/// OptimError. parts.model draws the initial parameters, on the host. Loss and figures are waited for.
-std::unique_ptr<Objective> make_device_row_objective(RowObjectiveParts parts, const DeviceModelSpec& spec);
+/// As make_row_objective, but x and g are device memory wherever the objective takes them, and labels are the
+/// data's alone: what others' models predict is refused with OptimError. parts.model draws the initial
+/// parameters, on the host. Gradients are computed on spec's stream, which waits for what had been submitted
+/// to the exchange stream before. That one works with x and g meanwhile: it is told to wait for a layer
+/// before on_layer is called for it, all layers having been submitted. Where rows are read ahead the next
+/// batch is copied meanwhile, from pinned memory. Loss and figures are waited for.
+std::unique_ptr<Objective> make_device_row_objective(RowObjectiveParts parts, const DeviceModelSpec& spec,
+                                                     void* exchange_stream);
+
+/// Bytes of batches, losses and figures that objectives copied to and from devices since the process began.
+std::uint64_t bytes_over_bus();
 
 /// As of Optimizer; ranges of x, g and u are n floats. u_dev may be g_dev.
 class DeviceOptimizer {

@@ -123,7 +123,8 @@ struct Job {
   std::string name;        ///< file name without folder and extension
   optim::ModelSpec model;  ///< features and classes are filled in from the data later
   std::string task;        ///< model.file: whose model, data and loss are learned, where kind = "python"
-  std::string initial;     ///< safetensors to start from; empty = drawn from run.seed
+  std::string precision = "fp32";  ///< of products of matrices on a CUDA device: fp32, tf32
+  std::string initial;             ///< safetensors to start from; empty = drawn from run.seed
   optim::DataSpec data;
   std::string split = "local_shuffle";
   bool private_data = false;       ///< rows are their peer's alone, also while it is not there
