@@ -1,11 +1,13 @@
 // Every device codec against the CPU's, then its speed beside what the device's memory allows. Needs nothing
 // but a compiler and the CUDA toolkit:
 //   cmake -S . -B build/gpu -DGOSSAMER_COMPONENTS=compress && cmake --build build/gpu --target check_device
-//   build/gpu/check_device [entries [runs]]
+//   build/gpu/check_device [entries [runs [codec ...]]]
 // Ends with 0 where all agree, 1 where something differs, 2 where there is no device.
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
+#include <string>
+#include <vector>
 
 #include "device_memory.h"
 #include "vectors.h"
@@ -36,6 +38,37 @@ class Stream {
   int runs_;
   cudaStream_t stream_ = nullptr;
 };
+
+const std::vector<std::string> kCodecs = {"dense",
+                                          "fp16",
+                                          "bf16",
+                                          "sign_vote",
+                                          "onebit",
+                                          "onebit_two",
+                                          "onebit_scaled",
+                                          "qsgd:bits=2",
+                                          "qsgd:bits=4",
+                                          "qsgd:bits=8",
+                                          "qsgd:bits=4,norm=l2",
+                                          "qsgd:levels=16,norm=l2",
+                                          "intq:bits=4",
+                                          "intq:bits=8,rounding=stochastic",
+                                          "terngrad",
+                                          "topk:density=0.001,coding=rice",
+                                          "topk:density=0.01,coding=rice",
+                                          "topk:density=0.01",
+                                          "topk:density=0.01,coding=elias",
+                                          "topk:density=0.01,coding=bitmap",
+                                          "topk:density=0.01,values=fp16",
+                                          "topk:density=0.01,values=int8",
+                                          "topk:density=0.01,values=sign",
+                                          "topk:density=0.01,values=two_bit",
+                                          "topk:density=0.01,select=sampled",
+                                          "topk:density=0.01,select=bisect",
+                                          "topk:density=0.01,select=ldte_bs",
+                                          "topk:density=0.01,select=reuse",
+                                          "threshold:tau=7,coding=rice",
+                                          "randk:density=0.01"};
 
 /// Median seconds of what start puts on the stream, run as a graph.
 template <class Start>
@@ -139,7 +172,7 @@ bool check(const std::string& spec, std::size_t n, const Stream& stream, double 
   return right;
 }
 
-int run(std::size_t n, int runs) {
+int run(std::size_t n, int runs, const std::vector<std::string>& codecs) {
   std::string why;
   if (!cuda::available(why)) {
     std::fprintf(stderr, "check_device: %s\n", why.c_str());
@@ -151,36 +184,7 @@ int run(std::size_t n, int runs) {
   std::printf("GB/s of fp32 entries, and the bytes touched in %% of copying\n%-44s %-7s %15s %15s %15s\n",
               "codec", "bytes", "encode", "with feedback", "decode-add");
   bool right = true;
-  for (const char* spec : {"dense",
-                           "fp16",
-                           "bf16",
-                           "sign_vote",
-                           "onebit",
-                           "onebit_two",
-                           "onebit_scaled",
-                           "qsgd:bits=2",
-                           "qsgd:bits=4",
-                           "qsgd:bits=8",
-                           "qsgd:bits=4,norm=l2",
-                           "qsgd:levels=16,norm=l2",
-                           "intq:bits=4",
-                           "intq:bits=8,rounding=stochastic",
-                           "terngrad",
-                           "topk:density=0.001,coding=rice",
-                           "topk:density=0.01,coding=rice",
-                           "topk:density=0.01",
-                           "topk:density=0.01,coding=elias",
-                           "topk:density=0.01,coding=bitmap",
-                           "topk:density=0.01,values=fp16",
-                           "topk:density=0.01,values=int8",
-                           "topk:density=0.01,values=sign",
-                           "topk:density=0.01,values=two_bit",
-                           "topk:density=0.01,select=sampled",
-                           "topk:density=0.01,select=bisect",
-                           "topk:density=0.01,select=ldte_bs",
-                           "topk:density=0.01,select=reuse",
-                           "threshold:tau=7,coding=rice",
-                           "randk:density=0.01"}) {
+  for (const std::string& spec : codecs) {
     right = check(spec, n, stream, bandwidth) && right;
   }
   return right ? 0 : 1;
@@ -191,9 +195,10 @@ int run(std::size_t n, int runs) {
 int main(int argc, char** argv) {
   try {
     return run(argc > 1 ? std::strtoull(argv[1], nullptr, 10) : std::size_t{1} << 24,
-               argc > 2 ? std::max(1, std::atoi(argv[2])) : 11);
+               argc > 2 ? std::max(1, std::atoi(argv[2])) : 11,
+               argc > 3 ? std::vector<std::string>(argv + 3, argv + argc) : kCodecs);
   } catch (const std::exception& error) {
     std::fprintf(stderr, "check_device: %s\n", error.what());
-    return 1;
+    return 3;
   }
 }
