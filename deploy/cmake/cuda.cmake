@@ -1,5 +1,5 @@
 # Finds the CUDA toolkit by itself; sets GOSSAMER_HAS_CUDA. Kernels are compiled for sm_80, sm_90 and as PTX for
-# what comes later, on machines without a GPU too.
+# what comes later, or for CUDAARCHS, on machines without a GPU too.
 set(GOSSAMER_HAS_CUDA OFF)
 if(GOSSAMER_CUDA)
   include(CheckLanguage)
@@ -9,7 +9,7 @@ if(GOSSAMER_CUDA)
       set(CMAKE_CUDA_COMPILER ${GOSSAMER_NVCC})
     endif()
   endif()
-  if(NOT DEFINED CMAKE_CUDA_ARCHITECTURES)
+  if(NOT DEFINED CMAKE_CUDA_ARCHITECTURES AND NOT DEFINED ENV{CUDAARCHS})
     set(CMAKE_CUDA_ARCHITECTURES 80-real 90)
   endif()
   check_language(CUDA)
