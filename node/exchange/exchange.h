@@ -104,6 +104,8 @@ class ExchangeHost {
   virtual void count_held_back() {}
   /// A round took too long, and ended without some neighbour (Exchange::on_overdue).
   virtual void count_closed_without() {}
+  /// The view is over, and this peer's step of the round is the last in it.
+  virtual bool ends_alone() const { return false; }
   /// The last round has ended.
   virtual bool trained() const { return false; }
   /// Nothing more comes from the neighbour: it had done its rounds and has ended, or it is muted.
@@ -136,6 +138,8 @@ class Exchange {
   virtual void on_message(PeerId from, Message message) = 0;
   /// Whoever has not been heard in this round takes too long: where rounds close early it is not waited for.
   virtual void on_overdue() {}
+  /// The view ends with this peer's step of the round, which has been taken; the round is not waited for.
+  virtual void end_alone(Round) {}
   /// The messages without which the round, or after the last one the method, does not end; of parcels whose
   /// own gradient is there.
   virtual std::vector<Awaited> awaits() const { return {}; }

@@ -81,9 +81,10 @@ bool begins_alike(const Method& method) {
   return method.pattern && (method.pattern->mixing == full || method.pattern->mixing == outer);
 }
 
+bool holds_mass(const Method& method) { return method.invariants.own == MethodInvariants::Own::mass; }
+
 bool merges_sides(const Method& method) {
-  return !begins_alike(method) && !method.needs.keeps_apart &&
-         method.invariants.own != MethodInvariants::Own::mass;
+  return !begins_alike(method) && !method.needs.keeps_apart && !holds_mass(method);
 }
 
 const Method& find_method(std::string_view name) {

@@ -144,6 +144,8 @@ bool begins_alike(const Method& method);
 std::uint64_t local_steps(const ExchangeSettings& e);
 /// A step of a round that is not over can be kept: as of Method::steps_alone.
 bool steps_alone(const ExchangeSettings& e);
+/// What a peer has sent, and has not been taken, is owed beyond the view in which it was sent.
+bool holds_mass(const Method& method);
 /// Models of peers that went on apart, as their network had fallen apart, are brought together when they
 /// meet: not where all must be alike, where nothing else draws them together, or where a mass that all hold
 /// together does that.

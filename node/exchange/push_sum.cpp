@@ -57,12 +57,19 @@ class PushSum final : public Gossip {
     host_.send(numbers_[e.tag].peer, {e.round, e.parcel, 0, e.entries, e.payload});
   }
 
+  /// The step is in the mass, of which nothing more is given away in this view; what had been is owed.
+  void end_alone(Round) override {
+    for (ParcelId p = 0; p < host_.plan().parcels.size(); ++p)
+      host_.submit(op::Extended{op::Ratio{range(p), p}});
+  }
+
  private:
   void after_step(Round round, ParcelId parcel) override {
     const PeerId self = host_.plan().self;
     op::Push push{range(parcel), parcel, round, {}, synchronous() ? 0.0f : kLeastWeight};
     const bool by_matrix = column_sums_to_one(round);
     const auto out = weights(round).out(self);
+    if (host_.ends_alone()) return host_.submit(op::Extended{std::move(push)});
     const bool may_skip =
         !host_.plan().exchange.staleness;  // a bounded neighbour may be waiting for this round
     for (const PeerId to : out)
@@ -132,7 +139,6 @@ constinit const Method kPushSumMethod{
     .needs = {.code = Needs::Code::exact, .may_lose = true, .reads = "local_steps", .why_code = kWholeState},
     .make = make_push_sum,
     .buffers = push_sum_buffers,
-    .steps_alone = [](const ExchangeSettings&) { return false; },  // x changes as it is mixed
     .pattern = Pattern{.bytes = mass_bytes},
     .invariants = {.waits_for = MethodInvariants::WaitsFor::parcels,
                    .overtakes = true,

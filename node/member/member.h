@@ -69,6 +69,7 @@ struct MemberSpec {
   std::size_t min_peers = 1;  ///< fewer end the run; where it is all of the roster nobody may be lost
   bool alike = false;         ///< all members' states are the same to the bit
   bool steps_alone = false;   ///< a step of a round that is not over can be kept (exchange/method.h)
+  bool holds_mass = false;    ///< what was sent is owed beyond its view (exchange/method.h)
   ApartSpec apart{};
   bool limits_speakers = true;  ///< what a peer that has proved who it is may cost this one has a bound
   bool merges = false;          ///< models of sides that went on apart are brought together when they meet
@@ -175,6 +176,7 @@ class Member final : SwimHost {
   void count_own();
   View with_starts() const;
   std::vector<std::uint32_t> owed() const;
+  std::vector<Incarnation> whom_it_owes() const;
   Passage passage() const;
   static std::vector<std::pair<PeerId, PeerId>> former(const std::vector<Standing>& all);
   void announce(View view);
@@ -287,6 +289,7 @@ class Member final : SwimHost {
   Standing standing_;
   State kept_;                      ///< what was learned, between views
   std::vector<std::byte> learned_;  ///< its bytes where all must be alike, until all are in the next view
+  std::vector<Incarnation> owed_;   ///< whom the worker owed when it began
   std::optional<Transfer> transfer_;
   std::optional<View> ran_;            ///< the last view in which it trained with all of it
   std::vector<View> entered_;          ///< that one, and those that were entered since

@@ -393,6 +393,7 @@ void Member::open(double share) try {
   last_entered_ = current_.id() + current_.attempt;
   worker_ = std::make_unique<Worker>(std::move(spec), *view_env_);
   opened_ = true;
+  owed_ = owed_in(kept_);
   if (!kept_.empty() && !planted(Bug::state_not_restored)) {
     Archive::saving(kept_).part("data").value("steps", steps);
     add_passage(kept_, passage());

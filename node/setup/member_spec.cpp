@@ -38,6 +38,7 @@ MemberSpec member_spec(const Job& job, PeerId self, std::uint64_t start, const W
   spec.min_peers = job.least_peers();
   spec.alike = begins_alike(find_method(job.exchange.method));
   spec.steps_alone = steps_alone(job.exchange);
+  spec.holds_mass = holds_mass(find_method(job.exchange.method));
   spec.own_models = job.heterogeneous();
   spec.apart = apart_spec(job);
   spec.merges = merges_sides(find_method(job.exchange.method)) && !spec.own_models;

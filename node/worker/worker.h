@@ -173,6 +173,7 @@ class Worker final : public ExchangeHost {
   void count_left_out() override { ++result_.left_out; }
   void count_held_back() override { ++result_.held_back; }
   void count_closed_without() override { ++result_.closed_without; }
+  bool ends_alone() const override { return winding_up_; }
   bool trained() const override { return samples_ ? samples_->complete() : round_ == spec_.rounds; }
   bool gone(PeerId peer) const override { return gone_[peer] || muted(peer); }
 
