@@ -5,6 +5,7 @@
 #include "attack.h"
 #include "gossamer/compress/codec.h"
 #include "link.h"
+#include "replica_base.h"
 
 namespace gossamer::node {
 namespace {
@@ -38,11 +39,26 @@ std::vector<std::byte> of_another_codec(std::span<const std::byte> payload, std:
 
 constexpr std::uint64_t kMostForged = std::uint64_t{1} << 16;
 
-/// Of a state, with a bit changed.
+/// With another parameter, and a check of its own that says so; empty where the bytes are not a whole state.
+std::vector<std::byte> other_state(std::span<const std::byte> bytes, std::mt19937_64& random) try {
+  State state = state_from_bytes(bytes);
+  std::vector<float> x = parameters_in(state);
+  if (x.empty()) return {};
+  x[random() % x.size()] += 1;
+  Archive::saving(state).floats(kParametersArray, x);
+  return to_bytes(state);
+} catch (const StateError&) {
+  return {};
+}
+
+/// Of a state that is another, or has a bit changed.
 FrameBytes forged_piece(Frame& frame, PieceBody& piece, std::mt19937_64& random) {
   if (piece.bytes.empty()) return nullptr;
-  std::vector<std::byte> bytes(piece.bytes.begin(), piece.bytes.end());
-  bytes[random() % bytes.size()] ^= std::byte{1};
+  std::vector<std::byte> bytes = other_state(piece.bytes, random);
+  if (bytes.empty()) {
+    bytes.assign(piece.bytes.begin(), piece.bytes.end());
+    bytes[random() % bytes.size()] ^= std::byte{1};
+  }
   piece.bytes = bytes;
   return encode_frame(frame);
 }
