@@ -138,8 +138,8 @@ class Exchange {
   virtual void on_message(PeerId from, Message message) = 0;
   /// Whoever has not been heard in this round takes too long: where rounds close early it is not waited for.
   virtual void on_overdue() {}
-  /// The view ends with this peer's step of the round, which has been taken; the round is not waited for.
-  virtual void end_alone(Round) {}
+  /// ends_alone is so, and that step has been taken; the round is not waited for.
+  virtual void end_alone() {}
   /// The messages without which the round, or after the last one the method, does not end; of parcels whose
   /// own gradient is there.
   virtual std::vector<Awaited> awaits() const { return {}; }

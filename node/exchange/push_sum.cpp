@@ -58,7 +58,7 @@ class PushSum final : public Gossip {
   }
 
   /// The step is in the mass, of which nothing more is given away in this view; what had been is owed.
-  void end_alone(Round) override {
+  void end_alone() override {
     for (ParcelId p = 0; p < host_.plan().parcels.size(); ++p)
       host_.submit(op::Extended{op::Ratio{range(p), p}});
   }

@@ -122,7 +122,7 @@ void Worker::wind_up() {
 
 void Worker::end_step_alone() {
   overdue_at_.reset();
-  exchange_->end_alone(round_);
+  exchange_->end_alone();
   result_.rounds = round_ + 1;  // to its exchange the round goes on
   count_own_samples();
   held_ = true;

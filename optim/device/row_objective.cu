@@ -1,5 +1,4 @@
 // A model on a device with the rows of a peer, which lie on the host.
-#include <algorithm>
 #include <array>
 #include <cstring>
 #include <utility>

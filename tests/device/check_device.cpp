@@ -2,7 +2,7 @@
 // but a compiler and the CUDA toolkit:
 //   cmake -S . -B build/gpu -DGOSSAMER_COMPONENTS=compress && cmake --build build/gpu --target check_device
 //   build/gpu/check_device [entries [runs [codec ...]]]
-// Ends with 0 where all agree, 1 where something differs, 2 where there is no device.
+// Ends with 0 where all agree, 1 where something differs, 2 where there is no device, 3 where it fails.
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
