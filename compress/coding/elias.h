@@ -4,12 +4,17 @@
 // to 2 or 3. Here each group's leading one comes first, as decoding needs it, then its other bits, lowest
 // first.
 #include <array>
-#include <bit>
 #include <cstdint>
 
 #include "bits.h"
 
 namespace gossamer::compress {
+
+/// Of a number in binary; none of 0. (In device code std::bit_width of 64 bits is 0, whatever the number:
+/// nvcc 13 with the standard library of GCC 12.)
+constexpr unsigned width_of(std::uint64_t number) {
+  return number == 0 ? 0 : 64 - static_cast<unsigned>(__builtin_clzll(number));
+}
 
 struct BitCode {
   std::uint64_t bits = 0;
@@ -20,7 +25,7 @@ struct BitCode {
 constexpr BitCode omega(std::uint64_t number) {
   BitCode code{0, 1};
   while (number > 1) {
-    const auto width = static_cast<unsigned>(std::bit_width(number));
+    const unsigned width = width_of(number);
     const std::uint64_t rest = number & low_bits(width - 1);
     code.bits = code.bits << width | rest << 1 | 1;
     code.length += width;
@@ -36,9 +41,7 @@ inline constexpr auto kOmegaLength = [] {
     all[width] = static_cast<std::uint8_t>(omega(std::uint64_t{1} << (width - 1)).length);
   return all;
 }();
-constexpr unsigned omega_length(std::uint64_t number) {
-  return kOmegaLength[static_cast<std::size_t>(std::bit_width(number))];
-}
+constexpr unsigned omega_length(std::uint64_t number) { return kOmegaLength[width_of(number)]; }
 
 struct OmegaRead {
   std::uint64_t number = 0;  ///< 0 where it is 2³³ or more

@@ -13,7 +13,6 @@ __device__ std::uint32_t gap_of(const std::uint32_t* indices, std::size_t j) {
   return j == 0 ? indices[0] : indices[j] - indices[j - 1] - 1;
 }
 constexpr std::uint32_t remainder_bits(std::uint32_t gap, unsigned r) { return gap & ((1u << r) - 1); }
-constexpr unsigned width_of(std::size_t v) { return static_cast<unsigned>(std::bit_width(v)); }
 __device__ BitCode elias_code(std::uint32_t gap) { return omega(std::uint64_t{gap} + 1); }
 
 __device__ Count warp_sum(Count mine) {
