@@ -121,7 +121,7 @@ class Worker final : public ExchangeHost {
   /// The view is over when the round that is under way is: no other begins. ends: false takes that back.
   void end_after_round(bool ends);
   /// It is, and all that others need for it has been sent.
-  bool round_is_over() const { return phase_ != Phase::training || last_round_ended_ || sent_all_; }
+  bool round_is_over() const { return phase_ != Phase::training || last_round_ended_ || flushed_; }
   /// The view is over: the step that is being computed is taken, and counts as a round, though what the
   /// others send of that round is not waited for; no other begins.
   void wind_up();
@@ -214,7 +214,7 @@ class Worker final : public ExchangeHost {
   void advance_save();
   void taken(Round name);
   bool looked_at(Round name);
-  void ask_for_all();
+  void flush();
   bool written_or_late();
   bool waits_for_save(const Message& message) const;
   void deliver_set_aside();
@@ -286,8 +286,8 @@ class Worker final : public ExchangeHost {
   std::optional<Round> hold_at_;
   bool held_ = false;
   bool winding_up_ = false;
-  bool ends_after_round_ = false, asked_for_all_ = false;
-  bool sent_all_ = false;  ///< of that round: what was submitted before has been answered
+  bool ends_after_round_ = false, flushing_ = false;
+  bool flushed_ = false;  ///< of that round: what was submitted before has been answered
   Saver saver_;
   std::deque<std::pair<PeerId, Message>> set_aside_;  ///< in the order in which they came
   Offers offers_;

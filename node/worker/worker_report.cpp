@@ -106,7 +106,7 @@ void Worker::handle(const Measured& e) {
   check_diverged(watch_.on_norm(e.norm));
   if (held_ && e.round == round_) {
     looked_at_ = look_at_;
-    sent_all_ = asked_for_all_;
+    flushed_ = flushing_;
   }
   if (phase_ == Phase::draining && e.round == round_) last_measured_ = true;
   check_members();

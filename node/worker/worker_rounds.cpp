@@ -20,7 +20,7 @@ constexpr double kLately_s = 0.5;
 void Worker::settle() {
   while (phase_ == Phase::training && !last_round_ended_ && !held_ && gradient_done_ && unmixed_ == 0)
     end_round();
-  ask_for_all();
+  flush();
   advance_save();
   if (phase_ == Phase::training && last_round_ended_ && exchange_->awaits().empty()) drain();
   schedule_wake();
@@ -104,13 +104,13 @@ void Worker::count_own_samples() {
 
 void Worker::end_after_round(bool ends) {
   ends_after_round_ = ends;
-  asked_for_all_ = sent_all_ = false;
+  flushing_ = flushed_ = false;
   settle();
 }
 
 /// Messages that are being encoded leave before the answer comes.
-void Worker::ask_for_all() {
-  if (!ends_after_round_ || !held_ || std::exchange(asked_for_all_, true)) return;
+void Worker::flush() {
+  if (!ends_after_round_ || !held_ || std::exchange(flushing_, true)) return;
   submit(op::Measure{round_});
 }
 
