@@ -178,7 +178,7 @@ class Floats final : public Checker {
   void run(PeerId, const op::EncodeRows&, const DataView&) {}
   void run(PeerId, const op::PushRows&, const DataView&) {}
   void run(PeerId peer, const op::Update& o, const DataView&) {
-    Holdings& g = slot(peer, kGradient);
+    Holdings& g = slot(peer, o.slot);
     const double expected = gradients_of(peer, o);
     for (std::size_t b = first(o.range); b < last(o.range); ++b) {
       if (std::abs(g[b].fresh - expected) > kTolerance || std::abs(g[b].model) > kTolerance)

@@ -32,7 +32,8 @@ namespace op {
 struct Update {
   Range range;
   Round round;
-  double place;  ///< in the rate's schedule, in rounds (optim::learning_rate)
+  double place;           ///< in the rate's schedule, in rounds (optim::learning_rate)
+  Slot slot = kGradient;  ///< where g stands; among on_ready of a gradient no other
 };
 /// g ← g·min(1, limit/‖g‖₂) on the range.
 struct Clip {
@@ -135,6 +136,9 @@ struct Buffers {
   /// The slots start at the x⁰ that all peers have, also where this one's parameters are elsewhere by then:
   /// what two peers know of each other must be the same at both.
   bool anchored = false;
+  /// g stays as it was computed until a step is taken. Where none is, as the view ends, it can be handed on
+  /// to the next one.
+  bool keeps_gradient = false;
 };
 
 /// A batch's labels by several models beside the data's own: the weighted mean of the class probabilities
@@ -150,6 +154,7 @@ struct SoftLabels {
 /// A layer's gradient that is not finite counts as zero, and an Update among on_ready of its parcels gives
 /// the step 0 and leaves the optimiser as it is. (An Update after a sum over peers is no part of on_ready:
 /// there all peers step alike, and this one has added nothing.)
+/// One that the view before has handed on is not computed again; its rows were counted there.
 struct Gradient {
   Round round;
   std::vector<std::vector<Op>> on_ready;

@@ -5,10 +5,15 @@
 namespace gossamer::node {
 namespace {
 
-constexpr std::string_view kPart = "data/own/";
+constexpr std::string_view kPart = "data/own/", kGradientPart = "data/own_gradient/";
 constexpr char kBetween = '\n';  // names are of one line
 
 Archive part(const Archive& all) { return all.part("data").part("own"); }
+bool has(const State& state, std::string_view prefix) {
+  const auto first = state.lower_bound(std::string(prefix));
+  return first != state.end() && first->first.starts_with(prefix);
+}
+bool is_own(std::string_view piece) { return piece.starts_with(kPart) || piece.starts_with(kGradientPart); }
 
 }  // namespace
 
@@ -50,10 +55,9 @@ void add_passage(State& state, Passage passage) {
   if (has_own(state)) passage.archive(part(Archive::saving(state)).part("passage"));
 }
 
-bool has_own(const State& state) {
-  const auto first = state.lower_bound(std::string(kPart));
-  return first != state.end() && first->first.starts_with(kPart);
-}
+bool has_own(const State& state) { return has(state, kPart); }
+bool has_own_gradient(const State& state) { return has(state, kGradientPart); }
+Archive own_gradient(const Archive& state) { return state.part("data").part("own_gradient"); }
 
 void archive_owed(const Archive& own, std::vector<Incarnation>& owed) {
   archive_incarnations(own, "owed", owed);
@@ -67,8 +71,18 @@ std::vector<Incarnation> owed_in(const State& state) {
 
 State without_own(const State& state) {
   State rest = state;
-  std::erase_if(rest, [](const auto& piece) { return piece.first.starts_with(kPart); });
+  std::erase_if(rest, [](const auto& piece) { return is_own(piece.first); });
   return rest;
+}
+
+State take_own(State& state) {
+  State own;
+  for (auto piece = state.begin(); piece != state.end();) {
+    const auto next = std::next(piece);
+    if (is_own(piece->first)) own.insert(state.extract(piece));
+    piece = next;
+  }
+  return own;
 }
 
 }  // namespace gossamer::node

@@ -98,7 +98,7 @@ void Replica::evaluate(Round round, const Post& post) {
 }
 
 void Replica::run_one(const op::Update& o, const Post&) {
-  const auto g = at(kGradient, o.range);
+  const auto g = at(o.slot, o.range);
   if (skips_update_) return clear_gradient(o.range);
   optimizer_->step(o.place, o.range.begin, at(kParameters, o.range), g, g);
 }

@@ -2,6 +2,7 @@
 
 #include <cassert>
 #include <cmath>
+#include <utility>
 
 #include "hash.h"
 #include "learned_state.h"
@@ -64,16 +65,32 @@ State ReplicaBase::save_learned() {
   return state;
 }
 
-State ReplicaBase::save_for_next_view(std::span<const Incarnation> seats) {
+State ReplicaBase::save_for_next_view(std::span<const Incarnation> seats, bool with_gradient) {
   State state = save_learned();
   if (extension_) extension_->save_own(Archive::saving(state).part("data").part("own"), seats);
+  if (with_gradient && loss_of_g_) {
+    Archive own = own_gradient(Archive::saving(state));
+    own.value("loss", *loss_of_g_);
+    archive_slot(own, "g", kGradient);
+  }
   return state;
+}
+
+/// A loop computes its own, and rows of a table go another way.
+bool ReplicaBase::hands_on_gradients() const {
+  return buffers_.keeps_gradient && !base_.objective->keeps_private() && !rows();
 }
 
 void ReplicaBase::restore(const State& state, Kept kept) {
   const Archive from = Archive::restoring(state).part("data");
   if (kept == Kept::all) return archive(from);
   archive_learned(from);
+  handed_on_ = hands_on_gradients() && has_own_gradient(state);
+  if (handed_on_) {
+    Archive own = own_gradient(Archive::restoring(state));
+    own.value("loss", loss_of_g_.emplace());
+    archive_slot(own, "g", kGradient);
+  }
   if (buffers_.anchored) return;
   spread_parameters();
   if (buffers_.extension) extension_ = buffers_.extension({parameters(), base_.rate});
@@ -95,6 +112,7 @@ Learned learned_bytes(const State& state) {
 // --- a round
 
 void ReplicaBase::run(const Op& op, const Post& post) {
+  if (std::holds_alternative<op::Update>(op)) loss_of_g_.reset();
   const double begin = trace_ ? steady_seconds() : 0;
   execute(op, post);
   if (!trace_) return;
@@ -108,18 +126,16 @@ void ReplicaBase::run(const Gradient& gradient, const Post& post,
                       const std::function<void()>& between_layers) {
   if (observer_) observer_->on_gradient(base_.peer, gradient);
   round_ = gradient.round;
+  if (std::exchange(handed_on_, false) && !gradient.idle) return take_up(gradient, post, between_layers);
+  loss_of_g_.reset();
   if (gradient.idle) return stand_idle(gradient, post);
   const auto models = teachers(gradient.soft);
   const optim::BatchKey key{steps_++, attack_.flips_labels(), gradient.soft.weight, models, &between_layers};
   bool skipped = false;
   const auto on_layer = [&](std::size_t layer) {
-    const auto& parcels = parcels_of_layer_[layer];
     skips_update_ = drop_not_finite(layer);
     skipped |= skips_update_;
-    for (auto p = parcels.rbegin(); p != parcels.rend(); ++p) {
-      for (const Op& o : gradient.on_ready[*p]) run(o, post);
-      post(ParcelReady{gradient.round, *p});
-    }
+    make_ready(gradient, layer, post);
     skips_update_ = false;
     between_layers();
   };
@@ -135,7 +151,26 @@ void ReplicaBase::run(const Gradient& gradient, const Post& post,
     for (const Op& o : gradient.on_ready.back()) run(o, post);
     post(ParcelReady{gradient.round, static_cast<ParcelId>(base_.parcels.size())});
   }
+  if (hands_on_gradients() && !skipped) loss_of_g_ = loss;
   post(GradientDone{gradient.round, loss, rows_taken, skipped});
+}
+
+void ReplicaBase::make_ready(const Gradient& gradient, std::size_t layer, const Post& post) {
+  const auto& parcels = parcels_of_layer_[layer];
+  for (auto p = parcels.rbegin(); p != parcels.rend(); ++p) {
+    for (const Op& o : gradient.on_ready[*p]) run(o, post);
+    post(ParcelReady{gradient.round, *p});
+  }
+}
+
+/// The batch was taken in the view before, whose steps count it.
+void ReplicaBase::take_up(const Gradient& gradient, const Post& post,
+                          const std::function<void()>& between_layers) {
+  for (std::size_t layer = parcels_of_layer_.size(); layer-- > 0;) {
+    make_ready(gradient, layer, post);
+    between_layers();
+  }
+  post(GradientDone{.round = gradient.round, .loss = *loss_of_g_, .rows = 0});
 }
 
 void ReplicaBase::stand_idle(const Gradient& gradient, const Post& post) {

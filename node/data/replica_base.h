@@ -3,6 +3,7 @@
 // order, and under which names it stands in a State.
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -52,7 +53,10 @@ class ReplicaBase {
   /// What Kept::learned takes of it, for whoever goes on from it.
   State save_learned();
   /// The same for this peer's next view, with what is its own (own.h); seats: as of Extension::save_own.
-  State save_for_next_view(std::span<const Incarnation> seats);
+  /// with_gradient: where the last one stands, and no step was taken by it, that too.
+  State save_for_next_view(std::span<const Incarnation> seats, bool with_gradient = true);
+  /// The next gradient is one that was handed on, and computes nothing.
+  bool has_gradient() const { return handed_on_; }
   /// Throws StateError where the state is another job's or peer's. Replicas of any kind go on from each
   /// other's.
   void restore(const State& state, Kept kept = Kept::all);
@@ -105,9 +109,14 @@ class ReplicaBase {
   void archive(Archive archive);
   void archive_learned(Archive archive);
   void stand_idle(const Gradient& gradient, const Post& post);
+  void take_up(const Gradient& gradient, const Post& post, const std::function<void()>& between_layers);
+  void make_ready(const Gradient& gradient, std::size_t layer, const Post& post);
+  bool hands_on_gradients() const;
   bool drop_not_finite(std::size_t layer);
 
-  std::uint64_t steps_ = 0;  ///< batches taken
+  std::uint64_t steps_ = 0;          ///< batches taken
+  std::optional<double> loss_of_g_;  ///< of the gradient that stands, and no step was taken by
+  bool handed_on_ = false;           ///< it is of the view before
   std::vector<std::vector<ParcelId>> parcels_of_layer_;
   std::shared_ptr<Trace> trace_;
 };

@@ -140,7 +140,7 @@ void DeviceReplica::execute(const Op& op, const Post& post) {
 
 void DeviceReplica::run_one(const op::Update& o, const Post&) {
   if (skips_update_) return clear_gradient(o.range);
-  float* const g = at(kGradient, o.range);
+  float* const g = at(o.slot, o.range);
   optimizer_->step(o.place, o.range.begin, at(kParameters, o.range), g, g, o.range.size);
 }
 

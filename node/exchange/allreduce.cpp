@@ -3,7 +3,7 @@
 // peer s. Dense parcels go around the ring, or by halving and doubling (halving.cpp) where that is
 // the cheaper for their size (allreduce_choice.h).
 //
-// Dense: the ring of Patarasu & Yuan (2009), peers in index order, any P.
+// Dense: the ring of Patarasu & Yuan (2009), peers in index order, any P; summed in kReduced, beside g.
 //   reduce-scatter   step k = 0 … P−2: send slice (i − k) mod P to the next peer, add what came to slice (i −
 //   k − 1) mod P.
 //                    Peer i then holds the whole sum of slice (i + 1) mod P.
@@ -30,10 +30,10 @@ namespace {
 class RingAllreduce final : public FullReduce {
  public:
   RingAllreduce(ExchangeHost& host, std::shared_ptr<RoundSums> sums)
-      : FullReduce(host, 0, std::move(sums)), step_(host.plan().parcels.size(), 0) {}
+      : FullReduce(host, 1, std::move(sums), kReduced), step_(host.plan().parcels.size(), 0) {}
 
   std::vector<Op> on_ready(Round, ParcelId parcel) override {
-    return {op::Combine{host_.plan().parcels[parcel].range, kGradient, share(self_), {}}};
+    return {op::Combine{host_.plan().parcels[parcel].range, kReduced, 0, {{share(self_), kGradient}}}};
   }
 
   void on_encoded(const Encoded& e) override { send(e.round, e.parcel, e.tag, e.entries, e.payload); }
@@ -49,7 +49,7 @@ class RingAllreduce final : public FullReduce {
     host_.send((self_ + 1) % peers_, {round, parcel, tag, entries, std::move(payload)});
   }
   void encode(Round round, ParcelId parcel, PeerId owner, std::uint32_t tag) {
-    host_.submit(op::encode_exactly(slice(parcel, owner), kGradient, round, parcel, tag));
+    host_.submit(op::encode_exactly(slice(parcel, owner), kReduced, round, parcel, tag));
   }
 
   std::optional<std::size_t> entries_of(PeerId from, ParcelId parcel, std::uint32_t tag) const override {
@@ -67,10 +67,10 @@ class RingAllreduce final : public FullReduce {
       const std::uint32_t step = step_[parcel]++;
       const Range r = slice(parcel, received_slice(step));
       if (step <= last_reduce()) {
-        host_.submit(op::DecodeAdd{r, kGradient, 1.0f, message->payload});
+        host_.submit(op::DecodeAdd{r, kReduced, 1.0f, message->payload});
         encode(round, parcel, received_slice(step), step + 1);
       } else {
-        overwrite(r, kGradient, message->payload);
+        overwrite(r, kReduced, message->payload);
         if (step < last_step()) send(round, parcel, step + 1, message->entries, message->payload);
       }
       if (step == last_step()) return finish(round, parcel);
@@ -264,7 +264,12 @@ constinit const Method kAllreduceMethod{
               .reads = "algorithm aggregate dense_below dense_rounds",
               .why_synchronous = kOneSum},
     .make = make_allreduce,
-    .buffers = [](const Plan& plan) { return FullReduce::buffers(plan, plan.codec.exact ? 0 : kCodedSlots); },
+    .buffers =
+        [](const Plan& plan) {
+          Buffers buffers = FullReduce::buffers(plan, plan.codec.exact ? 1 : kCodedSlots);
+          buffers.keeps_gradient = plan.codec.exact;
+          return buffers;
+        },
     .own_steps = OwnSteps::mean,
     .pattern = Pattern{.messages = Pattern::Messages::reduce, .mixing = Pattern::Mixing::full},
     .invariants = {.all_alike = true}};

@@ -45,13 +45,18 @@ class RoundSums {
 
 class FullReduce : public Exchange {
  public:
+  /// Where dense reduces sum, beside g: who loses a peer in the midst of it still has its own gradient.
+  static constexpr Slot kReduced = 2;
+
   /// The first `slots` buffers beside x and g are the method's own. sums: shared by those that reduce a
-  /// round's parcels between them; none: this one reduces all.
-  explicit FullReduce(ExchangeHost& host, std::size_t slots = 0, std::shared_ptr<RoundSums> sums = nullptr)
+  /// round's parcels between them; none: this one reduces all. sum: the slot in which they stand in the end.
+  explicit FullReduce(ExchangeHost& host, std::size_t slots = 0, std::shared_ptr<RoundSums> sums = nullptr,
+                      Slot sum = kGradient)
       : host_(host),
         peers_(static_cast<PeerId>(host.plan().schedule.peers())),
         self_(host.plan().self),
         sums_(sums ? std::move(sums) : std::make_shared<RoundSums>(host.plan().parcels.size())),
+        sum_(sum),
         velocity_(2 + static_cast<Slot>(slots)),
         ready_(host.plan().parcels.size(), false) {}
 
@@ -137,7 +142,7 @@ class FullReduce : public Exchange {
     return at != came_.end() && at->second;
   }
 
-  /// The parcel's sum stands in g.
+  /// The parcel's sum stands in its slot.
   void finish(Round round, ParcelId parcel) {
     ready_[parcel] = false;
     if (host_.plan().planted.is(Bug::stepped_in_part)) return step(round, parcel);
@@ -193,8 +198,10 @@ class FullReduce : public Exchange {
   void step(Round round, ParcelId parcel) {
     const Range r = host_.plan().parcels[parcel].range;
     if (codes_velocity()) take_out_velocity(round, r);
-    host_.submit(host_.update(r, round));
-    host_.submit(op::Combine{r, kParameters, 1, {{-1.0f, kGradient}}});
+    op::Update update = host_.update(r, round);
+    update.slot = sum_;
+    host_.submit(update);
+    host_.submit(op::Combine{r, kParameters, 1, {{-1.0f, sum_}}});
     host_.saw_staleness(0);
     host_.mixed(parcel);
   }
@@ -222,6 +229,7 @@ class FullReduce : public Exchange {
     auto operator<=>(const Key&) const = default;
   };
   const std::shared_ptr<RoundSums> sums_;
+  const Slot sum_;
   const Slot velocity_;  ///< holds D
   Round round_ = 0;
   std::vector<bool> ready_;

@@ -28,14 +28,14 @@ namespace {
 class HalvingAllreduce final : public FullReduce {
  public:
   HalvingAllreduce(ExchangeHost& host, std::shared_ptr<RoundSums> sums)
-      : FullReduce(host, 0, std::move(sums)),
+      : FullReduce(host, 1, std::move(sums), kReduced),
         halving_(peers_),
         rank_(halving_.rank(self_)),
         step_(host.plan().parcels.size()),
         unfolded_(host.plan().parcels.size()) {}
 
   std::vector<Op> on_ready(Round, ParcelId parcel) override {
-    return {op::Combine{whole(parcel), kGradient, share(self_), {}}};
+    return {op::Combine{whole(parcel), kReduced, 0, {{share(self_), kGradient}}}};
   }
 
   void on_encoded(const Encoded& e) override {
@@ -78,7 +78,7 @@ class HalvingAllreduce final : public FullReduce {
   }
 
   void encode(Round round, ParcelId parcel, Range r, std::uint32_t tag) {
-    host_.submit(op::encode_exactly(r, kGradient, round, parcel, tag));
+    host_.submit(op::encode_exactly(r, kReduced, round, parcel, tag));
   }
   void send_block(Round round, ParcelId parcel) {
     const std::uint32_t step = step_[parcel];
@@ -100,16 +100,16 @@ class HalvingAllreduce final : public FullReduce {
     if (!unfolded_[parcel]) {
       const auto message = take(round, parcel, kFold, self_ + 1);
       if (!message) return;
-      host_.submit(op::DecodeAdd{whole(parcel), kGradient, 1.0f, message->payload});
+      host_.submit(op::DecodeAdd{whole(parcel), kReduced, 1.0f, message->payload});
       unfolded_[parcel] = true;
       send_block(round, parcel);
     }
     std::uint32_t& step = step_[parcel];
     while (auto message = take(round, parcel, kStep + step, halving_.peer(partner(step)))) {
       if (doubling(step))
-        overwrite(block(parcel, partner(step), width(step)), kGradient, message->payload);
+        overwrite(block(parcel, partner(step), width(step)), kReduced, message->payload);
       else
-        host_.submit(op::DecodeAdd{block(parcel, rank_, width(step)), kGradient, 1.0f, message->payload});
+        host_.submit(op::DecodeAdd{block(parcel, rank_, width(step)), kReduced, 1.0f, message->payload});
       if (++step == 2 * halving_.steps) return end(round, parcel);
       send_block(round, parcel);
     }
@@ -118,7 +118,7 @@ class HalvingAllreduce final : public FullReduce {
   void await_sum(Round round, ParcelId parcel) {
     const auto message = take(round, parcel, kUnfold, self_ - 1);
     if (!message) return;
-    overwrite(whole(parcel), kGradient, message->payload);
+    overwrite(whole(parcel), kReduced, message->payload);
     finish(round, parcel);
   }
   void end(Round round, ParcelId parcel) {

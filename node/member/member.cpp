@@ -269,7 +269,9 @@ void Member::schedule_wake() {
   if (!swim_) return;  // the worker's own are all
   double next = worker_ ? worker_wake_ : std::numeric_limits<double>::infinity();
   if (!over_) next = std::min(next, swim_->next_deadline());
-  if ((winding_up_ || ending_round_) && !over_ && !step_over()) next = std::min(next, step_by_);
+  const bool waits_for_step =
+      ((winding_up_ || ending_round_) && !step_over()) || (ending_gradient_ && env_.now() < step_by_);
+  if (waits_for_step && !over_) next = std::min(next, step_by_);
   if (transfer_) next = std::min(next, transfer_->next_deadline());
   next = std::min(next, ahead_deadline());
   const auto until = [&](double time) {  // past that it is looked at whenever something comes

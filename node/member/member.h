@@ -64,12 +64,13 @@ struct MemberSpec {
   std::vector<Contact> roster;  ///< the job's peers, then this one where they do not name it
   std::size_t named = 0;        ///< of the roster: the job's
   PeerId self = 0;
-  std::uint64_t start = 0;    ///< as of Seat
-  std::uint64_t job = 0;      ///< frames of another one are dropped
-  std::size_t min_peers = 1;  ///< fewer end the run; where it is all of the roster nobody may be lost
-  bool alike = false;         ///< all members' states are the same to the bit
-  bool steps_alone = false;   ///< a step of a round that is not over can be kept (exchange/method.h)
-  bool holds_mass = false;    ///< what was sent is owed beyond its view (exchange/method.h)
+  std::uint64_t start = 0;      ///< as of Seat
+  std::uint64_t job = 0;        ///< frames of another one are dropped
+  std::size_t min_peers = 1;    ///< fewer end the run; where it is all of the roster nobody may be lost
+  bool alike = false;           ///< all members' states are the same to the bit
+  bool steps_alone = false;     ///< a step of a round that is not over can be kept (exchange/method.h)
+  bool holds_mass = false;      ///< what was sent is owed beyond its view (exchange/method.h)
+  bool keeps_gradient = false;  ///< one that was computed in a view is of use in the next (data_plane.h)
   ApartSpec apart{};
   bool limits_speakers = true;  ///< what a peer that has proved who it is may cost this one has a bound
   bool merges = false;          ///< models of sides that went on apart are brought together when they meet
@@ -170,6 +171,8 @@ class Member final : SwimHost {
   void close_view();
   bool wind_up();
   bool ends_round(const View& next);
+  bool ends_gradient();
+  std::optional<double> share_elsewhere(const Seat& seat) const;
   double patience() const;
   bool step_over() const;
   void end_worker();
@@ -268,9 +271,10 @@ class Member final : SwimHost {
   View current_;              ///< of the worker, or the one that is agreed on
   View run_;                  ///< of the worker
   std::unique_ptr<Worker> worker_;
-  bool winding_up_ = false;    ///< the worker's view is over, and it takes its last step
-  bool ending_round_ = false;  ///< the worker's view is over when its round is
-  double step_by_ = 0;         ///< until when these are waited for
+  bool winding_up_ = false;       ///< the worker's view is over, and it takes its last step
+  bool ending_round_ = false;     ///< the worker's view is over when its round is
+  bool ending_gradient_ = false;  ///< … when its gradient stands
+  double step_by_ = 0;            ///< until when these are waited for
   /// What was told of another member last.
   struct Told {
     std::uint64_t start = 0;

@@ -103,6 +103,7 @@ void Member::take_ahead(const PieceBody& piece) {
 std::optional<State> Member::state_of(std::span<const std::byte> bytes, const std::string& whose) const {
   try {
     State state = state_from_bytes(bytes);
+    take_own(state);  // nobody gives that away
     const std::vector<float> x = parameters_in(state);
     if (std::all_of(x.begin(), x.end(), [](float v) { return std::isfinite(v); })) return state;
     env_.log(fmt::format("the state of {} holds no finite parameters, and is left", whose));

@@ -35,6 +35,16 @@ double Member::patience() const {
   return std::clamp(kPatienceInRounds * worker_->mean_round_s(), kLeastPatience_s, kMostPatience_s);
 }
 
+/// How far another of the view was as it announced another one.
+std::optional<double> Member::share_elsewhere(const Seat& seat) const {
+  const auto record = swim_->members().find(seat.name);
+  if (seat.name == name() || record == swim_->members().end() || record->second.start != seat.start)
+    return std::nullopt;
+  const Standing s = standing_from(record->second.word);
+  const bool elsewhere = s.view != 0 && (s.view != standing_.view || s.attempt != standing_.attempt);
+  return elsewhere ? std::optional(s.share) : std::nullopt;
+}
+
 /// Where its step cannot be kept the round that is under way is ended before the view is, as long as all that
 /// are in it go on with it: who comes costs the others no step. Who has announced another view, and is no
 /// farther, does not.
@@ -42,16 +52,24 @@ bool Member::ends_round(const View& next) {
   if (spec_.steps_alone || !worker_ || !worker_->joined() || worker_->round_is_over()) return false;
   for (const Seat& seat : run_.seats) {
     if (std::find(next.seats.begin(), next.seats.end(), seat) == next.seats.end()) return false;
-    const auto record = swim_->members().find(seat.name);
-    if (seat.name == name() || record == swim_->members().end()) continue;
-    const Standing s = standing_from(record->second.word);
-    const bool elsewhere = s.view != 0 && (s.view != standing_.view || s.attempt != standing_.attempt);
-    if (elsewhere && !worker_->wound_up() && s.share <= worker_->share_done()) return false;
+    const auto share = share_elsewhere(seat);
+    if (share && !worker_->wound_up() && *share <= worker_->share_done()) return false;
   }
   if (!std::exchange(ending_round_, true)) {
     step_by_ = env_.now() + patience();
     worker_->end_after_round(true);
   }
+  return env_.now() < step_by_;
+}
+
+/// Where a peer has gone the round that is under way cannot be ended, but what it goes by can: the gradient
+/// goes along to the next view. But who is less far, as that peer went in the midst of sums, waits for this
+/// one's state, and has no gradient at it. (step_by_: it may wait for data.)
+bool Member::ends_gradient() {
+  if (!spec_.keeps_gradient || !worker_ || !worker_->computing()) return false;
+  for (const Seat& seat : run_.seats)
+    if (const auto share = share_elsewhere(seat); share && *share < worker_->share_done()) return false;
+  if (!std::exchange(ending_gradient_, true)) step_by_ = env_.now() + patience();
   return env_.now() < step_by_;
 }
 
@@ -88,7 +106,7 @@ void Member::end_worker() {
   rounds_ = worker_->rounds();
   State state = env_.leave_view(with_starts());
   worker_.reset();
-  winding_up_ = ending_round_ = false;
+  winding_up_ = ending_round_ = ending_gradient_ = false;
   worker_wake_ = std::numeric_limits<double>::infinity();
   if (whole_) keep(std::move(state));
 }
@@ -96,7 +114,9 @@ void Member::end_worker() {
 /// Where all must be alike also as others can have it, and compare it.
 void Member::keep(State learned) {
   if (spec_.alike) {
+    State own = take_own(learned);
     learned_ = to_bytes(learned);
+    learned.merge(own);
     standing_.hash = hash_bytes(learned_);
     standing_.bytes = learned_.size();
   } else {

@@ -36,7 +36,7 @@ void Member::settle() {
     if (awaits_unheard() && env_.now() >= announced_ + spec_.join_timeout_s) give_up_unheard();
     // each event would have it look at all that is known of all
     const bool runs = worker_ && worker_->joined();
-    if ((members_changed_ || !runs || ending_round_) && env_.now() >= look_again_) {
+    if ((members_changed_ || !runs || ending_round_ || ending_gradient_) && env_.now() >= look_again_) {
       members_changed_ = !runs;
       look_again_ = env_.now() + pause_between_looks();
       follow_members();
@@ -100,7 +100,7 @@ void Member::worker_ended() {
     if (swim_) swim_->leave(env_.now());
     return;
   }
-  if (winding_up_) return;
+  if (winding_up_ || ends_gradient()) return;
   for (const PeerId p : r.gone) gone_.insert(run_.seats[p].name);
   View again = current_;
   if (!planted(Bug::attempt_kept)) ++again.attempt;
@@ -176,6 +176,7 @@ void Member::follow_members() {
   const bool waits = (!worker_ || winding_up_) && standing_.view == id && standing_.attempt == next.attempt;
   const bool runs =
       worker_ && !winding_up_ && next.seats == current_.seats && next.attempt == current_.attempt;
+  if (runs) ending_gradient_ = false;
   if (runs && std::exchange(ending_round_, false)) worker_->end_after_round(false);
   if (waits || (runs && !first)) return;
   if (runs) ++next.attempt;
@@ -195,7 +196,7 @@ void Member::follow_members() {
     if (const std::string why = env_.why_not(next); !why.empty())
       return end(Outcome::bad_input, "this peer cannot join: " + why);
   if (begin_ahead()) return;
-  if (ends_round(next)) return;
+  if (ends_round(next) || ends_gradient()) return;
   if (!wind_up()) close_view();
   announce(std::move(next));
 }

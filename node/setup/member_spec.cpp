@@ -39,6 +39,7 @@ MemberSpec member_spec(const Job& job, PeerId self, std::uint64_t start, const W
   spec.alike = begins_alike(find_method(job.exchange.method));
   spec.steps_alone = steps_alone(job.exchange);
   spec.holds_mass = holds_mass(find_method(job.exchange.method));
+  spec.keeps_gradient = buffers_of(first.plan).keeps_gradient;
   spec.own_models = job.heterogeneous();
   spec.apart = apart_spec(job);
   spec.merges = merges_sides(find_method(job.exchange.method)) && !spec.own_models;

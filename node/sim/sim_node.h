@@ -82,7 +82,7 @@ class Simulation::Node final : public MemberEnv, public DataPlane {
   }
   State leave_view(const View& view) override {
     end_plane();
-    State learned = replica_->save_for_next_view(view.incarnations());
+    State learned = replica_->save_for_next_view(view.incarnations(), gradient_told_);
     if (ViewObserver* views = sim_.faults_.view_observer)
       views->on_leave(self_, member_->share_done(), parameters_in(learned));
     return learned;
@@ -148,8 +148,10 @@ class Simulation::Node final : public MemberEnv, public DataPlane {
         replica_->run(
             g, [&](DataEvent e) { out.emplace_back(now, std::move(e)); }, [] {});
       });
+    gradient_told_ = false;
     const double labelling = step_time_ * kForwardShare * static_cast<double>(gradient.soft.models.size());
-    const double duration = step_time_ * (1 + sim_.prepared_.job.sim.step_jitter * (2 * sim_.uniform() - 1));
+    const double step = replica_->has_gradient() ? 0 : step_time_;
+    const double duration = step * (1 + sim_.prepared_.job.sim.step_jitter * (2 * sim_.uniform() - 1));
     const double begin = sim_.now_ + labelling + duration * kForwardShare,
                  rest = duration * (1 - kForwardShare);
     const bool named = self_ < sim_.prepared_.job.peers.size();
@@ -227,14 +229,11 @@ class Simulation::Node final : public MemberEnv, public DataPlane {
   /// While views do not change.
   Worker& worker() { return *member_->worker(); }
   /// With all that was submitted done.
-  const Replica& replica() {
-    sim_.threads_.finish(queue_);
-    return *replica_;
-  }
   Replica& settled() {
     sim_.threads_.finish(queue_);
     return *replica_;
   }
+  const Replica& replica() { return settled(); }
   /// Of the run that has ended: a command that failed after the last answer was used counts as well.
   WorkerResult result() {
     replica();
@@ -385,7 +384,9 @@ class Simulation::Node final : public MemberEnv, public DataPlane {
         ++unanswered_;
         sim_.push({time, sequence, ++place, self_, [this, view, e = std::move(event)] {
                      --unanswered_;
-                     if (view == view_) on([&](Member& m) { m.on_data(e); });
+                     if (view != view_) return;
+                     gradient_told_ |= std::holds_alternative<GradientDone>(e);
+                     on([&](Member& m) { m.on_data(e); });
                    }});
       };
       for (auto& [time, event] : *out) post(time, std::move(event));
@@ -412,7 +413,8 @@ class Simulation::Node final : public MemberEnv, public DataPlane {
   int writing_ = 0;  ///< checkpoints
   double step_time_ = 0, wake_at_ = -1, ended_at_ = 0;
   bool crashed_ = false;
-  bool changes_ = false;  ///< something was submitted in this view
+  bool changes_ = false;        ///< something was submitted in this view
+  bool gradient_told_ = false;  ///< the last one is done by the simulation's time, too
 };
 
 }  // namespace gossamer::node

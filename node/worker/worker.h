@@ -127,6 +127,8 @@ class Worker final : public ExchangeHost {
   void wind_up();
   /// There is no such step, or it has been taken.
   bool wound_up() const { return phase_ != Phase::training || held_ || last_round_ended_; }
+  /// A gradient is; also where the run has ended for this peer, and it is computed to its end.
+  bool computing() const { return computing_; }
   /// What rounds took lately.
   double mean_round_s() const { return lately_rounds_ > 0 ? lately_s_ / lately_rounds_ : 0; }
   /// Of the run that is over when that step has been taken, as far as it goes by rounds.
@@ -302,7 +304,7 @@ class Worker final : public ExchangeHost {
   Round through_ = 0;             ///< the least round that the parcels that are mixed are final for
   std::size_t unmixed_ = 0;
   std::vector<bool> gone_;  ///< by peer: had done its rounds, and has ended
-  bool gradient_done_ = false;
+  bool gradient_done_ = false, computing_ = false;
   DivergenceWatch watch_;
   StallWatch stall_;
   std::optional<Pace> pace_;           ///< where stragglers are not waited for

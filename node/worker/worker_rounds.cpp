@@ -44,6 +44,7 @@ void Worker::begin_round() {
   exchange_->begin_round(gradient);
   for (ParcelId p = 0; p < spec_.plan.parts(); ++p)
     gradient.on_ready.push_back(exchange_->on_ready(round_, p));
+  computing_ = true;
   env_.data().submit(std::move(gradient));
 }
 
@@ -192,6 +193,8 @@ void Worker::saw_staleness(Round rounds) {
 // --- the data plane's answers
 
 void Worker::on_data(const DataEvent& event) {
+  if (const auto* done = std::get_if<GradientDone>(&event); done && std::exchange(computing_, false))
+    if (phase_ == Phase::over) result_.rows += done->rows;
   if (phase_ == Phase::over) return;
   std::visit([&](const auto& e) { handle(e); }, event);
   settle();

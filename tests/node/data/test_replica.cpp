@@ -16,9 +16,9 @@ constexpr Slot kA = 2, kB = 3;
 
 /// A replica with two slots beside x and g, and what it posted.
 struct Fixture {
-  explicit Fixture(const Settings& settings = {})
+  explicit Fixture(const Settings& settings = {}, const Buffers& buffers = {.slots = 2})
       : prepared(prepare(small_job(settings))),
-        replica(make_replica(prepared, 0, make_objective(prepared, 0), 1, {}, Buffers{.slots = 2})),
+        replica(make_replica(prepared, 0, make_objective(prepared, 0), 1, {}, buffers)),
         whole{0, prepared.initial.size()} {}
 
   void run(const Op& op) {
@@ -164,6 +164,40 @@ TEST_CASE("a gradient runs each layer's ops and then says that it is ready") {
   CHECK(done.loss > 0);
   CHECK(f.layers == static_cast<int>(f.prepared.layers.size()));
   CHECK(largest_difference(f.replica.parameters(), f.prepared.initial) > 0);
+}
+
+TEST_CASE("a gradient by which no step was taken goes along to the next view") {
+  const Buffers keeps{.slots = 2, .keeps_gradient = true};
+  Fixture before({}, keeps), after({}, keeps), others({}, keeps), plain;
+  const std::vector<Op> halved{op::Combine{before.whole, kA, 0, {{0.5f, kGradient}}}};
+  for (Fixture* const f : {&before, &plain}) f->run(Gradient{3, {halved}});
+  before.run(op::Combine{before.whole, kA, 3, {}});  // a sum that came to nothing
+  const State state = before.replica.save_for_next_view({});
+  REQUIRE(has_own_gradient(state));
+  CHECK_FALSE(has_own_gradient(before.replica.save_for_next_view({}, false)));
+  CHECK_FALSE(has_own_gradient(before.replica.save_learned()));
+  CHECK_FALSE(has_own_gradient(plain.replica.save_for_next_view({})));
+
+  after.replica.restore(state, Kept::learned);
+  CHECK(after.replica.has_gradient());
+  after.run(Gradient{9, {halved}});
+  CHECK(Run::same_bits(after.replica.slot(kGradient), plain.replica.slot(kGradient)));
+  CHECK(Run::same_bits(after.replica.slot(kA), plain.replica.slot(kA)));
+  const auto &taken_up = std::get<GradientDone>(after.posted.back()),
+             &computed = std::get<GradientDone>(plain.posted.back());
+  CHECK(std::get<ParcelReady>(after.posted.front()).round == 9);
+  CHECK(taken_up.round == 9);
+  CHECK(taken_up.loss == computed.loss);
+  CHECK(taken_up.rows == 0);  // they were counted
+  CHECK(after.layers == plain.layers);
+  CHECK(has_own_gradient(after.replica.save_for_next_view({})));  // still no step
+  after.run(op::Update{after.whole, 9, 9, kA});
+  CHECK_FALSE(has_own_gradient(after.replica.save_for_next_view({})));
+  after.run(Gradient{10, {halved}});
+  CHECK(std::get<GradientDone>(after.posted.back()).rows == 8);
+
+  others.replica.restore(without_own(state), Kept::learned);
+  CHECK_FALSE(others.replica.has_gradient());
 }
 
 TEST_CASE("evaluation covers the test set") {

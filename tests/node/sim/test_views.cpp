@@ -222,3 +222,16 @@ TEST_CASE("who comes costs the others no step, where none can be kept") {
     CHECK(v.run.result.virtual_seconds < without + 0.2);
   }
 }
+
+TEST_CASE("who goes without a word costs the others of a dense reduce no step") {
+  const Job job =
+      job_of("allreduce", "dense", {"sim.step_time=1s", "run.rounds=30", "peers=8", "graph.kind=full"});
+  const double calm = Views(job, {}).run.result.virtual_seconds;
+  for (const double when : {10.1, 10.5, 10.95}) {
+    INFO("at " << when);
+    Views v(job, {.crashes = {{2, when}}, .breaks = true});
+    INFO(v.log);
+    CHECK(v.run.result.virtual_seconds < calm + 0.3);
+    CHECK(v.run.result.virtual_seconds > calm - 0.5);
+  }
+}
