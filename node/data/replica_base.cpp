@@ -130,7 +130,8 @@ void ReplicaBase::run(const Gradient& gradient, const Post& post,
   loss_of_g_.reset();
   if (gradient.idle) return stand_idle(gradient, post);
   const auto models = teachers(gradient.soft);
-  const optim::BatchKey key{steps_++, attack_.flips_labels(), gradient.soft.weight, models, &between_layers};
+  const optim::BatchKey key{steps_++ - taken_up_, attack_.flips_labels(), gradient.soft.weight, models,
+                            &between_layers};
   bool skipped = false;
   const auto on_layer = [&](std::size_t layer) {
     skips_update_ = drop_not_finite(layer);
@@ -163,9 +164,10 @@ void ReplicaBase::make_ready(const Gradient& gradient, std::size_t layer, const 
   }
 }
 
-/// The batch was taken in the view before, whose steps count it.
+/// The view before took the batch: to the objective there was none.
 void ReplicaBase::take_up(const Gradient& gradient, const Post& post,
                           const std::function<void()>& between_layers) {
+  ++steps_, ++taken_up_;
   for (std::size_t layer = parcels_of_layer_.size(); layer-- > 0;) {
     make_ready(gradient, layer, post);
     between_layers();

@@ -117,6 +117,7 @@ class ReplicaBase {
   std::uint64_t steps_ = 0;          ///< batches taken
   std::optional<double> loss_of_g_;  ///< of the gradient that stands, and no step was taken by
   bool handed_on_ = false;           ///< it is of the view before
+  std::uint64_t taken_up_ = 0;       ///< such gradients
   std::vector<std::vector<ParcelId>> parcels_of_layer_;
   std::shared_ptr<Trace> trace_;
 };

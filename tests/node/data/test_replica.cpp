@@ -191,6 +191,7 @@ TEST_CASE("a gradient by which no step was taken goes along to the next view") {
   CHECK(taken_up.rows == 0);  // they were counted
   CHECK(after.layers == plain.layers);
   CHECK(has_own_gradient(after.replica.save_for_next_view({})));  // still no step
+  const std::uint64_t learned = learned_bytes(after.replica.save_learned()).hash;
   after.run(op::Update{after.whole, 9, 9, kA});
   CHECK_FALSE(has_own_gradient(after.replica.save_for_next_view({})));
   after.run(Gradient{10, {halved}});
@@ -198,6 +199,9 @@ TEST_CASE("a gradient by which no step was taken goes along to the next view") {
 
   others.replica.restore(without_own(state), Kept::learned);
   CHECK_FALSE(others.replica.has_gradient());
+  others.run(Gradient{9, {halved}});
+  CHECK(std::get<GradientDone>(others.posted.back()).rows == 8);
+  CHECK(learned == learned_bytes(others.replica.save_learned()).hash);  // by which peers compare themselves
 }
 
 TEST_CASE("evaluation covers the test set") {
