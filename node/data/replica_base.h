@@ -55,6 +55,8 @@ class ReplicaBase {
   /// The same for this peer's next view, with what is its own (own.h); seats: as of Extension::save_own.
   /// with_gradient: where the last one stands, and no step was taken by it, that too.
   State save_for_next_view(std::span<const Incarnation> seats, bool with_gradient = true);
+  /// A gradient that stands as its view ends is of use in the next one.
+  bool hands_on_gradients() const;
   /// The next gradient is one that was handed on, and computes nothing.
   bool has_gradient() const { return handed_on_; }
   /// Throws StateError where the state is another job's or peer's. Replicas of any kind go on from each
@@ -111,7 +113,6 @@ class ReplicaBase {
   void stand_idle(const Gradient& gradient, const Post& post);
   void take_up(const Gradient& gradient, const Post& post, const std::function<void()>& between_layers);
   void make_ready(const Gradient& gradient, std::size_t layer, const Post& post);
-  bool hands_on_gradients() const;
   bool drop_not_finite(std::size_t layer);
 
   std::uint64_t steps_ = 0;          ///< batches taken

@@ -155,7 +155,8 @@ struct Peer::Impl {
         [this](const std::string& line) { log(line); });
   }
 
-  void hand_out_initial(MemberSpec& spec) const {
+  void complete(MemberSpec& spec) const {
+    spec.keeps_gradient = replica->hands_on_gradients();
     if (settings.takes_initial && may_differ(*base))
       spec.initial = std::as_bytes(std::span<const float>(base->initial));
   }
@@ -206,7 +207,7 @@ struct Peer::Impl {
     };
     if (joining) {
       MemberSpec all = joining->member(*base, now_by_the_clock());
-      hand_out_initial(all);
+      complete(all);
       result = env->run(std::move(all), std::nullopt, make, stop);
       ran = true;
       if (keeper) keeper->finish();
@@ -217,7 +218,7 @@ struct Peer::Impl {
     WorkerSpec first = spec();
     MemberSpec all = member_spec(prepared->job, self, first.started, first);
     all.terms.session = settings.session;
-    hand_out_initial(all);
+    complete(all);
     // who has waited for others to begin has waited for them to appear
     for (double* timeout : {&all.join_timeout_s, &first.membership.join_timeout_s})
       *timeout = std::max(std::min(*timeout, 1.0), *timeout - waited_s);
@@ -227,8 +228,7 @@ struct Peer::Impl {
     if (keeper) keeper->finish();
   }
 
-  /// Once. All peers must come to the same: those that wait for each other have taken the same checkpoints,
-  /// and tell each other then which of them are whole.
+  /// Once. Those that wait for each other have the same checkpoints, and tell each other which are whole.
   bool can_go_back() const {
     if (!keeper || joining) return false;
     return save_spec(prepared->job).together ? result.checkpoints > 0 : !keeper->rounds().empty();
