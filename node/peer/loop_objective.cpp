@@ -77,16 +77,16 @@ void LoopObjective::give_up(Hold& hold) {
 void LoopObjective::step(std::size_t offset, std::span<const float> x, std::span<const float> g,
                          std::span<float> u) {
   if (step_by_ == StepBy::loop) return void(std::copy(g.begin(), g.end(), u.begin()));
-  take_mean_step();
+  take_mean_step({g.data() - offset, g_.size()});
   subtract(x, std::span<const float>(x_).subspan(offset, x.size()), u);
 }
 
 /// Once in a round, when all of the mean stands: shows it to the loop, and waits until that has stepped.
-void LoopObjective::take_mean_step() {
+void LoopObjective::take_mean_step(std::span<const float> all) {
   std::unique_lock lock(mutex_);
   if (std::exchange(mean_taken_, true)) return;
   for (std::size_t t = 0; t < tensors(); ++t) {
-    const auto mean = part(std::span<const float>(g_), t);
+    const auto mean = part(all, t);
     if (place_of(t).state)
       subtract(part(peers_x_, t), mean, part(x_, t));
     else

@@ -41,7 +41,8 @@ class LoopObjective final : public TensorObjective {
   optim::StepResult gradient(Hold& hold, std::span<const float> x, const optim::BatchKey& key,
                              std::span<float> g, const optim::OnLayer& on_layer);
   void give_up(Hold& hold);
-  /// u ← the loop's own step for the range of x from offset on, whose gradient is g.
+  /// u ← the loop's own step for the range of x from offset on, whose gradient is g: a part of the buffer in
+  /// which the whole one stands.
   void step(std::size_t offset, std::span<const float> x, std::span<const float> g, std::span<float> u);
   /// The loop's arrays, while it does not change them.
   void save(const optim::ByteSink& sink) const override;
@@ -84,7 +85,7 @@ class LoopObjective final : public TensorObjective {
   void post_nothing();
   bool stands(std::size_t layer) const;
   void require_turn() const;
-  void take_mean_step();
+  void take_mean_step(std::span<const float> all);
 
   const StepBy step_by_;
   mutable std::mutex mutex_;
