@@ -114,6 +114,16 @@ const Row& row_of(const wire::Header& header) {
                      "; the sender may run a newer version");
 }
 
+/// Of a payload of n entries, past its header.
+const Row& row_for(wire::Reader& in, std::size_t n) {
+  const wire::Header header = wire::read_header(in);
+  const Row& row = row_of(header);
+  if (header.entries != n)
+    throw PayloadError("payload holds " + std::to_string(header.entries) + " entries, expected " +
+                       std::to_string(n));
+  return row;
+}
+
 }  // namespace
 
 std::size_t Codec::encode_selecting(std::span<const float> x, SelectionState&, RandomKey key,
@@ -150,16 +160,41 @@ std::size_t Codec::encode_feedback(std::span<const float> g, FeedbackState& stat
   return bytes;
 }
 
+std::size_t Codec::encode_difference(std::span<const float> x, std::span<float> estimate, RandomKey key,
+                                     Workspace& workspace, std::span<std::byte> out) const {
+  const std::size_t n = x.size();
+  const std::span<float> v = workspace.floats(n);  // encode leaves it alone
+  for_each_piece(workspace.threads(), wire::ceil_div(n, kSlice), [&](std::size_t piece, std::size_t) {
+    const std::size_t end = std::min((piece + 1) * kSlice, n);
+    for (std::size_t i = piece * kSlice; i < end; ++i) v[i] = x[i] - estimate[i];
+  });
+  const std::size_t bytes = encode(v, key, workspace, out);
+  decode_add(out.first(bytes), 1.0f, estimate, workspace.threads());
+  return bytes;
+}
+
 void decode_add(std::span<const std::byte> payload, float weight, std::span<float> acc, Threads* threads) {
   wire::Reader in(payload);
-  const wire::Header header = wire::read_header(in);
-  const Row& row = row_of(header);
-  if (header.entries != acc.size()) {
-    throw PayloadError("payload holds " + std::to_string(header.entries) + " entries, expected " +
-                       std::to_string(acc.size()));
-  }
-  row.decoder(in, weight, acc, threads);
+  row_for(in, acc.size()).decoder(in, weight, acc, threads);
   in.expect_left(0);
+}
+
+void decode_to(std::span<const std::byte> payload, std::span<float> acc, Threads* threads) {
+  wire::Reader in(payload);
+  const Row& row = row_for(in, acc.size());
+  if (row.id == CodecId::dense) return read_dense(in, acc, threads);
+  std::fill(acc.begin(), acc.end(), 0.0f);
+  row.decoder(in, 1.0f, acc, threads);
+  in.expect_left(0);
+}
+
+std::size_t encode_sum(std::span<const std::byte> payload, float factor, std::span<const float> x,
+                       std::span<float> sum, std::span<std::byte> out, Threads* threads) {
+  wire::Reader in(payload);
+  const Row& row = row_for(in, x.size());
+  if (row.id != CodecId::dense)
+    throw PayloadError("payload of codec " + std::string(row.shown.name) + ", expected dense");
+  return write_dense_sum(in, factor, x, sum, out, threads);
 }
 
 PayloadInfo inspect(std::span<const std::byte> payload) {

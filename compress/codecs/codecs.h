@@ -47,6 +47,11 @@ void decode_randk(wire::Reader& in, float weight, std::span<float> acc, Threads*
 void decode_threshold(wire::Reader& in, float weight, std::span<float> acc, Threads*);
 void decode_sign_vote(wire::Reader& in, float weight, std::span<float> acc, Threads*);
 
+/// decode_to and encode_sum of what is behind a dense payload's header.
+void read_dense(wire::Reader& in, std::span<float> acc, Threads* threads);
+std::size_t write_dense_sum(wire::Reader& in, float factor, std::span<const float> x, std::span<float> sum,
+                            std::span<std::byte> out, Threads* threads);
+
 std::vector<PayloadShare> shares_onebit_scaled(wire::Reader& in, std::uint64_t n);
 
 }  // namespace gossamer::compress

@@ -1,6 +1,12 @@
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <cstring>
+
 #include "codecs.h"
 #include "floats.h"
 #include "fused_codec.h"
+#include "half.h"
 
 namespace gossamer::compress {
 namespace {
@@ -22,9 +28,74 @@ class Dense final : public FusedCodec {
   }
 };
 
+/// Entries that stay in the first-level cache.
+constexpr std::size_t kBlock = 2048;
+
+template <class T>
+std::span<T> slice(std::span<T> all, std::size_t s) {
+  return all.subspan(s * kSlice, std::min(kSlice, all.size() - s * kSlice));
+}
+template <class T>
+std::span<T> first(std::span<T> piece) {
+  return piece.first(std::min(kBlock, piece.size()));
+}
+template <class T>
+std::span<T> rest(std::span<T> piece) {
+  return piece.subspan(std::min(kBlock, piece.size()));
+}
+
 }  // namespace
 
 std::unique_ptr<const Codec> make_dense(Parameters&) { return std::make_unique<Dense>(); }
+
+void read_dense(wire::Reader& in, std::span<float> acc, Threads* threads) {
+  in.expect_left(acc.size_bytes());
+  const std::byte* const values = in.take(acc.size_bytes()).data();
+  for_each_piece(threads, wire::ceil_div(acc.size(), kSlice), [&](std::size_t s, std::size_t) {
+    for (std::span<float> piece = slice(acc, s); !piece.empty(); piece = rest(piece)) {
+      const std::span<float> block = first(piece);
+      const std::byte* const came = values + (block.data() - acc.data()) * sizeof(float);
+      std::fill(block.begin(), block.end(), 0.0f);
+      if (!add_floats(FloatFormat::fp32, FloatScale(), came, 1, block.data(), block.size())) refuse_values();
+    }
+  });
+}
+
+std::size_t write_dense_sum(wire::Reader& in, float factor, std::span<const float> x, std::span<float> sum,
+                            std::span<std::byte> out, Threads* threads) {
+  in.expect_left(x.size_bytes());
+  wire::require_room(out, float_bytes(FloatFormat::fp32, x.size()));
+  const std::byte* const came = in.take(x.size_bytes()).data();
+  wire::Writer writer(out);
+  writer.header(wire::CodecId::dense, x.size());
+  std::byte* const values = writer.skip(x.size_bytes());
+  std::atomic<std::size_t> bad = x.size();
+  for_each_piece(threads, wire::ceil_div(x.size(), kSlice), [&](std::size_t s, std::size_t) {
+    std::array<float, kBlock> block;
+    for (std::span<const float> piece = slice(x, s); !piece.empty(); piece = rest(piece)) {
+      const std::span<const float> own = first(piece);
+      const auto at = static_cast<std::size_t>(own.data() - x.data());
+      const std::span<float> both(block.data(), own.size());
+      std::transform(own.begin(), own.end(), both.begin(), [=](float v) { return factor * v + 0.0f; });
+      if (!add_floats(FloatFormat::fp32, FloatScale(), came + at * sizeof(float), 1, both.data(),
+                      both.size()))
+        refuse_values();
+      const std::size_t found = wire::first_not_finite(both);
+      if (found != both.size())
+        for (std::size_t first_bad = bad.load();
+             at + found < first_bad && !bad.compare_exchange_weak(first_bad, at + found);) {
+        }
+      std::memcpy(values + at * sizeof(float), both.data(), both.size_bytes());
+      if (!sum.empty()) std::copy(both.begin(), both.end(), sum.begin() + static_cast<std::ptrdiff_t>(at));
+    }
+  });
+  if (const std::size_t i = bad.load(); i != x.size()) {
+    float value;
+    std::memcpy(&value, values + i * sizeof(float), sizeof value);
+    wire::refuse_entry(i, x.size(), value);
+  }
+  return writer.size();
+}
 
 void decode_dense(wire::Reader& in, float weight, std::span<float> acc, Threads* threads) {
   decode_floats(FloatFormat::fp32, in, weight, acc, threads);

@@ -247,6 +247,10 @@ class Floats final : public Checker {
                                    peer, *known.came_from, o.range.size, o.range.begin));
   }
 
+  // Observers see the simple ones that they consist of.
+  void run(PeerId, const op::Decode&, const DataView&) {}
+  void run(PeerId, const op::PassOn&, const DataView&) {}
+
   /// A rule gives a vector of the kind that it is given: dst holds what each of them held.
   void run(PeerId peer, const op::Aggregate& o, const DataView&) {
     double sum = 0;

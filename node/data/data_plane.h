@@ -84,6 +84,25 @@ struct DecodeAdd {
   float weight;
   Payload payload;
 };
+/// dst ← decode(payload): Combine to 0 and DecodeAdd in one pass.
+struct Decode {
+  Range range;
+  Slot dst;
+  Payload payload;
+};
+/// dst ← factor·src + decode(payload), a dense payload, which is encoded exactly, to be passed on, and
+/// answered by Encoded: Combine, DecodeAdd and Encode in one pass. Unless keep is set dst may stay as it is.
+struct PassOn {
+  Range range;
+  Slot src;
+  float factor;
+  Slot dst;
+  bool keep;
+  Payload payload;
+  Round round;
+  ParcelId parcel;
+  std::uint32_t tag;
+};
 /// dst ← the job's aggregation rule over the vectors of a neighbourhood, each of which is what stands in the
 /// ranges one after another. A vector that does not decode, or holds a NaN or Inf, counts as zero: one wrong
 /// vector more for the rule to bear.
@@ -117,8 +136,13 @@ struct Measure {
   Round round;
 };
 }  // namespace op
-using Op = std::variant<op::Update, op::Clip, op::Combine, op::Encode, op::DecodeAdd, op::Aggregate,
-                        op::Extended, op::EncodeRows, op::PushRows, op::Measure>;
+using Op = std::variant<op::Update, op::Clip, op::Combine, op::Encode, op::DecodeAdd, op::Decode, op::PassOn,
+                        op::Aggregate, op::Extended, op::EncodeRows, op::PushRows, op::Measure>;
+
+namespace op {
+/// Commands that do the same as one that does several things at once; none: it does not.
+std::vector<Op> in_simple_ones(const Op& op);
+}  // namespace op
 
 class Extension;
 class RowExchange;

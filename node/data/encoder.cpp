@@ -14,30 +14,60 @@ Encoder::Encoder(std::shared_ptr<const CodecSchedule> codecs, SharedList<Parcel>
                  std::uint32_t peer, Planted planted)
     : codecs_(std::move(codecs)), parcels_(std::move(parcels)), seed_(seed), peer_(peer), planted_(planted) {}
 
-Payload Encoder::encode(const op::Encode& o, std::span<const float> v, compress::Workspace& workspace) {
+const compress::Codec& Encoder::codec_of(const op::Encode& o) const {
   assert(o.parcel < parcels_.size());
-  const compress::Codec& codec = o.exact ? codecs_->dense() : codecs_->at(o.round, parcels_[o.parcel].layer);
-  const std::size_t most = codec.max_bytes(v.size());
+  return o.exact ? codecs_->dense() : codecs_->at(o.round, parcels_[o.parcel].layer);
+}
+
+/// The random numbers of a payload.
+compress::RandomKey Encoder::key_of(const op::Encode& o) const {
+  return {seed_, peer_, static_cast<std::uint32_t>(o.range.begin / 16),
+          o.round * 2 + (o.feedback > 0 ? 1u : 0u)};
+}
+
+/// What write(room) leaves in room for so many bytes at most; it returns how many.
+template <class Write>
+Payload Encoder::written(Round round, std::size_t most, const Write& write) const {
   ByteBlock block = take_block(most);
   std::size_t bytes = 0;
   try {
-    bytes = write(o, codec, v, workspace, block.bytes);
+    bytes = write(block.bytes);
   } catch (const compress::EncodeError& e) {
-    throw Diverged(fmt::format("{} in round {}", e.what(), o.round));
+    throw Diverged(fmt::format("{} in round {}", e.what(), round));
   }
   if (bytes < most / 2) {  // payloads are kept while they are under way
     const ByteBlock whole = std::exchange(block, take_block(bytes));
     std::copy_n(whole.bytes.begin(), bytes, block.bytes.begin());
   }
-  Payload payload(block.owner, block.bytes.first(bytes));
+  return {block.owner, block.bytes.first(bytes)};
+}
+
+Payload Encoder::encode(const op::Encode& o, std::span<const float> v, compress::Workspace& workspace) {
+  const compress::Codec& codec = codec_of(o);
+  Payload payload = written(o.round, codec.max_bytes(v.size()),
+                            [&](std::span<std::byte> out) { return write(o, codec, v, workspace, out); });
   if (o.add_error_to >= 0 && !codec.traits().exact) add_error(o, v, payload);
   return payload;
 }
 
+Payload Encoder::encode_difference(const op::Encode& o, std::span<const float> x, std::span<float> estimate,
+                                   compress::Workspace& workspace) {
+  const compress::Codec& codec = codec_of(o);
+  return written(o.round, codec.max_bytes(x.size()), [&](std::span<std::byte> out) {
+    return codec.encode_difference(x, estimate, key_of(o), workspace, out);
+  });
+}
+
+Payload Encoder::pass_on(const op::PassOn& o, std::span<const float> x, std::span<float> sum,
+                         compress::Threads* threads) {
+  return written(o.round, codecs_->dense().max_bytes(x.size()), [&](std::span<std::byte> out) {
+    return compress::encode_sum(*o.payload, o.factor, x, sum, out, threads);
+  });
+}
+
 std::size_t Encoder::write(const op::Encode& o, const compress::Codec& codec, std::span<const float> v,
                            compress::Workspace& workspace, std::span<std::byte> out) {
-  const compress::RandomKey key{seed_, peer_, static_cast<std::uint32_t>(o.range.begin / 16),
-                                o.round * 2 + (o.feedback > 0 ? 1u : 0u)};
+  const compress::RandomKey key = key_of(o);
   // An empty range begins where another may begin as well, and has nothing to keep.
   if (o.feedback < 0 || v.empty()) return codec.encode(v, key, workspace, out);
   Kept& state = states_[{o.feedback, o.range.begin}];

@@ -22,6 +22,12 @@ class Encoder {
   /// The payload of v as the command says; keeps what it leaves out. Throws std::runtime_error where v is not
   /// finite.
   Payload encode(const op::Encode& o, std::span<const float> v, compress::Workspace& workspace);
+  /// Of one whose src is x, and minus and apply_to the same estimate; without feedback.
+  Payload encode_difference(const op::Encode& o, std::span<const float> x, std::span<float> estimate,
+                            compress::Workspace& workspace);
+  /// As the command says; x and sum: the ranges of its slots, sum empty where it need not be kept.
+  Payload pass_on(const op::PassOn& o, std::span<const float> x, std::span<float> sum,
+                  compress::Threads* threads);
   /// What the command's feedback has not sent yet; null where it has none, or keeps nothing so far.
   const compress::FeedbackState* unsent(const op::Encode& o) const;
   /// total (a buffer of the parameters' size) += what the feedback states of this number hold.
@@ -29,6 +35,10 @@ class Encoder {
   void archive(Archive archive);
 
  private:
+  template <class Write>
+  Payload written(Round round, std::size_t most, const Write& write) const;
+  const compress::Codec& codec_of(const op::Encode& o) const;
+  compress::RandomKey key_of(const op::Encode& o) const;
   struct Kept {
     compress::FeedbackState feedback;
     compress::MomentumState momentum;  ///< in its place where the command says so

@@ -73,7 +73,13 @@ std::vector<float> Replica::unsent(int feedback) const {
   return total;
 }
 
+/// Observers, and attackers, know the simple commands.
 void Replica::execute(const Op& op, const Post& post) {
+  if (observer_ || attack_.attacks())
+    if (const std::vector<Op> simple = op::in_simple_ones(op); !simple.empty()) {
+      for (const Op& o : simple) execute(o, post);
+      return;
+    }
   std::visit([&](const auto& o) { run_one(o, post); }, op);
   if (observer_) observer_->on_op(base_.peer, op, *this);
 }
@@ -122,6 +128,11 @@ void Replica::run_one(const op::Combine& o, const Post&) {
 }
 
 void Replica::run_one(const op::Encode& o, const Post& post) {
+  const bool plain = !observer_ && !attack_.attacks() && o.feedback < 0 && o.add_error_to < 0;
+  if (plain && o.minus && o.minus == o.apply_to) {
+    Payload payload = encoder_.encode_difference(o, at(o.src, o.range), at(*o.minus, o.range), workspace_);
+    return post(Encoded{o.round, o.parcel, o.tag, o.range.size, std::move(payload)});
+  }
   std::span<const float> v = at(o.src, o.range);
   if (o.minus) {
     if (difference_.size() < o.range.size) difference_.resize(o.range.size);
@@ -140,6 +151,16 @@ void Replica::run_one(const op::Encode& o, const Post& post) {
 void Replica::run_one(const op::DecodeAdd& o, const Post&) {
   if (attack_.spoiled(o.payload)) return;
   compress::decode_add(*o.payload, o.weight, at(o.dst, o.range), team_.get());
+}
+
+void Replica::run_one(const op::Decode& o, const Post&) {
+  compress::decode_to(*o.payload, at(o.dst, o.range), team_.get());
+}
+
+void Replica::run_one(const op::PassOn& o, const Post& post) {
+  const std::span<float> sum = o.keep ? at(o.dst, o.range) : std::span<float>();
+  Payload payload = encoder_.pass_on(o, at(o.src, o.range), sum, team_.get());
+  post(Encoded{o.round, o.parcel, o.tag, o.range.size, std::move(payload)});
 }
 
 void Replica::run_one(const op::Extended& o, const Post& post) {

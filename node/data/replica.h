@@ -63,6 +63,8 @@ class Replica final : public ReplicaBase, public DataView {
   void run_one(const op::Combine& o, const Post&);
   void run_one(const op::Encode& o, const Post&);
   void run_one(const op::DecodeAdd& o, const Post&);
+  void run_one(const op::Decode& o, const Post&);
+  void run_one(const op::PassOn& o, const Post&);
   void run_one(const op::Aggregate& o, const Post&);
   void run_one(const op::Extended& o, const Post&);
   void run_one(const op::EncodeRows& o, const Post&);

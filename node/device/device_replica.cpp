@@ -135,6 +135,10 @@ void DeviceReplica::evaluate(Round round, const Post& post) {
 
 void DeviceReplica::execute(const Op& op, const Post& post) {
   parameters_here_.clear();
+  if (const std::vector<Op> simple = op::in_simple_ones(op); !simple.empty()) {
+    for (const Op& o : simple) execute(o, post);
+    return;
+  }
   std::visit([&](const auto& o) { run_one(o, post); }, op);
 }
 

@@ -67,6 +67,8 @@ class DeviceReplica final : public ReplicaBase {
   void run_one(const op::Combine& o, const Post&);
   void run_one(const op::Encode& o, const Post&);
   void run_one(const op::DecodeAdd& o, const Post&);
+  void run_one(const op::Decode&, const Post&) {}  // in_simple_ones
+  void run_one(const op::PassOn&, const Post&) {}
   void run_one(const op::Aggregate& o, const Post&);
   void run_one(const op::Extended& o, const Post&);
   void run_one(const op::EncodeRows& o, const Post&);

@@ -1,11 +1,11 @@
 // Full reduce of gradients, weighted by samples, before the optimiser: every peer then takes the same step,
 // so that all peers' parameters stay identical to the bit. A parcel is cut into P slices; slice s belongs to
 // peer s. Dense parcels go around the ring, or by halving and doubling (halving.cpp) where that is
-// the cheaper for their size (allreduce_choice.h).
+// the cheaper for their layer (allreduce_choice.h).
 //
 // Dense: the ring of Patarasu & Yuan (2009), peers in index order, any P; summed in kReduced, beside g.
-//   reduce-scatter   step k = 0 … P−2: send slice (i − k) mod P to the next peer, add what came to slice (i −
-//   k − 1) mod P.
+//   reduce-scatter   step k = 0 … P−2: send slice (i − k) mod P to the next peer, add the own slice (i − k −
+//   1) mod P to what came.
 //                    Peer i then holds the whole sum of slice (i + 1) mod P.
 //   all-gather       step k = P−1 … 2P−3: slices that are complete travel once around; bytes are passed on as
 //   they came. `step_` counts the messages used of a parcel; tag = step; each message waits until the
@@ -32,8 +32,11 @@ class RingAllreduce final : public FullReduce {
   RingAllreduce(ExchangeHost& host, std::shared_ptr<RoundSums> sums)
       : FullReduce(host, 1, std::move(sums), kReduced), step_(host.plan().parcels.size(), 0) {}
 
-  std::vector<Op> on_ready(Round, ParcelId parcel) override {
-    return {op::Combine{host_.plan().parcels[parcel].range, kReduced, 0, {{share(self_), kGradient}}}};
+  std::vector<Op> on_ready(Round round, ParcelId parcel) override {
+    const Range own = slice(parcel, self_);
+    std::vector<Op> ops{op::Combine{own, kReduced, 0, {{share(self_), kGradient}}}};
+    if (peers_ > 1) ops.emplace_back(op::encode_exactly(own, kReduced, round, parcel));
+    return ops;
   }
 
   void on_encoded(const Encoded& e) override { send(e.round, e.parcel, e.tag, e.entries, e.payload); }
@@ -48,27 +51,29 @@ class RingAllreduce final : public FullReduce {
   void send(Round round, ParcelId parcel, std::uint32_t tag, std::uint64_t entries, Payload payload) {
     host_.send((self_ + 1) % peers_, {round, parcel, tag, entries, std::move(payload)});
   }
-  void encode(Round round, ParcelId parcel, PeerId owner, std::uint32_t tag) {
-    host_.submit(op::encode_exactly(slice(parcel, owner), kReduced, round, parcel, tag));
-  }
 
   std::optional<std::size_t> entries_of(PeerId from, ParcelId parcel, std::uint32_t tag) const override {
     if (from != previous() || tag > last_step()) return std::nullopt;
     return slice(parcel, received_slice(tag)).size;
   }
 
-  void start(Round round, ParcelId parcel) override {
-    step_[parcel] = 0;
-    encode(round, parcel, self_, 0);
-  }
+  void start(Round, ParcelId parcel) override { step_[parcel] = 0; }
 
   void progress(Round round, ParcelId parcel) override {
     while (auto message = take(round, parcel, step_[parcel], previous())) {
       const std::uint32_t step = step_[parcel]++;
       const Range r = slice(parcel, received_slice(step));
       if (step <= last_reduce()) {
-        host_.submit(op::DecodeAdd{r, kReduced, 1.0f, message->payload});
-        encode(round, parcel, received_slice(step), step + 1);
+        const bool keep = step == last_reduce();
+        host_.submit(op::PassOn{.range = r,
+                                .src = kGradient,
+                                .factor = share(self_),
+                                .dst = kReduced,
+                                .keep = keep,
+                                .payload = message->payload,
+                                .round = round,
+                                .parcel = parcel,
+                                .tag = step + 1});
       } else {
         overwrite(r, kReduced, message->payload);
         if (step < last_step()) send(round, parcel, step + 1, message->entries, message->payload);
@@ -199,16 +204,15 @@ class CodedAllreduce final : public FullReduce {
   std::vector<State> state_;
 };
 
-/// Each parcel by the way that suits its size.
+/// Each parcel by the way that suits its layer.
 class DenseAllreduce final : public Exchange {
  public:
   explicit DenseAllreduce(ExchangeHost& host)
       : DenseAllreduce(host, std::make_shared<RoundSums>(host.plan().parcels.size())) {}
   DenseAllreduce(ExchangeHost& host, const std::shared_ptr<RoundSums>& sums)
-      : ring_(host, sums), halving_(make_halving_allreduce(host, sums)) {
-    for (const Parcel& p : host.plan().parcels)
-      halves_.push_back(host.plan().allreduce.use_halving_doubling(p.range.size));
-  }
+      : ring_(host, sums),
+        halving_(make_halving_allreduce(host, sums)),
+        halves_(halving_parcels(host.plan().allreduce, host.plan().parcels)) {}
   void begin_round(Gradient& gradient) override {
     ring_.begin_round(gradient);
     halving_->begin_round(gradient);
@@ -242,7 +246,7 @@ class DenseAllreduce final : public Exchange {
 
   RingAllreduce ring_;
   std::unique_ptr<Exchange> halving_;
-  std::vector<bool> halves_;  ///< per parcel
+  const std::vector<bool> halves_;  ///< per parcel
 };
 
 std::unique_ptr<Exchange> make_allreduce(ExchangeHost& host) {

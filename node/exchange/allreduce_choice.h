@@ -2,8 +2,11 @@
 // The two algorithms of a dense all-reduce, a ring and halving and doubling: what each costs, and which is
 // the cheaper for a size.
 #include <cstddef>
+#include <span>
+#include <vector>
 
 #include "ids.h"
+#include "parcel.h"
 
 namespace gossamer::node {
 
@@ -16,7 +19,8 @@ struct LinearCost {
 /// With latency α of a message and β = 32 bits / bandwidth of an entry, the worst over the links that are
 /// used (Thakur, Rabenseifner & Gropp 2005):
 ///   ring                2(P − 1)·α + 2(P − 1)/P·nβ
-///   halving_doubling    2 log₂Q·α + 2(Q − 1)/Q·nβ, and 2α + 2nβ where P > Q, the largest power of two ≤ P
+///   halving_doubling    2 log₂Q·α + 2(Q − 1)/Q·nβ, and 2α + 2nβ where P > Q, the largest power of two ≤ P;
+///                       and nμ, of passing over an entry in memory more often
 struct AllreduceCost {
   LinearCost ring, halving;
   /// The ring where both cost the same.
@@ -24,6 +28,10 @@ struct AllreduceCost {
     return halving.seconds(entries) < ring.seconds(entries);
   }
 };
+
+/// Which parcels go by halving and doubling. The parcels of a layer are under way together, and go the way
+/// that is the cheaper for all of it.
+std::vector<bool> halving_parcels(const AllreduceCost& cost, std::span<const Parcel> parcels);
 
 /// Who halves with whom. The 2·surplus first peers are folded into pairs before: the odd one of each hands
 /// its vector to the even one and gets the sum back.

@@ -186,10 +186,7 @@ class FullReduce : public Exchange {
     return slice_of(host_.plan().parcels[parcel].range, owner, peers_);
   }
   /// slot's slice ← decoded payload
-  void overwrite(Range r, Slot slot, const Payload& payload) {
-    host_.submit(op::Combine{r, slot, 0, {}});
-    host_.submit(op::DecodeAdd{r, slot, 1.0f, payload});
-  }
+  void overwrite(Range r, Slot slot, const Payload& payload) { host_.submit(op::Decode{r, slot, payload}); }
 
   ExchangeHost& host_;
   const PeerId peers_, self_;

@@ -12,6 +12,9 @@ using Edges = std::vector<std::pair<PeerId, PeerId>>;
 constexpr double kBitsPerEntry = 32;
 /// Of links of which nothing is stated.
 constexpr double kAssumedLatency_s = 5e-4, kAssumedBandwidth = 1e9;  // bit/s
+/// Floats that halving and doubling reads and writes more than the ring for an entry: 2 + 9(Q − 1)/Q
+/// against 5.
+constexpr double kFloatsMore = 4, kAssumedMemory = 8e9;  // byte/s
 constexpr LinearCost kNever{std::numeric_limits<double>::infinity(), 0};
 
 bool sends(const topology::Schedule& s, PeerId from, PeerId to) {
@@ -64,6 +67,7 @@ AllreduceCost allreduce_cost(const Job& job, const topology::Schedule& schedule)
   const double p = peers, q = h.ranks, fold = h.surplus > 0 ? 2 : 0;
   AllreduceCost c{cost(job, schedule, ring_edges(peers), 2 * (p - 1), 2 * (p - 1) / p),
                   cost(job, schedule, halving_edges(peers), 2 * h.steps + fold, 2 * (q - 1) / q + fold)};
+  c.halving.per_entry_s += kFloatsMore * sizeof(float) / kAssumedMemory;
   if (job.exchange.algorithm == "ring") c.halving = kNever;
   if (job.exchange.algorithm == "halving_doubling") c.ring = kNever;
   return c;

@@ -125,13 +125,11 @@ std::uint64_t parameters_hash(const Prepared& prepared) {
 /// halving_doubling 2".
 std::string allreduce_text(const Plan& plan) {
   if (!has_algorithms(find_method(plan.exchange.method), plan)) return {};
-  const auto halves = [&](std::size_t p) {
-    return plan.allreduce.use_halving_doubling(plan.parcels[p].range.size);
-  };
+  const std::vector<bool> halves = halving_parcels(plan.allreduce, plan.parcels);
   std::string ring, halving;
   for (std::size_t p = 0, end; p < plan.parcels.size(); p = end) {
-    for (end = p + 1; end < plan.parcels.size() && halves(end) == halves(p);) ++end;
-    (halves(p) ? halving : ring) += end == p + 1 ? fmt::format(" {}", p) : fmt::format(" {}-{}", p, end - 1);
+    for (end = p + 1; end < plan.parcels.size() && halves[end] == halves[p];) ++end;
+    (halves[p] ? halving : ring) += end == p + 1 ? fmt::format(" {}", p) : fmt::format(" {}-{}", p, end - 1);
   }
   if (!ring.empty()) ring.insert(0, "ring");
   if (!halving.empty()) halving.insert(0, "halving_doubling");
@@ -224,6 +222,16 @@ std::size_t place_in_split(const Prepared& p, PeerId peer) {
   return old == p.homes.end() ? peer : static_cast<std::size_t>(old - p.homes.begin()) % p.job.peers.size();
 }
 
+/// A slice of what goes round by a dense all-reduce is a few frames: the next one is under way meanwhile, so
+/// that links are never idle (of a link of 1 Gbit/s 4 peers use 96 % for 25 MB, and 75 % with slices of 4
+/// MB).
+std::size_t largest_parcel(const Job& job, const Plan& plan) {
+  constexpr std::size_t kFrames = 4, kHeader = 16;
+  const bool reduces = has_algorithms(find_method(plan.exchange.method), plan);
+  const std::size_t most = plan.schedule.peers() * (kFrames * kChunkBytes / sizeof(float) - kHeader);
+  return reduces ? std::min(job.exchange.parcel, most) : job.exchange.parcel;
+}
+
 }  // namespace
 
 Prepared prepare(Job job, Learner learner, PeerId self) {
@@ -262,7 +270,7 @@ Prepared prepare(Job job, Learner learner, PeerId self) {
 
 void make_plan(Prepared& p) {
   Plan plan = make_plan(p.job, 0);
-  plan.parcels = make_parcels(p.layers, p.job.exchange.parcel);
+  plan.parcels = make_parcels(p.layers, largest_parcel(p.job, plan));
   plan.parcels_by_peer = parcels_by_peer(p);
   if (p.rows) plan.rows = std::make_shared<const RowPlan>(row_plan(p.job, *p.rows, plan.schedule));
   p.codecs = std::make_shared<const CodecSchedule>(p.job.exchange, p.layers, p.rounds_per_epoch);

@@ -356,8 +356,8 @@ class Simulation::Node final : public MemberEnv, public DataPlane {
   /// Commands without an answer need not be waited for.
   static bool answers(const Op& op) {
     return !std::holds_alternative<op::Update>(op) && !std::holds_alternative<op::Combine>(op) &&
-           !std::holds_alternative<op::DecodeAdd>(op) && !std::holds_alternative<op::Aggregate>(op) &&
-           !std::holds_alternative<op::PushRows>(op);
+           !std::holds_alternative<op::DecodeAdd>(op) && !std::holds_alternative<op::Decode>(op) &&
+           !std::holds_alternative<op::Aggregate>(op) && !std::holds_alternative<op::PushRows>(op);
   }
   /// The first failure is kept until the next answer is due.
   template <class Action>

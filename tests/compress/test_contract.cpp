@@ -40,6 +40,34 @@ TEST_CASE("a payload stays within max_bytes and says what it is") {
   }
 }
 
+TEST_CASE("a difference is encoded, and its estimate goes along, as if both were done one after the other") {
+  Threads threads(3);
+  const RandomKey key{.seed = 11, .peer = 2, .layer = 3, .round = 5};
+  for (const auto& spec : all_specs()) {
+    const auto codec = make_codec(spec);
+    for (const std::size_t n : sizes()) {
+      const Vector about = laplacian(n, 3);
+      for (const auto& [name, v] : families(std::max<std::size_t>(n, 1), n)) {
+        if (!encodable(*codec, {name, {}})) continue;
+        INFO(spec << " on " << n << " entries: " << name);
+        const auto x = std::span(v).first(n);
+        for (const Vector& before : {Vector(n, 0.0f), Vector(n, -0.0f), about, Vector(x.begin(), x.end())}) {
+          Vector difference(n), expected = before, estimate = before;
+          for (std::size_t i = 0; i < n; ++i) difference[i] = x[i] - before[i];
+          const Bytes payload = encode(*codec, difference, key);
+          decode_add(payload, 1.0f, expected);
+          Workspace workspace(n > 10000 ? &threads : nullptr);
+          Bytes out(codec->max_bytes(n));
+          out.resize(codec->encode_difference(x, estimate, key, workspace, out));
+          REQUIRE(out == payload);
+          REQUIRE(same_bits(estimate, expected));
+        }
+        if (n > 100000 && name != "gaussian" && name != "0.1 % dense") break;
+      }
+    }
+  }
+}
+
 TEST_CASE("encoding is a function of vector and key") {
   for (const auto& spec : all_specs()) {
     const auto codec = make_codec(spec);
@@ -198,6 +226,11 @@ TEST_CASE("NaN and Inf are refused by their index") {
         }
         INFO(spec << ": " << message);
         REQUIRE(message.find("entry " + std::to_string(at) + " ") != std::string::npos);
+        Workspace workspace;
+        Vector estimate(2000, 0.5f);
+        Bytes out(codec->max_bytes(2000));
+        REQUIRE_THROWS_WITH(codec->encode_difference(v, estimate, {}, workspace, out),
+                            ContainsSubstring("entry " + std::to_string(at) + " "));
       }
     }
   }

@@ -50,6 +50,10 @@ class Attack {
   bool spoiled(const Payload& payload) const {
     return std::any_of(spoiled_.begin(), spoiled_.end(), [&](const auto& s) { return s.lock() == payload; });
   }
+  /// It changes what is encoded, or sent.
+  bool attacks() const {
+    return spec_.kind != AttackSpec::Kind::none && spec_.kind != AttackSpec::Kind::label_flip;
+  }
   /// What is learned: label_flip takes class c for classes − 1 − c.
   bool flips_labels() const { return spec_.kind == AttackSpec::Kind::label_flip; }
 

@@ -300,3 +300,29 @@ TEST_CASE("aggregate takes what does not decode, or is not finite, as a wrong ve
     for (std::size_t i = 0; i < r.size; ++i) CHECK(f.at(kParameters, i) == f.at(kA, i));
   }
 }
+
+TEST_CASE("commands that do several things at once leave what the simple ones leave") {
+  for (const bool keep : {false, true}) {
+    Fixture fused, simple;
+    const auto both = [&](const Op& op) {
+      fused.run(op);
+      const std::vector<Op> ops = op::in_simple_ones(op);
+      CHECK_FALSE(ops.empty());
+      for (const Op& o : ops) simple.run(o);
+    };
+    const Range r{0, 33};
+    const Payload payload = fused.dense(r, kParameters);
+    both(op::Decode{r, kA, payload});
+    CHECK(Run::same_bits(fused.replica.slot(kA), simple.replica.slot(kA)));
+    both(op::PassOn{r, kParameters, 0.3f, kB, keep, payload, 5, 0, 7});
+    const auto &made = std::get<Encoded>(fused.posted.back()),
+               &expected = std::get<Encoded>(simple.posted.back());
+    CHECK(std::equal(made.payload->begin(), made.payload->end(), expected.payload->begin(),
+                     expected.payload->end()));
+    CHECK(made.round == 5);
+    CHECK(made.tag == 7);
+    CHECK(made.entries == 33);
+    if (keep) CHECK(Run::same_bits(fused.replica.slot(kB), simple.replica.slot(kB)));
+  }
+  CHECK(op::in_simple_ones(op::Measure{0}).empty());
+}

@@ -112,15 +112,18 @@ TEST_CASE("the cheaper algorithm is chosen by size and by what is known of the l
   const auto cost = [](std::size_t peers, const Links& links, const Settings& more = {}) {
     return make_plan(with_links(small_job(allreduce(peers, "dense", more)), links), 0).allreduce;
   };
-  // 2·7·10 ms against 2·3·10 ms, and 2·7/8 vectors either way.
+  // 2·7·10 ms against 2·3·10 ms, and 2·7/8 vectors over the links either way.
   CHECK(cost(8, wan).ring.seconds(0) == Approx(0.14));
   CHECK(cost(8, wan).halving.seconds(0) == Approx(0.06));
   CHECK(cost(8, wan).ring.per_entry_s == Approx(1.75 * 32 / 1e8));
-  CHECK(cost(8, wan).halving.per_entry_s == Approx(1.75 * 32 / 1e8));
+  constexpr double kMemory = 2e-9;  // of an entry, more than the ring
+  CHECK(cost(8, wan).halving.per_entry_s == Approx(1.75 * 32 / 1e8 + kMemory));
+  CHECK(cost(8, wan).use_halving_doubling(static_cast<std::size_t>(0.99 * 0.08 / kMemory)));
+  CHECK_FALSE(cost(8, wan).use_halving_doubling(static_cast<std::size_t>(1.01 * 0.08 / kMemory)));
   // Folded: 2·2 + 2 messages against 10, and 1.5 + 2 vectors against 5/3.
   const AllreduceCost six = cost(6, wan);
   CHECK(six.halving.seconds(0) == Approx(0.06));
-  const double even = 0.04 / ((3.5 - 5.0 / 3) * 32 / 1e8);
+  const double even = 0.04 / ((3.5 - 5.0 / 3) * 32 / 1e8 + kMemory);
   CHECK(six.use_halving_doubling(static_cast<std::size_t>(0.99 * even)));
   CHECK_FALSE(six.use_halving_doubling(static_cast<std::size_t>(1.01 * even)));
   CHECK_FALSE(cost(2, wan).use_halving_doubling(10));  // the same messages: the ring
@@ -135,11 +138,34 @@ TEST_CASE("the algorithm of a real run does not depend on the simulated network"
     return prepare(small_job(allreduce(6, "dense", Settings{"exchange.parcel=500"} + more))).hello.allreduce;
   };
   const std::string usual = algorithms({});
-  CHECK(usual.starts_with("halving_doubling 0"));  // below 34 000 entries at 1 Gbit/s and 0.5 ms
+  CHECK(usual.starts_with("halving_doubling 0"));  // below 33 000 entries at 1 Gbit/s and 0.5 ms
   CHECK(algorithms({"sim.latency=0", "sim.bandwidth=1mbit"}) == usual);
   CHECK(algorithms({"exchange.algorithm=ring"}).starts_with("ring 0"));
   CHECK(algorithms({"exchange.parcel=16", "data.features=100"}).starts_with("halving_doubling 0-"));
   CHECK(algorithms({"exchange.method=dpsgd"}).empty());
+}
+
+TEST_CASE("the parcels of a layer go the way that is the cheaper for all of it") {
+  const AllreduceCost cost{{.latency_s = 6, .per_entry_s = 1}, {.latency_s = 4, .per_entry_s = 1.01}};
+  REQUIRE(cost.use_halving_doubling(199));
+  REQUIRE_FALSE(cost.use_halving_doubling(201));
+  const std::vector<Parcel> parcels{{0, {0, 150}}, {1, {160, 150}}, {1, {320, 60}}, {2, {400, 1}}};
+  CHECK(halving_parcels(cost, parcels) == std::vector<bool>{true, false, false, true});
+}
+
+TEST_CASE("a dense all-reduce cuts layers so that a peer's slice of a parcel is a few frames") {
+  const auto largest = [](std::size_t peers, const char* codec, const Settings& more = {}) {
+    const Settings settings{"model.kind=quadratic", "data.features=1000000", "data.rows=64",
+                            "data.test_rows=1",     "optimizer.batch=1",     "optimizer.learning_rate=0.01"};
+    const auto plan = prepare(small_job(allreduce(peers, codec, settings + more))).plan;
+    std::size_t most = 0;
+    for (const Parcel& p : plan->parcels) most = std::max(most, p.range.size);
+    return most;
+  };
+  CHECK(largest(4, "dense") == 500000);
+  CHECK(largest(2, "dense") == 250000);
+  CHECK(largest(4, "dense", {"exchange.parcel=50000"}) == 50000);
+  CHECK(largest(4, "onebit") == 1000000);
 }
 
 TEST_CASE("all-reduce of signs is a vote in which the owner of a slice has one voice too") {

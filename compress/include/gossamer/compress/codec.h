@@ -187,6 +187,10 @@ class Codec {
   /// stands up to rounding.
   virtual std::size_t encode_feedback(std::span<const float> g, FeedbackState& state, RandomKey key,
                                       Workspace& workspace, std::span<std::byte> out) const;
+  /// Encodes x − estimate and adds to estimate what that decodes to, to the bit as encode and decode_add do.
+  /// Throws as encode; the estimate is then partly added to.
+  virtual std::size_t encode_difference(std::span<const float> x, std::span<float> estimate, RandomKey key,
+                                        Workspace& workspace, std::span<std::byte> out) const;
 };
 
 /// acc += weight · decode(payload), for a payload of any codec. Throws PayloadError, with acc unchanged or
@@ -194,6 +198,15 @@ class Codec {
 /// past payload. `threads` share a long vector, with the same result.
 void decode_add(std::span<const std::byte> payload, float weight, std::span<float> acc,
                 Threads* threads = nullptr);
+
+/// acc ← decode(payload), to the bit as decode_add to zeros makes it; of a dense payload in one pass.
+void decode_to(std::span<const std::byte> payload, std::span<float> acc, Threads* threads = nullptr);
+
+/// Writes to the front of out the dense payload of factor·x + decode(payload), and returns its bytes; what is
+/// decoded is a dense payload of as many entries. The same bytes as decode_add (weight 1) to factor·x + 0 and
+/// encode make, in one pass over each. sum, where it is not empty, ← what was encoded. Throws as both.
+std::size_t encode_sum(std::span<const std::byte> payload, float factor, std::span<const float> x,
+                       std::span<float> sum, std::span<std::byte> out, Threads* threads = nullptr);
 
 /// Codec name and number of entries that a payload claims; throws PayloadError for an unknown or short
 /// header.

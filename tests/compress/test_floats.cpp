@@ -1,6 +1,8 @@
+#include <cstring>
 #include <limits>
 
 #include "float_kernels_inline.h"
+#include "gossamer/compress/kernels.h"
 #include "gossamer_test/catch.h"
 #include "targets.h"
 #include "vectors.h"
@@ -160,4 +162,71 @@ TEST_CASE("bf16 rounds every entry to nearest and stays finite") {
   Vector decoded(4, -0.0f);
   decode_add(encode(*codec, v), 1, decoded);
   REQUIRE(same_bits(decoded, Vector{1, 1 + 0x1p-6f, -0x1.fep127f, -0.0f}));
+}
+
+TEST_CASE("what is decoded to a vector is what is added to zeros") {
+  Threads threads(3);
+  for (const auto& spec : all_specs()) {
+    INFO(spec);
+    const auto codec = make_codec(spec);
+    for (const std::size_t n : {0u, 1u, 33u, 5000u, 200001u}) {
+      Vector v = gaussian(n, n);
+      if (n > 1) v[1] = -0.0f;
+      const Bytes payload = encode(*codec, v);
+      Vector expected(n, 0.0f), found(n, 7.0f);
+      decode_add(payload, 1.0f, expected);
+      decode_to(payload, found, n > 5000 ? &threads : nullptr);
+      REQUIRE(same_bits(found, expected));
+    }
+  }
+}
+
+TEST_CASE("a dense sum is encoded as if it had been scaled and added first") {
+  Threads threads(3);
+  const auto dense = make_codec(kDense);
+  for (const float factor : {1.0f, 0.3f})
+    for (const std::size_t n : {0u, 1u, 31u, 2048u, 2049u, 5000u, 200001u}) {
+      INFO(n << " entries, by " << factor);
+      Vector x = gaussian(n, 1), y = gaussian(n, 2);
+      if (n > 1) x[1] = y[1] = -0.0f;
+      const Bytes came = encode(*dense, y);
+      Vector sum(n, 0.0f);
+      axpy(factor, x, sum);
+      decode_add(came, 1.0f, sum);
+      const Bytes expected = encode(*dense, sum);
+      for (Threads* const team : {static_cast<Threads*>(nullptr), &threads}) {
+        Bytes out(dense->max_bytes(n));
+        out.resize(encode_sum(came, factor, x, {}, out, team));
+        CHECK(out == expected);
+        out.assign(dense->max_bytes(n), std::byte{});
+        Vector kept(n, 7.0f);
+        out.resize(encode_sum(came, factor, x, kept, out, team));
+        CHECK(out == expected);
+        CHECK(same_bits(kept, sum));
+      }
+    }
+}
+
+TEST_CASE("a dense sum refuses what does not decode, and what is not finite") {
+  const auto dense = make_codec(kDense);
+  const float most = std::numeric_limits<float>::max();
+  const Vector x(100, most);
+  Bytes out(dense->max_bytes(100));
+  const auto sum = [&](const Bytes& payload) { return encode_sum(payload, 1, x, {}, out); };
+  CHECK_THROWS_WITH(sum(encode(*make_codec("fp16"), Vector(100, 1.0f))), ContainsSubstring("expected dense"));
+  CHECK_THROWS_WITH(sum(encode(*dense, Vector(99, 1.0f))),
+                    ContainsSubstring("holds 99 entries, expected 100"));
+  Bytes cut = encode(*dense, Vector(100, 1.0f));
+  cut.pop_back();
+  CHECK_THROWS_AS(sum(cut), PayloadError);
+  Vector large(100, 0.0f);
+  large[70] = large[80] = most;
+  CHECK_THROWS_WITH(sum(encode(*dense, large)), ContainsSubstring("70"));
+  CHECK_THROWS_AS(sum(encode(*dense, large)), EncodeError);
+  Bytes nan = encode(*dense, Vector(100, 0.0f));
+  const float bad = std::numeric_limits<float>::quiet_NaN();
+  std::memcpy(nan.data() + nan.size() - sizeof bad, &bad, sizeof bad);
+  CHECK_THROWS_AS(sum(nan), PayloadError);
+  Vector acc(100);
+  CHECK_THROWS_AS(decode_to(nan, acc), PayloadError);
 }

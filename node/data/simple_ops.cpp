@@ -1,0 +1,25 @@
+// Commands that do several things in one pass, as one command after the other.
+#include "data_plane.h"
+
+namespace gossamer::node::op {
+namespace {
+
+std::vector<Op> simple(const Decode& o) {
+  return {Combine{o.range, o.dst, 0, {}}, DecodeAdd{o.range, o.dst, 1.0f, o.payload}};
+}
+std::vector<Op> simple(const PassOn& o) {
+  return {Combine{o.range, o.dst, 0, {{o.factor, o.src}}}, DecodeAdd{o.range, o.dst, 1.0f, o.payload},
+          encode_exactly(o.range, o.dst, o.round, o.parcel, o.tag)};
+}
+template <class Other>
+std::vector<Op> simple(const Other&) {
+  return {};
+}
+
+}  // namespace
+
+std::vector<Op> in_simple_ones(const Op& op) {
+  return std::visit([](const auto& o) { return simple(o); }, op);
+}
+
+}  // namespace gossamer::node::op
