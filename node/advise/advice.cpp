@@ -109,6 +109,7 @@ class Adviser {
     job.exchange.codec = codec;
     if (!algorithm.empty()) job.exchange.algorithm = algorithm;
     if (!method.needs.may_wait) job.exchange.staleness = std::nullopt;
+    if (method.refusal && !method.refusal(job.exchange).empty()) job.exchange.overlap = false;
     const std::vector<topology::Part> parts = pattern_parts(method, job, question_.layers);
     double bytes = 0;
     for (const topology::Part& p : parts) bytes += framing_.on_wire(p.bytes);

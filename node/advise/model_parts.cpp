@@ -50,7 +50,7 @@ std::vector<topology::Part> model_parts(const Job& job, const std::vector<optim:
     if (bytes == 0)
       bytes = payload ? payload(p.range.size) : payload_bytes(plain ? *dense : *codec, p.range.size);
     const double done = (count - static_cast<double>(p.layer)) / count;
-    parts.push_back({kOverlap.of(job.exchange) ? 0 : kForwardShare + (1 - kForwardShare) * done, bytes});
+    parts.push_back({job.exchange.overlap ? 0 : kForwardShare + (1 - kForwardShare) * done, bytes});
   }
   std::reverse(parts.begin(), parts.end());
   return parts;

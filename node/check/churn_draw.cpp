@@ -200,6 +200,7 @@ SwarmCase draw_churn(std::uint64_t seed, double seconds, const Job* job) {
     c.job = job ? *job : draw_job(d);
   } while (!job && (!small(c.job) || c.job.peers.size() < 2 || !bears_losses(c.job)));
   if (!job) c.job.run.rounds = d.from(60, 150);
+  if (!job) draw_overlap(seed, c.job);
   if (!job && c.job.peers.size() > 2 && d.chance(0.2))
     c.job.run.min_peers = d.from(2, c.job.peers.size() - 1);
   draw_run(d, c, seconds);

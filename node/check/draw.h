@@ -43,5 +43,8 @@ class Draw {
 
 /// A sound configuration of a small job.
 Job draw_job(Draw& d);
+/// In some runs of methods that have idle rounds what is sent leaves before the gradient is computed; drawn
+/// by itself.
+void draw_overlap(std::uint64_t seed, Job& job);
 
 }  // namespace gossamer::node

@@ -130,6 +130,7 @@ void draw_ways(Draw& d, Job& job) {
 
 void draw_own_values(Draw& d, const Method& method, ExchangeSettings& e) {
   e.own.clear();
+  e.overlap = reads(method, "overlap") && !method.idle_rounds && d.one(std::array{false, false, true});
   for (const OwnKey& key : method.keys) {
     if (key.drawn.empty()) continue;
     const double drawn = key.drawn[d.below(key.drawn.size())];
@@ -365,6 +366,13 @@ class Faults {
 
 }  // namespace
 
+void draw_overlap(std::uint64_t seed, Job& job) {
+  Draw d(seed ^ 0x0e1a);
+  const Method& method = find_method(job.exchange.method);
+  if (reads(method, "overlap") && method.idle_rounds && job.exchange.staleness == 0u)
+    job.exchange.overlap = d.chance(0.4);
+}
+
 SwarmCase draw_case(std::uint64_t seed) {
   Draw d(seed);
   SwarmCase c;
@@ -373,6 +381,7 @@ SwarmCase draw_case(std::uint64_t seed) {
   draw_rows(seed, c.job);
   draw_stragglers(seed, c.job);
   draw_local_steps(seed, c.job);
+  draw_overlap(seed, c.job);
   Faults(d, c).draw();
   return c;
 }

@@ -15,6 +15,10 @@
 // again every round would carry x past the goal. Without a bound the others are mixed at their fair part
 // (gossip.h).
 //
+// With exchange.overlap q of x as it is goes out before the gradient at it is computed, and the round ends in
+// x ← x + γ Σ_j W_ij (x̂_j − x̂_i) − u: the same steps in the same order, but that the gradient is taken before
+// the mixing and not after it, while messages travel. So do deep_squeeze and moniqua.
+//
 // With exchange.local_steps = H nothing is sent nor mixed after the other H − 1 of H steps (Basu, Data,
 // Karakus & Diggavi 2019, "Qsparse-local-SGD"; over any graph Singh, Data, George & Diggavi 2021,
 // "SQuARM-SGD", without its trigger).
@@ -42,11 +46,7 @@ class Choco final : public Gossip {
     assert(host.plan().schedule.period() == local_steps(host.plan().exchange));
   }
 
-  std::vector<Op> on_ready(Round round, ParcelId parcel) override {
-    std::vector<Op> ops = own_step(round, parcel);
-    if (synchronous() && !idle(round)) ops.push_back(encode(round, parcel, 0));
-    return ops;
-  }
+  std::vector<Op> on_ready(Round round, ParcelId parcel) override { return own_step(round, parcel); }
 
   void on_encoded(const Encoded& e) override {
     const Message message{e.round, e.parcel, 0, e.entries, e.payload};
@@ -89,6 +89,10 @@ class Choco final : public Gossip {
                       .tag = static_cast<std::uint32_t>(n)};
   }
 
+  std::vector<Op> offer(Round round, ParcelId parcel) const override {
+    return synchronous() ? std::vector<Op>{encode(round, parcel, 0)} : std::vector<Op>();
+  }
+
   void after_step(Round round, ParcelId parcel) override {
     if (synchronous() || idle(round)) return;
     const bool may_skip =
@@ -122,7 +126,7 @@ class Choco final : public Gossip {
       sum += weight;
     }
     if (synchronous()) combine.terms.emplace_back(-sum, own(0));
-    host_.submit(std::move(combine));
+    host_.submit(with_step(round, std::move(combine)));
   }
 
   /// Every delta that came, in order; in synchronous rounds those up to this round.
@@ -158,6 +162,13 @@ Buffers estimates(const Plan& plan) {
           .anchored = true};
 }
 
+std::string overlapped_and_stale(const ExchangeSettings& e) {
+  if (!e.overlap || e.staleness == 0u) return {};
+  return "method 'choco' takes exchange.overlap in synchronous rounds only: whoever may run ahead of its "
+         "neighbours does not "
+         "wait for what travels; leave exchange.overlap or exchange.staleness out";
+}
+
 std::unique_ptr<Exchange> make_choco(ExchangeHost& host) { return std::make_unique<Choco>(host); }
 
 }  // namespace
@@ -170,7 +181,7 @@ constinit const Method kChocoMethod{
               .code = Needs::Code::contractive,
               .may_vary = false,
               .gamma = Needs::Gamma::differences,
-              .reads = "aggregate gamma local_steps dense_below dense_rounds",
+              .reads = "aggregate gamma local_steps overlap dense_below dense_rounds",
               .why_weights = "use graph.directed = false with weights 'metropolis', or method 'dpsgd'",
               .why_static =
                   "keeps an estimate of every neighbour from all its messages, which a time-varying graph "
@@ -181,9 +192,11 @@ constinit const Method kChocoMethod{
                           "'onebit_scaled' or 'topk'"},
     .make = make_choco,
     .buffers = estimates,
+    .steps_alone = [](const ExchangeSettings& e) { return !e.overlap; },
     .pattern = Pattern{.mixing = Pattern::Mixing::estimates},
     .invariants = {.waits_for = MethodInvariants::WaitsFor::parcels, .leaves_out = true},
     .idle_rounds = true,
-    .usual_local_steps = 1};
+    .usual_local_steps = 1,
+    .refusal = overlapped_and_stale};
 
 }  // namespace gossamer::node

@@ -69,7 +69,7 @@ class Dpsgd final : public Gossip {
   }
 
  private:
-  bool overlap() const { return kOverlap.of(host_.plan().exchange); }
+  bool overlap() const { return host_.plan().exchange.overlap; }
   bool sends(Round round) const { return !weights(round).out(host_.plan().self).empty(); }
   Op encode(Round round, ParcelId parcel) const {
     op::Encode e{.range = range(parcel),
@@ -155,10 +155,6 @@ std::unique_ptr<Exchange> make_dpsgd(ExchangeHost& host) {
   return std::make_unique<Dpsgd>(host);
 }
 
-constexpr double kDrawnOverlap[] = {0, 0, 1};
-constexpr OwnKey kDpsgdKeys[] = {
-    {.value = kOverlap, .help = "compute while the parameters travel", .drawn = kDrawnOverlap}};
-
 }  // namespace
 
 constinit const Method kDpsgdMethod{
@@ -169,14 +165,13 @@ constinit const Method kDpsgdMethod{
               .code = Needs::Code::exact,
               .rules = Needs::Rules::parameters,
               .partial = Needs::Partial::parameters,
-              .reads = "aggregate",
+              .reads = "aggregate overlap",
               .why_weights = kMeanDrifts,
               .why_code = kWholeState},
     .make = make_dpsgd,
-    .steps_alone = [](const ExchangeSettings& e) { return !kOverlap.of(e); },
+    .steps_alone = [](const ExchangeSettings& e) { return !e.overlap; },
     .pattern = Pattern{},
-    .invariants = {.waits_for = MethodInvariants::WaitsFor::parcels, .newest_only = true},
-    .keys = kDpsgdKeys};
+    .invariants = {.waits_for = MethodInvariants::WaitsFor::parcels, .newest_only = true}};
 
 constinit const Method kLocalSgdMethod{
     .row = {"local_sgd",

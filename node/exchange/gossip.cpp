@@ -1,6 +1,8 @@
 #include "gossip.h"
 
 #include <algorithm>
+#include <iterator>
+#include <utility>
 
 #include "message_state.h"
 #include "method.h"
@@ -39,6 +41,24 @@ Gossip::Gossip(ExchangeHost& host, std::uint32_t vectors)
   const Plan& plan = host.plan();
   stepped_.assign(plan.parcels.size(), false);
   for (auto& of_parcels : inboxes_) of_parcels.resize(plan.parcels.size() * vectors);
+}
+
+void Gossip::begin_round(Gradient& gradient) {
+  round_ = gradient.round;
+  if (!overlaps(round_)) return;
+  const auto parcels = static_cast<ParcelId>(host_.plan().parcels.size());
+  for (ParcelId p = 0; p < parcels; ++p)
+    for (Op& o : offer(round_, p)) host_.submit(std::move(o));
+}
+
+std::vector<Op> Gossip::own_step(Round round, ParcelId parcel) const {
+  std::vector<Op> ops{host_.update(range(parcel), round)};
+  if (overlaps(round)) return ops;
+  ops.emplace_back(op::Combine{range(parcel), kParameters, 1, {{-1.0f, kGradient}}});
+  if (idle(round)) return ops;
+  std::vector<Op> offered = offer(round, parcel);
+  std::move(offered.begin(), offered.end(), std::back_inserter(ops));
+  return ops;
 }
 
 void Gossip::on_encoded(const Encoded& e) {

@@ -22,7 +22,7 @@ class Gossip : public Exchange {
  public:
   /// vectors: that a neighbour sends of each parcel in a round, told apart by their tags 0 … vectors − 1.
   explicit Gossip(ExchangeHost& host, std::uint32_t vectors = 1);
-  void begin_round(Gradient& gradient) override { round_ = gradient.round; }
+  void begin_round(Gradient& gradient) override;
   void on_parcel_ready(Round round, ParcelId parcel) final;
   /// Sends what was encoded to every neighbour that the round sends to.
   void on_encoded(const Encoded& e) override;
@@ -37,6 +37,8 @@ class Gossip : public Exchange {
     std::deque<Message> waiting;  ///< rounds ascending
     std::optional<Round> seen;    ///< newest round that came
   };
+  /// Of methods whose own step is own_step: what makes a message of x as it stands.
+  virtual std::vector<Op> offer(Round, ParcelId) const { return {}; }
   /// After the own step and before waiting for others (asynchronous methods encode per link here).
   virtual void after_step(Round, ParcelId) {}
   /// Submits the ops that mix the parcel; everything that the round needs has come.
@@ -48,11 +50,16 @@ class Gossip : public Exchange {
   Inbox& inbox(PeerId from, ParcelId parcel, std::uint32_t vector = 0) {
     return inboxes_[from][parcel * vectors_ + vector];
   }
-  /// x ← x − u.
-  std::vector<Op> own_step(Round round, ParcelId parcel) {
-    const Range r = range(parcel);
-    return {host_.update(r, round), op::Combine{r, kParameters, 1, {{-1.0f, kGradient}}}};
+  /// Once the gradient stands: x ← x − u, and what is offered then. Overlapped, u alone: the offer is made
+  /// before, and mixing takes the step (with_step).
+  std::vector<Op> own_step(Round round, ParcelId parcel) const;
+  /// The last of the commands that mix, with what is left of the own step.
+  op::Combine with_step(Round round, op::Combine mixing) const {
+    if (overlaps(round)) mixing.terms.emplace_back(-1.0f, kGradient);
+    return mixing;
   }
+  /// x is offered before the round's gradient is computed at it, and mixed after that (exchange.overlap).
+  bool overlaps(Round round) const { return host_.plan().exchange.overlap && !idle(round); }
   /// Of methods with local steps: a round after which nobody sends.
   bool idle(Round round) const { return (round + 1) % local_steps_ != 0; }
   const topology::MixingMatrix& weights(Round round) const { return host_.plan().schedule.at(round); }

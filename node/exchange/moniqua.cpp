@@ -45,22 +45,15 @@ class Moniqua final : public Gossip {
   }
 
   void begin_round(Gradient& gradient) override {
+    if (doubles_at_ != 0 && gradient.round >= doubles_at_) {
+      ++doublings_;
+      doubled_at_ = doubles_at_;
+      doubles_at_ = 0;
+    }
     Gossip::begin_round(gradient);
-    if (doubles_at_ == 0 || gradient.round < doubles_at_) return;
-    ++doublings_;
-    doubled_at_ = doubles_at_;
-    doubles_at_ = 0;
   }
 
-  std::vector<Op> on_ready(Round round, ParcelId parcel) override {
-    std::vector<Op> ops = own_step(round, parcel);
-    if (idle(round)) return ops;
-    const Range r = range(parcel);
-    ops.push_back(op::Combine{r, kSum, 0, {}});
-    ops.push_back(
-        op::Extended{op::ModuloEncode{r, kParameters, kRounded, doublings_, doubles_at_, round, parcel}});
-    return ops;
-  }
+  std::vector<Op> on_ready(Round round, ParcelId parcel) override { return own_step(round, parcel); }
 
   void on_encoded(const Encoded& e) override {
     if (e.tag != kModuloOverflow) return Gossip::on_encoded(e);
@@ -76,6 +69,12 @@ class Moniqua final : public Gossip {
   }
 
  private:
+  std::vector<Op> offer(Round round, ParcelId parcel) const override {
+    const Range r = range(parcel);
+    return {op::Combine{r, kSum, 0, {}},
+            op::Extended{op::ModuloEncode{r, kParameters, kRounded, doublings_, doubles_at_, round, parcel}}};
+  }
+
   void double_at(Round round) { doubles_at_ = doubles_at_ == 0 ? round : std::min(doubles_at_, round); }
 
   void mix(Round round, ParcelId parcel) override {
@@ -87,7 +86,7 @@ class Moniqua final : public Gossip {
       host_.submit(op::Extended{
           op::ModuloDecodeAdd{r, kParameters, kRounded, kSum, e.weight, doublings_, payload, round, parcel}});
     }
-    host_.submit(op::Combine{r, kParameters, 1, {{static_cast<float>(host_.plan().gamma), kSum}}});
+    host_.submit(with_step(round, {r, kParameters, 1, {{static_cast<float>(host_.plan().gamma), kSum}}}));
   }
 
   const Round delay_;
@@ -138,7 +137,7 @@ constinit const Method kMoniquaMethod{
               .code = Needs::Code::exact,
               .may_be_stale = false,
               .gamma = Needs::Gamma::own,
-              .reads = "gamma local_steps",
+              .reads = "gamma local_steps overlap",
               .why_weights = kMeanDrifts,
               .why_code =
                   "has a code of its own, exchange.modulo_bits of each parameter modulo "
@@ -146,6 +145,7 @@ constinit const Method kMoniquaMethod{
               .why_synchronous = kLockstep},
     .make = make_moniqua,
     .buffers = moniqua_buffers,
+    .steps_alone = [](const ExchangeSettings& e) { return !e.overlap; },
     .pattern = Pattern{.mixing = Pattern::Mixing::estimates, .bytes = residue_bytes},
     .invariants = {.waits_for = MethodInvariants::WaitsFor::parcels, .own = MethodInvariants::Own::residues},
     .own_gamma = gamma_of_bits,

@@ -39,8 +39,7 @@ struct OwnKey {
 };
 
 // Values that others than the method's own file read.
-inline constexpr OwnValue<bool> kOverlap{"overlap", false};           ///< compute while parameters travel
-inline constexpr OwnValue<double> kSendMomentum{"send_momentum", 0};  ///< 0: gradients as they are
+inline constexpr OwnValue<double> kSendMomentum{"send_momentum", 0};       ///< 0: gradients as they are
 inline constexpr OwnValue<double> kFeedbackDecay{"feedback_decay", 0.95};  ///< from one exchange to the next
 inline constexpr OwnValue<std::uint64_t> kModuloBits{"modulo_bits", 8};    ///< of each parameter, 1 … 8
 inline constexpr OwnValue<double> kModuloBound{"modulo_bound", 1};         ///< size of a cell (B)

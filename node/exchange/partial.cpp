@@ -197,7 +197,7 @@ class PartialDpsgd final : public Partial {
   }
 
  private:
-  bool overlap() const { return kOverlap.of(host_.plan().exchange); }
+  bool overlap() const { return host_.plan().exchange.overlap; }
   Op step(ParcelId parcel) const { return op::Combine{range(parcel), kParameters, 1, {{-1.0f, kGradient}}}; }
   Op encode(Round round, ParcelId parcel) const {
     return op::Encode{.range = range(parcel),

@@ -20,22 +20,20 @@ class DeepSqueeze final : public Gossip {
  public:
   explicit DeepSqueeze(ExchangeHost& host) : Gossip(host) {}
 
-  std::vector<Op> on_ready(Round round, ParcelId parcel) override {
-    std::vector<Op> ops = own_step(round, parcel);
-    if (idle(round)) return ops;
-    const Range r = range(parcel);
-    ops.push_back(op::Combine{r, kSent, 0, {}});
-    ops.push_back(op::Encode{.range = r,
-                             .src = kParameters,
-                             .minus = {},
-                             .apply_to = kSent,
-                             .feedback = 0,
-                             .round = round,
-                             .parcel = parcel});
-    return ops;
-  }
+  std::vector<Op> on_ready(Round round, ParcelId parcel) override { return own_step(round, parcel); }
 
  private:
+  std::vector<Op> offer(Round round, ParcelId parcel) const override {
+    const Range r = range(parcel);
+    return {op::Combine{r, kSent, 0, {}}, op::Encode{.range = r,
+                                                     .src = kParameters,
+                                                     .minus = {},
+                                                     .apply_to = kSent,
+                                                     .feedback = 0,
+                                                     .round = round,
+                                                     .parcel = parcel}};
+  }
+
   void mix(Round round, ParcelId parcel) override {
     if (idle(round)) return;
     const auto gamma = static_cast<float>(host_.plan().gamma);
@@ -46,7 +44,7 @@ class DeepSqueeze final : public Gossip {
       host_.submit(op::DecodeAdd{r, kParameters, gamma * e.weight, take(e.peer, box).payload});
       sum += gamma * e.weight;
     }
-    host_.submit(op::Combine{r, kParameters, 1, {{-sum, kSent}}});
+    host_.submit(with_step(round, {r, kParameters, 1, {{-sum, kSent}}}));
   }
 };
 
@@ -63,13 +61,14 @@ constinit const Method kDeepSqueezeMethod{
               .code = Needs::Code::contractive,
               .may_be_stale = false,
               .gamma = Needs::Gamma::parameters,
-              .reads = "aggregate gamma local_steps dense_below dense_rounds",
+              .reads = "aggregate gamma local_steps overlap dense_below dense_rounds",
               .why_weights = kMeanDrifts,
               .why_code = "its residual grows without end under error feedback; use 'qsgd:bits=4,norm=max', "
                           "'onebit_scaled' or 'topk'",
               .why_synchronous = kLockstep},
     .make = make_deep_squeeze,
     .buffers = [](const Plan&) { return Buffers{.slots = 1}; },
+    .steps_alone = [](const ExchangeSettings& e) { return !e.overlap; },
     .pattern = Pattern{.mixing = Pattern::Mixing::estimates},
     .invariants = {.waits_for = MethodInvariants::WaitsFor::parcels},
     .idle_rounds = true,

@@ -210,7 +210,7 @@ constexpr Key<Draft> kJobKeys[] = {
      exchange<&ExchangeSettings::gamma>,
      {.range = kFraction, .word = "auto"}},
     {"exchange.algorithm",
-     "allreduce, dense: the all-reduce algorithm; auto: for each parcel the cheaper by the [[link]] tables, "
+     "allreduce, dense: the all-reduce algorithm; auto: for each layer the cheaper by the [[link]] tables, "
      "1 Gbit/s and 0.5 ms elsewhere",
      exchange<&ExchangeSettings::algorithm>,
      {.names = algorithm_names}},
@@ -239,6 +239,10 @@ constexpr Key<Draft> kJobKeys[] = {
      "with choco, deep_squeeze, moniqua, pairwise and push_sum",
      exchange<&ExchangeSettings::local_steps>,
      {.unit = "rounds", .range = {1, 100000}, .word = "auto"}},
+    {"exchange.overlap",
+     "dpsgd, choco, deep_squeeze, moniqua: what is sent leaves before the gradient is computed, and is mixed "
+     "after it, so that messages travel meanwhile; dpsgd also with staleness",
+     exchange<&ExchangeSettings::overlap>},
     {"exchange.outer_rate",
      "rate of the outer step; auto: 0.7, sparse_loco 1",
      exchange<&ExchangeSettings::outer_rate>,
@@ -256,7 +260,7 @@ constexpr Key<Draft> kJobKeys[] = {
      exchange<&ExchangeSettings::outer_delay>,
      {.unit = "rounds"}},
     {"exchange.parcel",
-     "largest parcel; larger layers are sliced",
+     "largest parcel; larger layers are sliced (by a dense allreduce into at most 131056 a peer)",
      exchange<&ExchangeSettings::parcel>,
      {.unit = "entries", .range = {16}}},
 

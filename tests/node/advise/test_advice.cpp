@@ -8,7 +8,6 @@
 
 #include "gossamer_test/catch.h"
 #include "model_parts.h"
-#include "own_key.h"
 #include "plan.h"
 #include "probe.h"
 #include "sim_job.h"
@@ -241,7 +240,7 @@ TEST_CASE("sizes of messages") {
   CHECK(parts[0].ready == Approx(1.0 / 3 + 2.0 / 9));
   CHECK(parts[2].ready == Approx(1));
   CHECK(parts[0].bytes > 4 * 333);
-  kOverlap.in(job.exchange) = true;
+  job.exchange.overlap = true;
   CHECK(model_parts(job, layers)[2].ready == 0);
   const auto codec = compress::make_codec("onebit");
   CHECK(payload_bytes(*codec, 100'000'000) == Approx(100e6 / 8).epsilon(0.1));

@@ -62,8 +62,10 @@ TEST_CASE("unsound combinations are refused before anything starts") {
           {"method 'allreduce' with codec 'onebit_scaled", "graph.kind 'full'"});
   refuses(bench.folder, set({"exchange.method=dpsgd", "exchange.codec=onebit"}),
           {"method 'dpsgd'", "do not converge under a lossy codec", "'choco'"});
-  refuses(bench.folder, set({"exchange.overlap=true"}),
+  refuses(bench.folder, set({"exchange.method=push_sum", "exchange.codec=dense", "exchange.overlap=true"}),
           {"exchange.overlap = true makes no difference to method"});
+  refuses(bench.folder, set({"exchange.overlap=true", "exchange.staleness=2"}),
+          {"method 'choco' takes exchange.overlap in synchronous rounds only"});
   CHECK(!fs::exists(bench.folder.path("runs")));
 }
 

@@ -108,14 +108,17 @@ void check_dpsgd(Job job, MatrixOfRound&& matrix, bool overlap = false) {
 
 const Settings kDpsgd{"exchange.method=dpsgd", "exchange.codec=dense"};
 
-/// CHOCO on all peers at once; encoded(peer, round, parcel, v) is what arrives of v.
+/// CHOCO on all peers at once; encoded(peer, round, parcel, v) is what arrives of v. Overlapped, the steps
+/// are those of the gradients at x before it is mixed, and are taken after that.
 template <class Encoded>
 Vectors plain_choco(const Prepared& prepared, const Matrix& w, float gamma, Encoded&& encoded) {
+  const bool overlap = prepared.job.exchange.overlap;
   PlainPeers plain(prepared);
   Vectors estimates(plain.peers(), prepared.initial);
   const auto parcels = make_parcels(prepared.layers, prepared.job.exchange.parcel);
   for (Round t = 0; t < prepared.rounds; ++t) {
-    subtract(plain.x, plain.steps(t));
+    const Vectors u = plain.steps(t);
+    if (!overlap) subtract(plain.x, u);
     for (std::size_t i = 0; i < plain.peers(); ++i)
       for (const Parcel& parcel : parcels) {
         std::vector<float> v(parcel.range.size);
@@ -128,6 +131,7 @@ Vectors plain_choco(const Prepared& prepared, const Matrix& w, float gamma, Enco
     for (std::size_t i = 0; i < plain.peers(); ++i)
       for (std::size_t k = 0; k < plain.size(); ++k)
         plain.x[i][k] += gamma * (average[i][k] - estimates[i][k]);
+    if (overlap) subtract(plain.x, u);
   }
   return plain.x;
 }
@@ -205,19 +209,25 @@ TEST_CASE("dpsgd with overlap is W times x minus the own u") {
 }
 
 TEST_CASE("choco with the dense codec is its formula") {
-  for (const char* gamma : {"1.0", "0.4"}) {
-    Run run(small_job({"exchange.codec=dense", std::string("exchange.gamma=") + gamma, "peers=5"}));
-    run.go();
-    REQUIRE(run.all(Outcome::finished));
-    const auto exact = [](std::size_t, Round, const Parcel&, const std::vector<float>& v) { return v; };
-    CHECK(farthest(run, plain_choco(run.prepared, ring(5), std::stof(gamma), exact)) < 1e-5);
-  }
+  for (const char* overlap : {"false", "true"})
+    for (const char* gamma : {"1.0", "0.4"}) {
+      Run run(small_job({"exchange.codec=dense", std::string("exchange.gamma=") + gamma,
+                         std::string("exchange.overlap=") + overlap, "peers=5"}));
+      run.go();
+      REQUIRE(run.all(Outcome::finished));
+      const auto exact = [](std::size_t, Round, const Parcel&, const std::vector<float>& v) { return v; };
+      CHECK(farthest(run, plain_choco(run.prepared, ring(5), std::stof(gamma), exact)) < 1e-5);
+    }
 }
 
 TEST_CASE("choco with a lossy codec is its formula") {
-  for (const char* codec : {"onebit_scaled", "topk:density=0.2", "qsgd:bits=4,norm=max"}) {
+  for (const auto& [codec, overlap] : {std::pair{"onebit_scaled", "false"},
+                                       {"onebit_scaled", "true"},
+                                       {"topk:density=0.2", "false"},
+                                       {"topk:density=0.2", "true"},
+                                       {"qsgd:bits=4,norm=max", "false"}}) {
     Run run(small_job({std::string("exchange.codec=") + codec, "exchange.gamma=0.3", "graph.kind=star",
-                       "exchange.parcel=16"}));
+                       std::string("exchange.overlap=") + overlap, "exchange.parcel=16"}));
     run.go();
     REQUIRE(run.all(Outcome::finished));
     const auto maker = compress::make_codec(run.prepared.job.exchange.codec);

@@ -110,6 +110,7 @@ TEST_CASE("gossip that feeds errors back comes much nearer than training alone")
     INFO(codec);
     const Settings coded = falling + Settings{std::string("exchange.codec=") + codec};
     CHECK(error(problem("deep_squeeze", "ring", coded)) < ring);
+    CHECK(error(problem("deep_squeeze", "ring", coded + Settings{"exchange.overlap=true"})) < ring);
     CHECK(error(problem("deep_squeeze", "base", coded + Settings{"graph.degree=1"})) < varying);
   }
 }

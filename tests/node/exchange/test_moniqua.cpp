@@ -136,10 +136,12 @@ TEST_CASE("moniqua reaches the optimum, and a bound that is too small is doubled
     for (const char* bits : {"1", "2", "8"})
       for (const char* bound : {"4", "0.001"}) {
         if (!drawn()) continue;
-        INFO(graph << ", " << bits << " bits, bound " << bound);
+        const char* const overlap = *bits == '2' ? "true" : "false";
+        INFO(graph << ", " << bits << " bits, bound " << bound << ", overlap " << overlap);
         Run run(small_job(problem(
             "moniqua", graph,
-            {std::string("exchange.modulo_bits=") + bits, std::string("exchange.modulo_bound=") + bound})));
+            {std::string("exchange.modulo_bits=") + bits, std::string("exchange.modulo_bound=") + bound,
+             std::string("exchange.overlap=") + overlap})));
         finish(run);
         CHECK((std::string(bound) != "0.001" || left_out(run) > 0));
         double worst = 0;

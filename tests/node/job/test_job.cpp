@@ -7,7 +7,6 @@
 #include "difference.h"
 #include "gossamer/compress/codec.h"
 #include "gossamer/node/job.h"
-#include "own_key.h"
 #include "text.h"
 
 using namespace gossamer;
@@ -114,7 +113,7 @@ TEST_CASE("a job says what its files say") {
   CHECK(job.exchange.codec == compress::make_codec("qsgd:bits=8")->spec());
   CHECK_FALSE(job.exchange.staleness.has_value());
   CHECK(job.exchange.gamma == 0.5);
-  CHECK(gossamer::node::kOverlap.of(job.exchange));
+  CHECK(job.exchange.overlap);
   CHECK(job.run.join_timeout == 120.0);
   CHECK(job.sim.bandwidth == 2e7);
   CHECK(job.sim.latency == 0.005);

@@ -124,6 +124,8 @@ TEST_CASE("one layer, the first step or two running: skipped whatever else the j
   const std::vector<Settings> jobs{
       {"exchange.method=dpsgd", "exchange.codec=dense", "optimizer.kind=adam"},
       {"exchange.method=dpsgd", "exchange.codec=dense", "exchange.overlap=true"},
+      {"exchange.method=choco", "exchange.codec=onebit_scaled", "exchange.overlap=true"},
+      {"exchange.method=moniqua", "exchange.codec=dense", "exchange.overlap=true"},
       {"exchange.method=dpsgd", "exchange.codec=dense", "optimizer.kind=quasi_global"},
       {"exchange.method=allreduce", "graph.kind=full", "exchange.codec=onebit", "optimizer.kind=adam",
        "exchange.dense_rounds=9"},

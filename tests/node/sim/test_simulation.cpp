@@ -27,6 +27,8 @@ const std::vector<Case>& cases() {
       {"allreduce over onebit_scaled",
        {"exchange.method=allreduce", "exchange.codec=onebit_scaled", "graph.kind=full"}},
       {"none", {"exchange.method=none"}},
+      {"choco with overlap",
+       {"exchange.method=choco", "exchange.codec=onebit_scaled", "exchange.overlap=true"}},
   };
   return all;
 }

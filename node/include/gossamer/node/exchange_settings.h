@@ -38,6 +38,7 @@ struct ExchangeSettings : CodecSettings {
   /// Rounds from one exchange to the next; empty = as many as the method usually takes.
   std::optional<std::uint64_t> local_steps;
   std::optional<double> outer_rate, outer_momentum;  ///< of outer steps; empty = the method's default
+  bool overlap = false;         ///< gossip: what is sent leaves before the gradient is computed
   std::size_t fragments = 1;    ///< groups of parcels that are exchanged at their own times
   std::size_t outer_delay = 0;  ///< rounds from an exchange to the use of its result
   /// Of keys that belong to single methods, by name without "exchange."; those that are not here have their
