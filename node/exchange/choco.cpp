@@ -165,8 +165,7 @@ Buffers estimates(const Plan& plan) {
 std::string overlapped_and_stale(const ExchangeSettings& e) {
   if (!e.overlap || e.staleness == 0u) return {};
   return "method 'choco' takes exchange.overlap in synchronous rounds only: whoever may run ahead of its "
-         "neighbours does not "
-         "wait for what travels; leave exchange.overlap or exchange.staleness out";
+         "neighbours does not wait for what travels; leave exchange.overlap or exchange.staleness out";
 }
 
 std::unique_ptr<Exchange> make_choco(ExchangeHost& host) { return std::make_unique<Choco>(host); }
@@ -192,7 +191,6 @@ constinit const Method kChocoMethod{
                           "'onebit_scaled' or 'topk'"},
     .make = make_choco,
     .buffers = estimates,
-    .steps_alone = [](const ExchangeSettings& e) { return !e.overlap; },
     .pattern = Pattern{.mixing = Pattern::Mixing::estimates},
     .invariants = {.waits_for = MethodInvariants::WaitsFor::parcels, .leaves_out = true},
     .idle_rounds = true,

@@ -65,7 +65,7 @@ constinit const Method kExactDiffusionMethod{
     .make = make_exact_diffusion,
     .buffers = [](const Plan&) { return Buffers{.slots = 4}; },
     .own_steps = OwnSteps::refused,
-    .steps_alone = [](const ExchangeSettings&) { return false; },  // x changes as it is mixed
+    .steps_alone = false,  // x changes as it is mixed
     .pattern = Pattern{.corrected = true},
     .invariants = {.waits_for = MethodInvariants::WaitsFor::parcels}};
 

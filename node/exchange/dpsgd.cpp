@@ -169,7 +169,6 @@ constinit const Method kDpsgdMethod{
               .why_weights = kMeanDrifts,
               .why_code = kWholeState},
     .make = make_dpsgd,
-    .steps_alone = [](const ExchangeSettings& e) { return !e.overlap; },
     .pattern = Pattern{},
     .invariants = {.waits_for = MethodInvariants::WaitsFor::parcels, .newest_only = true}};
 

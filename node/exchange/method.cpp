@@ -74,7 +74,7 @@ std::uint64_t local_steps(const ExchangeSettings& e) {
 
 bool steps_alone(const ExchangeSettings& e) {
   const Method& method = find_method(e.method);
-  return !begins_alike(method) && (!method.steps_alone || method.steps_alone(e));
+  return !begins_alike(method) && method.steps_alone && !e.overlap;
 }
 bool begins_alike(const Method& method) {
   using enum Pattern::Mixing;

@@ -116,8 +116,9 @@ struct Method {
   /// After its last round a peer goes on taking messages while others still train.
   bool serves_after_end = false;
   OwnSteps own_steps = OwnSteps::gradient;
-  /// x is stepped as soon as the gradient stands, whatever the neighbours send of the round; null: always.
-  bool (*steps_alone)(const ExchangeSettings&) = nullptr;
+  /// Without exchange.overlap x is stepped as soon as the gradient stands, whatever the neighbours send of
+  /// the round.
+  bool steps_alone = true;
   std::optional<Pattern> pattern{};  ///< empty: what its rounds cost is not known
   MethodInvariants invariants{};
   OuterDefaults (*outer_defaults)(const compress::Traits&) = nullptr;  ///< null: the papers'

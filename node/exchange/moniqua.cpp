@@ -145,7 +145,6 @@ constinit const Method kMoniquaMethod{
               .why_synchronous = kLockstep},
     .make = make_moniqua,
     .buffers = moniqua_buffers,
-    .steps_alone = [](const ExchangeSettings& e) { return !e.overlap; },
     .pattern = Pattern{.mixing = Pattern::Mixing::estimates, .bytes = residue_bytes},
     .invariants = {.waits_for = MethodInvariants::WaitsFor::parcels, .own = MethodInvariants::Own::residues},
     .own_gamma = gamma_of_bits,

@@ -68,7 +68,6 @@ constinit const Method kDeepSqueezeMethod{
               .why_synchronous = kLockstep},
     .make = make_deep_squeeze,
     .buffers = [](const Plan&) { return Buffers{.slots = 1}; },
-    .steps_alone = [](const ExchangeSettings& e) { return !e.overlap; },
     .pattern = Pattern{.mixing = Pattern::Mixing::estimates},
     .invariants = {.waits_for = MethodInvariants::WaitsFor::parcels},
     .idle_rounds = true,

@@ -87,7 +87,7 @@ constinit const Method kGradientTrackingMethod{
     .make = make_gradient_tracking,
     .buffers = [](const Plan&) { return Buffers{.slots = 5}; },
     .own_steps = OwnSteps::refused,
-    .steps_alone = [](const ExchangeSettings&) { return false; },  // x changes as it is mixed
+    .steps_alone = false,  // x changes as it is mixed
     .pattern = Pattern{.vectors = 2, .corrected = true},
     .invariants = {.waits_for = MethodInvariants::WaitsFor::parcels,
                    .vectors = 2,
