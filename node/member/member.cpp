@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "priority.h"
 #include "view_env.h"
 
 namespace gossamer::node {
@@ -207,7 +208,7 @@ void Member::interrupt() {
 void Member::send(const Contact& to, SwimBody body) {
   if (to.name.empty()) return;
   const auto known = number(to.name);
-  post(known ? *known : meet(to), std::move(body), 0);
+  post(known ? *known : meet(to), std::move(body), priority::kControl);
 }
 
 void Member::post(PeerId to, FrameBody body, std::uint32_t priority) {

@@ -92,6 +92,7 @@ struct Ahead {
   std::size_t tries = 0;
   double chosen = 0, asked = 0;  ///< when it was, and was last asked what it has
   double came = 0;               ///< when something came last
+  std::uint64_t start = 0;       ///< of the source, as it offered
   double share = 0;
   std::optional<Transfer> transfer{};
 };
@@ -248,6 +249,7 @@ class Member final : SwimHost {
 
   // what is fetched, or given away, while the others train (member_ahead.cpp)
   std::vector<std::string> who_have_it() const;
+  bool source_lives() const;
   bool begin_ahead();
   void fetch_ahead();
   void take_ahead(const PieceBody& piece);

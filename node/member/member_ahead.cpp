@@ -7,6 +7,7 @@
 
 #include "gossamer/node/errors.h"
 #include "member.h"
+#include "priority.h"
 #include "replica.h"
 #include "text.h"
 #include "view_env.h"
@@ -14,7 +15,6 @@
 namespace gossamer::node {
 namespace {
 
-constexpr std::uint32_t kAskPriority = 1;  // above control, whose oldest frames give way
 /// From one question of what a member has to the next, as it may not have heard of this one yet; and of
 /// another member.
 constexpr double kAskAgain_s = 0.25, kOfferPatience_s = 5;
@@ -36,6 +36,13 @@ std::vector<std::string> Member::who_have_it() const {
   return names;
 }
 
+/// The start of the member of which the state is being fetched.
+bool Member::source_lives() const {
+  const auto record = swim_->members().find(ahead_->source);
+  return record != swim_->members().end() && record->second.start == ahead_->start &&
+         record->second.status <= MemberStatus::suspect;
+}
+
 /// Whether it is done before the next view is announced.
 bool Member::begin_ahead() {
   if (whole_ || spec_.alike || spec_.own_models || who_have_it().empty()) return false;
@@ -48,11 +55,12 @@ bool Member::begin_ahead() {
 void Member::fetch_ahead() {
   Ahead& a = *ahead_;
   const double now = env_.now();
-  if (a.transfer && now >= a.came + kPiecePatience_s) a.transfer.reset(), a.source.clear();
+  if (a.transfer && (now >= a.came + kPiecePatience_s || !source_lives()))
+    a.transfer.reset(), a.source.clear();
   if (a.transfer) {
     for (const Transfer::Ask& ask : a.transfer->asks(now))
       if (const auto peer = number(ask.whom))
-        post(*peer, WantBody{a.transfer->hash(), ask.offset, name()}, kAskPriority);
+        post(*peer, WantBody{a.transfer->hash(), ask.offset, name()}, priority::kStates);
     return;
   }
   if (!a.source.empty() && now < a.asked + kAskAgain_s) return;
@@ -64,7 +72,7 @@ void Member::fetch_ahead() {
     a.chosen = now;
   }
   a.asked = now;
-  if (const auto peer = number(a.source)) post(*peer, WantBody{0, 0, name()}, kAskPriority);
+  if (const auto peer = number(a.source)) post(*peer, WantBody{0, 0, name()}, priority::kStates);
 }
 
 double Member::ahead_deadline() const {
@@ -79,6 +87,7 @@ void Member::handle(const OfferBody& offer) {
   env_.log(fmt::format("taking the state of {} ({}) while the others go on", offer.from,
                        bytes_text(static_cast<double>(offer.bytes))));
   ahead_->transfer.emplace(std::vector{offer.from}, offer.hash, offer.bytes, spec_.swim.planted);
+  ahead_->start = swim_->members().at(offer.from).start;
   ahead_->share = offer.share;
   ahead_->came = env_.now();
 }
@@ -96,6 +105,14 @@ void Member::take_ahead(const PieceBody& piece) {
   whole_ = true;
   share_ = ahead_->share;
   ahead_.reset();
+  // of those that the job names, who are on their way, too, are none of the view: the others do not wait for
+  // them
+  const auto comes = [this](const Seat& seat) {
+    const auto record = swim_->members().find(seat.name);
+    return seat.name != name() &&
+           (record == swim_->members().end() || !standing_from(record->second.word).begun);
+  };
+  if (standing_.view == 0) std::erase_if(current_.seats, comes);
   env_.log("the state is here; taking part from the next view on");
 }
 
@@ -124,7 +141,7 @@ void Member::offer_to(const std::string& name) {
     served_->asked = now;
     const Learned& there = served_->learned;
     return post(*number(name), OfferBody{there.hash, there.bytes->size(), served_->share, this->name()},
-                kAskPriority);
+                priority::kStates);
   }
   if (!worker_) return;  // which may be waiting for the one that asks
   if (askers_.empty()) env_.data().submit_learned();

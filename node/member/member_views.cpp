@@ -9,13 +9,13 @@
 #include <utility>
 
 #include "member.h"
+#include "priority.h"
 #include "text.h"
 #include "view_env.h"
 
 namespace gossamer::node {
 namespace {
 
-constexpr std::uint32_t kStatePriority = 1;
 /// Bytes that may wait for one who asks for pieces.
 constexpr std::size_t kMostQueued = std::size_t{16} << 20;
 /// Beginnings of one view that fail before the run ends.
@@ -347,7 +347,7 @@ void Member::handle(const WantBody& want) {
   if (limits != limits_.end() &&
       !limits->second.may_have(static_cast<double>(size), static_cast<double>(all.size()), env_.now()))
     return;
-  post(*to, PieceBody{want.hash, want.offset, all.subspan(at, size)}, kStatePriority);
+  post(*to, PieceBody{want.hash, want.offset, all.subspan(at, size)}, priority::kStates);
 }
 
 void Member::handle(const PieceBody& piece) {
@@ -369,7 +369,7 @@ void Member::handle(const PieceBody& piece) {
 void Member::ask() {
   for (const Transfer::Ask& ask : transfer_->asks(env_.now()))
     if (const auto peer = number(ask.whom))
-      post(*peer, WantBody{transfer_->hash(), ask.offset, name()}, kStatePriority);
+      post(*peer, WantBody{transfer_->hash(), ask.offset, name()}, priority::kStates);
 }
 
 void Member::open(double share) try {

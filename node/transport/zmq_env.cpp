@@ -25,7 +25,7 @@ constexpr int kReceiveQueue = 64;  ///< frames of one connection that wait insid
 constexpr double kLongestPoll_s = 0.2;
 constexpr double kPollForDiallers_s = 0.005;
 constexpr double kFlush_s = 1.0;
-/// Control frames (priority 0) repeat what they say, counts of samples those of half a second later: an old
+/// Control frames repeat what they say, counts of samples those of half a second later: an old
 /// one that could not leave yet is worth little.
 constexpr std::size_t kMostControlFrames = 8;
 constexpr int kReceiveAtOnce = 256;
@@ -151,12 +151,11 @@ void ZmqEnv::traced(const TraceSpan& span) {
 void ZmqEnv::send(PeerId to, FrameBytes frame, std::uint32_t priority) {
   if (!sockets_->to(to)) connect(to);
   Out& out = *sockets_->to(to);
-  if (out.queued == 0) out.waits_since = now_, out.waited_bytes = 0;
+  if (out.queue.empty()) out.waits_since = now_, out.waited_bytes = 0;
   out.waited_bytes += frame->size();
-  out.put(std::move(frame), priority);
-  auto& queue = out.queue[priority];
-  if (priority == 0 && queue.size() > kMostControlFrames) {
-    out.pop(queue);
+  out.queue.put(std::move(frame), priority);
+  if (priority == priority::kControl && out.queue.size(priority) > kMostControlFrames) {
+    out.queue.drop_oldest(priority);
     ++dropped_control_;
   }
 }
@@ -184,14 +183,12 @@ void ZmqEnv::answer(FrameBytes frame) {
 
 std::size_t ZmqEnv::queued_bytes(PeerId to) const {
   const Out* out = sockets_->to(to);
-  return out ? out->queued_bytes : 0;
+  return out ? out->queue.bytes() : 0;
 }
 
 std::size_t ZmqEnv::backlog(PeerId to) const {
   const Out* out = sockets_->to(to);
-  if (!out) return 0;
-  const auto control = out->queue.find(0);
-  return out->queued - (control == out->queue.end() ? 0 : control->second.size());
+  return out ? out->queue.size() - out->queue.size(priority::kControl) : 0;
 }
 
 /// From when the first of its frames waited until ZeroMQ had taken all.
@@ -211,18 +208,15 @@ void ZmqEnv::push_all() {
   for (auto& out : sockets_->out) {
     if (shows_first && out->socket && !out->stands)
       continue;  // what came before its certificate would be lost
-    for (auto& [priority, queue] : out->queue) {
-      while (!queue.empty()) {
-        // ZeroMQ reads the bytes in place and lets go of them on its own thread
-        auto* keep = new FrameBytes(queue.front());
-        zmq::message_t message(
-            const_cast<std::byte*>((*keep)->data()), (*keep)->size(),
-            [](void*, void* hint) { delete static_cast<FrameBytes*>(hint); }, keep);
-        if (!sockets_->hand_over(*out, names_[out->peer], spec_.locks.has_value(), message)) break;
-        out->pop(queue);
-        if (trace && out->queued == 0) trace_sent(*out);
-      }
-      if (!queue.empty()) break;
+    while (!out->queue.empty()) {
+      // ZeroMQ reads the bytes in place and lets go of them on its own thread
+      auto* keep = new FrameBytes(out->queue.front());
+      zmq::message_t message(
+          const_cast<std::byte*>((*keep)->data()), (*keep)->size(),
+          [](void*, void* hint) { delete static_cast<FrameBytes*>(hint); }, keep);
+      if (!sockets_->hand_over(*out, names_[out->peer], spec_.locks.has_value(), message)) break;
+      out->queue.pop();
+      if (trace && out->queue.empty()) trace_sent(*out);
     }
   }
 }
@@ -321,7 +315,7 @@ void ZmqEnv::poll(Member& member, double until) {
   for (auto& out : sockets_->out) {
     if (!out->socket) continue;
     items.push_back({out->events.handle(), 0, ZMQ_POLLIN, 0});
-    const short wanted = static_cast<short>(reads | (out->queued > 0 ? ZMQ_POLLOUT : 0));
+    const short wanted = static_cast<short>(reads | (out->queue.empty() ? 0 : ZMQ_POLLOUT));
     if (wanted != 0) items.push_back({out->socket.handle(), 0, wanted, 0});
   }
   const double wait = std::clamp(std::min(until, sockets_->door.next_look()) - now_, 0.0,
@@ -359,9 +353,8 @@ void ZmqEnv::flush_queues(Member& member) {
   const bool parcels_too = member.result().outcome == Outcome::finished;
   const auto waiting = [&] {
     return std::any_of(sockets_->out.begin(), sockets_->out.end(), [&](const auto& out) {
-      if (parcels_too) return out->queued > 0 && member.reachable(out->peer);
-      const auto control = out->queue.find(0);
-      return control != out->queue.end() && !control->second.empty() && member.reachable(out->peer);
+      const std::size_t left = parcels_too ? out->queue.size() : out->queue.size(priority::kControl);
+      return left > 0 && member.reachable(out->peer);
     });
   };
   push_all();
@@ -371,12 +364,7 @@ void ZmqEnv::flush_queues(Member& member) {
 State ZmqEnv::leave_view(const View& view) {
   data_->finish();
   data_->take_events();
-  // what was meant for the view is of no use in the next one
-  for (auto& out : sockets_->out) {
-    auto& queues = out->queue;
-    for (auto& [priority, queue] : queues)
-      while (priority > 0 && !queue.empty()) out->pop(queue);
-  }
+  for (auto& out : sockets_->out) out->queue.drop_parcels();
   return data_->for_next_view(view.incarnations());
 }
 

@@ -1,12 +1,12 @@
 #pragma once
 // The sockets of a ZmqEnv.
-#include <deque>
 #include <map>
 #include <optional>
 #include <string>
 #include <zmq.hpp>
 
 #include "doorkeeper.h"
+#include "frame_queue.h"
 #include "uninterrupted.h"
 #include "zap.h"
 #include "zmq_env.h"
@@ -29,8 +29,7 @@ std::optional<SocketEvent> next_event(zmq::socket_t& events);
 struct ZmqEnv::Out {
   PeerId peer;
   zmq::socket_t socket, events;
-  std::map<std::uint32_t, std::deque<FrameBytes>> queue;  ///< by priority
-  std::size_t queued = 0, queued_bytes = 0;
+  FrameQueue queue;
   double waits_since = 0;             ///< when the first of those came
   std::size_t waited_bytes = 0;       ///< of those since then
   bool connect_again = false;         ///< elsewhere
@@ -39,17 +38,6 @@ struct ZmqEnv::Out {
   std::optional<PublicKey> server{};  ///< of the connection
   std::size_t key = 0;                ///< of those that the peer may listen under, the one that is tried
   double told = -1e9;                 ///< when it was last said that it refuses this peer
-
-  void put(FrameBytes frame, std::uint32_t priority) {
-    ++queued;
-    queued_bytes += frame->size();
-    queue[priority].push_back(std::move(frame));
-  }
-  void pop(std::deque<FrameBytes>& from) {
-    --queued;
-    queued_bytes -= from.front()->size();
-    from.pop_front();
-  }
 };
 
 struct ZmqEnv::Sockets {
@@ -87,7 +75,7 @@ struct ZmqEnv::Sockets {
   }
   /// Frames for peers that cannot be reached wait: nothing tells when these take them.
   bool waits_for_dialler() const {
-    return std::any_of(out.begin(), out.end(), [](const auto& o) { return !o->socket && o->queued > 0; });
+    return std::any_of(out.begin(), out.end(), [](const auto& o) { return !o->socket && !o->queue.empty(); });
   }
   ~Sockets() {
     zmq_socket_monitor(in.handle(), nullptr, 0);

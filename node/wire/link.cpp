@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "hash.h"
+#include "priority.h"
 
 namespace gossamer::node {
 namespace {
@@ -12,9 +13,6 @@ namespace {
 constexpr std::uint64_t kMostOvertaken = 32;  ///< best-effort messages in a row that a later one was before
 constexpr std::size_t kMostResentAtOnce = 16;
 constexpr double kLongestResend_s = 5, kAfterBreak_s = 1;
-// Messages are delivered in the order of their numbers, so that none may overtake an earlier one; a frame
-// that was lost goes before all that waits, since everything behind it waits for it.
-constexpr std::uint32_t kResendPriority = 1, kMessagePriority = 2;
 
 }  // namespace
 
@@ -36,7 +34,7 @@ void Link::send(const Message& message, double now) {
     frame.header.sequence = next_;
     frame.body = body;
     Outstanding o{next_++, std::move(frame), message.payload, now};
-    put(o, kMessagePriority);
+    put(o, priority::kMessages);
     if (delivery_ == Delivery::reliable) outstanding_.push_back(std::move(o));
   }
   if (delivery_ == Delivery::reliable) {
@@ -110,7 +108,7 @@ void Link::send_again(Outstanding& o, double now) {
   o.sent_at = now;
   o.resent = true;
   if (planted_.is(Bug::resent_renumbered)) o.frame.header.sequence = o.sequence = next_++;
-  put(o, kResendPriority);
+  put(o, priority::kResent);
   ++counters_.resent;
 }
 

@@ -22,9 +22,9 @@ class Env {
   virtual double now() const = 0;  ///< seconds; does not change within one event
   /// on_timer is called at or soon after; replaces any earlier request.
   virtual void wake_at(double time) = 0;
-  /// Frames of one link leave in order within a priority; lower numbers first. Never blocks, may lose frames.
+  /// Frames of one link leave in order within a priority (wire/priority.h). Never blocks, may lose frames.
   virtual void send(PeerId to, FrameBytes frame, std::uint32_t priority) = 0;
-  /// Parcel frames (priority above 0) to this peer that have not left, as far as this process can tell.
+  /// All but control frames to this peer that have not left, as far as this process can tell.
   virtual std::size_t backlog(PeerId to) const = 0;
   /// Bytes of frames to this peer, of any priority, that have not left, as far as this process can tell.
   virtual std::size_t queued_bytes(PeerId /*to*/) const { return 0; }

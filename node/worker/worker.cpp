@@ -8,6 +8,7 @@
 #include <cmath>
 
 #include "method.h"
+#include "priority.h"
 #include "text.h"
 #include "view_table.h"
 
@@ -22,7 +23,6 @@ constexpr double kNewsAfter_s = 0.005;
 /// News of samples waits for more for this share of a round, so that it passes over several peers in the time
 /// of a step, and frames are in proportion to steps.
 constexpr double kSamplesAfter = 0.25, kSamplesAfter_s = 0.02;
-constexpr std::uint32_t kControlPriority = 0;
 
 }  // namespace
 
@@ -77,14 +77,15 @@ std::size_t Worker::transmit(PeerId to, Frame frame, std::uint32_t priority) {
 }
 
 void Worker::send_hello(PeerId to) {
-  transmit(to, {{}, members_.hello_for(to)}, kControlPriority);
+  transmit(to, {{}, members_.hello_for(to)}, priority::kControl);
   send_places(to);
 }
 void Worker::send_places(PeerId to) {
-  if (places_.asked() || offers_.asked()) transmit(to, {{}, PlacesBody{places_, offers_}}, kControlPriority);
+  if (places_.asked() || offers_.asked())
+    transmit(to, {{}, PlacesBody{places_, offers_}}, priority::kControl);
 }
 void Worker::send_alive(PeerId to) {
-  transmit(to, {{}, AliveBody{members_.all(), {}, saver_.news()}}, kControlPriority);
+  transmit(to, {{}, AliveBody{members_.all(), {}, saver_.news()}}, priority::kControl);
 }
 
 double Worker::samples_after() const { return std::min(kSamplesAfter * round_took_, kSamplesAfter_s); }
@@ -108,7 +109,7 @@ AliveBody Worker::signs_of_life() {
 void Worker::broadcast_alive() {
   const AliveBody body = signs_of_life();
   for (const PeerId p : members_.links()) {
-    transmit(p, {{}, body}, kControlPriority);
+    transmit(p, {{}, body}, priority::kControl);
     if (round_ == first_round_) send_places(p);  // some may still be joining
   }
   next_alive_ = env_.now() + kAliveEvery_s;

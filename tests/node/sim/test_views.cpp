@@ -3,6 +3,7 @@
 
 #include <map>
 #include <random>
+#include <regex>
 #include <set>
 
 #include "courses.h"
@@ -220,6 +221,40 @@ TEST_CASE("who comes costs the others no step, where none can be kept") {
     CHECK(v.run.all(Outcome::finished));
     REQUIRE(v.times[0].size() == 2);
     CHECK(v.run.result.virtual_seconds < without + 0.2);
+  }
+}
+
+TEST_CASE("of two that come at once the quicker one waits for the slower no more than the others do") {
+  const Job job = job_of("dpsgd", "dense",
+                         {"graph.kind=ring", "sim.step_time=20ms", "sim.cut=[\"peer5>peer3@1.5s+3s\"]"});
+  Views v(job, {.crashes = {{2, 1.0}, {3, 1.0}}, .restarts = {{2, 1.5}, {3, 1.5}}, .breaks = true});
+  INFO(v.log);
+  CHECK(says(v.log, "peer3: taking the state of peer5"));  // over the link that is cut
+  CHECK(v.run.all(Outcome::finished));
+  REQUIRE_FALSE(v.times[2].empty());
+  CHECK(v.times[2].front() < 2.0);
+  CHECK(v.entered[2].front().size() == 5);
+  REQUIRE_FALSE(v.times[3].empty());
+  CHECK(v.times[3].front() > 4.4);
+  CHECK(v.entered[0].back().size() == 6);
+}
+
+TEST_CASE("who fetches the state of a member that dies asks another one at once") {
+  const Job job = job_of("dpsgd", "dense", {"graph.kind=ring", "sim.step_time=20ms", "sim.latency=20ms"});
+  const SimFaults faults{.crashes = {{3, 1.0}}, .restarts = {{3, 1.5}}, .breaks = true};
+  const std::string log = Views(job, faults).log;
+  std::smatch taken;  // when, and of whom
+  REQUIRE(std::regex_search(log, taken, std::regex("([0-9.]+) peer3: taking the state of peer([0-9])")));
+  const double when = std::stod(taken[1]);
+  SimFaults more = faults;
+  more.crashes.emplace_back(std::stoi(taken[2]), when + 0.005);
+  for (const bool back : {false, true}) {  // as a start that has nothing
+    INFO((back ? "the other one comes back" : "the other one is gone"));
+    if (back) more.restarts.emplace_back(std::stoi(taken[2]), when + 0.1);
+    Views v(job, more);
+    INFO(v.log);
+    REQUIRE_FALSE(v.times[3].empty());
+    CHECK(v.times[3].front() < when + 2.0);
   }
 }
 
