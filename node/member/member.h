@@ -253,6 +253,7 @@ class Member final : SwimHost {
   bool begin_ahead();
   void fetch_ahead();
   void take_ahead(const PieceBody& piece);
+  void expect_begun();
   std::optional<State> state_of(std::span<const std::byte> bytes, const std::string& whose) const;
   double ahead_deadline() const;
   void offer_to(const std::string& name);

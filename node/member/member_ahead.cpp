@@ -36,7 +36,7 @@ std::vector<std::string> Member::who_have_it() const {
   return names;
 }
 
-/// The start of the member of which the state is being fetched.
+/// Whether the start of the source that has offered its state is there.
 bool Member::source_lives() const {
   const auto record = swim_->members().find(ahead_->source);
   return record != swim_->members().end() && record->second.start == ahead_->start &&
@@ -105,15 +105,18 @@ void Member::take_ahead(const PieceBody& piece) {
   whole_ = true;
   share_ = ahead_->share;
   ahead_.reset();
-  // of those that the job names, who are on their way, too, are none of the view: the others do not wait for
-  // them
-  const auto comes = [this](const Seat& seat) {
+  if (standing_.view == 0) expect_begun();
+  env_.log("the state is here; taking part from the next view on");
+}
+
+/// Before it announces its first view: of those that the job names some may be on their way as it was. The
+/// others do not wait for them, and neither does this one.
+void Member::expect_begun() {
+  std::erase_if(current_.seats, [this](const Seat& seat) {
     const auto record = swim_->members().find(seat.name);
     return seat.name != name() &&
            (record == swim_->members().end() || !standing_from(record->second.word).begun);
-  };
-  if (standing_.view == 0) std::erase_if(current_.seats, comes);
-  env_.log("the state is here; taking part from the next view on");
+  });
 }
 
 /// What came under the hash that it was offered under; none, and said so, where that is no state of a model.

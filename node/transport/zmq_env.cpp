@@ -25,8 +25,8 @@ constexpr int kReceiveQueue = 64;  ///< frames of one connection that wait insid
 constexpr double kLongestPoll_s = 0.2;
 constexpr double kPollForDiallers_s = 0.005;
 constexpr double kFlush_s = 1.0;
-/// Control frames repeat what they say, counts of samples those of half a second later: an old
-/// one that could not leave yet is worth little.
+/// Control frames repeat what they say, counts of samples those of half a second later: an old one that could
+/// not leave yet is worth little.
 constexpr std::size_t kMostControlFrames = 8;
 constexpr int kReceiveAtOnce = 256;
 /// Of the status, to whoever asks.
