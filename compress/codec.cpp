@@ -14,12 +14,16 @@ namespace {
 
 using wire::CodecId;
 
+/// Entries of a piece of several payloads that are decoded together: stays in the first-level cache.
+constexpr std::size_t kPiece = std::size_t{1} << 13;
+
 struct Row {
   CodecRow shown;
   CodecId id;
   Factory factory;
   Decoder decoder;
   Sharer sharer = nullptr;
+  PieceMaker pieces = nullptr;  ///< null: it is decoded as a whole
 };
 
 /// A new codec is one .cpp, one id in wire.h and one row here.
@@ -41,7 +45,8 @@ constexpr std::array kRows = {
         CodecId::onebit_scaled,
         make_onebit_scaled,
         decode_onebit_scaled,
-        shares_onebit_scaled},
+        shares_onebit_scaled,
+        pieces_onebit_scaled},
     Row{{"qsgd",
          "bits=4 (2, 4, 8; short for levels=2^(bits-1)-1), levels=7 (1 to 65535, sqrt; not beside bits), "
          "bucket=512 (a multiple of 32), norm=max (max, l2), coding=packed (packed, elias, elias_dense, "
@@ -124,6 +129,21 @@ const Row& row_for(wire::Reader& in, std::size_t n) {
   return row;
 }
 
+using PieceDecoders = std::vector<std::unique_ptr<PieceDecoder>>;
+
+/// Of payloads of n entries; none where one of them cannot be, or not in the pieces of the others.
+PieceDecoders in_pieces(std::span<const WeightedPayload> payloads, std::size_t n) {
+  PieceDecoders decoders;
+  for (const WeightedPayload& p : payloads) {
+    wire::Reader in(p.payload);
+    const Row& row = row_for(in, n);
+    if (row.pieces == nullptr) return {};
+    decoders.push_back(row.pieces(in, p.weight));
+    if (decoders.back()->step() != decoders.front()->step()) return {};
+  }
+  return decoders;
+}
+
 }  // namespace
 
 std::size_t Codec::encode_selecting(std::span<const float> x, SelectionState&, RandomKey key,
@@ -177,6 +197,22 @@ void decode_add(std::span<const std::byte> payload, float weight, std::span<floa
   wire::Reader in(payload);
   row_for(in, acc.size()).decoder(in, weight, acc, threads);
   in.expect_left(0);
+}
+
+void decode_add(std::span<const WeightedPayload> payloads, std::span<float> acc,
+                const std::function<void(std::size_t, std::size_t)>& after, Threads* threads) {
+  const auto decoders = threads == nullptr ? in_pieces(payloads, acc.size()) : PieceDecoders{};
+  if (decoders.empty()) {
+    for (const WeightedPayload& p : payloads) decode_add(p.payload, p.weight, acc, threads);
+    return after(0, acc.size());
+  }
+  const std::size_t step = decoders.front()->step(), piece = std::max(step, kPiece / step * step);
+  for (std::size_t begin = 0; begin < acc.size(); begin += piece) {
+    const std::size_t size = std::min(piece, acc.size() - begin);
+    for (const auto& decoder : decoders) decoder->add(acc.subspan(begin, size));
+    after(begin, size);
+  }
+  for (const auto& decoder : decoders) decoder->finish();
 }
 
 void decode_to(std::span<const std::byte> payload, std::span<float> acc, Threads* threads) {

@@ -15,6 +15,18 @@ using Factory = std::unique_ptr<const Codec> (*)(Parameters&);
 /// may be null.
 using Decoder = void (*)(wire::Reader& in, float weight, std::span<float> acc, Threads* threads);
 
+/// A payload of n entries decoded piece by piece, in order.
+class PieceDecoder {
+ public:
+  virtual ~PieceDecoder() = default;
+  /// acc += weight · the next acc.size() entries; of all pieces but the last a multiple of step().
+  virtual void add(std::span<float> acc) = 0;
+  virtual std::size_t step() const = 0;
+  /// After the last piece: throws where something is left.
+  virtual void finish() = 0;
+};
+using PieceMaker = std::unique_ptr<PieceDecoder> (*)(wire::Reader in, float weight);
+
 /// payload_shares of what follows the header. Its time and memory are bounded by the payload's length,
 /// whatever n it claims.
 using Sharer = std::vector<PayloadShare> (*)(wire::Reader& in, std::uint64_t n);
@@ -52,6 +64,7 @@ void read_dense(wire::Reader& in, std::span<float> acc, Threads* threads);
 std::size_t write_dense_sum(wire::Reader& in, float factor, std::span<const float> x, std::span<float> sum,
                             std::span<std::byte> out, Threads* threads);
 
+std::unique_ptr<PieceDecoder> pieces_onebit_scaled(wire::Reader in, float weight);
 std::vector<PayloadShare> shares_onebit_scaled(wire::Reader& in, std::uint64_t n);
 
 }  // namespace gossamer::compress

@@ -28,7 +28,31 @@ Way read_way(ModeReader& modes, std::size_t d) {
   return std::max({Way::at_another, first, read_way(modes, d - first_half(d))});
 }
 
+/// Of what follows the bucket's size.
+SegmentDecoder decoder_of(wire::Reader& in, float weight) {
+  const std::uint64_t mode_bytes = in.varint();
+  if (mode_bytes > in.left()) throw PayloadError("payload truncated: fewer bytes of modes than it claims");
+  const wire::Reader modes(in.take(static_cast<std::size_t>(mode_bytes)));
+  return {modes, in, weight};
+}
+
+class Pieces final : public PieceDecoder {
+ public:
+  Pieces(wire::Reader in, float weight) : bucket_(wire::read_bucket(in)), decoder_(decoder_of(in, weight)) {}
+  void add(std::span<float> acc) override { decoder_.add(acc, bucket_); }
+  std::size_t step() const override { return bucket_; }
+  void finish() override { decoder_.finish().expect_left(0); }
+
+ private:
+  std::size_t bucket_;
+  SegmentDecoder decoder_;
+};
+
 }  // namespace
+
+std::unique_ptr<PieceDecoder> pieces_onebit_scaled(wire::Reader in, float weight) {
+  return std::make_unique<Pieces>(in, weight);
+}
 
 std::vector<PayloadShare> shares_onebit_scaled(wire::Reader& in, std::uint64_t n) {
   const std::uint64_t bucket = wire::read_bucket(in), mode_bytes = in.varint();
@@ -46,10 +70,7 @@ std::vector<PayloadShare> shares_onebit_scaled(wire::Reader& in, std::uint64_t n
 
 void decode_onebit_scaled(wire::Reader& in, float weight, std::span<float> acc, Threads* threads) {
   const std::size_t bucket = wire::read_bucket(in);
-  const std::uint64_t mode_bytes = in.varint();
-  if (mode_bytes > in.left()) throw PayloadError("payload truncated: fewer bytes of modes than it claims");
-  const wire::Reader modes(in.take(static_cast<std::size_t>(mode_bytes)));
-  SegmentDecoder decoder(modes, in, weight);
+  SegmentDecoder decoder = decoder_of(in, weight);
   const std::size_t n = acc.size(), slice = wire::slice_of(bucket);
   if (threads == nullptr || threads->count() == 1 || n <= slice) {
     decoder.add(acc, bucket);

@@ -1,12 +1,12 @@
 #pragma once
 // AlignedFloats are float buffers on 64-byte boundaries, as the bit contract asks.
-#include <boost/align/aligned_allocator.hpp>
 #include <memory>
-#include <vector>
+
+#include "gossamer/optim/large_vector.h"
 
 namespace gossamer::node {
 
-using AlignedFloats = std::vector<float, boost::alignment::aligned_allocator<float, 64>>;
+using AlignedFloats = optim::LargeVector<float>;
 
 /// Floats that do not change; copies share them.
 class SharedFloats {

@@ -28,6 +28,7 @@ namespace {
 
 constexpr std::size_t kBlock = 16;   ///< ranges start at its multiples
 constexpr double kTolerance = 1e-3;  ///< fp32 weights, over some hundred rounds
+constexpr double kSumTolerance = 1e-4;
 
 struct Holding {
   double model = 0, fresh = 0;
@@ -142,7 +143,7 @@ class Floats final : public Checker {
   struct Known {
     Payload alive;  ///< so that the address stays its own
     Holdings holdings;
-    std::optional<std::uint64_t> leaves;  ///< hash of the floats that both ends hold once it is added
+    std::shared_ptr<const std::vector<float>> leaves{};  ///< what the sender holds of itself then
     std::size_t applied = 0;
     std::optional<PeerId> came_from;
   };
@@ -164,8 +165,8 @@ class Floats final : public Checker {
     e.resize(n, 0.0f);
     return e;
   }
-  static std::uint64_t hash_of(const DataView& view, Slot slot, Range r) {
-    return hash_floats(view.slot(slot).subspan(r.begin, r.size));
+  static bool same_bits(const std::vector<float>& a, std::span<const float> b, std::size_t begin) {
+    return std::memcmp(a.data(), b.data() + begin, a.size() * sizeof(float)) == 0;
   }
 
   /// Made when first asked for: slots start as copies of x⁰, the gradient empty.
@@ -204,7 +205,9 @@ class Floats final : public Checker {
     return all;
   }
 
-  void run(PeerId peer, const op::Combine& o, const DataView&) {
+  void run(PeerId peer, const op::Combine& o, const DataView& after) {
+    if (o.keep == 0 && o.terms.empty()) sums_[{peer, o.dst, o.range.begin}].clear();
+    for (const auto& term : o.terms) check_sum(peer, term.second, o.range, after);
     Holdings& dst = slot(peer, o.dst);
     for (std::size_t b = first(o.range); b < last(o.range); ++b) {
       Holding sum = o.keep == 0 ? Holding{} : Holding{dst[b].model * o.keep, dst[b].fresh * o.keep};
@@ -219,7 +222,7 @@ class Floats final : public Checker {
 
   void run(PeerId peer, const op::Encode& o, const DataView& after) {
     Known& known = payloads_[encoded_.get()];
-    known = {encoded_, {}, {}, 0, {}};
+    known = {.alive = encoded_, .holdings = {}, .came_from = {}};
     for (std::size_t b = first(o.range); b < last(o.range); ++b) {
       Holding h = slot(peer, o.src)[b];
       if (o.minus) h.model -= slot(peer, *o.minus)[b].model, h.fresh -= slot(peer, *o.minus)[b].fresh;
@@ -227,7 +230,9 @@ class Floats final : public Checker {
     }
     if (!o.apply_to) return;
     add(peer, *o.apply_to, o.range, 1, known.holdings);
-    if (o.minus == o.apply_to) known.leaves = hash_of(after, *o.apply_to, o.range);
+    if (o.minus != o.apply_to) return;
+    const auto estimate = after.slot(*o.apply_to).subspan(o.range.begin, o.range.size);
+    known.leaves = std::make_shared<const std::vector<float>>(estimate.begin(), estimate.end());
   }
 
   void run(PeerId peer, const op::DecodeAdd& o, const DataView& after) {
@@ -238,16 +243,42 @@ class Floats final : public Checker {
     }
     Known& known = at->second;
     add(peer, o.dst, o.range, o.weight, known.holdings);
+    const auto sum = sums_.find({peer, o.dst, o.range.begin});
+    if (sum != sums_.end() && known.leaves)
+      sum->second[known.came_from.value_or(peer)] = {o.weight, known.leaves};
     if (!known.came_from) return;
     apply(peer, o.range, known, o.payload);
-    if (known.leaves && *known.leaves != hash_of(after, o.dst, o.range))
+    const bool alone = !invariants_.synchronous();  // else in a sum
+    if (alone && known.leaves && !same_bits(*known.leaves, after.slot(o.dst), o.range.begin))
       findings_.report("lockstep",
                        fmt::format("peer {}'s estimate of peer {}, {} entries from {} on, differs from what "
                                    "that one holds of itself",
                                    peer, *known.came_from, o.range.size, o.range.begin));
   }
 
+  /// A slot that began at 0 and took in what peers told of themselves holds the weighted sum of all that they
+  /// have told.
+  void check_sum(PeerId peer, Slot s, Range r, const DataView& view) {
+    const auto at = sums_.find({peer, s, r.begin});
+    if (at == sums_.end() || at->second.empty()) return;
+    for (std::size_t i = 0; i < r.size; ++i) {
+      double sum = 0, most = 1;
+      for (const auto& [from, told] : at->second) {
+        const auto estimate = static_cast<double>((*told.second)[i]);
+        sum += static_cast<double>(told.first) * estimate;
+        most = std::max(most, std::abs(estimate));
+      }
+      const auto found = static_cast<double>(view.slot(s)[r.begin + i]);
+      if (std::abs(found - sum) > kSumTolerance * most)
+        return findings_.report(
+            "sum", fmt::format("peer {}: entry {} of the sum of estimates is {}; expected {}", peer,
+                               r.begin + i, found, sum));
+    }
+  }
+
   // Observers see the simple ones that they consist of.
+  void run(PeerId, const op::Step&, const DataView&) {}
+  void run(PeerId, const op::Mix&, const DataView&) {}
   void run(PeerId, const op::Decode&, const DataView&) {}
   void run(PeerId, const op::PassOn&, const DataView&) {}
 
@@ -342,6 +373,10 @@ class Floats final : public Checker {
   std::vector<SharedList<Parcel>> parcels_;  ///< by peer
   std::vector<double> shares_;
   std::map<std::pair<PeerId, Slot>, Holdings> slots_;
+  /// By peer, slot and where a range begins: of each peer, the weight of what it tells of itself, and that.
+  std::map<std::tuple<PeerId, Slot, std::size_t>,
+           std::map<PeerId, std::pair<float, std::shared_ptr<const std::vector<float>>>>>
+      sums_;
   std::map<const void*, Known> payloads_;
   using Name = std::tuple<Round, ParcelId, std::uint32_t>;
   std::vector<std::map<Name, Payload>> sent_;  ///< [from · peers + to]

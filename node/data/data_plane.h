@@ -35,6 +35,10 @@ struct Update {
   double place;           ///< in the rate's schedule, in rounds (optim::learning_rate)
   Slot slot = kGradient;  ///< where g stands; among on_ready of a gradient no other
 };
+/// x ← x − u: Update, and Combine of x and −u, in one pass. What is in g then is nobody's.
+struct Step {
+  Update update;
+};
 /// g ← g·min(1, limit/‖g‖₂) on the range.
 struct Clip {
   Range range;
@@ -83,6 +87,14 @@ struct DecodeAdd {
   Slot dst;
   float weight;
   Payload payload;
+};
+/// dst += Σ weight · decode(payload), in order, and then what follows, of the same range: DecodeAdds and
+/// Combine in one pass.
+struct Mix {
+  Range range;
+  Slot dst;
+  std::vector<std::pair<float, Payload>> payloads;
+  Combine then;
 };
 /// dst ← decode(payload): Combine to 0 and DecodeAdd in one pass.
 struct Decode {
@@ -136,8 +148,9 @@ struct Measure {
   Round round;
 };
 }  // namespace op
-using Op = std::variant<op::Update, op::Clip, op::Combine, op::Encode, op::DecodeAdd, op::Decode, op::PassOn,
-                        op::Aggregate, op::Extended, op::EncodeRows, op::PushRows, op::Measure>;
+using Op =
+    std::variant<op::Update, op::Step, op::Clip, op::Combine, op::Encode, op::DecodeAdd, op::Mix, op::Decode,
+                 op::PassOn, op::Aggregate, op::Extended, op::EncodeRows, op::PushRows, op::Measure>;
 
 namespace op {
 /// Commands that do the same as one that does several things at once; none: it does not.

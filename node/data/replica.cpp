@@ -109,15 +109,24 @@ void Replica::run_one(const op::Update& o, const Post&) {
   optimizer_->step(o.place, o.range.begin, at(kParameters, o.range), g, g);
 }
 
+void Replica::run_one(const op::Step& o, const Post&) {
+  const op::Update& u = o.update;
+  if (!skips_update_)
+    optimizer_->apply(u.place, u.range.begin, at(kParameters, u.range), at(u.slot, u.range));
+}
+
 void Replica::run_one(const op::Clip& o, const Post&) {
   const auto g = at(kGradient, o.range);
   if (!std::isfinite(compress::l2_norm(g))) throw Diverged("the gradient is not finite");
   compress::clip_locally(g, o.limit, 1);
 }
 
-void Replica::run_one(const op::Combine& o, const Post&) {
-  for (std::size_t b = 0; b < o.range.size; b += kBlock) {
-    const std::size_t n = std::min(kBlock, o.range.size - b);
+void Replica::run_one(const op::Combine& o, const Post&) { combine(o, 0, o.range.size); }
+
+/// Of so many entries of its range.
+void Replica::combine(const op::Combine& o, std::size_t begin, std::size_t size) {
+  for (std::size_t b = begin; b < begin + size; b += kBlock) {
+    const std::size_t n = std::min(kBlock, begin + size - b);
     float* dst = slots_[o.dst].data() + o.range.begin + b;
     scale(o.keep, dst, n);
     for (const auto& [factor, src] : o.terms) {
@@ -151,6 +160,14 @@ void Replica::run_one(const op::Encode& o, const Post& post) {
 void Replica::run_one(const op::DecodeAdd& o, const Post&) {
   if (attack_.spoiled(o.payload)) return;
   compress::decode_add(*o.payload, o.weight, at(o.dst, o.range), team_.get());
+}
+
+void Replica::run_one(const op::Mix& o, const Post&) {
+  std::vector<compress::WeightedPayload> payloads;
+  for (const auto& [weight, payload] : o.payloads) payloads.push_back({weight, *payload});
+  compress::decode_add(
+      payloads, at(o.dst, o.range),
+      [&](std::size_t begin, std::size_t size) { combine(o.then, begin, size); }, team_.get());
 }
 
 void Replica::run_one(const op::Decode& o, const Post&) {

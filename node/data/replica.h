@@ -58,11 +58,14 @@ class Replica final : public ReplicaBase, public DataView {
   void archive_slot(Archive archive, const std::string& name, Slot s) override;
   void show_optimizer(optim::StateVisitor& visitor) override { optimizer_->show(visitor); }
   void archive_unsent(Archive archive) override;
+  void combine(const op::Combine& o, std::size_t begin, std::size_t size);
   void run_one(const op::Update& o, const Post&);
+  void run_one(const op::Step& o, const Post&);
   void run_one(const op::Clip& o, const Post&);
   void run_one(const op::Combine& o, const Post&);
   void run_one(const op::Encode& o, const Post&);
   void run_one(const op::DecodeAdd& o, const Post&);
+  void run_one(const op::Mix& o, const Post&);
   void run_one(const op::Decode& o, const Post&);
   void run_one(const op::PassOn& o, const Post&);
   void run_one(const op::Aggregate& o, const Post&);

@@ -4,6 +4,16 @@
 namespace gossamer::node::op {
 namespace {
 
+std::vector<Op> simple(const Step& o) {
+  return {o.update, Combine{o.update.range, kParameters, 1, {{-1.0f, o.update.slot}}}};
+}
+std::vector<Op> simple(const Mix& o) {
+  std::vector<Op> ops;
+  for (const auto& [weight, payload] : o.payloads)
+    ops.emplace_back(DecodeAdd{o.range, o.dst, weight, payload});
+  ops.emplace_back(o.then);
+  return ops;
+}
 std::vector<Op> simple(const Decode& o) {
   return {Combine{o.range, o.dst, 0, {}}, DecodeAdd{o.range, o.dst, 1.0f, o.payload}};
 }

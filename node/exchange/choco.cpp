@@ -8,12 +8,14 @@
 // start at the common x⁰. Deltas of one link apply in order and none is skipped, which is what keeps both
 // ends in lockstep.
 //
-// Synchronous: one own estimate serves every neighbour, because all have had the same deltas. Otherwise there
-// is one own estimate per outgoing link: a link whose messages are not used fast enough is left out for that
-// round before encoding, so that its next delta carries what this one would have. That neighbour is left out
-// of the round's mixing too: x̂_i of an unused link stands still while x moves, and the same difference added
-// again every round would carry x past the goal. Without a bound the others are mixed at their fair part
-// (gossip.h).
+// Synchronous: one own estimate serves every neighbour, because all have had the same deltas; and of the
+// estimates only their sum s = Σ_j W_ij (x̂_j − x̂_i) is kept, which is 0 at first and takes in each delta as
+// it comes, the own one too (ibid., appendix E): three vectors, however many neighbours. Its rounding errors
+// are of the size of what peers differ by. Otherwise there is one own estimate per outgoing link: a link
+// whose messages are not used fast enough is left out for that round before encoding, so that its next delta
+// carries what this one would have. That neighbour is left out of the round's mixing too: x̂_i of an unused
+// link stands still while x moves, and the same difference added again every round would carry x past the
+// goal. Without a bound the others are mixed at their fair part (gossip.h).
 //
 // With exchange.overlap q of x as it is goes out before the gradient at it is computed, and the round ends in
 // x ← x + γ Σ_j W_ij (x̂_j − x̂_i) − u: the same steps in the same order, but that the gradient is taken before
@@ -23,7 +25,7 @@
 // Karakus & Diggavi 2019, "Qsparse-local-SGD"; over any graph Singh, Data, George & Diggavi 2021,
 // "SQuARM-SGD", without its trigger).
 //
-// The graph is static and W symmetric. Slots: estimates of neighbours first, then own estimates.
+// The graph is static and W symmetric. Slots: s, or estimates of neighbours, first, then own estimates.
 #include <cassert>
 
 #include "gossip.h"
@@ -42,8 +44,15 @@ class Choco final : public Gossip {
   explicit Choco(ExchangeHost& host)
       : Gossip(host),
         neighbours_(mixing(host.plan()).in(host.plan().self)),
-        deltas_(host.plan().parcels.size(), std::vector<Deltas>(neighbours_.size())) {
+        deltas_(host.plan().parcels.size(), std::vector<Deltas>(neighbours_.size())),
+        told_(host.plan().parcels.size()) {
     assert(host.plan().schedule.period() == local_steps(host.plan().exchange));
+  }
+
+  void begin_round(Gradient& gradient) override {
+    if (synchronous() && gradient.round == 0)
+      for (const Parcel& p : host_.plan().parcels) host_.submit(op::Combine{p.range, kSum, 0, {}});
+    Gossip::begin_round(gradient);
   }
 
   std::vector<Op> on_ready(Round round, ParcelId parcel) override { return own_step(round, parcel); }
@@ -55,11 +64,16 @@ class Choco final : public Gossip {
       if (host_.plan().planted.is(Bug::delta_encoded_not_sent) && !host_.can_send(to, e.parcel)) return;
       return host_.send(to, message);
     }
+    told_[e.parcel] = e.payload;
     for (const auto& n : neighbours_) host_.send(n.peer, message);
   }
 
   void archive(Archive archive) override {
     Gossip::archive(archive);
+    std::uint64_t summed = synchronous();
+    archive.value("summed", summed);
+    if (summed != static_cast<std::uint64_t>(synchronous()))
+      archive.refuse("summed", "says that the slots hold something else");
     std::vector<std::uint64_t> counts;
     for (const auto& of_parcel : deltas_)
       for (const Deltas& d : of_parcel) counts.insert(counts.end(), {d.sent, d.came});
@@ -73,10 +87,11 @@ class Choco final : public Gossip {
   }
 
  private:
+  static constexpr Slot kSum = 2;  ///< s
   Slot estimate(std::size_t neighbour) const { return static_cast<Slot>(2 + neighbour); }
   /// What neighbour number n knows of this peer.
   Slot own(std::size_t n) const {
-    return static_cast<Slot>(2 + neighbours_.size() + (synchronous() ? 0 : n));
+    return synchronous() ? kSum + 1 : static_cast<Slot>(2 + neighbours_.size() + n);
   }
 
   Op encode(Round round, ParcelId parcel, std::size_t n) const {
@@ -97,11 +112,11 @@ class Choco final : public Gossip {
     if (synchronous() || idle(round)) return;
     const bool may_skip =
         !host_.plan().exchange.staleness;  // a bounded neighbour may be waiting for this round
-    told_.assign(neighbours_.size(), true);
+    tells_.assign(neighbours_.size(), true);
     for (std::size_t n = 0; n < neighbours_.size(); ++n) {
-      told_[n] = !may_skip || host_.can_send(neighbours_[n].peer, parcel) ||
-                 host_.plan().planted.is(Bug::delta_encoded_not_sent);
-      if (!told_[n]) {
+      tells_[n] = !may_skip || host_.can_send(neighbours_[n].peer, parcel) ||
+                  host_.plan().planted.is(Bug::delta_encoded_not_sent);
+      if (!tells_[n]) {
         host_.count_held_back();
         continue;
       }
@@ -112,35 +127,49 @@ class Choco final : public Gossip {
 
   void mix(Round round, ParcelId parcel) override {
     if (idle(round)) return;
-    const Range r = range(parcel);
-    const auto gamma = static_cast<float>(host_.plan().gamma);
-    op::Combine combine{r, kParameters, 1, {}};
-    float sum = 0;
+    if (synchronous()) return mix_sum(round, parcel);
+    op::Combine combine{range(parcel), kParameters, 1, {}};
     for (std::size_t n = 0; n < neighbours_.size(); ++n) {
-      absorb(round, parcel, n);
-      if (!synchronous() && !told_[n]) continue;
+      for (Payload& delta : deltas_of(parcel, n, std::nullopt)) {
+        ++deltas_[parcel][n].came;
+        host_.submit(op::DecodeAdd{range(parcel), estimate(n), 1.0f, std::move(delta)});
+      }
+      if (!tells_[n]) continue;
       const Deltas& d = deltas_[parcel][n];
-      const float weight = gamma * neighbours_[n].weight * fair_part(d.sent, d.came);
+      const float weight = gamma() * neighbours_[n].weight * fair_part(d.sent, d.came);
       combine.terms.emplace_back(weight, estimate(n));
-      if (!synchronous()) combine.terms.emplace_back(-weight, own(n));
-      sum += weight;
+      combine.terms.emplace_back(-weight, own(n));
     }
-    if (synchronous()) combine.terms.emplace_back(-sum, own(0));
-    host_.submit(with_step(round, std::move(combine)));
+    host_.submit(std::move(combine));
   }
 
-  /// Every delta that came, in order; in synchronous rounds those up to this round.
-  void absorb(Round round, ParcelId parcel, std::size_t n) {
+  void mix_sum(Round round, ParcelId parcel) {
+    op::Mix mix{range(parcel), kSum, {}, {range(parcel), kParameters, 1, {{gamma(), kSum}}}};
+    float sum = 0;
+    for (std::size_t n = 0; n < neighbours_.size(); ++n) {
+      const float weight = neighbours_[n].weight;
+      for (Payload& delta : deltas_of(parcel, n, round)) mix.payloads.emplace_back(weight, std::move(delta));
+      sum += weight;
+    }
+    mix.payloads.emplace_back(-sum, std::move(told_[parcel]));
+    mix.then = with_step(round, std::move(mix.then));
+    host_.submit(std::move(mix));
+  }
+
+  /// What came of a neighbour, in order: up to a round, or all.
+  std::vector<Payload> deltas_of(ParcelId parcel, std::size_t n, std::optional<Round> last) {
     const PeerId from = neighbours_[n].peer;
     Inbox& box = inbox(from, parcel);
-    while (!box.waiting.empty() && (!synchronous() || box.waiting.front().round <= round)) {
+    std::vector<Payload> deltas;
+    while (!box.waiting.empty() && (!last || box.waiting.front().round <= *last)) {
       const bool twice = host_.plan().planted.is(Bug::delta_applied_twice) && box.waiting.size() > 1;
-      const op::DecodeAdd delta{range(parcel), estimate(n), 1.0f, take(from, box).payload};
-      ++deltas_[parcel][n].came;
-      if (twice) host_.submit(delta);
-      host_.submit(delta);
+      deltas.push_back(take(from, box).payload);
+      if (twice) deltas.push_back(deltas.back());
     }
+    return deltas;
   }
+
+  float gamma() const { return static_cast<float>(host_.plan().gamma); }
 
   /// Asynchronous: a delta goes to a neighbour in every round that mixes with it, and comes in every such
   /// round of its own.
@@ -150,13 +179,14 @@ class Choco final : public Gossip {
 
   std::span<const topology::Edge> neighbours_;
   std::vector<std::vector<Deltas>> deltas_;  ///< [parcel][number of the neighbour]
-  std::vector<bool>
-      told_;  ///< asynchronous: neighbours that this round's delta of the parcel at hand went to
+  std::vector<Payload> told_;                ///< synchronous, per parcel: this round's own delta
+  /// Asynchronous: neighbours that this round's delta of the parcel at hand goes to.
+  std::vector<bool> tells_;
 };
 
 Buffers estimates(const Plan& plan) {
   const std::size_t neighbours = mixing(plan).in(plan.self).size();
-  return {.slots = neighbours + (plan.exchange.staleness == 0 ? 1 : neighbours),
+  return {.slots = plan.exchange.staleness == 0 ? 2 : 2 * neighbours,
           .models = {},
           .extension = {},
           .anchored = true};

@@ -47,11 +47,9 @@ class Dpsgd final : public Gossip {
 
   std::vector<Op> on_ready(Round round, ParcelId parcel) override {
     const Range r = range(parcel);
-    std::vector<Op> ops{host_.update(r, round)};
-    if (!overlap()) {
-      ops.push_back(op::Combine{r, kParameters, 1, {{-1.0f, kGradient}}});
-      if (sends(round)) ops.push_back(encode(round, parcel));
-    }
+    if (overlap()) return {host_.update(r, round)};
+    std::vector<Op> ops{host_.step(r, round)};
+    if (sends(round)) ops.push_back(encode(round, parcel));
     return ops;
   }
 

@@ -62,15 +62,15 @@ class Ensemble final : public Exchange {
 
   std::vector<Op> on_ready(Round round, ParcelId parcel) override {
     const Range r = host_.plan().parcels[parcel].range;
-    const op::Update update = host_.update(r, round);
-    const op::Combine step{r, kParameters, 1, {{-1.0f, kGradient}}}, keep{r, kOwn, 0, {{1.0f, kParameters}}};
+    const op::Step step = host_.step(r, round);
+    const op::Combine keep{r, kOwn, 0, {{1.0f, kParameters}}};
     const op::Encode send{
         .range = r, .src = kParameters, .minus = {}, .apply_to = {}, .round = round, .parcel = parcel};
     const bool hears = !senders().empty(), sends = !weights().out(host_.plan().self).empty();
-    if (hears && sends) return {update, step, keep, send};
-    if (hears) return {update, step, keep};
-    if (sends) return {update, step, send};
-    return {update, step};
+    if (hears && sends) return {step, keep, send};
+    if (hears) return {step, keep};
+    if (sends) return {step, send};
+    return {step};
   }
 
   void on_encoded(const Encoded& e) override {

@@ -90,6 +90,8 @@ class ExchangeHost {
   virtual double place(Round round) const { return static_cast<double>(round); }
   /// The optimiser's step of this round.
   op::Update update(Range range, Round round) const { return {range, round, place(round)}; }
+  /// x ← x − that.
+  op::Step step(Range range, Round round) const { return {update(range, round)}; }
   /// The message has been used; its sender may send more.
   virtual void consumed(PeerId from, const Message& message) = 0;
   /// Fewer than a few of the parcel's messages to this neighbour wait to be used there.

@@ -195,10 +195,9 @@ class FullReduce : public Exchange {
   void step(Round round, ParcelId parcel) {
     const Range r = host_.plan().parcels[parcel].range;
     if (codes_velocity()) take_out_velocity(round, r);
-    op::Update update = host_.update(r, round);
-    update.slot = sum_;
-    host_.submit(update);
-    host_.submit(op::Combine{r, kParameters, 1, {{-1.0f, sum_}}});
+    op::Step step = host_.step(r, round);
+    step.update.slot = sum_;
+    host_.submit(step);
     host_.saw_staleness(0);
     host_.mixed(parcel);
   }

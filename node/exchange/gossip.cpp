@@ -52,9 +52,8 @@ void Gossip::begin_round(Gradient& gradient) {
 }
 
 std::vector<Op> Gossip::own_step(Round round, ParcelId parcel) const {
-  std::vector<Op> ops{host_.update(range(parcel), round)};
-  if (overlaps(round)) return ops;
-  ops.emplace_back(op::Combine{range(parcel), kParameters, 1, {{-1.0f, kGradient}}});
+  if (overlaps(round)) return {host_.update(range(parcel), round)};
+  std::vector<Op> ops{host_.step(range(parcel), round)};
   if (idle(round)) return ops;
   std::vector<Op> offered = offer(round, parcel);
   std::move(offered.begin(), offered.end(), std::back_inserter(ops));

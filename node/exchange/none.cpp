@@ -9,7 +9,7 @@ class None final : public Exchange {
   explicit None(ExchangeHost& host) : host_(host) {}
   std::vector<Op> on_ready(Round round, ParcelId parcel) override {
     const Range r = host_.plan().parcels[parcel].range;
-    return {host_.update(r, round), op::Combine{r, kParameters, 1, {{-1.0f, kGradient}}}};
+    return {host_.step(r, round)};
   }
   void on_parcel_ready(Round, ParcelId parcel) override { host_.mixed(parcel); }
   void on_encoded(const Encoded&) override {}

@@ -78,7 +78,7 @@ std::optional<Outer::OuterRound> Outer::due(ParcelId parcel) const {
 
 std::vector<Op> Outer::on_ready(Round round, ParcelId parcel) {
   const Range r = range(parcel);
-  std::vector<Op> ops{host_.update(r, round), op::Combine{r, kParameters, 1, {{-1.0f, kGradient}}}};
+  std::vector<Op> ops{host_.step(r, round)};
   const auto outer_round = begins(round, parcel);
   if (!outer_round) return ops;
   if (delay_ > 0) ops.push_back(op::Combine{r, at_outer_round(), 0, {{1.0f, kParameters}}});

@@ -193,12 +193,11 @@ class PartialDpsgd final : public Partial {
 
   std::vector<Op> on_ready(Round round, ParcelId parcel) override {
     if (overlap()) return {host_.update(range(parcel), round)};
-    return {host_.update(range(parcel), round), step(parcel), encode(round, parcel)};
+    return {host_.step(range(parcel), round), encode(round, parcel)};
   }
 
  private:
   bool overlap() const { return host_.plan().exchange.overlap; }
-  Op step(ParcelId parcel) const { return op::Combine{range(parcel), kParameters, 1, {{-1.0f, kGradient}}}; }
   Op encode(Round round, ParcelId parcel) const {
     return op::Encode{.range = range(parcel),
                       .src = kParameters,
@@ -220,7 +219,7 @@ class PartialDpsgd final : public Partial {
     if (!came.empty()) host_.submit(op::Combine{range(parcel), kParameters, own / sum, {}});
     for (const auto& [weight, payload] : came)
       host_.submit(op::DecodeAdd{range(parcel), kParameters, weight / sum, payload});
-    if (overlap()) host_.submit(step(parcel));
+    if (overlap()) host_.submit(op::Combine{range(parcel), kParameters, 1, {{-1.0f, kGradient}}});
   }
 };
 
@@ -257,8 +256,7 @@ class PartialBroadcast final : public Partial {
       for (Payload& payload : payloads)
         host_.submit(op::DecodeAdd{r, kGradient, share(row_[n].peer), std::move(payload)});
     }
-    host_.submit(host_.update(r, round_));
-    host_.submit(op::Combine{r, kParameters, 1, {{-1.0f, kGradient}}});
+    host_.submit(host_.step(r, round_));
   }
 
   int feedback_;

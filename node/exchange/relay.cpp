@@ -33,7 +33,7 @@ class RelaySum final : public Gossip {
 
   std::vector<Op> on_ready(Round round, ParcelId parcel) override {
     const Range r = range(parcel);
-    std::vector<Op> ops{host_.update(r, round), op::Combine{r, kParameters, 1, {{-1.0f, kGradient}}}};
+    std::vector<Op> ops{host_.step(r, round)};
     for (std::size_t to = 0; to < neighbours_.size(); ++to) {
       op::Combine sum{r, outgoing(), 0, {{1.0f, kParameters}}};
       for (std::size_t from = 0; from < neighbours_.size(); ++from)

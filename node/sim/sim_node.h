@@ -355,9 +355,9 @@ class Simulation::Node final : public MemberEnv, public DataPlane {
 
   /// Commands without an answer need not be waited for.
   static bool answers(const Op& op) {
-    return !std::holds_alternative<op::Update>(op) && !std::holds_alternative<op::Combine>(op) &&
-           !std::holds_alternative<op::DecodeAdd>(op) && !std::holds_alternative<op::Decode>(op) &&
-           !std::holds_alternative<op::Aggregate>(op) && !std::holds_alternative<op::PushRows>(op);
+    return std::holds_alternative<op::Encode>(op) || std::holds_alternative<op::PassOn>(op) ||
+           std::holds_alternative<op::Extended>(op) || std::holds_alternative<op::EncodeRows>(op) ||
+           std::holds_alternative<op::Clip>(op) || std::holds_alternative<op::Measure>(op);
   }
   /// The first failure is kept until the next answer is due.
   template <class Action>

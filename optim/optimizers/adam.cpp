@@ -21,14 +21,13 @@ namespace {
 /// Of the range's mean second moment: what is left of it everywhere when it no longer learns.
 constexpr double kLeastSquare = 0.1;
 
-class Adam final : public Optimizer {
+class Adam final : public EntryOptimizer<Adam> {
  public:
   Adam(const OptimizerSpec& spec, std::size_t buffer_size)
       : spec_(spec), mean_(buffer_size), square_(buffer_size) {}
 
-  void step(double place, std::size_t offset, std::span<const float> x, std::span<const float> g,
-            std::span<float> u) override {
-    assert(g.size() == x.size() && u.size() == x.size() && offset + x.size() <= mean_.size());
+  auto entry(double place, std::size_t offset, std::span<const float> x, std::span<const float> g) {
+    assert(offset + x.size() <= mean_.size());
     const double rate = learning_rate(spec_, place);
     const std::uint64_t n = ++steps_[offset], last = spec_.second_moment_steps;
     const bool learns = last == 0 || n <= last;
@@ -41,11 +40,11 @@ class Adam final : public Optimizer {
     const auto epsilon = static_cast<float>(spec_.epsilon),
                decay = static_cast<float>(rate * spec_.weight_decay);
     float *mean = mean_.data() + offset, *square = square_.data() + offset;
-    for_blocks(u, [=](std::size_t i) {
+    return [=](std::size_t i) {
       const float m = mean[i] = keep1 * mean[i] + add1 * g[i];
       const float v = square[i] = keep2 * square[i] + add2 * g[i] * g[i];
       return mean_rate * m / (std::sqrt(v * square_scale) + epsilon) + decay * x[i];
-    });
+    };
   }
 
   void show(StateVisitor& visitor) override {
@@ -63,7 +62,7 @@ class Adam final : public Optimizer {
   }
 
   OptimizerSpec spec_;
-  std::vector<float> mean_, square_;            ///< m, v
+  LargeVector<float> mean_, square_;            ///< m, v
   std::map<std::size_t, std::uint64_t> steps_;  ///< taken, by the range's offset
 };
 

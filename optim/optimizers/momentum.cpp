@@ -13,30 +13,29 @@ namespace gossamer::optim {
 namespace {
 
 template <bool look_ahead>
-class Momentum final : public Optimizer {
+class Momentum final : public EntryOptimizer<Momentum<look_ahead>> {
  public:
   Momentum(const OptimizerSpec& spec, std::size_t buffer_size) : spec_(spec), velocity_(buffer_size) {}
 
-  void step(double place, std::size_t offset, std::span<const float> x, std::span<const float> g,
-            std::span<float> u) override {
-    assert(g.size() == x.size() && u.size() == x.size() && offset + x.size() <= velocity_.size());
+  auto entry(double place, std::size_t offset, std::span<const float> x, std::span<const float> g) {
+    assert(offset + x.size() <= velocity_.size());
     const auto rate = static_cast<float>(learning_rate(spec_, place)),
                decay = static_cast<float>(spec_.weight_decay);
     const auto m = static_cast<float>(spec_.momentum), ahead = rate * m;
     float* velocity = velocity_.data() + offset;
-    for_blocks(u, [=](std::size_t i) {
+    return [=](std::size_t i) {
       const float d = g[i] + decay * x[i];
       const float v = m * velocity[i] + d;
       velocity[i] = v;
       return look_ahead ? rate * d + ahead * v : rate * v;
-    });
+    };
   }
 
   void show(StateVisitor& visitor) override { visitor.floats("velocity", velocity_); }
 
  private:
   OptimizerSpec spec_;
-  std::vector<float> velocity_;  ///< v
+  LargeVector<float> velocity_;  ///< v
 };
 
 std::unique_ptr<Optimizer> make_momentum(const OptimizerSpec& spec, std::size_t buffer_size) {

@@ -1,7 +1,9 @@
 #include "gossamer/optim/optimizer.h"
 
+#include <algorithm>
 #include <array>
 #include <cmath>
+#include <functional>
 
 #include "names.h"
 #include "optimizers.h"
@@ -39,6 +41,11 @@ void check(const OptimizerSpec& s) {
 }
 
 }  // namespace
+
+void Optimizer::apply(double place, std::size_t offset, std::span<float> x, std::span<float> g) {
+  step(place, offset, x, g, g);
+  std::transform(x.begin(), x.end(), g.begin(), x.begin(), std::minus());
+}
 
 std::span<const NamedHelp> optimizer_table() {
   static const auto kHelp = help_of(kOptimizers);

@@ -4,9 +4,11 @@
 #include <array>
 #include <cassert>
 #include <memory>
+#include <span>
 #include <utility>
 #include <vector>
 
+#include "gossamer/optim/large_vector.h"
 #include "gossamer/optim/optimizer.h"
 
 namespace gossamer::optim {
@@ -19,17 +21,44 @@ struct OptimizerKind {
 };
 extern const OptimizerKind kSgd, kMomentum, kNesterov, kAdam, kQuasiGlobal;
 
-/// u[i] ← f(i) for all i. u may be an array that f reads at i only: results go through a block of their own,
-/// so that the compiler sees that f's loop has no dependence and makes it a vector loop.
-template <class F>
-void for_blocks(std::span<float> u, const F& f) {
+/// use(first, f(first) … f(first + n − 1)) of all i < size, a block after the other. What use writes may be
+/// what f reads at the same i: results go through a block of their own, so that the compiler sees that f's
+/// loop has no dependence and makes it a vector loop.
+template <class F, class Use>
+void for_blocks(std::size_t size, const F& f, const Use& use) {
   constexpr std::size_t kBlock = 256;
   std::array<float, kBlock> result;
-  for (std::size_t first = 0; first < u.size(); first += kBlock) {
-    const std::size_t n = std::min(kBlock, u.size() - first);
+  for (std::size_t first = 0; first < size; first += kBlock) {
+    const std::size_t n = std::min(kBlock, size - first);
     for (std::size_t i = 0; i < n; ++i) result[i] = f(first + i);
-    std::copy_n(result.begin(), n, u.begin() + static_cast<std::ptrdiff_t>(first));
+    use(first, std::span<const float>(result).first(n));
   }
 }
+
+/// An optimiser whose step of an entry depends on that entry alone. Derived::entry(place, offset, x, g),
+/// which is called once a step, gives the function of i whose value is u[i].
+template <class Derived>
+class EntryOptimizer : public Optimizer {
+ public:
+  void step(double place, std::size_t offset, std::span<const float> x, std::span<const float> g,
+            std::span<float> u) final {
+    assert(g.size() == x.size() && u.size() == x.size());
+    for_blocks(x.size(), entry(place, offset, x, g), [u](std::size_t first, std::span<const float> part) {
+      std::copy(part.begin(), part.end(), u.begin() + static_cast<std::ptrdiff_t>(first));
+    });
+  }
+  void apply(double place, std::size_t offset, std::span<float> x, std::span<float> g) final {
+    assert(g.size() == x.size());
+    for_blocks(x.size(), entry(place, offset, x, g), [x](std::size_t first, std::span<const float> part) {
+      float* at = x.data() + first;
+      for (std::size_t i = 0; i < part.size(); ++i) at[i] -= part[i];
+    });
+  }
+
+ private:
+  auto entry(double place, std::size_t offset, std::span<const float> x, std::span<const float> g) {
+    return static_cast<Derived*>(this)->entry(place, offset, x, g);
+  }
+};
 
 }  // namespace gossamer::optim

@@ -13,14 +13,13 @@
 namespace gossamer::optim {
 namespace {
 
-class QuasiGlobal final : public Optimizer {
+class QuasiGlobal final : public EntryOptimizer<QuasiGlobal> {
  public:
   QuasiGlobal(const OptimizerSpec& spec, std::size_t buffer_size)
       : spec_(spec), direction_(buffer_size, 0.0f), before_(buffer_size) {}
 
-  void step(double place, std::size_t offset, std::span<const float> x, std::span<const float> g,
-            std::span<float> u) override {
-    assert(g.size() == x.size() && u.size() == x.size() && offset + x.size() <= direction_.size());
+  auto entry(double place, std::size_t offset, std::span<const float> x, std::span<const float> g) {
+    assert(offset + x.size() <= direction_.size());
     float* q = direction_.data() + offset;
     float* before = before_.data() + offset;
     const auto m = static_cast<float>(spec_.momentum);
@@ -32,7 +31,7 @@ class QuasiGlobal final : public Optimizer {
     std::copy(x.begin(), x.end(), before);
     last_rate = learning_rate(spec_, place);
     const auto rate = static_cast<float>(last_rate), decay = static_cast<float>(spec_.weight_decay);
-    for_blocks(u, [=](std::size_t i) { return rate * (m * q[i] + (g[i] + decay * x[i])); });
+    return [=](std::size_t i) { return rate * (m * q[i] + (g[i] + decay * x[i])); };
   }
 
   void show(StateVisitor& visitor) override {
@@ -43,8 +42,8 @@ class QuasiGlobal final : public Optimizer {
 
  private:
   OptimizerSpec spec_;
-  std::vector<float> direction_;             ///< q
-  std::vector<float> before_;                ///< x of the last step
+  LargeVector<float> direction_;             ///< q
+  LargeVector<float> before_;                ///< x of the last step
   std::map<std::size_t, double> last_rate_;  ///< by the range's offset; 0 before the first step
 };
 

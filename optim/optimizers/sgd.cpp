@@ -4,16 +4,14 @@
 namespace gossamer::optim {
 namespace {
 
-class Sgd final : public Optimizer {
+class Sgd final : public EntryOptimizer<Sgd> {
  public:
   explicit Sgd(const OptimizerSpec& spec) : spec_(spec) {}
 
-  void step(double place, std::size_t, std::span<const float> x, std::span<const float> g,
-            std::span<float> u) override {
-    assert(g.size() == x.size() && u.size() == x.size());
+  auto entry(double place, std::size_t, std::span<const float> x, std::span<const float> g) {
     const auto rate = static_cast<float>(learning_rate(spec_, place)),
                decay = static_cast<float>(spec_.weight_decay);
-    for_blocks(u, [=](std::size_t i) { return rate * (g[i] + decay * x[i]); });
+    return [=](std::size_t i) { return rate * (g[i] + decay * x[i]); };
   }
 
   void show(StateVisitor&) override {}

@@ -7,10 +7,10 @@
 #include <new>
 #include <utility>
 
+#include "gossamer/optim/large_vector.h"
+
 namespace gossamer::optim {
 namespace {
-
-constexpr std::size_t kHugePage = std::size_t{1} << 21;
 
 std::byte* map_zeroed(std::size_t bytes) {
   void* at = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -25,7 +25,7 @@ std::byte* map_aligned(std::size_t bytes) {
   const std::size_t before = (kHugePage - reinterpret_cast<std::uintptr_t>(at) % kHugePage) % kHugePage;
   if (before > 0) munmap(at, before);
   munmap(at + before + bytes, kHugePage - before);
-  madvise(at + before, bytes, MADV_HUGEPAGE);  // advice only: small pages do as well
+  prefer_huge_pages(at + before, bytes);
   return at + before;
 }
 

@@ -151,6 +151,48 @@ TEST_CASE("decode_add adds the weighted decoded vector") {
   }
 }
 
+TEST_CASE("payloads that are added together leave what they leave one after the other") {
+  Threads threads(2);
+  const auto specs = all_specs();
+  for (std::size_t s = 0; s < specs.size(); ++s)
+    for (const std::size_t n : {0u, 1u, 513u, 8192u, 30001u}) {
+      const auto codec = make_codec(specs[s]), other = make_codec(specs[(s + 1) % specs.size()]);
+      const auto rarely = make_codec("onebit_scaled:bucket=1024"),
+                 wide = make_codec("onebit_scaled:bucket=16384");
+      for (const Codec* last : {codec.get(), other.get(), rarely.get(), wide.get()}) {
+        const Bytes one = encode(*codec, gaussian(n, 1)), two = encode(*codec, laplacian(n, 2)),
+                    three = encode(*last, gaussian(n, 3));
+        const std::vector<WeightedPayload> all{{0.25f, one}, {0.5f, two}, {-0.75f, three}};
+        Vector expected = laplacian(n, 4);
+        for (const auto& [weight, payload] : all) decode_add(payload, weight, expected);
+        INFO(specs[s] << " and " << last->spec() << " on " << n);
+        for (Threads* team : {static_cast<Threads*>(nullptr), &threads}) {
+          Vector sum = laplacian(n, 4);
+          std::size_t told = 0;
+          bool in_turn = true;
+          decode_add(
+              all, sum,
+              [&](std::size_t begin, std::size_t size) {
+                in_turn &= begin == told;
+                told += size;
+                for (std::size_t i = begin; i < begin + size; ++i)
+                  in_turn &= same_bits({&sum[i], 1}, {&expected[i], 1});
+              },
+              team);
+          REQUIRE(in_turn);
+          REQUIRE(told == n);
+          REQUIRE(same_bits(sum, expected));
+        }
+        Bytes longer = three;
+        longer.push_back(std::byte{0});
+        Vector sum(n);
+        REQUIRE_THROWS_AS(decode_add(std::vector<WeightedPayload>{{1, one}, {1, longer}}, sum,
+                                     [](std::size_t, std::size_t) {}),
+                          PayloadError);
+      }
+    }
+}
+
 TEST_CASE("a codec that claims to be contractive is") {
   for (const auto& spec : all_specs()) {
     const auto codec = make_codec(spec);

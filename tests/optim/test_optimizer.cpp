@@ -1,5 +1,7 @@
 #include <cmath>
+#include <functional>
 
+#include "gossamer/optim/large_vector.h"
 #include "support.h"
 
 namespace gossamer::optim::test {
@@ -108,6 +110,45 @@ TEST_CASE("a step may be written over the gradient and taken range by range") {
       }
       CHECK(bit_hash(u) == bit_hash(in_place));
     }
+  }
+}
+
+TEST_CASE("a step that is applied moves x by what the step is, to the bit") {
+  std::vector<std::pair<std::string, std::function<std::unique_ptr<Optimizer>()>>> kinds{
+      {"external", [] {
+         return make_external_optimizer([](double, std::size_t, auto x, auto g, auto after) {
+           for (std::size_t i = 0; i < x.size(); ++i) after[i] = x[i] - 0.3f * g[i];
+         });
+       }}};
+  for (const NamedHelp& row : optimizer_table())
+    kinds.emplace_back(row.name, [&row] {
+      return make_optimizer({.kind = row.name, .learning_rate = 0.3, .weight_decay = 0.01}, 1001);
+    });
+  for (const auto& [name, make] : kinds) {
+    INFO(name);
+    const auto steps = make(), applies = make();
+    std::vector<float> x(1000), moved(1000), g(1000), u(1000);
+    for (std::size_t i = 0; i < x.size(); ++i) x[i] = moved[i] = 1 / static_cast<float>(1 + i % 17);
+    for (const double t : {0, 1, 2}) {
+      for (std::size_t i = 0; i < x.size(); ++i)
+        g[i] = std::sin(static_cast<float>(i) + static_cast<float>(t));
+      steps->step(t, 1, x, g, u);
+      for (std::size_t i = 0; i < x.size(); ++i) x[i] -= u[i];
+      applies->apply(t, 1, moved, g);
+      CHECK(bit_hash(x) == bit_hash(moved));
+    }
+  }
+}
+
+TEST_CASE("large vectors begin on a line, or on a huge page, wherever they go") {
+  for (const std::size_t n : {1UL, 1000UL, kHugePage / 2, kHugePage}) {
+    LargeVector<float> v(n, 1.0f);
+    const LargeVector<float> copy = v;
+    const std::size_t step = n * sizeof(float) < 2 * kHugePage ? 64 : kHugePage;
+    CHECK(reinterpret_cast<std::uintptr_t>(v.data()) % step == 0);
+    v.resize(2 * n, 2.0f);
+    CHECK(v[n - 1] + v[n] == 3);
+    CHECK(copy.back() == 1);
   }
 }
 

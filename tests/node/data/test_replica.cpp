@@ -324,5 +324,25 @@ TEST_CASE("commands that do several things at once leave what the simple ones le
     CHECK(made.entries == 33);
     if (keep) CHECK(Run::same_bits(fused.replica.slot(kB), simple.replica.slot(kB)));
   }
+  for (const char* codec : {"onebit_scaled", "topk:density=0.2"}) {
+    Fixture fused({std::string("exchange.codec=") + codec}), simple({std::string("exchange.codec=") + codec});
+    const auto both = [&](const Op& op) {
+      const std::vector<Op> ops = op::in_simple_ones(op);
+      fused.run(op);
+      for (const Op& o : ops.empty() ? std::vector<Op>{op} : ops) simple.run(o);
+    };
+    const Range r = fused.whole;
+    for (int round = 0; round < 3; ++round) {
+      both(op::Combine{r, kGradient, 0, {{0.5f, kA}, {0.1f, kB}}});
+      both(op::Step{{r, 1, 1}});
+      CHECK(Run::same_bits(fused.replica.parameters(), simple.replica.parameters()));
+      both(op::Encode{.range = r, .src = kParameters, .minus = {}, .apply_to = {}, .round = 1, .parcel = 0});
+      const Payload payload = std::get<Encoded>(fused.posted.back()).payload;
+      both(op::Mix{
+          r, kA, {{0.5f, payload}, {-0.25f, payload}}, {r, kParameters, 1, {{0.3f, kA}, {-1.0f, kB}}}});
+      CHECK(Run::same_bits(fused.replica.slot(kA), simple.replica.slot(kA)));
+      CHECK(Run::same_bits(fused.replica.parameters(), simple.replica.parameters()));
+    }
+  }
   CHECK(op::in_simple_ones(op::Measure{0}).empty());
 }

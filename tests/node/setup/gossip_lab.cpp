@@ -45,12 +45,14 @@ class Peer final : public ExchangeHost {
     mixed_ = 0;
     for (ParcelId p = 0; p < plan_.parcels.size(); ++p) {
       for (Op& o : exchange_->on_ready(round, p)) {
-        if (!std::holds_alternative<op::Update>(o)) {
+        const bool moves = std::holds_alternative<op::Step>(o);
+        if (!moves && !std::holds_alternative<op::Update>(o)) {
           submit(std::move(o));
           continue;
         }
         submit(op::Combine{plan_.parcels[p].range, kGradient, 0, {}});
         if (u) submit(op::DecodeAdd{plan_.parcels[p].range, kGradient, 1, u});
+        if (moves) submit(op::Combine{plan_.parcels[p].range, kParameters, 1, {{-1.0f, kGradient}}});
       }
       exchange_->on_parcel_ready(round, p);
     }

@@ -1,3 +1,4 @@
+#include <boost/align/aligned_allocator.hpp>
 #include <cstring>
 #include <random>
 

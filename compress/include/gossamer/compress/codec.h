@@ -2,6 +2,7 @@
 // A Codec says what a vector looks like on the wire.
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <new>
 #include <span>
@@ -197,6 +198,17 @@ class Codec {
 /// partly added to, where the payload is malformed or does not hold exactly acc.size() entries. Never reads
 /// past payload. `threads` share a long vector, with the same result.
 void decode_add(std::span<const std::byte> payload, float weight, std::span<float> acc,
+                Threads* threads = nullptr);
+
+struct WeightedPayload {
+  float weight;
+  std::span<const std::byte> payload;
+};
+/// decode_add of each in turn, and then after(begin, size) of all entries, in ascending pieces. Payloads of
+/// onebit_scaled are gone through together, a piece after the other, each of them while it is in the cache;
+/// others, and where threads share them, one after the other. Throws as decode_add.
+void decode_add(std::span<const WeightedPayload> payloads, std::span<float> acc,
+                const std::function<void(std::size_t begin, std::size_t size)>& after,
                 Threads* threads = nullptr);
 
 /// acc ← decode(payload), to the bit as decode_add to zeros makes it; of a dense payload in one pass.

@@ -72,6 +72,9 @@ class Optimizer {
   /// given gradient g; the caller applies x ← x − u. u may be g.
   virtual void step(double place, std::size_t offset, std::span<const float> x, std::span<const float> g,
                     std::span<float> u) = 0;
+  /// x ← x − u of the same, to the bit, in one pass where the optimiser has one. What is in g then is
+  /// nobody's.
+  virtual void apply(double place, std::size_t offset, std::span<float> x, std::span<float> g);
   /// All that it keeps from one step to the next.
   virtual void show(StateVisitor& visitor) = 0;
 };
