@@ -28,6 +28,7 @@
 #include "row_exchange.h"
 #include "run_checkpoints.h"
 #include "run_folder.h"
+#include "shared_rows.h"
 #include "summary.h"
 #include "table_file.h"
 #include "task.h"
@@ -64,6 +65,7 @@ struct PeerFlags {
   std::string resume;       ///< a run's folder
   std::string join;         ///< a member of a run under way
   std::string address;      ///< of this peer, where it joins
+  int rows = -1;            ///< open file of the run's rows (SharedRows); -1: none
   std::string trace;        ///< file; empty: none
   bool records = false;     ///< stdout carries records (started by `gossamer run`)
   std::uint64_t session = 0;
@@ -145,7 +147,8 @@ class PeerProcess {
     if (!flags.records)
       for (const std::string& warning : warnings_of_run(job, plan))
         told_.write("gossamer: " + warning + "\n");
-    peer_.emplace(std::move(job), flags.name, Learner{}, callbacks(),
+    peer_.emplace(std::move(job), flags.name, flags.rows < 0 ? Learner{} : learner_of_shared_rows(flags.rows),
+                  callbacks(),
                   Options{.session = flags.session,
                           .state = {},
                           .threads = threads,
@@ -372,6 +375,7 @@ void add_peer_command(CLI::App& app, int& status) {
   command->add_option("--trace", flags->trace,
                       "write what takes how long to this file, for ui.perfetto.dev or chrome://tracing");
   command->add_flag("--records", flags->records, "print reports as JSON lines on stdout");
+  command->add_option("--rows", flags->rows)->group("");  // of gossamer run alone
   command->add_option("--session", flags->session,
                       "number that all peers of one run share; keeps runs on the same ports apart");
   add_override_flag(*command, flags->job, "--join-timeout", "run.join_timeout",

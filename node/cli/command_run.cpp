@@ -26,6 +26,7 @@
 #include "run_checkpoints.h"
 #include "run_folder.h"
 #include "run_view.h"
+#include "shared_rows.h"
 #include "summary.h"
 #include "task.h"
 #include "trace.h"
@@ -46,8 +47,6 @@ bool was_told_to_end(int status) {
   return status == kExitInterrupted || status == 128 + SIGTERM || status == 128 + SIGINT;
 }
 
-double seconds_since(Clock::time_point t) { return std::chrono::duration<double>(Clock::now() - t).count(); }
-
 struct RunFlags {
   JobFlags job;
   std::string out;     ///< folder of the run's files; empty = a new one below runs/
@@ -62,6 +61,7 @@ class Run {
   Run(const RunFlags& flags, Job job, const std::optional<Resumption>& from)
       : flags_(flags),
         job_(std::move(job)),
+        rows_(flags.program.empty() ? std::make_unique<SharedRows>(job_) : nullptr),
         folder_(flags.out.empty() ? make_run_folder(job_.name) : out_folder(flags.out)),
         progress_(flags.job.quiet),
         view_(job_.peer_names()),
@@ -90,18 +90,12 @@ class Run {
     std::random_device device;
     const std::string session = std::to_string(device());
     if (!flags_.program.empty()) return start_programs(session);
+    const std::string job = (folder_ / "job.toml").string(), out = (folder_ / "peers").string(),
+                      checkpoints = (folder_ / kCheckpointsFolder).string();
     for (const auto& peer : job_.peers) {
-      std::vector<std::string> words{"peer",
-                                     (folder_ / "job.toml").string(),
-                                     "--name",
-                                     peer.name,
-                                     "--records",
-                                     "--session",
-                                     session,
-                                     "--out",
-                                     (folder_ / "peers").string(),
-                                     "--checkpoints",
-                                     (folder_ / kCheckpointsFolder).string()};
+      std::vector<std::string> words = rows_->words();
+      words.insert(words.begin(), {"peer", job, "--name", peer.name, "--records", "--session", session,
+                                   "--out", out, "--checkpoints", checkpoints});
       if (!flags_.resume.empty()) words.insert(words.end(), {"--resume", flags_.resume});
       if (!flags_.trace.empty()) words.insert(words.end(), {"--trace", trace_of(peer.name).string()});
       launcher_.start(peer.name, words, folder_ / "peers" / (peer.name + ".log"));
@@ -154,7 +148,7 @@ class Run {
             Clock::now() + std::chrono::milliseconds(static_cast<int>((kPatience_s + job_.run.grace) * 1000));
       }
       if (deadline && Clock::now() > *deadline) launcher_.signal_all(SIGKILL);
-      if (training_) progress_.line(view_.text(seconds_since(*training_)));
+      if (training_) progress_.line(view_.text(steady_seconds() - *training_));
     }
   }
 
@@ -210,7 +204,7 @@ class Run {
         tell(fmt::format("gossamer: {} cannot be written: {}; the run goes on without",
                          (folder_ / "metrics.jsonl").string(), std::strerror(errno)));
       metrics_lost_ = !metrics_;
-      if (!training_) training_ = Clock::now();
+      if (!training_) training_ = steady_seconds();
       view_.update(child, *report);
     } else if (const auto* result = std::get_if<WorkerResult>(&record->body)) {
       results_[child] = *result;
@@ -218,7 +212,7 @@ class Run {
       reports_dropped_ += record->reports_dropped;
     } else if (const auto* event = std::get_if<MemberEvent>(&record->body)) {
       metrics_ << line << '\n' << std::flush;
-      losses_.take(*event, training_ ? seconds_since(*training_) : 0);
+      losses_.take(*event, training_ ? steady_seconds() - *training_ : 0);
     } else {
       reasons_[child] = std::get<Failure>(record->body).message;
     }
@@ -303,7 +297,7 @@ class Run {
   }
 
   void summarise_models(const std::vector<PeerId>& peers) {
-    const Prepared prepared = prepare(job_);
+    const Prepared prepared = prepare(job_, rows_->learner());
     std::vector<WorkerResult> results;
     std::vector<AlignedFloats> models;
     for (const PeerId p : peers) {
@@ -342,6 +336,7 @@ class Run {
 
   const RunFlags& flags_;
   Job job_;
+  std::unique_ptr<SharedRows> rows_;  ///< null: programs have their own
   fs::path folder_;
   std::ofstream metrics_;
   Progress progress_;
@@ -355,7 +350,7 @@ class Run {
   };
   std::vector<Restart> restarts_;     ///< by peer
   std::vector<std::string> reasons_;  ///< by peer: why it ended, as far as it has told
-  std::optional<Clock::time_point> training_;
+  std::optional<double> training_;    ///< since when, of a steady clock
   bool interrupted_ = false, metrics_lost_ = false;
   std::uint64_t reports_dropped_ = 0;
   std::vector<bool> told_to_end_;  ///< by child: this run has sent it SIGTERM; empty before

@@ -27,21 +27,6 @@ namespace {
 
 constexpr std::size_t kReadAheadThreads = 1;
 
-/// The data as the job says; what synthetic data cannot be made of is one of the job's numbers.
-optim::Data load(const Job& job) {
-  optim::DataSpec spec = job.data;
-  spec.memory = free_memory();
-  try {
-    return optim::load_data(spec);
-  } catch (const optim::OptimError& error) {
-    if (!optim::data_format_traits(spec.format).synthetic) throw;
-    const std::pair<std::size_t, const char*> largest =
-        std::max({std::pair{spec.rows, "data.rows"}, std::pair{spec.test_rows, "data.test_rows"},
-                  std::pair{spec.features, "data.features"}, std::pair{spec.classes, "data.classes"}});
-    throw ConfigError(fmt::format("{}: {}", job.where(largest.second), error.what()));
-  }
-}
-
 void check_memory(const Job& job, const std::string& key, double floats, const std::string& what) {
   const double bytes = floats * sizeof(float), most = static_cast<double>(free_memory());
   if (bytes > most)
@@ -173,7 +158,7 @@ std::unique_ptr<optim::Objective> load_objective(Prepared& p) {
     p.clicks = survey(p.job);
     return make_objective(p, 0);
   }
-  p.data = load(p.job);
+  p.data = p.learner.data.train ? p.learner.data : load_rows(p.job);
   check_data(p.job, p.data);
   p.job.model.features = p.data.train->features();
   p.job.model.classes = p.data.train->classes();
@@ -233,6 +218,22 @@ std::size_t largest_parcel(const Job& job, const Plan& plan) {
 }
 
 }  // namespace
+
+/// What synthetic data cannot be made of is one of the job's numbers.
+optim::Data load_rows(const Job& job) {
+  if (job.is_task() || job.learns_by_key()) return {};
+  optim::DataSpec spec = job.data;
+  spec.memory = free_memory();
+  try {
+    return optim::load_data(spec);
+  } catch (const optim::OptimError& error) {
+    if (!optim::data_format_traits(spec.format).synthetic) throw;
+    const std::pair<std::size_t, const char*> largest =
+        std::max({std::pair{spec.rows, "data.rows"}, std::pair{spec.test_rows, "data.test_rows"},
+                  std::pair{spec.features, "data.features"}, std::pair{spec.classes, "data.classes"}});
+    throw ConfigError(fmt::format("{}: {}", job.where(largest.second), error.what()));
+  }
+}
 
 Prepared prepare(Job job, Learner learner, PeerId self) {
   Prepared p;

@@ -72,6 +72,10 @@ struct Prepared {
 /// once. Throws ConfigError (also for an unsound combination), OptimError.
 Prepared prepare(Job job, Learner learner = {}, PeerId self = 0);
 
+/// The rows of a job that says where they are; throws as load_data and ConfigError. Null where it learns by
+/// key, or in another program.
+optim::Data load_rows(const Job& job);
+
 /// Plan, codecs and hello anew, where job, layers or initial parameters were replaced after prepare.
 void make_plan(Prepared& prepared);
 

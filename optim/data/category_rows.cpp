@@ -11,8 +11,8 @@ namespace {
 /// Rows stay as narrow as the file's; they get their features when a batch is gathered.
 class CategoryRows final : public LabelledRows {
  public:
-  CategoryRows(std::vector<float> values, std::vector<std::uint32_t> widths, std::size_t features,
-               std::size_t classes, std::vector<std::int32_t> labels)
+  CategoryRows(Elements<float> values, Elements<std::uint32_t> widths, std::size_t features,
+               std::size_t classes, Elements<std::int32_t> labels)
       : LabelledRows(values.size() / widths.size(), features, classes, std::move(labels)),
         values_(std::move(values)),
         widths_(std::move(widths)) {}
@@ -23,8 +23,13 @@ class CategoryRows final : public LabelledRows {
     for (const std::uint32_t row : rows) {
       assert(row < this->rows());
       const float* value = values_.data() + std::size_t{row} * widths_.size();
-      for (const std::uint32_t width : widths_) to = put(*value++, width, to);
+      for (const std::uint32_t width : widths_.all()) to = put(*value++, width, to);
     }
+  }
+  RowsLayout layout() const override {
+    return {.kind = RowsLayout::Kind::categories,
+            .widths = widths_.all(),
+            .values = std::as_bytes(values_.all())};
   }
 
  private:
@@ -39,17 +44,16 @@ class CategoryRows final : public LabelledRows {
     return to + width;
   }
 
-  std::vector<float> values_;
-  std::vector<std::uint32_t> widths_;
+  Elements<float> values_;
+  Elements<std::uint32_t> widths_;
 };
 
 }  // namespace
 
-std::shared_ptr<const Dataset> make_category_rows(std::vector<float> values,
-                                                  std::vector<std::uint32_t> widths, std::size_t classes,
-                                                  std::vector<std::int32_t> labels) {
+std::shared_ptr<const LabelledRows> make_category_rows(Elements<float> values, Elements<std::uint32_t> widths,
+                                                       std::size_t classes, Elements<std::int32_t> labels) {
   std::size_t features = 0;
-  for (const std::uint32_t width : widths) features += std::max(width, 1U);
+  for (const std::uint32_t width : widths.all()) features += std::max(width, 1U);
   return std::make_shared<CategoryRows>(std::move(values), std::move(widths), features, classes,
                                         std::move(labels));
 }

@@ -20,8 +20,7 @@ constexpr std::size_t kHashFloats = 1U << 16;  // gathered and hashed at a time:
 
 class FloatRows final : public LabelledRows {
  public:
-  FloatRows(std::vector<float> values, std::size_t features, std::size_t classes,
-            std::vector<std::int32_t> labels)
+  FloatRows(Elements<float> values, std::size_t features, std::size_t classes, Elements<std::int32_t> labels)
       : LabelledRows(values.size() / features, features, classes, std::move(labels)),
         values_(std::move(values)) {}
 
@@ -33,9 +32,10 @@ class FloatRows final : public LabelledRows {
       to = std::copy_n(values_.data() + std::size_t{row} * features(), features(), to);
     }
   }
+  RowsLayout layout() const override { return {.values = std::as_bytes(values_.all())}; }
 
  private:
-  std::vector<float> values_;
+  Elements<float> values_;
 };
 
 }  // namespace
@@ -63,15 +63,19 @@ std::vector<std::uint32_t> draw_rows(std::size_t n, std::size_t count, std::uint
 }
 
 LabelledRows::LabelledRows(std::size_t rows, std::size_t features, std::size_t classes,
-                           std::vector<std::int32_t> labels)
+                           Elements<std::int32_t> labels)
     : rows_(rows), features_(features), classes_(classes), labels_(std::move(labels)) {
-  assert(classes_ == 0 ? labels_.empty() : labels_.size() == rows_);
+  assert(labels_.size() == (classes_ == 0 ? 0 : rows_));
   check_rows(rows_);
 }
 
 std::int32_t LabelledRows::label(std::size_t row) const {
   assert(row < labels_.size());
-  return labels_[row];
+  return labels_.all()[row];
+}
+
+void LabelledRows::knows_hash(std::uint64_t hash) const {
+  std::call_once(hashed_, [this, hash] { hash_ = hash; });
 }
 
 std::uint64_t LabelledRows::hash() const {
@@ -84,7 +88,7 @@ std::uint64_t LabelledRows::compute_hash() const {
   XXH3_64bits_reset(&state);
   const std::uint64_t shape[3] = {rows_, features_, classes_};
   XXH3_64bits_update(&state, shape, sizeof shape);
-  XXH3_64bits_update(&state, labels_.data(), labels_.size() * sizeof(labels_[0]));
+  XXH3_64bits_update(&state, labels_.data(), labels_.all().size_bytes());
   const std::size_t block = std::max<std::size_t>(1, kHashFloats / features_);
   Scratch<float> values;
   std::vector<std::uint32_t> numbers;
@@ -98,8 +102,8 @@ std::uint64_t LabelledRows::compute_hash() const {
   return XXH3_64bits_digest(&state);
 }
 
-std::shared_ptr<const Dataset> make_float_rows(std::vector<float> values, std::size_t features,
-                                               std::size_t classes, std::vector<std::int32_t> labels) {
+std::shared_ptr<const LabelledRows> make_float_rows(Elements<float> values, std::size_t features,
+                                                    std::size_t classes, Elements<std::int32_t> labels) {
   return std::make_shared<FloatRows>(std::move(values), features, classes, std::move(labels));
 }
 

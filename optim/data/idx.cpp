@@ -4,7 +4,6 @@
 // is gathered.
 #include <algorithm>
 #include <array>
-#include <cassert>
 #include <cstdio>
 #include <memory>
 #include <utility>
@@ -91,37 +90,6 @@ Bytes read_idx(const std::string& path, std::uint32_t magic, std::uint64_t memor
   return bytes;
 }
 
-class IdxRows final : public LabelledRows {
- public:
-  IdxRows(Bytes images, std::size_t rows, std::size_t classes, std::vector<std::int32_t> labels,
-          const DataSpec& spec)
-      : LabelledRows(rows, images.features, classes, std::move(labels)),
-        data_(std::move(images.data)),
-        factor_(static_cast<float>(1 / (255 * spec.scale))),
-        offset_(static_cast<float>(-spec.mean / spec.scale)) {}
-
-  void gather(std::span<const std::uint32_t> rows, std::span<float> out) const override {
-    assert(out.size() >= rows.size() * features());
-    float* to = out.data();
-    for (const std::uint32_t row : rows) {
-      assert(row < this->rows());
-      const std::uint8_t* from = data_.get() + std::size_t{row} * features();
-      convert(from, features(), factor_, offset_, to);
-      to += features();
-    }
-  }
-
- private:
-  /// value = (byte/255 − mean)/scale as one product and one sum; arguments by value, so that it becomes a
-  /// vector loop
-  static void convert(const std::uint8_t* from, std::size_t n, float factor, float offset, float* to) {
-    for (std::size_t k = 0; k < n; ++k) to[k] = static_cast<float>(from[k]) * factor + offset;
-  }
-
-  std::unique_ptr<std::uint8_t[]> data_;
-  float factor_, offset_;
-};
-
 struct Part {
   Bytes images;
   std::size_t rows;
@@ -164,8 +132,10 @@ Data load_idx(const DataSpec& spec) {
   const auto classes = static_cast<std::size_t>(largest) + 1;
   if (spec.limit > 0 && spec.limit < train.rows) keep(train, limited(train.rows, spec));
   const auto make = [&](Part& part) {
-    return std::make_shared<IdxRows>(std::move(part.images), part.rows, classes, std::move(part.labels),
-                                     spec);
+    const std::shared_ptr<const std::uint8_t[]> bytes(std::move(part.images.data));
+    return make_byte_rows({bytes, {bytes.get(), part.rows * part.images.features}}, part.images.features,
+                          classes, std::move(part.labels), static_cast<float>(1 / (255 * spec.scale)),
+                          static_cast<float>(-spec.mean / spec.scale));
   };
   return {make(train), make(test)};
 }

@@ -4,6 +4,7 @@
 #include <functional>
 #include <memory>
 
+#include "gossamer/optim/data.h"
 #include "gossamer/optim/objective.h"
 #include "gossamer/optim/optimizer.h"
 
@@ -20,6 +21,8 @@ struct Learner {
   /// What objectives draw their batches from, by the job's split (Objective::deal): numbers of rows, with
   /// labels where that asks for them; nothing else of the data is read. Null: they see to it themselves.
   std::shared_ptr<const optim::Dataset> rows{};
+  /// What load_data gives for the job, where that has been done already; null: the job's is loaded.
+  optim::Data data{};
 };
 
 }  // namespace gossamer::node

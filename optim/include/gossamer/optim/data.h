@@ -77,6 +77,12 @@ const DataFormatTraits& data_format_traits(std::string_view format);
 /// and expected), a bad magic number, a CSV field that is no number (file:line:column), too many texts in a
 /// column, row counts of images and labels that differ, more rows than memory holds.
 Data load_data(const DataSpec& spec);
+/// Puts what load_data gave where processes of this host can read it in place: an open file descriptor of
+/// memory, the caller's, that programs started by this one have as well. Throws OptimError: no memory.
+int share_data(const Data& data);
+/// The same data, hashes included, mapped from there; the descriptor stays the caller's and may be closed.
+/// Throws OptimError where it is of anything else.
+Data shared_data(int fd);
 
 /// A peer that rows were dealt to.
 struct RowHome {
