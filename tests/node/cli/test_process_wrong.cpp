@@ -113,14 +113,14 @@ TEST_CASE("data that is missing or cut ends the run with the cause") {
   const std::vector<std::string> words{
       "run",   "job.toml",    "--set", "data.format=idx", "--set", "data.path=" + bench.folder.path("data"),
       "--set", "run.rounds=2"};
-  refuses(bench.folder, words, {"gossamer: peer", "train-images-idx3-ubyte: no such file"});
+  refuses(bench.folder, words, {"gossamer: /", "train-images-idx3-ubyte: no such file"});
   const Folder made;
   write_idx(made, 256, 64);
   fs::copy(made.path(""), bench.folder.path("data"), fs::copy_options::recursive);
   CHECK(gossamer(bench.folder, words).status == 0);
   const std::string images = bench.folder.path("data/train-images-idx3-ubyte.gz");
   fs::resize_file(images, fs::file_size(images) / 2);
-  refuses(bench.folder, words, {"gossamer: peer", "train-images-idx3-ubyte.gz"});
+  refuses(bench.folder, words, {"gossamer: /", "train-images-idx3-ubyte.gz: truncated"});
 }
 
 /// Two peers of different opinion; both must end with status 2 and say this.
