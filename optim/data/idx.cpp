@@ -1,7 +1,6 @@
 // MNIST's file format (LeCun, Cortes, Burges: The MNIST database): big-endian 32-bit words — magic number,
 // then the sizes — followed by the bytes. Images: magic 0x00000803, count, height, width. Labels: magic
-// 0x00000801, count. The bytes stay bytes in memory (a quarter of the floats) and are converted when a batch
-// is gathered.
+// 0x00000801, count.
 #include <algorithm>
 #include <array>
 #include <cstdio>
@@ -133,6 +132,7 @@ Data load_idx(const DataSpec& spec) {
   if (spec.limit > 0 && spec.limit < train.rows) keep(train, limited(train.rows, spec));
   const auto make = [&](Part& part) {
     const std::shared_ptr<const std::uint8_t[]> bytes(std::move(part.images.data));
+    // (byte/255 − mean)/scale as one product and one sum
     return make_byte_rows({bytes, {bytes.get(), part.rows * part.images.features}}, part.images.features,
                           classes, std::move(part.labels), static_cast<float>(1 / (255 * spec.scale)),
                           static_cast<float>(-spec.mean / spec.scale));
