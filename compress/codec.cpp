@@ -24,11 +24,18 @@ struct Row {
   Decoder decoder;
   Sharer sharer = nullptr;
   PieceMaker pieces = nullptr;  ///< null: it is decoded as a whole
+  Checker checker = nullptr;    ///< null: it is decoded to see whether it can be
 };
 
 /// A new codec is one .cpp, one id in wire.h and one row here.
 constexpr std::array kRows = {
-    Row{{"dense", "", "32-bit floats as they are; exact"}, CodecId::dense, make_dense, decode_dense},
+    Row{{"dense", "", "32-bit floats as they are; exact"},
+        CodecId::dense,
+        make_dense,
+        decode_dense,
+        nullptr,
+        nullptr,
+        check_dense},
     Row{{"fp16", "", "16-bit floats, one shared exponent where their range is too small; contractive"},
         CodecId::fp16,
         make_fp16,
@@ -46,7 +53,8 @@ constexpr std::array kRows = {
         make_onebit_scaled,
         decode_onebit_scaled,
         shares_onebit_scaled,
-        pieces_onebit_scaled},
+        pieces_onebit_scaled,
+        check_onebit_scaled},
     Row{{"qsgd",
          "bits=4 (2, 4, 8; short for levels=2^(bits-1)-1), levels=7 (1 to 65535, sqrt; not beside bits), "
          "bucket=512 (a multiple of 32), norm=max (max, l2), coding=packed (packed, elias, elias_dense, "
@@ -213,6 +221,18 @@ void decode_add(std::span<const WeightedPayload> payloads, std::span<float> acc,
     after(begin, size);
   }
   for (const auto& decoder : decoders) decoder->finish();
+}
+
+void check(std::span<const std::byte> payload, std::size_t n, std::vector<float>& scratch) {
+  wire::Reader in(payload);
+  const Row& row = row_for(in, n);
+  if (row.checker != nullptr) {
+    row.checker(in, n);
+  } else {
+    if (scratch.size() < n) scratch.resize(n);
+    row.decoder(in, 0.0f, std::span(scratch).first(n), nullptr);
+  }
+  in.expect_left(0);
 }
 
 void decode_to(std::span<const std::byte> payload, std::span<float> acc, Threads* threads) {

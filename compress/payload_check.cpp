@@ -1,6 +1,6 @@
 #include "gossamer/compress/payload_check.h"
 
-#include "gossamer/compress/codec.h"
+#include "codecs.h"
 
 namespace gossamer::compress {
 
@@ -10,8 +10,7 @@ bool PayloadCheck::operator()(std::span<const std::byte> payload, std::uint64_t 
     const PayloadInfo info = inspect(payload);
     if (info.entries != entries || (info.codec != "dense" && info.codec != spec.substr(0, spec.find(':'))))
       return false;
-    if (scratch_.size() < entries) scratch_.resize(entries);
-    decode_add(payload, 0.0f, std::span(scratch_).first(entries));
+    check(payload, entries, scratch_);
     return true;
   } catch (const PayloadError&) {
     return false;

@@ -27,6 +27,9 @@ class PieceDecoder {
 };
 using PieceMaker = std::unique_ptr<PieceDecoder> (*)(wire::Reader in, float weight);
 
+/// Reads a payload of n entries and throws as its decoder does, without making anything of it.
+using Checker = void (*)(wire::Reader& in, std::size_t n);
+
 /// payload_shares of what follows the header. Its time and memory are bounded by the payload's length,
 /// whatever n it claims.
 using Sharer = std::vector<PayloadShare> (*)(wire::Reader& in, std::uint64_t n);
@@ -64,7 +67,13 @@ void read_dense(wire::Reader& in, std::span<float> acc, Threads* threads);
 std::size_t write_dense_sum(wire::Reader& in, float factor, std::span<const float> x, std::span<float> sum,
                             std::span<std::byte> out, Threads* threads);
 
+void check_dense(wire::Reader& in, std::size_t n);
+void check_onebit_scaled(wire::Reader& in, std::size_t n);
 std::unique_ptr<PieceDecoder> pieces_onebit_scaled(wire::Reader in, float weight);
 std::vector<PayloadShare> shares_onebit_scaled(wire::Reader& in, std::uint64_t n);
+
+/// Throws PayloadError where decode_add of weight 1 to n zeros does. scratch: what codecs without a checker
+/// decode to.
+void check(std::span<const std::byte> payload, std::size_t n, std::vector<float>& scratch);
 
 }  // namespace gossamer::compress

@@ -50,6 +50,13 @@ class Pieces final : public PieceDecoder {
 
 }  // namespace
 
+void check_onebit_scaled(wire::Reader& in, std::size_t n) {
+  const std::size_t bucket = wire::read_bucket(in);
+  SegmentDecoder decoder = decoder_of(in, 0);
+  for (std::size_t left = n; left > 0; left -= std::min(left, bucket)) decoder.skip(std::min(left, bucket));
+  in = decoder.finish();
+}
+
 std::unique_ptr<PieceDecoder> pieces_onebit_scaled(wire::Reader in, float weight) {
   return std::make_unique<Pieces>(in, weight);
 }

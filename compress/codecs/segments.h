@@ -130,21 +130,21 @@ class SegmentDecoder {
       segment(acc.first(std::min(bucket, acc.size())));
     flush();
   }
-  /// Leaves out one bucket of d entries.
+  /// Leaves out one bucket of d entries; throws where add would.
   void skip(std::size_t d) {
     switch (modes_.next(d)) {
       case Mode::scaled:
       case Mode::mean:
-        (void)in_.take(sizeof(float) + wire::ceil_div(d, 8));
+        (void)signs_of(d);
         return;
       case Mode::split:
         skip(first_half(d));
         return skip(d - first_half(d));
       case Mode::dense:
-        (void)in_.take(d * sizeof(float));
+        for (std::size_t i = 0; i < d; ++i) (void)in_.f32();
         return;
       case Mode::sparse:
-        (void)in_.take(static_cast<std::size_t>(std::popcount(present())) * sizeof(float));
+        for (std::uint32_t marks = marks_of(d); marks != 0; marks &= marks - 1) (void)in_.f32();
         return;
       case Mode::zero:
         return;
@@ -179,13 +179,21 @@ class SegmentDecoder {
     }
   }
 
-  void signs(std::span<float> acc) {
+  struct Signs {
+    float scale;
+    const std::byte* bits;
+  };
+  Signs signs_of(std::size_t d) {
     const float scale = in_.f32();
     if (!(scale > 0)) throw PayloadError("payload holds a scale that is not positive");
-    const auto signs = in_.take(wire::ceil_div(acc.size(), 8));
-    wire::require_no_signs_past(signs, acc.size());
+    const auto bits = in_.take(wire::ceil_div(d, 8));
+    wire::require_no_signs_past(bits, d);
+    return {scale, bits.data()};
+  }
+  void signs(std::span<float> acc) {
+    const auto [scale, bits] = signs_of(acc.size());
     if (count_ == 0) first_ = acc.data();
-    leaves_[count_++] = {signs.data(), acc.size(), {weight_ * scale, -(weight_ * scale)}};
+    leaves_[count_++] = {bits, acc.size(), {weight_ * scale, -(weight_ * scale)}};
     if (count_ == leaves_.size()) flush();
   }
 
@@ -194,14 +202,14 @@ class SegmentDecoder {
     count_ = 0;
   }
 
-  std::uint32_t present() {
-    const std::uint32_t low = in_.u8();
-    return low | static_cast<std::uint32_t>(in_.u8()) << 8;
+  /// Of a sparse segment of d entries: a bit for each that follows.
+  std::uint32_t marks_of(std::size_t d) {
+    const std::uint32_t low = in_.u8(), marks = low | static_cast<std::uint32_t>(in_.u8()) << 8;
+    if ((marks >> d) != 0) throw PayloadError("payload marks entries past the end of a segment");
+    return marks;
   }
   void sparse(std::span<float> acc) {
-    std::uint32_t marks = present();
-    if ((marks >> acc.size()) != 0) throw PayloadError("payload marks entries past the end of a segment");
-    for (; marks != 0; marks &= marks - 1)
+    for (std::uint32_t marks = marks_of(acc.size()); marks != 0; marks &= marks - 1)
       acc[static_cast<std::size_t>(std::countr_zero(marks))] += weight_ * in_.f32();
   }
 

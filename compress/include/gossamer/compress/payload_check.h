@@ -8,7 +8,7 @@
 
 namespace gossamer::compress {
 
-/// Decodes into memory of its own that no one reads. Not thread-safe.
+/// Reads the payload; of some codecs it decodes into memory of its own that no one reads. Not thread-safe.
 class PayloadCheck {
  public:
   /// Whether the payload decodes to exactly `entries` numbers, all finite, and is of the codec of that spec
