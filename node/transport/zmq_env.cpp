@@ -3,15 +3,14 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <cstring>
+#include <utility>
 #include <zmq.hpp>
 
 #include "gossamer/node/errors.h"
 #include "listening.h"
 #include "machine.h"
 #include "text.h"
-#include "uninterrupted.h"
 #include "zmq_sockets.h"
 
 namespace gossamer::node {
@@ -22,13 +21,10 @@ constexpr double kLeastHeartbeatTimeout_s = 30, kMostHeartbeatTimeout_s = 86400;
 constexpr int kReconnect_ms = 50, kReconnectMost_ms = 500, kLinger_ms = 1000;
 constexpr int kSendQueue = 8;      ///< frames of one link handed to ZeroMQ and not sent: 1 MiB at most
 constexpr int kReceiveQueue = 64;  ///< frames of one connection that wait inside ZeroMQ
-constexpr double kLongestPoll_s = 0.2;
-constexpr double kPollForDiallers_s = 0.005;
 constexpr double kFlush_s = 1.0;
 /// Control frames repeat what they say, counts of samples those of half a second later: an old one that could
 /// not leave yet is worth little.
 constexpr std::size_t kMostControlFrames = 8;
-constexpr int kReceiveAtOnce = 256;
 /// Of the status, to whoever asks.
 constexpr double kAnswersEach_s = 10, kMostAnswersAtOnce = 10;
 
@@ -78,6 +74,8 @@ ZmqEnv::ZmqEnv(const ZmqSpec& spec)
   sockets_->in_events = monitor(sockets_->context, in, "in",
                                 ZMQ_EVENT_HANDSHAKE_FAILED_NO_DETAIL | ZMQ_EVENT_HANDSHAKE_FAILED_PROTOCOL |
                                     ZMQ_EVENT_ACCEPTED | ZMQ_EVENT_DISCONNECTED | ZMQ_EVENT_CLOSED);
+  sockets_->in_waker = Waker(in);
+  sockets_->in_events_waker = Waker(sockets_->in_events);
   if (spec.bind.empty()) return;
   try {
     endpoint_ = listen(in, spec.bind);
@@ -103,7 +101,7 @@ void ZmqEnv::connect(PeerId to) {
 void ZmqEnv::dial(PeerId to) {
   Out* out = sockets_->to(to);
   if (out->socket) zmq_socket_monitor(out->socket.handle(), nullptr, 0);
-  out->was_there = out->stands = false;
+  out->was_there = out->stands = out->full = false;
   out->socket = {}, out->events = {};
   if (!spec_.addresses[to].starts_with("tcp://")) return;  // empty: it has dialled, or will
   const PublicKey* server = nullptr;
@@ -123,6 +121,7 @@ void ZmqEnv::dial(PeerId to) {
   out->events = monitor(sockets_->context, out->socket, fmt::format("out-{}-{}", to, ++dialled_),
                         ZMQ_EVENT_CONNECTED | ZMQ_EVENT_DISCONNECTED | ZMQ_EVENT_CLOSED |
                             ZMQ_EVENT_HANDSHAKE_SUCCEEDED | ZMQ_EVENT_HANDSHAKE_FAILED_AUTH);
+  out->waker = Waker(out->socket), out->events_waker = Waker(out->events);
   if (server) lock(out->socket, *spec_.locks->own, server);
   if (spec_.bind.empty() && !spec_.locks) out->socket.set(zmq::sockopt::routing_id, spec_.name);
   if (!spec_.bind.empty()) out->socket.set(zmq::sockopt::rcvhwm, 1);  // nothing is to come, nor read
@@ -191,85 +190,6 @@ std::size_t ZmqEnv::backlog(PeerId to) const {
   return out ? out->queue.size() - out->queue.size(priority::kControl) : 0;
 }
 
-/// From when the first of its frames waited until ZeroMQ had taken all.
-void ZmqEnv::trace_sent(const Out& out) {
-  tick();
-  traced({.what = "send",
-          .track = TraceSpan::Track::links,
-          .begin_s = out.waits_since,
-          .end_s = now_,
-          .bytes = static_cast<std::int64_t>(out.waited_bytes),
-          .to = names_[out.peer]});
-}
-
-/// Hands frames to ZeroMQ while it takes them.
-void ZmqEnv::push_all() {
-  const bool shows_first = spec_.locks && spec_.locks->certificate;
-  for (auto& out : sockets_->out) {
-    if (shows_first && out->socket && !out->stands)
-      continue;  // what came before its certificate would be lost
-    while (!out->queue.empty()) {
-      // ZeroMQ reads the bytes in place and lets go of them on its own thread
-      auto* keep = new FrameBytes(out->queue.front());
-      zmq::message_t message(
-          const_cast<std::byte*>((*keep)->data()), (*keep)->size(),
-          [](void*, void* hint) { delete static_cast<FrameBytes*>(hint); }, keep);
-      if (!sockets_->hand_over(*out, names_[out->peer], spec_.locks.has_value(), message)) break;
-      out->queue.pop();
-      if (trace && out->queue.empty()) trace_sent(*out);
-    }
-  }
-}
-
-bool ZmqEnv::receive_all(Member& member) {
-  const auto take = [&member](const zmq::message_t& body, bool whole, const std::string* speaker) {
-    std::span<const std::byte> bytes(static_cast<const std::byte*>(body.data()), whole ? body.size() : 0);
-    std::vector<std::uint64_t> aligned;  // small messages lie inside the message object, often not on 8 bytes
-    if (reinterpret_cast<std::uintptr_t>(bytes.data()) % alignof(std::uint64_t) != 0) {
-      aligned.resize((bytes.size() + 7) / 8);
-      std::memcpy(aligned.data(), bytes.data(), bytes.size());
-      bytes = {reinterpret_cast<const std::byte*>(aligned.data()), bytes.size()};
-    }
-    return member.on_frame(bytes, speaker);
-  };
-  if (spec_.bind.empty()) {  // answers come over the connections that this peer made
-    for (std::size_t k = 0; k < sockets_->out.size(); ++k)
-      for (int count = 0; count < kReceiveAtOnce && sockets_->out[k]->socket; ++count) {
-        zmq::message_t body;
-        if (!receive_uninterrupted(sockets_->out[k]->socket, body, zmq::recv_flags::dontwait)) break;
-        const std::string speaker = names_[sockets_->out[k]->peer];
-        const int fd = zmq_msg_get(body.handle(), ZMQ_SRCFD);
-        sockets_->door.heard(fd);
-        if (!take(body, !body.more(), spec_.locks ? &speaker : nullptr) && !spec_.locks)
-          sockets_->door.damaged(fd, now_);
-      }
-    return true;
-  }
-  for (int count = 0; count < kReceiveAtOnce; ++count) {
-    zmq::message_t& identity = sockets_->asker;
-    zmq::message_t body;
-    if (!receive_uninterrupted(sockets_->in, identity, zmq::recv_flags::dontwait)) return true;
-    int parts = 0;
-    for (bool more = identity.more(); more; more = body.more(), ++parts)
-      if (!receive_uninterrupted(sockets_->in, body)) break;
-    std::optional<std::string> speaker;
-    if (spec_.locks) {
-      speaker = speaker_of(body, parts);
-      if (!speaker) {  // counted there
-        std::erase_if(sockets_->diallers,
-                      [&](const auto& d) { return d.second == identity.to_string_view(); });
-        continue;
-      }
-      sockets_->diallers[*speaker] = identity.to_string();
-    }
-    const int fd = zmq_msg_get(body.handle(), ZMQ_SRCFD);
-    sockets_->door.heard(fd);
-    if (!take(body, parts == 1, speaker ? &*speaker : nullptr) && !spec_.locks)
-      sockets_->door.damaged(fd, now_);  // with locks ZeroMQ itself ends such a connection
-  }
-  return false;
-}
-
 void ZmqEnv::answer(std::uint64_t number, const std::function<StatusBody()>& status) {
   answers_ = std::min(kMostAnswersAtOnce, answers_ + kAnswersEach_s * (now_ - answers_at_));
   answers_at_ = now_;
@@ -280,59 +200,6 @@ void ZmqEnv::answer(std::uint64_t number, const std::function<StatusBody()>& sta
   FrameHeader header;
   header.sender = kNoPeer;
   answer(encode_frame({header, std::move(body)}));
-}
-
-void ZmqEnv::read_monitors(Member& member) {
-  while (const auto event = next_event(sockets_->in_events)) watch_door(*event, member);
-  for (const std::string& line : sockets_->door.take_news()) log(line);
-  if (spec_.locks)
-    for (const std::string& line : gate_news()) log(line);
-  for (std::size_t k = 0; k < sockets_->out.size(); ++k) {  // a member that hears of it may open connections
-    Out& out = *sockets_->out[k];
-    if (std::exchange(out.connect_again, false)) dial(out.peer);
-    while (const auto event = out.events ? next_event(out.events) : std::nullopt) {
-      if (event->number == ZMQ_EVENT_CONNECTED) sockets_->door.dialled(static_cast<int>(event->value), now_);
-      if (event->number == ZMQ_EVENT_HANDSHAKE_SUCCEEDED) came_up(out);
-      if (event->number == ZMQ_EVENT_HANDSHAKE_FAILED_AUTH) say_refused(out);
-      if (event->number == ZMQ_EVENT_DISCONNECTED) {
-        sockets_->door.closed(static_cast<int>(event->value));
-        if (spec_.locks && !out.stands) try_next_key(out);
-        out.stands = false;
-        member.on_broken(out.peer);
-      }
-      // a first try to come back has failed at once: nothing listens there
-      if (event->number == ZMQ_EVENT_CLOSED && std::exchange(out.was_there, false))
-        member.on_refused(out.peer);
-    }
-  }
-}
-
-void ZmqEnv::poll(Member& member, double until) {
-  std::vector<zmq::pollitem_t> items{{sockets_->in.handle(), 0, ZMQ_POLLIN, 0},
-                                     {sockets_->in_events.handle(), 0, ZMQ_POLLIN, 0},
-                                     {nullptr, data_->event_fd(), ZMQ_POLLIN, 0}};
-  const short reads = spec_.bind.empty() ? ZMQ_POLLIN : 0;
-  for (auto& out : sockets_->out) {
-    if (!out->socket) continue;
-    items.push_back({out->events.handle(), 0, ZMQ_POLLIN, 0});
-    const short wanted = static_cast<short>(reads | (out->queue.empty() ? 0 : ZMQ_POLLOUT));
-    if (wanted != 0) items.push_back({out->socket.handle(), 0, wanted, 0});
-  }
-  const double wait = std::clamp(std::min(until, sockets_->door.next_look()) - now_, 0.0,
-                                 sockets_->waits_for_dialler() ? kPollForDiallers_s : kLongestPoll_s);
-  if (zmq_poll(items.data(), static_cast<int>(items.size()), static_cast<long>(wait * 1000 + 0.999)) < 0 &&
-      errno != EINTR)
-    throw zmq::error_t();
-  tick();
-  read_monitors(member);
-  const bool all_read = receive_all(member);
-  // what came while this peer was at something else has been read before it is judged
-  if (all_read || now_ > sockets_->door.next_look() + 1) sockets_->door.look(now_);
-  const LiveDataPlane* plane = data_.get();
-  for (const DataEvent& e : data_->take_events())
-    if (data_.get() == plane) member.on_data(e);  // else the view that it is of is over
-  if (now_ >= wake_at_) member.on_timer();
-  push_all();
 }
 
 void ZmqEnv::loop(Member& member, const std::function<bool()>& stop) {

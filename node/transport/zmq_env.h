@@ -128,6 +128,8 @@ class ZmqEnv final : public MemberEnv {
   void loop(Member& member, const std::function<bool()>& stop);
   void flush_queues(Member& member);
   void poll(Member& member, double until);
+  /// Until something happens to a socket or in the data plane: true there.
+  bool wait(double seconds);
   /// True where nothing more waits.
   bool receive_all(Member& member);
   std::optional<std::string> speaker_of(zmq::message_t& body, int parts);

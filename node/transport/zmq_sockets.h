@@ -1,8 +1,11 @@
 #pragma once
 // The sockets of a ZmqEnv.
+#include <poll.h>
+
 #include <map>
 #include <optional>
 #include <string>
+#include <vector>
 #include <zmq.hpp>
 
 #include "doorkeeper.h"
@@ -26,9 +29,22 @@ struct SocketEvent {
 };
 std::optional<SocketEvent> next_event(zmq::socket_t& events);
 
+/// The descriptor by which ZeroMQ says that something happened to a socket. It stays readable until one
+/// looks, and need not tell of what happened before the first look. To look is to read until nothing is
+/// there, or to ask for the socket's events.
+struct Waker {
+  int fd = -1;
+  bool woke = false;  ///< something may have happened
+
+  Waker() = default;
+  explicit Waker(zmq::socket_t& socket) : fd(socket.get(zmq::sockopt::fd)), woke(true) {}
+};
+
 struct ZmqEnv::Out {
   PeerId peer;
   zmq::socket_t socket, events;
+  Waker waker{}, events_waker{};
+  bool full = false;  ///< it took nothing more when it was last tried, and nothing has happened since
   FrameQueue queue;
   double waits_since = 0;             ///< when the first of those came
   std::size_t waited_bytes = 0;       ///< of those since then
@@ -45,6 +61,8 @@ struct ZmqEnv::Sockets {
   std::optional<ZapHandler> zap;
   zmq::socket_t in{context, zmq::socket_type::router};
   zmq::socket_t in_events;
+  Waker in_waker{}, in_events_waker{};
+  std::vector<pollfd> polled;  ///< scratch
   Doorkeeper door{{.first_bytes = kMaxFrameBytes + (std::uint64_t{1} << 16)}};
   std::map<std::uint32_t, double> told_failed;  ///< handshakes that failed: by reason, when it was said
   zmq::message_t asker;  ///< identity of the connection by which the frame that is being handled came

@@ -1,0 +1,186 @@
+// One turn of a ZmqEnv: hands over what waits, sleeps until something happens, and takes in what did.
+#include <poll.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <system_error>
+#include <utility>
+#include <zmq.hpp>
+
+#include "zmq_sockets.h"
+
+namespace gossamer::node {
+namespace {
+
+constexpr double kLongestPoll_s = 0.2;
+constexpr double kPollForDiallers_s = 0.005;
+constexpr int kReceiveAtOnce = 256;
+
+}  // namespace
+
+/// From when the first of its frames waited until ZeroMQ had taken all.
+void ZmqEnv::trace_sent(const Out& out) {
+  tick();
+  traced({.what = "send",
+          .track = TraceSpan::Track::links,
+          .begin_s = out.waits_since,
+          .end_s = now_,
+          .bytes = static_cast<std::int64_t>(out.waited_bytes),
+          .to = names_[out.peer]});
+}
+
+/// Hands frames to ZeroMQ while it takes them.
+void ZmqEnv::push_all() {
+  const bool shows_first = spec_.locks && spec_.locks->certificate;
+  for (auto& out : sockets_->out) {
+    if (shows_first && out->socket && !out->stands)
+      continue;  // what came before its certificate would be lost
+    while (!out->queue.empty() && !out->full) {
+      // ZeroMQ reads the bytes in place and lets go of them on its own thread
+      auto* keep = new FrameBytes(out->queue.front());
+      zmq::message_t message(
+          const_cast<std::byte*>((*keep)->data()), (*keep)->size(),
+          [](void*, void* hint) { delete static_cast<FrameBytes*>(hint); }, keep);
+      if (!sockets_->hand_over(*out, names_[out->peer], spec_.locks.has_value(), message)) {
+        out->full = static_cast<bool>(out->socket);  // else nothing tells when it takes more
+        break;
+      }
+      out->queue.pop();
+      if (trace && out->queue.empty()) trace_sent(*out);
+    }
+  }
+}
+
+bool ZmqEnv::receive_all(Member& member) {
+  const auto take = [&member](const zmq::message_t& body, bool whole, const std::string* speaker) {
+    std::span<const std::byte> bytes(static_cast<const std::byte*>(body.data()), whole ? body.size() : 0);
+    std::vector<std::uint64_t> aligned;  // small messages lie inside the message object, often not on 8 bytes
+    if (reinterpret_cast<std::uintptr_t>(bytes.data()) % alignof(std::uint64_t) != 0) {
+      aligned.resize((bytes.size() + 7) / 8);
+      std::memcpy(aligned.data(), bytes.data(), bytes.size());
+      bytes = {reinterpret_cast<const std::byte*>(aligned.data()), bytes.size()};
+    }
+    return member.on_frame(bytes, speaker);
+  };
+  if (spec_.bind.empty()) {  // answers come over the connections that this peer made
+    for (std::size_t k = 0; k < sockets_->out.size(); ++k)
+      for (int count = 0; count < kReceiveAtOnce && sockets_->out[k]->waker.woke; ++count) {
+        zmq::message_t body;
+        zmq::socket_t& from = sockets_->out[k]->socket;
+        if (!from || !receive_uninterrupted(from, body, zmq::recv_flags::dontwait)) {
+          sockets_->out[k]->waker.woke = false;
+          break;
+        }
+        const std::string speaker = names_[sockets_->out[k]->peer];
+        const int fd = zmq_msg_get(body.handle(), ZMQ_SRCFD);
+        sockets_->door.heard(fd);
+        if (!take(body, !body.more(), spec_.locks ? &speaker : nullptr) && !spec_.locks)
+          sockets_->door.damaged(fd, now_);
+      }
+    return true;
+  }
+  for (int count = 0; count < kReceiveAtOnce && sockets_->in_waker.woke; ++count) {
+    zmq::message_t& identity = sockets_->asker;
+    zmq::message_t body;
+    if (!receive_uninterrupted(sockets_->in, identity, zmq::recv_flags::dontwait)) {
+      sockets_->in_waker.woke = false;
+      break;
+    }
+    int parts = 0;
+    for (bool more = identity.more(); more; more = body.more(), ++parts)
+      if (!receive_uninterrupted(sockets_->in, body)) break;
+    std::optional<std::string> speaker;
+    if (spec_.locks) {
+      speaker = speaker_of(body, parts);
+      if (!speaker) {  // counted there
+        std::erase_if(sockets_->diallers,
+                      [&](const auto& d) { return d.second == identity.to_string_view(); });
+        continue;
+      }
+      sockets_->diallers[*speaker] = identity.to_string();
+    }
+    const int fd = zmq_msg_get(body.handle(), ZMQ_SRCFD);
+    sockets_->door.heard(fd);
+    if (!take(body, parts == 1, speaker ? &*speaker : nullptr) && !spec_.locks)
+      sockets_->door.damaged(fd, now_);  // with locks ZeroMQ itself ends such a connection
+  }
+  return !sockets_->in_waker.woke;
+}
+
+void ZmqEnv::read_monitors(Member& member) {
+  if (std::exchange(sockets_->in_events_waker.woke, false))
+    while (const auto event = next_event(sockets_->in_events)) watch_door(*event, member);
+  for (const std::string& line : sockets_->door.take_news()) log(line);
+  if (spec_.locks)
+    for (const std::string& line : gate_news()) log(line);
+  for (std::size_t k = 0; k < sockets_->out.size(); ++k) {  // a member that hears of it may open connections
+    Out& out = *sockets_->out[k];
+    if (std::exchange(out.connect_again, false)) dial(out.peer);
+    if (!std::exchange(out.events_waker.woke, false)) continue;
+    while (const auto event = out.events ? next_event(out.events) : std::nullopt) {
+      if (event->number == ZMQ_EVENT_CONNECTED) sockets_->door.dialled(static_cast<int>(event->value), now_);
+      if (event->number == ZMQ_EVENT_HANDSHAKE_SUCCEEDED) came_up(out);
+      if (event->number == ZMQ_EVENT_HANDSHAKE_FAILED_AUTH) say_refused(out);
+      if (event->number == ZMQ_EVENT_DISCONNECTED) {
+        sockets_->door.closed(static_cast<int>(event->value));
+        if (spec_.locks && !out.stands) try_next_key(out);
+        out.stands = false;
+        member.on_broken(out.peer);
+      }
+      // a first try to come back has failed at once: nothing listens there
+      if (event->number == ZMQ_EVENT_CLOSED && std::exchange(out.was_there, false))
+        member.on_refused(out.peer);
+    }
+  }
+}
+
+bool ZmqEnv::wait(double seconds) {
+  std::vector<pollfd>& polled = sockets_->polled;
+  polled.assign({{data_->event_fd(), POLLIN, 0},
+                 {sockets_->in_waker.fd, POLLIN, 0},
+                 {sockets_->in_events_waker.fd, POLLIN, 0}});
+  std::vector<Waker*> wakers{&sockets_->in_waker, &sockets_->in_events_waker};
+  for (auto& out : sockets_->out) {
+    if (!out->socket) continue;
+    for (Waker* waker : {&out->waker, &out->events_waker}) {
+      polled.push_back({waker->fd, POLLIN, 0});
+      wakers.push_back(waker);
+    }
+  }
+  const bool at_once = std::any_of(wakers.begin(), wakers.end(), [](const Waker* w) { return w->woke; });
+  const int most = at_once ? 0 : static_cast<int>(seconds * 1000 + 0.999);
+  if (::poll(polled.data(), polled.size(), most) < 0) {
+    if (errno != EINTR) throw std::system_error(errno, std::generic_category(), "poll");
+    return false;
+  }
+  for (std::size_t i = 0; i < wakers.size(); ++i) wakers[i]->woke |= polled[1 + i].revents != 0;
+  return polled[0].revents != 0;
+}
+
+void ZmqEnv::poll(Member& member, double until) {
+  push_all();
+  const bool computed = wait(std::clamp(std::min(until, sockets_->door.next_look()) - now_, 0.0,
+                                        sockets_->waits_for_dialler() ? kPollForDiallers_s : kLongestPoll_s));
+  tick();
+  const bool only_dials = spec_.bind.empty();  // then answers come over the connections that it made
+  for (auto& out : sockets_->out) {
+    if (!out->waker.woke || !out->socket) continue;
+    (void)out->socket.get(zmq::sockopt::events);  // it takes in what happened
+    out->full = false;
+    out->waker.woke = only_dials;
+  }
+  if (only_dials && std::exchange(sockets_->in_waker.woke, false))
+    (void)sockets_->in.get(zmq::sockopt::events);
+  read_monitors(member);
+  const bool all_read = receive_all(member);
+  // what came while this peer was at something else has been read before it is judged
+  if (all_read || now_ > sockets_->door.next_look() + 1) sockets_->door.look(now_);
+  const LiveDataPlane* plane = data_.get();
+  if (computed)
+    for (const DataEvent& e : data_->take_events())
+      if (data_.get() == plane) member.on_data(e);  // else the view that it is of is over
+  if (now_ >= wake_at_) member.on_timer();
+}
+
+}  // namespace gossamer::node
