@@ -3,6 +3,7 @@ import os
 import subprocess
 
 SKIPPED = 77
+LARGEST_SEGMENT = 65536
 
 
 def ip(*words, space=None):
@@ -69,10 +70,13 @@ class Network:
             self._shape(self.name("s"), f"p{i}", rate)
 
     def _shape(self, space, device, rate):
-        words = ["del", "dev", device, "root"]
+        words, most = ["del", "dev", device, "root"], LARGEST_SEGMENT
         if rate:  # a bucket of 1 ms: with a larger one a short message on an idle link would leave at once
             burst = max(4096, round(bits_per_second(rate) / 8000))
+            most = min(most, burst)
             words = ["replace", "dev", device, "root", "tbf", "rate", rate, "burst", str(burst), "latency", "20ms"]
+        # What does not fit into the bucket would be cut up by the processors, which a network card does by itself.
+        ip("link", "set", device, "gso_max_size", str(most), space=space)
         done = subprocess.run(["tc", "-n", space, "qdisc", *words], capture_output=True, text=True)
         if done.returncode != 0 and rate:
             raise SystemExit(f"tc {' '.join(words)}: {done.stderr}")
