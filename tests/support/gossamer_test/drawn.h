@@ -1,5 +1,5 @@
 #pragma once
-// Long tables run whole by hand. Where GOSSAMER_DRAW=N is set, as CI does from the commit, and under
+// Long tables run whole by hand. Where GOSSAMER_DRAW=N is set, as deploy/test does from the commit, and under
 // sanitizers, which take code eight times as long, a part of them runs that N draws: commits together cover
 // all.
 #include <cstdint>
