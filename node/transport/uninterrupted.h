@@ -11,4 +11,7 @@ bool receive_uninterrupted(zmq::socket_t& socket, zmq::message_t& into,
 /// False where the socket takes nothing now (dontwait); the message is left then. Throws as above.
 bool send_uninterrupted(zmq::socket_t& socket, zmq::message_t& message, zmq::send_flags flags);
 
+/// Which of reading and writing would find or take something: the socket takes in what happened to it.
+int events_uninterrupted(zmq::socket_t& socket);
+
 }  // namespace gossamer::node

@@ -130,6 +130,7 @@ class ZmqEnv final : public MemberEnv {
   void poll(Member& member, double until);
   /// Until something happens to a socket or in the data plane: true there.
   bool wait(double seconds);
+  void look_after_sends();
   /// True where nothing more waits.
   bool receive_all(Member& member);
   std::optional<std::string> speaker_of(zmq::message_t& body, int parts);

@@ -99,9 +99,9 @@ void ZmqEnv::watch_door(const SocketEvent& event, Member& member) {
 }
 
 void ZmqEnv::came_up(Out& out) {
-  out.was_there = out.stands = true;
+  out.was_there = out.stands = out.waker.woke = true;
   if (!spec_.locks || !spec_.locks->certificate) return;
-  show(out.socket, *spec_.locks->certificate);
+  show(out.socket, *spec_.locks->certificate);  // takes in what happened before, too
 }
 
 void ZmqEnv::say_refused(Out& out) {

@@ -30,11 +30,13 @@ struct SocketEvent {
 std::optional<SocketEvent> next_event(zmq::socket_t& events);
 
 /// The descriptor by which ZeroMQ says that something happened to a socket. It stays readable until one
-/// looks, and need not tell of what happened before the first look. To look is to read until nothing is
-/// there, or to ask for the socket's events.
+/// looks, which is to read until nothing is there, or to ask for the socket's events. It need not tell of
+/// what happened before the first look; nor of what came by a send, which now and then takes in what
+/// happened: who also reads that socket looks after it.
 struct Waker {
   int fd = -1;
   bool woke = false;  ///< something may have happened
+  bool sent = false;  ///< something was sent since the last look
 
   Waker() = default;
   explicit Waker(zmq::socket_t& socket) : fd(socket.get(zmq::sockopt::fd)), woke(true) {}
@@ -79,6 +81,7 @@ struct ZmqEnv::Sockets {
   /// False where it waits. A peer that cannot be reached gets it over the connection that it made; with
   /// locks, once it has spoken over that.
   bool hand_over(Out& to, const std::string& name, bool locked, zmq::message_t& message) {
+    (to.socket ? to.waker : in_waker).sent = true;
     if (to.socket) return send_uninterrupted(to.socket, message, zmq::send_flags::dontwait);
     const auto dialler = diallers.find(name);
     if (locked && dialler == diallers.end()) return false;

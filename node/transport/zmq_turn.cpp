@@ -135,6 +135,15 @@ void ZmqEnv::read_monitors(Member& member) {
   }
 }
 
+void ZmqEnv::look_after_sends() {
+  const auto look = [](Waker& waker, zmq::socket_t& socket) {
+    if (std::exchange(waker.sent, false)) waker.woke |= (events_uninterrupted(socket) & ZMQ_POLLIN) != 0;
+  };
+  look(sockets_->in_waker, sockets_->in);
+  for (auto& out : sockets_->out)
+    if (spec_.bind.empty() && out->socket) look(out->waker, out->socket);
+}
+
 bool ZmqEnv::wait(double seconds) {
   std::vector<pollfd>& polled = sockets_->polled;
   polled.assign({{data_->event_fd(), POLLIN, 0},
@@ -160,18 +169,20 @@ bool ZmqEnv::wait(double seconds) {
 
 void ZmqEnv::poll(Member& member, double until) {
   push_all();
+  look_after_sends();
   const bool computed = wait(std::clamp(std::min(until, sockets_->door.next_look()) - now_, 0.0,
                                         sockets_->waits_for_dialler() ? kPollForDiallers_s : kLongestPoll_s));
   tick();
   const bool only_dials = spec_.bind.empty();  // then answers come over the connections that it made
+  const bool judges = now_ >= sockets_->door.next_look();
   for (auto& out : sockets_->out) {
-    if (!out->waker.woke || !out->socket) continue;
-    (void)out->socket.get(zmq::sockopt::events);  // it takes in what happened
+    if (!(out->waker.woke || judges) || !out->socket) continue;
+    events_uninterrupted(out->socket);
     out->full = false;
     out->waker.woke = only_dials;
   }
-  if (only_dials && std::exchange(sockets_->in_waker.woke, false))
-    (void)sockets_->in.get(zmq::sockopt::events);
+  if (only_dials && sockets_->in_waker.woke) events_uninterrupted(sockets_->in);
+  sockets_->in_waker.woke = !only_dials && (sockets_->in_waker.woke || judges);
   read_monitors(member);
   const bool all_read = receive_all(member);
   // what came while this peer was at something else has been read before it is judged
