@@ -19,7 +19,8 @@
 //
 // With exchange.overlap q of x as it is goes out before the gradient at it is computed, and the round ends in
 // x ← x + γ Σ_j W_ij (x̂_j − x̂_i) − u: the same steps in the same order, but that the gradient is taken before
-// the mixing and not after it, while messages travel. So do deep_squeeze and moniqua.
+// the mixing and not after it, while messages travel. So do deep_squeeze and moniqua. A parcel's next q goes
+// out as soon as it has been mixed, whatever the other parcels still wait for.
 //
 // With exchange.local_steps = H nothing is sent nor mixed after the other H − 1 of H steps (Basu, Data,
 // Karakus & Diggavi 2019, "Qsparse-local-SGD"; over any graph Singh, Data, George & Diggavi 2021,
@@ -104,6 +105,7 @@ class Choco final : public Gossip {
                       .tag = static_cast<std::uint32_t>(n)};
   }
 
+  bool offers_ahead() const override { return synchronous(); }
   std::vector<Op> offer(Round round, ParcelId parcel) const override {
     return synchronous() ? std::vector<Op>{encode(round, parcel, 0)} : std::vector<Op>();
   }

@@ -100,6 +100,9 @@ class ExchangeHost {
   /// the round after the least that the parcels are final for.
   virtual void mixed(ParcelId parcel, std::optional<Round> through = {}) = 0;
   virtual void saw_staleness(Round rounds) = 0;
+  /// Whether what is told in this round, the next one, may be told already. Then nothing comes to rest
+  /// between the two: no checkpoint, nor the end.
+  virtual bool goes_ahead(Round) { return false; }
   /// A message was not used, because it could not be.
   virtual void count_left_out() {}
   /// A message was not made, because can_send said no.

@@ -1,6 +1,7 @@
 #include "gossip.h"
 
 #include <algorithm>
+#include <cassert>
 #include <iterator>
 #include <utility>
 
@@ -14,7 +15,7 @@ namespace {
 /// A neighbour that hears this peer in every round waits for it; elsewhere news of a round that has ended may
 /// have to pass through all the others.
 Round most_ahead(const Plan& plan) {
-  const Round each = plan.exchange.staleness.value_or(0) + 1;
+  const Round each = plan.exchange.staleness.value_or(0) + 1 + (plan.exchange.overlap ? 1 : 0);
   const topology::Schedule& s = plan.schedule;
   if (!s.time_varying() && plan.reversible) return each;
   return each * s.period() * s.peers();
@@ -40,6 +41,7 @@ Gossip::Gossip(ExchangeHost& host, std::uint32_t vectors)
       inboxes_(in_touch(host.plan())) {
   const Plan& plan = host.plan();
   stepped_.assign(plan.parcels.size(), false);
+  ahead_.assign(plan.parcels.size(), false);
   for (auto& of_parcels : inboxes_) of_parcels.resize(plan.parcels.size() * vectors);
 }
 
@@ -47,8 +49,21 @@ void Gossip::begin_round(Gradient& gradient) {
   round_ = gradient.round;
   if (!overlaps(round_)) return;
   const auto parcels = static_cast<ParcelId>(host_.plan().parcels.size());
-  for (ParcelId p = 0; p < parcels; ++p)
-    for (Op& o : offer(round_, p)) host_.submit(std::move(o));
+  for (ParcelId p = 0; p < parcels; ++p) {
+    if (!ahead_[p]) submit_offer(round_, p);
+    ahead_[p] = false;
+  }
+}
+
+void Gossip::submit_offer(Round round, ParcelId parcel) {
+  for (Op& o : offer(round, parcel)) host_.submit(std::move(o));
+}
+
+/// After the parcel was mixed.
+void Gossip::go_ahead(ParcelId parcel) {
+  if (!offers_ahead() || !overlaps(round_) || !overlaps(round_ + 1) || !host_.goes_ahead(round_ + 1)) return;
+  submit_offer(round_ + 1, parcel);
+  ahead_[parcel] = true;
 }
 
 std::vector<Op> Gossip::own_step(Round round, ParcelId parcel) const {
@@ -139,6 +154,7 @@ std::vector<Awaited> Gossip::awaits() const {
 }
 
 void Gossip::archive(Archive archive) {
+  assert(std::none_of(ahead_.begin(), ahead_.end(), [](bool ahead) { return ahead; }));
   archive.value("round", round_);
   std::vector<std::pair<PeerId, Message>> waiting;
   std::vector<std::uint64_t> seen;  // 0: nothing yet; else the round, and 1
@@ -178,6 +194,7 @@ void Gossip::try_mix(ParcelId parcel) {
   host_.saw_staleness(oldest);
   stepped_[parcel] = false;
   mix(round_, parcel);
+  go_ahead(parcel);
   host_.mixed(parcel);
 }
 

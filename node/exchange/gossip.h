@@ -39,6 +39,9 @@ class Gossip : public Exchange {
   };
   /// Of methods whose own step is own_step: what makes a message of x as it stands.
   virtual std::vector<Op> offer(Round, ParcelId) const { return {}; }
+  /// Whether, overlapped, a parcel's next offer may follow its mixing at once, while others of its parcels
+  /// still wait for this round's: a slow link then has something to carry at any time.
+  virtual bool offers_ahead() const { return false; }
   /// After the own step and before waiting for others (asynchronous methods encode per link here).
   virtual void after_step(Round, ParcelId) {}
   /// Submits the ops that mix the parcel; everything that the round needs has come.
@@ -78,6 +81,8 @@ class Gossip : public Exchange {
 
  private:
   void try_mix(ParcelId parcel);
+  void submit_offer(Round round, ParcelId parcel);
+  void go_ahead(ParcelId parcel);
   bool within_staleness(PeerId from, ParcelId parcel) const { return !missing(from, parcel); }
   /// The round of the neighbour's that the present one waits for.
   std::optional<Round> missing(PeerId from, ParcelId parcel) const;
@@ -91,6 +96,7 @@ class Gossip : public Exchange {
   Round most_ahead_;  ///< rounds that a neighbour may be ahead of this peer, where rounds are waited for
   Round round_ = 0;
   std::vector<bool> stepped_;           ///< per parcel: own step of round_ is done, not mixed yet
+  std::vector<bool> ahead_;             ///< per parcel: what round_ + 1 offers has been offered
   ByPeer<std::vector<Inbox>> inboxes_;  ///< [peer][parcel · vectors + vector]
 };
 

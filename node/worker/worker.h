@@ -113,7 +113,10 @@ class Worker final : public ExchangeHost {
 
   /// Begins no further round once so many have ended, until it is told to go on. A peer that holds still
   /// takes what comes and answers.
-  void hold_after(Round rounds) { hold_at_ = rounds - std::min(rounds, spec_.rounds_before); }
+  void hold_after(Round rounds) {
+    hold_at_ = rounds - std::min(rounds, spec_.rounds_before);
+    if (ahead_) hold_at_ = std::max(*hold_at_, *ahead_ + 1);
+  }
   /// It does, awaits nothing, and all that it sent has been received: where that is so of all peers and their
   /// data planes have answered, the run is in what each of them keeps, and nothing is under way.
   bool holds() const;
@@ -171,6 +174,7 @@ class Worker final : public ExchangeHost {
   void consumed(PeerId from, const Message& message) override;
   bool can_send(PeerId to, ParcelId parcel) const override;
   void mixed(ParcelId parcel, std::optional<Round> through) override;
+  bool goes_ahead(Round next) override;
   void saw_staleness(Round rounds) override;
   void count_left_out() override { ++result_.left_out; }
   void count_held_back() override { ++result_.held_back; }
@@ -213,6 +217,10 @@ class Worker final : public ExchangeHost {
   void count_own_samples();
   void count_step(const GradientDone& e);
   bool must_hold() const;
+  /// The round that is under way, or is next, or a later one of which something has been told.
+  Round told_up_to() const { return std::max(round_, ahead_.value_or(0)); }
+  /// Something of the round told_up_to has been, or will be before this peer can rest.
+  bool tells() const { return phase_ == Phase::training && (!held_ || ahead_ >= round_); }
   void advance_save();
   void taken(Round name);
   bool looked_at(Round name);
@@ -286,6 +294,7 @@ class Worker final : public ExchangeHost {
 
   Round round_ = 0, first_round_ = 0;  ///< first: of this start
   std::optional<Round> hold_at_;
+  std::optional<Round> ahead_;  ///< the last round of which something was told before it began
   bool held_ = false;
   bool winding_up_ = false;
   bool ends_after_round_ = false, flushing_ = false;

@@ -183,6 +183,15 @@ void Worker::mixed(ParcelId parcel, std::optional<Round> through) {
   --unmixed_;
 }
 
+bool Worker::goes_ahead(Round next) {
+  if (ahead_ == next) return true;
+  const bool may_rest = winding_up_ || ends_after_round_ || end_by_ || (hold_at_ && next >= *hold_at_) ||
+                        saver_.beyond(next) || saver_.parting() || (saver_.on() && !spec_.saves.together);
+  if (phase_ != Phase::training || samples_ || may_rest || next >= spec_.rounds) return false;
+  ahead_ = next;
+  return true;
+}
+
 void Worker::saw_staleness(Round rounds) {
   staleness_sum_ += static_cast<double>(rounds);
   ++staleness_count_;

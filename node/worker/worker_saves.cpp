@@ -167,7 +167,7 @@ void Worker::interrupt() {
       spec_.saves.leave ? "told to end: waiting until nothing is under way" : "saving before the end",
       spec_.grace_s));
   const bool news = spec_.saves.leave && saver_.leave();
-  if (saver_.ask(round_, mean_round_s()) || news) spread_news(0);
+  if (saver_.ask(told_up_to(), mean_round_s()) || news) spread_news(0);
   settle();
 }
 
