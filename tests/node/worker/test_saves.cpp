@@ -118,6 +118,33 @@ TEST_CASE("peers that go by time agree on a round") {
       }
 }
 
+TEST_CASE(
+    "peers that tell of a round before it begins save together all the same, by time, by rounds and told to "
+    "end") {
+  const auto job = [](const char* latency) {
+    return small_job({"graph.kind=ring", "peers=5", "exchange.method=choco", "exchange.codec=onebit_scaled",
+                      "exchange.overlap=true", "exchange.parcel=128", "run.rounds=300", "sim.loss=0.05",
+                      "sim.jitter=2ms", "sim.step_time=0.01", "sim.slow=[\"peer1=2\"]",
+                      std::string("sim.latency=") + latency});
+  };
+  for (const char* latency : {"1us", "5ms", "300ms"})
+    for (const double every_s : {0.0, 0.7, 3.0, 600.0})
+      for (std::uint64_t seed = 1; seed <= 3; ++seed) {
+        INFO("latency " << latency << ", every " << every_s << " s, seed " << seed);
+        const Prepared prepared = prepare(job(latency));
+        const std::uint64_t expected = Simulation(prepared, {}).run().digest;
+        SimCheckpoints c{.saves = {.every_rounds = every_s == 0 ? 7u : 0u, .every_s = every_s}};
+        const bool told = every_s == 600;
+        Simulation simulation(prepared, {.seed = seed, .crashes = {}, .checkpoints = &c, .grace_s = 30});
+        if (told) simulation.interrupt(static_cast<PeerId>(seed), 1.5);
+        const SimResult run = simulation.run();
+        if (!told) CHECK(run.digest == expected);
+        REQUIRE_FALSE(c.kept.empty());
+        CHECK(complete(c, 5).size() == c.kept.size());
+        CHECK(digest_from(prepared, c, seed + 7) == expected);
+      }
+}
+
 TEST_CASE("a run that is told to end saves first, whoever is told") {
   for (const int told : {1, 4}) {
     const Prepared prepared = prepare(small_job({"run.rounds=2000", "sim.step_time=0.01"}));
