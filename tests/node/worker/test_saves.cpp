@@ -121,17 +121,20 @@ TEST_CASE("peers that go by time agree on a round") {
 TEST_CASE(
     "peers that tell of a round before it begins save together all the same, by time, by rounds and told to "
     "end") {
-  const auto job = [](const char* latency) {
+  const auto job = [](const char* latency, const char* step) {
     return small_job({"graph.kind=ring", "peers=5", "exchange.method=choco", "exchange.codec=onebit_scaled",
                       "exchange.overlap=true", "exchange.parcel=128", "run.rounds=300", "sim.loss=0.05",
-                      "sim.jitter=2ms", "sim.step_time=0.01", "sim.slow=[\"peer1=2\"]",
+                      "sim.jitter=2ms", "sim.slow=[\"peer1=2\"]", std::string("sim.step_time=") + step,
                       std::string("sim.latency=") + latency});
   };
-  for (const char* latency : {"1us", "5ms", "300ms"})
+  using Pace =
+      std::pair<const char*, const char*>;  // in rounds of half a second news of a save is of the next
+  for (const auto& [latency, step] :
+       {Pace{"1us", "0.01"}, {"5ms", "0.01"}, {"300ms", "0.01"}, {"300ms", "0.3"}})
     for (const double every_s : {0.0, 0.7, 3.0, 600.0})
       for (std::uint64_t seed = 1; seed <= 3; ++seed) {
-        INFO("latency " << latency << ", every " << every_s << " s, seed " << seed);
-        const Prepared prepared = prepare(job(latency));
+        INFO("latency " << latency << ", step " << step << " s, every " << every_s << " s, seed " << seed);
+        const Prepared prepared = prepare(job(latency, step));
         const std::uint64_t expected = Simulation(prepared, {}).run().digest;
         SimCheckpoints c{.saves = {.every_rounds = every_s == 0 ? 7u : 0u, .every_s = every_s}};
         const bool told = every_s == 600;
