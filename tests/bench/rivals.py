@@ -19,7 +19,7 @@ import time
 DATA = pathlib.Path("/usr/share/datasets/fashion-mnist")
 BATCH, RATE, MOMENTUM = 64, 0.05, 0.9
 MEAN, SCALE = 0.286, 0.353
-WARM_UP = 12  # steps that do not count; PowerSGD begins after 10
+WARM_UP = 12  # steps that do not count, or the whole periods of local steps that they are in; PowerSGD begins after 10
 
 
 def agreed(distributed, torch, value):
@@ -86,6 +86,8 @@ def train(method, seed, steps, every, seconds):
     torch.manual_seed(seed)
     net = nn.Sequential(nn.Linear(784, 1024), nn.ReLU(), nn.Linear(1024, 1024), nn.ReLU(), nn.Linear(1024, 10))
     local_steps = int(method.rpartition("_")[2]) if method.startswith("local_sgd_") else 0
+    period = max(local_steps, 4)
+    warm_up = -(-WARM_UP // period) * period
     model = net if local_steps else distributed_model(net, method)
     optimizer = torch.optim.SGD(net.parameters(), lr=RATE, momentum=MOMENTUM)
     draw = torch.Generator().manual_seed(seed)
@@ -118,9 +120,9 @@ def train(method, seed, steps, every, seconds):
         taken.append(time.perf_counter() - start)
         if every and step % every == 0:
             seen.append((step, accuracy()))
-        if step % max(16, local_steps) == 0 and agreed(distributed, torch, time.perf_counter() - begin > seconds):
+        if step % period == 0 and step > warm_up and agreed(distributed, torch, time.perf_counter() - begin > seconds):
             break
-    timed = taken[WARM_UP:] or taken
+    timed = taken[warm_up:] or taken
     return {"ms": 1000 * sum(timed) / len(timed), "steps": len(taken), "seen": seen}
 
 
