@@ -1,11 +1,8 @@
 #pragma once
 // The sockets of a ZmqEnv.
-#include <poll.h>
-
 #include <map>
 #include <optional>
 #include <string>
-#include <vector>
 #include <zmq.hpp>
 
 #include "doorkeeper.h"
@@ -64,7 +61,6 @@ struct ZmqEnv::Sockets {
   zmq::socket_t in{context, zmq::socket_type::router};
   zmq::socket_t in_events;
   Waker in_waker{}, in_events_waker{};
-  std::vector<pollfd> polled;  ///< scratch
   Doorkeeper door{{.first_bytes = kMaxFrameBytes + (std::uint64_t{1} << 16)}};
   std::map<std::uint32_t, double> told_failed;  ///< handshakes that failed: by reason, when it was said
   zmq::message_t asker;  ///< identity of the connection by which the frame that is being handled came

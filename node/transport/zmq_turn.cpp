@@ -6,6 +6,7 @@
 #include <cstring>
 #include <system_error>
 #include <utility>
+#include <vector>
 #include <zmq.hpp>
 
 #include "zmq_sockets.h"
@@ -145,18 +146,11 @@ void ZmqEnv::look_after_sends() {
 }
 
 bool ZmqEnv::wait(double seconds) {
-  std::vector<pollfd>& polled = sockets_->polled;
-  polled.assign({{data_->event_fd(), POLLIN, 0},
-                 {sockets_->in_waker.fd, POLLIN, 0},
-                 {sockets_->in_events_waker.fd, POLLIN, 0}});
   std::vector<Waker*> wakers{&sockets_->in_waker, &sockets_->in_events_waker};
-  for (auto& out : sockets_->out) {
-    if (!out->socket) continue;
-    for (Waker* waker : {&out->waker, &out->events_waker}) {
-      polled.push_back({waker->fd, POLLIN, 0});
-      wakers.push_back(waker);
-    }
-  }
+  for (auto& out : sockets_->out)
+    if (out->socket) wakers.insert(wakers.end(), {&out->waker, &out->events_waker});
+  std::vector<pollfd> polled{{data_->event_fd(), POLLIN, 0}};
+  for (const Waker* waker : wakers) polled.push_back({waker->fd, POLLIN, 0});
   const bool at_once = std::any_of(wakers.begin(), wakers.end(), [](const Waker* w) { return w->woke; });
   const int most = at_once ? 0 : static_cast<int>(seconds * 1000 + 0.999);
   if (::poll(polled.data(), polled.size(), most) < 0) {
