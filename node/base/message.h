@@ -1,5 +1,7 @@
 #pragma once
 // A Message is a whole payload as it travels on a link; LinkCounters count what passed there.
+#include <optional>
+
 #include "ids.h"
 #include "verdict.h"
 
@@ -12,7 +14,8 @@ struct Message {
   std::uint32_t tag = 0;
   std::uint64_t entries = 0;
   Payload payload;
-  std::uint64_t sequence = 0;  ///< of its last chunk; for Link::consume
+  std::uint64_t sequence = 0;             ///< of its last chunk; for Link::consume
+  std::optional<std::uint64_t> digest{};  ///< of the payload, where it came with one
 };
 
 /// Counters of one link; bytes are whole frames, chunk frames of parcels counted apart in data_*.

@@ -6,7 +6,7 @@
 #include <cassert>
 #include <stdexcept>
 
-#include "byte_pool.h"
+#include "shared_blocks.h"
 
 namespace gossamer::node {
 
@@ -28,7 +28,7 @@ compress::RandomKey Encoder::key_of(const op::Encode& o) const {
 /// What write(room) leaves in room for so many bytes at most; it returns how many.
 template <class Write>
 Payload Encoder::written(Round round, std::size_t most, const Write& write) const {
-  ByteBlock block = take_block(most);
+  ByteBlock block = take_readable_block(most);
   std::size_t bytes = 0;
   try {
     bytes = write(block.bytes);
@@ -36,7 +36,7 @@ Payload Encoder::written(Round round, std::size_t most, const Write& write) cons
     throw Diverged(fmt::format("{} in round {}", e.what(), round));
   }
   if (bytes < most / 2) {  // payloads are kept while they are under way
-    const ByteBlock whole = std::exchange(block, take_block(bytes));
+    const ByteBlock whole = std::exchange(block, take_readable_block(bytes));
     std::copy_n(whole.bytes.begin(), bytes, block.bytes.begin());
   }
   return {block.owner, block.bytes.first(bytes)};

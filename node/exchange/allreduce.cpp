@@ -39,7 +39,7 @@ class RingAllreduce final : public FullReduce {
     return ops;
   }
 
-  void on_encoded(const Encoded& e) override { send(e.round, e.parcel, e.tag, e.entries, e.payload); }
+  void on_encoded(const Encoded& e) override { send({e.round, e.parcel, e.tag, e.entries, e.payload}); }
 
  private:
   PeerId previous() const { return (self_ + peers_ - 1) % peers_; }
@@ -48,9 +48,7 @@ class RingAllreduce final : public FullReduce {
   /// The slice that this peer receives at a step; it is the one it sends at the next.
   PeerId received_slice(std::uint32_t step) const { return (self_ + 2 * peers_ - (step + 1)) % peers_; }
 
-  void send(Round round, ParcelId parcel, std::uint32_t tag, std::uint64_t entries, Payload payload) {
-    host_.send((self_ + 1) % peers_, {round, parcel, tag, entries, std::move(payload)});
-  }
+  void send(Message message) { host_.send((self_ + 1) % peers_, std::move(message)); }
 
   std::optional<std::size_t> entries_of(PeerId from, ParcelId parcel, std::uint32_t tag) const override {
     if (from != previous() || tag > last_step()) return std::nullopt;
@@ -76,7 +74,8 @@ class RingAllreduce final : public FullReduce {
                                 .tag = step + 1});
       } else {
         overwrite(r, kReduced, message->payload);
-        if (step < last_step()) send(round, parcel, step + 1, message->entries, message->payload);
+        message->tag = step + 1;
+        if (step < last_step()) send(std::move(*message));
       }
       if (step == last_step()) return finish(round, parcel);
     }

@@ -112,6 +112,11 @@ constexpr Key<Draft> kRunKeys[] = {
      "(else [access] says who may)",
      run<&RunSection::insecure>,
      {.scope = Scope::kLocal}},
+    {"run.shared_memory",
+     "large messages to peers of this machine stay in memory that they read (of the same user, in the same "
+     "network namespace); false: all go over TCP",
+     run<&RunSection::shared_memory>,
+     {.scope = Scope::kLocal}},
     {"run.threads",
      "compute threads of a peer; 0: its share of the cores, counting the peers here and CPU limits",
      run<&RunSection::threads>,

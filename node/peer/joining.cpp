@@ -31,7 +31,8 @@ std::string only_job(const std::string& text) { return text.substr(0, text.find(
 ZmqSpec sockets_of(const Job& job, PeerId self) {
   const PeerEntry& own = job.peers[self];
   refuse_open(job, fmt::format("peer '{}'", own.name), own.bind);
-  ZmqSpec spec{own.bind, {}, job.run.silence_timeout, own.name, locks_of(job, own.name)};
+  ZmqSpec spec{
+      own.bind, {}, job.run.silence_timeout, own.name, locks_of(job, own.name), job.run.shared_memory};
   for (const auto& p : job.peers) {
     if (p.name != own.name) refuse_open(job, fmt::format("peer '{}'", p.name), p.address);
     spec.addresses.push_back(p.address);

@@ -21,7 +21,7 @@ class FrameQueue {
   void put(FrameBytes frame, std::uint32_t priority) {
     assert(priority < frames_.size());
     ++size_;
-    bytes_ += frame->size();
+    bytes_ += frame.size();
     frames_[priority].push_back(std::move(frame));
   }
   /// The one that leaves next; there is one.
@@ -30,7 +30,7 @@ class FrameQueue {
   /// Of those of that priority, of which there is one.
   void drop_oldest(std::uint32_t priority) {
     --size_;
-    bytes_ -= frames_[priority].front()->size();
+    bytes_ -= frames_[priority].front().size();
     frames_[priority].pop_front();
   }
   /// What was meant for a view is of no use in the next one.

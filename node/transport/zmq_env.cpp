@@ -79,6 +79,7 @@ ZmqEnv::ZmqEnv(const ZmqSpec& spec)
   if (spec.bind.empty()) return;
   try {
     endpoint_ = listen(in, spec.bind);
+    if (spec.shared_memory) sockets_->memory.open(endpoint_);
   } catch (const zmq::error_t& e) {
     const char* advice =
         e.num() == EADDRINUSE
@@ -102,6 +103,7 @@ void ZmqEnv::dial(PeerId to) {
   Out* out = sockets_->to(to);
   if (out->socket) zmq_socket_monitor(out->socket.handle(), nullptr, 0);
   out->was_there = out->stands = out->full = false;
+  sockets_->memory.broken(to);
   out->socket = {}, out->events = {};
   if (!spec_.addresses[to].starts_with("tcp://")) return;  // empty: it has dialled, or will
   const PublicKey* server = nullptr;
@@ -151,13 +153,15 @@ void ZmqEnv::send(PeerId to, FrameBytes frame, std::uint32_t priority) {
   if (!sockets_->to(to)) connect(to);
   Out& out = *sockets_->to(to);
   if (out.queue.empty()) out.waits_since = now_, out.waited_bytes = 0;
-  out.waited_bytes += frame->size();
+  out.waited_bytes += frame.size();
   out.queue.put(std::move(frame), priority);
   if (priority == priority::kControl && out.queue.size(priority) > kMostControlFrames) {
     out.queue.drop_oldest(priority);
     ++dropped_control_;
   }
 }
+
+Payload ZmqEnv::share(PeerId to, const Payload& payload) { return sockets_->memory.lendable(to, payload); }
 
 void ZmqEnv::met(PeerId peer, const Contact& contact) {
   names_.resize(std::max<std::size_t>(names_.size(), peer + 1));

@@ -34,6 +34,7 @@ struct ZmqSpec {
   double silence_timeout_s = 0;
   std::string name{};            ///< of a peer that only dials out: by this the others answer it
   std::optional<Locks> locks{};  ///< none: connections are plain, and anyone may speak in any name
+  bool shared_memory = true;     ///< neighbours of this machine read large payloads where they are
 };
 
 /// Sockets of one peer. Throws ConfigError where it cannot listen (port in use, no such address or host).
@@ -81,6 +82,7 @@ class ZmqEnv final : public MemberEnv {
   double now() const override { return now_; }
   void wake_at(double time) override { wake_at_ = time; }
   void send(PeerId to, FrameBytes frame, std::uint32_t priority) override;
+  Payload share(PeerId to, const Payload& payload) override;
   std::size_t backlog(PeerId to) const override;
   std::size_t queued_bytes(PeerId to) const override;
   std::uint64_t dropped_control() const override { return dropped_control_; }
@@ -136,6 +138,7 @@ class ZmqEnv final : public MemberEnv {
   std::optional<std::string> speaker_of(zmq::message_t& body, int parts);
   std::vector<std::string> gate_news();
   void push_all();
+  bool push(Out& out);
   void trace_sent(const Out& out);
   void read_monitors(Member& member);
   void watch_door(const SocketEvent& event, Member& member);

@@ -7,6 +7,7 @@
 
 #include "doorkeeper.h"
 #include "frame_queue.h"
+#include "neighbour_memory.h"
 #include "uninterrupted.h"
 #include "zap.h"
 #include "zmq_env.h"
@@ -63,7 +64,9 @@ struct ZmqEnv::Sockets {
   Waker in_waker{}, in_events_waker{};
   Doorkeeper door{{.first_bytes = kMaxFrameBytes + (std::uint64_t{1} << 16)}};
   std::map<std::uint32_t, double> told_failed;  ///< handshakes that failed: by reason, when it was said
-  zmq::message_t asker;  ///< identity of the connection by which the frame that is being handled came
+  NeighbourMemory memory;
+  bool memory_woke = false;  ///< something may have happened there
+  zmq::message_t asker;      ///< identity of the connection by which the frame that is being handled came
   std::vector<std::unique_ptr<Out>> out;
   /// With locks: by name the connection over which that peer has proved to have spoken last; what a
   /// connection calls itself says nothing.

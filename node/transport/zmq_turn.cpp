@@ -1,4 +1,5 @@
 // One turn of a ZmqEnv: hands over what waits, sleeps until something happens, and takes in what did.
+#include <fmt/format.h>
 #include <poll.h>
 
 #include <algorithm>
@@ -31,6 +32,27 @@ void ZmqEnv::trace_sent(const Out& out) {
           .to = names_[out.peer]});
 }
 
+/// The next frame; false where it waits.
+bool ZmqEnv::push(Out& out) {
+  const std::string& name = names_[out.peer];
+  const FrameBytes& frame = out.queue.front();
+  if (!frame.apart) {  // ZeroMQ reads the bytes in place and lets go of them on its own thread
+    auto* keep = new FrameBytes(frame);
+    zmq::message_t message(
+        const_cast<std::byte*>((*keep)->data()), (*keep)->size(),
+        [](void*, void* hint) { delete static_cast<FrameBytes*>(hint); }, keep);
+    return sockets_->hand_over(out, name, spec_.locks.has_value(), message);
+  }
+  const auto ticket = sockets_->memory.lend(out.peer, *frame.apart);
+  if (!ticket) return true;  // the connection broke meanwhile: what was under way is sent again in chunks
+  zmq::message_t message(sizeof *ticket + frame->size());
+  std::memcpy(message.data(), &*ticket, sizeof *ticket);
+  std::memcpy(message.data<std::byte>() + sizeof *ticket, frame->data(), frame->size());
+  if (sockets_->hand_over(out, name, spec_.locks.has_value(), message)) return true;
+  NeighbourMemory::take_back(*ticket);
+  return false;
+}
+
 /// Hands frames to ZeroMQ while it takes them.
 void ZmqEnv::push_all() {
   const bool shows_first = spec_.locks && spec_.locks->certificate;
@@ -38,12 +60,7 @@ void ZmqEnv::push_all() {
     if (shows_first && out->socket && !out->stands)
       continue;  // what came before its certificate would be lost
     while (!out->queue.empty() && !out->full) {
-      // ZeroMQ reads the bytes in place and lets go of them on its own thread
-      auto* keep = new FrameBytes(out->queue.front());
-      zmq::message_t message(
-          const_cast<std::byte*>((*keep)->data()), (*keep)->size(),
-          [](void*, void* hint) { delete static_cast<FrameBytes*>(hint); }, keep);
-      if (!sockets_->hand_over(*out, names_[out->peer], spec_.locks.has_value(), message)) {
+      if (!push(*out)) {
         out->full = static_cast<bool>(out->socket);  // else nothing tells when it takes more
         break;
       }
@@ -54,15 +71,21 @@ void ZmqEnv::push_all() {
 }
 
 bool ZmqEnv::receive_all(Member& member) {
-  const auto take = [&member](const zmq::message_t& body, bool whole, const std::string* speaker) {
+  const auto take = [&](const zmq::message_t& body, bool whole, const std::string* speaker) {
     std::span<const std::byte> bytes(static_cast<const std::byte*>(body.data()), whole ? body.size() : 0);
+    Payload apart;
+    if (const auto ticket = NeighbourMemory::ticket_of(bytes)) {
+      apart = sockets_->memory.read(*ticket);
+      if (!apart) return true;  // its sender has ended: nobody would send it again
+      bytes = bytes.subspan(sizeof *ticket);
+    }
     std::vector<std::uint64_t> aligned;  // small messages lie inside the message object, often not on 8 bytes
     if (reinterpret_cast<std::uintptr_t>(bytes.data()) % alignof(std::uint64_t) != 0) {
       aligned.resize((bytes.size() + 7) / 8);
       std::memcpy(aligned.data(), bytes.data(), bytes.size());
       bytes = {reinterpret_cast<const std::byte*>(aligned.data()), bytes.size()};
     }
-    return member.on_frame(bytes, speaker);
+    return member.on_frame(bytes, speaker, apart);
   };
   if (spec_.bind.empty()) {  // answers come over the connections that this peer made
     for (std::size_t k = 0; k < sockets_->out.size(); ++k)
@@ -120,11 +143,16 @@ void ZmqEnv::read_monitors(Member& member) {
     if (std::exchange(out.connect_again, false)) dial(out.peer);
     if (!std::exchange(out.events_waker.woke, false)) continue;
     while (const auto event = out.events ? next_event(out.events) : std::nullopt) {
-      if (event->number == ZMQ_EVENT_CONNECTED) sockets_->door.dialled(static_cast<int>(event->value), now_);
+      if (event->number == ZMQ_EVENT_CONNECTED) {
+        sockets_->door.dialled(static_cast<int>(event->value), now_);
+        if (spec_.shared_memory)
+          sockets_->memory.connected(out.peer, static_cast<int>(event->value), spec_.addresses[out.peer]);
+      }
       if (event->number == ZMQ_EVENT_HANDSHAKE_SUCCEEDED) came_up(out);
       if (event->number == ZMQ_EVENT_HANDSHAKE_FAILED_AUTH) say_refused(out);
       if (event->number == ZMQ_EVENT_DISCONNECTED) {
         sockets_->door.closed(static_cast<int>(event->value));
+        sockets_->memory.broken(out.peer);
         if (spec_.locks && !out.stands) try_next_key(out);
         out.stands = false;
         member.on_broken(out.peer);
@@ -151,6 +179,7 @@ bool ZmqEnv::wait(double seconds) {
     if (out->socket) wakers.insert(wakers.end(), {&out->waker, &out->events_waker});
   std::vector<pollfd> polled{{data_->event_fd(), POLLIN, 0}};
   for (const Waker* waker : wakers) polled.push_back({waker->fd, POLLIN, 0});
+  sockets_->memory.watch(polled);
   const bool at_once = std::any_of(wakers.begin(), wakers.end(), [](const Waker* w) { return w->woke; });
   const int most = at_once ? 0 : static_cast<int>(seconds * 1000 + 0.999);
   if (::poll(polled.data(), polled.size(), most) < 0) {
@@ -158,6 +187,8 @@ bool ZmqEnv::wait(double seconds) {
     return false;
   }
   for (std::size_t i = 0; i < wakers.size(); ++i) wakers[i]->woke |= polled[1 + i].revents != 0;
+  const auto happened = [](const pollfd& of) { return of.revents != 0; };
+  sockets_->memory_woke = std::any_of(polled.begin() + 1 + std::ssize(wakers), polled.end(), happened);
   return polled[0].revents != 0;
 }
 
@@ -179,6 +210,9 @@ void ZmqEnv::poll(Member& member, double until) {
   sockets_->in_waker.woke = !only_dials && (sockets_->in_waker.woke || judges);
   read_monitors(member);
   const bool all_read = receive_all(member);
+  if (sockets_->memory_woke || sockets_->memory.looks_after())
+    for (const PeerId reader : sockets_->memory.look(now_, all_read))
+      log(fmt::format("{} runs on this machine, and reads large messages in memory", names_[reader]));
   // what came while this peer was at something else has been read before it is judged
   if (all_read || now_ > sockets_->door.next_look() + 1) sockets_->door.look(now_);
   const LiveDataPlane* plane = data_.get();

@@ -255,6 +255,7 @@ void fill(wire::Frame::Builder f, const ParcelBody& b) {
   p.setChunk(b.chunk);
   p.setChunks(b.chunks);
   p.setDigest(b.digest);
+  if (b.apart) return;
   // The payload's place is not clear yet, but for what rounds it up to words.
   auto to = p.initPayload(static_cast<capnp::uint>(b.payload.size()));
   if (!b.payload.empty()) std::memcpy(to.begin(), b.payload.data(), b.payload.size());
@@ -341,7 +342,7 @@ Frame read(wire::Frame::Reader f, std::uint64_t payload) {
 /// Words that hold the frame in one segment: its fields, and of each blob its size and some rounding.
 std::size_t first_segment_words(const Frame& frame) {
   std::size_t bytes = kMostOfFields;
-  if (const auto* p = std::get_if<ParcelBody>(&frame.body)) bytes += p->payload.size();
+  if (const auto* p = std::get_if<ParcelBody>(&frame.body); p && !p->apart) bytes += p->payload.size();
   if (const auto* h = std::get_if<HelloBody>(&frame.body))
     bytes +=
         h->job_text.size() + h->layers.size() + h->allreduce.size() + h->name.size() + h->status.most_bytes();
@@ -364,11 +365,11 @@ std::size_t first_segment_words(const Frame& frame) {
 }  // namespace
 
 FrameBytes encode_frame(const Frame& frame) {
-  // One segment, built where it is sent from; before it stand the number of segments less one and its words.
+  // One segment, built where it is sent from; before it stand the number of segments less one, and its words.
   const std::size_t most_words = first_segment_words(frame), most = (1 + most_words) * sizeof(capnp::word);
   const ByteBlock out = take_block(most);
   std::byte* const bytes = out.bytes.data();
-  // A message is built in zeros. A parcel's fields stand before its payload, which is written in any case.
+  // In zeros. A parcel's fields stand before its payload, which is written in any case.
   std::memset(bytes, 0,
               std::holds_alternative<ParcelBody>(frame.body) ? std::min(most, kMostOfFields) : most);
   auto* words = reinterpret_cast<capnp::word*>(bytes);
@@ -383,12 +384,13 @@ FrameBytes encode_frame(const Frame& frame) {
   f.setConsumed(frame.header.consumed);
   std::visit([&](const auto& body) { fill(f, body); }, frame.body);
   const auto* parcel = std::get_if<ParcelBody>(&frame.body);
-  f.setChecksum(checksum(f.asReader(), parcel && parcel->hash ? *parcel->hash : payload_hash(f.asReader())));
+  const auto hash = parcel && !parcel->apart ? parcel->hash : std::nullopt;
+  f.setChecksum(checksum(f.asReader(), hash ? *hash : payload_hash(f.asReader())));
   const auto used = static_cast<std::uint32_t>(message.getSegmentsForOutput()[0].size());
   const std::array<std::uint32_t, 2> table{0, used};
   static_assert(std::endian::native == std::endian::little);
   std::memcpy(bytes, table.data(), sizeof table);
-  return {out.owner, {bytes, (1 + used) * sizeof(capnp::word)}};
+  return {{out.owner, {bytes, (1 + used) * sizeof(capnp::word)}}, parcel ? parcel->apart : Payload()};
 }
 
 std::optional<Frame> decode_frame(std::span<const std::byte> bytes, bool checked) {

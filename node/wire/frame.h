@@ -6,6 +6,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <utility>
 #include <variant>
 #include <vector>
 
@@ -66,6 +67,9 @@ struct ParcelBody {
   std::uint64_t digest = 0;             ///< of the whole payload: chunks of one message know each other by it
   std::span<const std::byte> payload;   ///< decoded frames: points into the frame's bytes
   std::optional<std::uint64_t> hash{};  ///< of this payload, where it is known; decoded frames: it is
+  /// Where sender and receiver share memory: the payload, which does not stand in the frame then. It is the
+  /// message's whole one, and the frame has the numbers of all its chunks.
+  Payload apart{};
 };
 
 /// For a piece of what another member has learned (member/transfer.h).
@@ -128,7 +132,13 @@ struct Frame {
   FrameBody body;
 };
 
-using FrameBytes = Payload;  // shared, and never changed after they are made
+/// Shared, and never changed after they are made.
+struct FrameBytes : Payload {
+  using Payload::Payload;
+  FrameBytes(Payload own, Payload beside) : Payload(std::move(own)), apart(std::move(beside)) {}
+  Payload apart{};                                                      ///< as of ParcelBody
+  std::size_t size() const { return (*this)->size() + apart->size(); }  ///< of all
+};
 
 FrameBytes encode_frame(const Frame& frame);
 /// Empty where the bytes are no frame (malformed, wrong checksum, too large). `bytes` must outlive the result

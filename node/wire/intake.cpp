@@ -21,10 +21,16 @@ constexpr std::uint64_t most_payload(std::uint64_t entries) { return 4096 + 9 * 
 
 }  // namespace
 
+std::uint32_t chunks_of(std::size_t bytes) {
+  return static_cast<std::uint32_t>(std::max<std::size_t>(1, (bytes + kChunkBytes - 1) / kChunkBytes));
+}
+
 bool well_cut(const FrameHeader& header, const ParcelBody& body, std::uint64_t entries) {
   const bool last = body.chunk + 1 == body.chunks;
-  return body.chunk < body.chunks && header.sequence > body.chunk &&
-         (last ? body.payload.size() <= kChunkBytes : body.payload.size() == kChunkBytes) &&
+  const bool cut = body.apart ? body.chunk == 0 && body.chunks == chunks_of(body.payload.size())
+                   : last     ? body.payload.size() <= kChunkBytes
+                              : body.payload.size() == kChunkBytes;
+  return cut && body.chunk < body.chunks && header.sequence > body.chunk &&
          (body.chunks - std::uint64_t{1}) * kChunkBytes <= most_payload(entries);
 }
 
@@ -54,29 +60,37 @@ void Intake::take(const FrameHeader& header, const ParcelBody& body) {
     // it comes a second time, and is acknowledged.
     if (!rules_.ordered && header.sequence >= next_) return refused(Refusal::round);
     ++counters_.duplicates;
-    return pass(header.sequence);
+    for (std::uint32_t c = 0; c < (body.apart ? body.chunks : 1); ++c) pass(header.sequence + c);
+    return;
   }
   if (body.entries != verdict.entries) return refused(Refusal::entries);
   if (!well_cut(header, body, verdict.entries)) return refused(Refusal::chunks);
   const std::size_t bytes = body.payload.size() + kOverhead;
   auto at = find(first, body);
   if (at != candidates_.end() && at->second.body.chunks != body.chunks) return refused(Refusal::digest);
-  if (at != candidates_.end() && (at->second.payload || has(at->second, body.chunk))) {
+  const bool replaces = body.apart && at != candidates_.end() && !at->second.payload;
+  if (at != candidates_.end() && !replaces && (at->second.payload || has(at->second, body.chunk))) {
     ++counters_.duplicates;
     return;
   }
+  if (replaces) erase(std::exchange(at, candidates_.end()));
   if (!make_room(first, bytes)) return refuse(Refusal::memory);  // and it comes again
   if (at == candidates_.end()) {
     drop_oldest(first);
     at = candidates_.emplace(first, Candidate{.body = body});
-    at->second.body.payload = {};
+    at->second.body.payload = {}, at->second.body.apart = {};
   }
   Candidate& c = at->second;
   c.touched = ++clock_;
   c.bytes += bytes;
   held_ += bytes;
-  put(c, body);
   if (header.sequence > received_ + 1) ++counters_.reordered;
+  if (body.apart) {
+    if (accept(at, body.apart, true))
+      for (std::uint32_t chunk = 0; chunk < body.chunks; ++chunk) mark(header.sequence + chunk);
+    return;
+  }
+  put(c, body);
   if (body.chunks == 1 && !complete(at)) return;  // nothing of it is acknowledged
   mark(header.sequence);
   if (body.chunks > 1) complete(at);
@@ -192,15 +206,27 @@ bool Intake::complete(Candidates::iterator at) {
   const bool short_of_one = planted_.is(Bug::chunks_unchecked) && c.body.chunks > 1;
   if (c.joined + c.chunks.size() < c.body.chunks - (short_of_one ? 1 : 0)) return true;
   if (c.block.owner) --blocks_;
-  const Payload payload = join(c);
+  Payload payload = join(c);
+  if (short_of_one) {
+    c.payload = std::move(payload);
+    return true;
+  }
+  if (digest_of_chunks(c.hashes) == c.body.digest) return accept(at, std::move(payload), false);
+  refuse(at->first, Refusal::digest);
+  erase(at);
+  return false;
+}
+
+/// The whole one. False where it does not decode: then the candidate is no more.
+bool Intake::accept(Candidates::iterator at, Payload payload, bool shared) {
+  Candidate& c = at->second;
   const Message whole{c.body.round, c.body.parcel, c.body.tag, c.body.entries, payload};
-  const bool announced = digest_of_chunks(c.hashes) == c.body.digest || short_of_one;
-  if (!announced || (rules_.decodes && !rules_.decodes(whole) && !short_of_one)) {
-    refuse(at->first, announced ? Refusal::payload : Refusal::digest);
+  if (rules_.decodes && !rules_.decodes(whole, shared)) {
+    refuse(at->first, Refusal::payload);
     erase(at);
     return false;
   }
-  c.payload = payload;
+  c.payload = std::move(payload);
   return true;
 }
 
@@ -259,7 +285,7 @@ Message Intake::deliver(Candidates::iterator at) {
     unconsumed_[last] += c.bytes;
   else
     held_ -= c.bytes;
-  return {c.body.round, c.body.parcel, c.body.tag, c.body.entries, std::move(c.payload), last};
+  return {c.body.round, c.body.parcel, c.body.tag, c.body.entries, std::move(c.payload), last, c.body.digest};
 }
 
 void Intake::remember(std::uint64_t first, std::uint64_t digest) {

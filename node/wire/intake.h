@@ -27,13 +27,16 @@ namespace gossamer::node {
 /// What a link asks of its owner about what comes in; without answers all is welcome.
 struct IntakeRules {
   std::function<Verdict(const ParcelBody&)> judge{};  ///< by round, parcel and tag; payload not looked at
-  std::function<bool(const Message&)> decodes{};      ///< its payload
+  /// Its payload. shared: it stands in the sender's memory, where nothing has befallen what was encoded.
+  std::function<bool(const Message&, bool shared)> decodes{};
   /// The method goes by the order of messages, not by their rounds: a gap is not passed for a wrong frame's
   /// sake, or only once so much has come behind it that the right one cannot be on its way.
   bool ordered = false;
   std::size_t most_bytes = std::size_t{64} << 20;  ///< held for this link, beside what is due next
 };
 
+/// Chunks that Link::send cuts a payload of that size into.
+std::uint32_t chunks_of(std::size_t bytes);
 /// Whether the frame's chunk is one as Link::send cuts them: all but the last are full.
 bool well_cut(const FrameHeader& header, const ParcelBody& body, std::uint64_t entries);
 /// Of a message's payload: of its chunks' hashes.
@@ -87,6 +90,7 @@ class Intake {
   static bool has(const Candidate& c, std::uint32_t chunk);
   void put(Candidate& c, const ParcelBody& body);
   static Payload join(Candidate& c);
+  bool accept(Candidates::iterator at, Payload payload, bool shared);
   bool complete(Candidates::iterator at);
   void mark(std::uint64_t sequence);
   bool pass_next();

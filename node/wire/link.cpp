@@ -18,15 +18,21 @@ constexpr double kLongestResend_s = 5, kAfterBreak_s = 1;
 
 void Link::send(const Message& message, double now) {
   const std::span<const std::byte> all(*message.payload);
-  const auto chunks =
-      static_cast<std::uint32_t>(std::max<std::size_t>(1, (all.size() + kChunkBytes - 1) / kChunkBytes));
+  const std::uint32_t chunks = chunks_of(all.size());
+  const Payload apart = share_ && delivery_ == Delivery::reliable ? share_(message.payload) : Payload();
   const auto part = [&](std::uint32_t c) {
     const std::size_t begin = c * kChunkBytes;
     return all.subspan(begin, std::min(kChunkBytes, all.size() - begin));
   };
-  std::vector<std::uint64_t> hashes;
-  for (std::uint32_t c = 0; c < chunks; ++c) hashes.push_back(hash_bytes(part(c)));
-  const std::uint64_t digest = digest_of_chunks(hashes);
+  std::vector<std::optional<std::uint64_t>> hashes(chunks);
+  std::uint64_t digest = 0;
+  if (apart && message.digest) {  // then no chunk is sent, but where it has to be sent again
+    digest = *message.digest;
+  } else {
+    std::vector<std::uint64_t> all_hashes;
+    for (std::uint32_t c = 0; c < chunks; ++c) hashes[c] = all_hashes.emplace_back(hash_bytes(part(c)));
+    digest = digest_of_chunks(all_hashes);
+  }
   for (std::uint32_t c = 0; c < chunks; ++c) {
     ParcelBody body{message.round, message.parcel, message.tag, message.entries, c,
                     chunks,        digest,         part(c),     hashes[c]};
@@ -34,7 +40,10 @@ void Link::send(const Message& message, double now) {
     frame.header.sequence = next_;
     frame.body = body;
     Outstanding o{next_++, std::move(frame), message.payload, now};
-    put(o, priority::kMessages);
+    if (!apart)
+      put(o, priority::kMessages);
+    else if (c == 0)
+      put_whole(o, apart);
     if (delivery_ == Delivery::reliable) outstanding_.push_back(std::move(o));
   }
   if (delivery_ == Delivery::reliable) {
@@ -46,6 +55,15 @@ void Link::send(const Message& message, double now) {
 
 void Link::put(const Outstanding& o, std::uint32_t priority) {
   counters_.data_bytes_out += send_(o.frame, priority);
+}
+
+/// The message of which this is the first chunk, in one frame; what has to be sent again goes by chunks.
+void Link::put_whole(const Outstanding& first, Payload apart) {
+  Frame frame = first.frame;
+  auto& body = std::get<ParcelBody>(frame.body);
+  body.payload = *apart;
+  body.apart = std::move(apart);
+  counters_.data_bytes_out += send_(std::move(frame), priority::kMessages);
 }
 
 FrameHeader Link::stamp(FrameHeader header) {
@@ -189,7 +207,7 @@ void Link::receive_newest(const FrameHeader& header, const ParcelBody& body) {
   const std::span<const std::byte> all(block.bytes.begin(), end);
   if (digest_of(all) != body.digest) return refuse(Refusal::digest);
   Message whole{body.round, body.parcel, body.tag, body.entries, {block.owner, all}, header.sequence};
-  if (rules_.decodes && !rules_.decodes(whole)) return refuse(Refusal::payload);
+  if (rules_.decodes && !rules_.decodes(whole, false)) return refuse(Refusal::payload);
   a.delivered = first;
   newest_ = std::move(whole);
 }

@@ -24,9 +24,12 @@ class Link {
   /// send puts a frame on the wire; the header's sender, job and epoch are filled in by it. priority: as in
   /// Env::send; what is resent goes before messages, and those in order.
   using Send = std::function<std::size_t(Frame, std::uint32_t priority)>;
+  /// The payload as the neighbour can read it where it is (ParcelBody::apart); none: it has to be sent.
+  using Share = std::function<Payload(const Payload&)>;
   Link(Send send, double least_resend_s, Delivery delivery = Delivery::reliable, Planted planted = {},
-       IntakeRules rules = {})
+       IntakeRules rules = {}, Share share = {})
       : send_(std::move(send)),
+        share_(std::move(share)),
         least_resend_s_(least_resend_s),
         delivery_(delivery),
         rules_(std::move(rules)),
@@ -87,6 +90,7 @@ class Link {
     std::map<std::uint32_t, std::vector<std::byte>> chunks;
   };
   void put(const Outstanding& o, std::uint32_t priority);
+  void put_whole(const Outstanding& first, Payload apart);
   void receive_newest(const FrameHeader& header, const ParcelBody& body);
   void refuse(Refusal why) { ++counters_.refused_by[static_cast<std::size_t>(why)]; }
   void measure(double round_trip);
@@ -97,6 +101,7 @@ class Link {
   double overdue_at(const Outstanding& o) const { return std::max(o.sent_at, quiet_since_) + resend_after(); }
 
   Send send_;
+  Share share_;
   double least_resend_s_;
   Delivery delivery_;
   std::deque<Outstanding> outstanding_;

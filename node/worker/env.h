@@ -24,6 +24,9 @@ class Env {
   virtual void wake_at(double time) = 0;
   /// Frames of one link leave in order within a priority (wire/priority.h). Never blocks, may lose frames.
   virtual void send(PeerId to, FrameBytes frame, std::uint32_t priority) = 0;
+  /// The payload as this peer can read it where it is, for ParcelBody::apart of frames to it; none: it
+  /// cannot.
+  virtual Payload share(PeerId /*to*/, const Payload& /*payload*/) { return {}; }
   /// All but control frames to this peer that have not left, as far as this process can tell.
   virtual std::size_t backlog(PeerId to) const = 0;
   /// Bytes of frames to this peer, of any priority, that have not left, as far as this process can tell.

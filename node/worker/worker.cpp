@@ -45,7 +45,7 @@ Worker::Worker(WorkerSpec spec, Env& env)
     links_[p] = std::make_unique<Link>(
         [this, p](Frame f, std::uint32_t priority) { return transmit(p, std::move(f), priority); },
         spec_.least_resend_s, best_effort() ? Delivery::best_effort : Delivery::reliable, spec_.plan.planted,
-        intake_rules(p));
+        intake_rules(p), [this, p](const Payload& payload) { return env_.share(p, payload); });
   exchange_ = make_exchange(*this);
   if (const ExchangeSettings& e = spec_.plan.exchange; e.straggler != "wait")
     pace_.emplace(e.straggler_k, e.straggler == "fewer" ? local_steps(e) : 1);
@@ -70,7 +70,7 @@ std::size_t Worker::transmit(PeerId to, Frame frame, std::uint32_t priority) {
   h.epoch = spec_.membership.epoch;
   h = link(to).stamp(h);
   FrameBytes bytes = encode_frame(frame);
-  const std::size_t size = bytes->size();
+  const std::size_t size = bytes.size();
   link(to).counters().bytes_out += size;
   env_.send(to, std::move(bytes), priority);
   return size;

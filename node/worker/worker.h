@@ -258,7 +258,7 @@ class Worker final : public ExchangeHost {
   void deliver(PeerId from, Message message);
   IntakeRules intake_rules(PeerId from);
   Verdict judge(PeerId from, const ParcelBody& body) const;
-  bool decodes(const Message& message);
+  bool decodes(const Message& message, bool shared);
   void name_refusals(PeerId from, const RefusalCounts& before, const ParcelBody& body);
   /// What comes in the neighbour's name is not read any more.
   bool muted(PeerId peer) const { return links_.contains(peer) && links_[peer]->muted(); }

@@ -18,8 +18,8 @@ IntakeRules Worker::intake_rules(PeerId from) {
   for (const Parcel& p : spec_.plan.parcels_of(from)) entries += p.range.size;
   const std::uint64_t rounds = kRoundsHeld + spec_.plan.exchange.staleness.value_or(0);
   return {[this, from](const ParcelBody& body) { return judge(from, body); },
-          [this](const Message& message) { return decodes(message); }, goes_by_order(spec_.plan.exchange),
-          kLeastBytes + rounds * entries * kBytesPerEntry};
+          [this](const Message& message, bool shared) { return decodes(message, shared); },
+          goes_by_order(spec_.plan.exchange), kLeastBytes + rounds * entries * kBytesPerEntry};
 }
 
 Verdict Worker::judge(PeerId from, const ParcelBody& body) const {
@@ -31,13 +31,16 @@ Verdict Worker::judge(PeerId from, const ParcelBody& body) const {
   return exchange_->judge(from, body.round, body.parcel, body.tag);
 }
 
-/// Rules that bear wrong vectors bear those that do not decode, too.
-bool Worker::decodes(const Message& message) {
+/// Rules that bear wrong vectors bear those that do not decode, too. What is read where its sender encoded it
+/// need not be gone through once more.
+bool Worker::decodes(const Message& message, bool shared) {
   if (spec_.plan.planted.is(Bug::payload_unchecked)) return true;
   if (message.entries == 0 && message.payload->empty()) return true;
   if (const auto own = exchange_->decodes(message)) return *own;
-  return spec_.plan.rule != RuleScope::none ||
-         payload_check_(*message.payload, message.entries, spec_.plan.exchange.codec);
+  if (spec_.plan.rule != RuleScope::none) return true;
+  const std::string& codec = spec_.plan.exchange.codec;
+  return shared ? compress::names_itself(*message.payload, message.entries, codec)
+                : payload_check_(*message.payload, message.entries, codec);
 }
 
 /// Where nobody waits the run goes on without what a muted neighbour would have sent.

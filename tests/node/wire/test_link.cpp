@@ -1,114 +1,14 @@
 #include <algorithm>
-#include <map>
-#include <random>
+#include <vector>
 
 #include "gossamer_test/catch.h"
 #include "link.h"
+#include "linked_pair.h"
 
 using namespace gossamer::node;
 
-namespace {
-
-struct Faults {
-  double loss = 0, duplicate = 0, reorder = 0;
-};
-
-/// Two links over a network with faults, in virtual time. Frames travel as bytes.
-class Pair {
- public:
-  Pair(Faults faults, std::uint64_t seed, double least_resend_s = 0.2)
-      : faults_(faults),
-        random_(seed),
-        ends_{Link(sender(0), least_resend_s), Link(sender(1), least_resend_s)} {}
-
-  Link& end(int e) { return ends_[e]; }
-  double now() const { return now_; }
-  std::size_t frames_sent() const { return frames_sent_; }
-
-  void send(int from, std::uint64_t round, std::size_t bytes) {
-    auto payload = std::make_shared<std::vector<std::byte>>(bytes);
-    for (std::size_t i = 0; i < bytes; ++i) (*payload)[i] = static_cast<std::byte>(i * 31 + round);
-    ends_[from].send({round, 1, 2, bytes, payload}, now_);
-  }
-  /// Lets time pass; both ends resend and acknowledge as a worker does. Messages that came are kept in got.
-  void pass(double seconds) {
-    const double until = now_ + seconds;
-    while (now_ < until) {
-      now_ += kTick;
-      while (!wire_.empty() && wire_.begin()->first <= now_) arrive();
-      for (int e = 0; e < 2; ++e) {
-        if (silent[e]) continue;
-        ends_[e].resend_due(now_, false);
-        if (ends_[e].owes_acknowledgement()) acknowledge(e);
-      }
-    }
-  }
-
-  std::vector<Message> got[2];
-  bool silent[2] = {false, false};  ///< neither resends nor acknowledges
-  bool use_at_once = true;          ///< messages are consumed as they come
-
- private:
-  static constexpr double kTick = 0.01;
-
-  Link::Send sender(int from) {
-    return [this, from](Frame frame, std::uint32_t) {
-      frame.header = ends_[from].stamp(frame.header);
-      return put(from, frame);
-    };
-  }
-  void acknowledge(int from) {
-    Frame frame;
-    frame.header = ends_[from].stamp({});
-    put(from, frame);
-  }
-  std::size_t put(int from, const Frame& frame) {
-    ++frames_sent_;
-    const FrameBytes bytes = encode_frame(frame);
-    if (uniform() < faults_.loss) return bytes->size();
-    for (int copies = uniform() < faults_.duplicate ? 2 : 1; copies > 0; --copies) {
-      const double late = uniform() < faults_.reorder ? 0.2 * uniform() : 0;
-      wire_.emplace(now_ + 0.015 + late, std::pair(1 - from, bytes));
-    }
-    return bytes->size();
-  }
-  void arrive() {
-    const auto [to, bytes] = wire_.begin()->second;
-    wire_.erase(wire_.begin());
-    const auto frame = decode_frame(*bytes);
-    REQUIRE(frame);
-    ends_[to].acknowledged(frame->header, now_);
-    const auto* parcel = std::get_if<ParcelBody>(&frame->body);
-    if (!parcel) return;
-    ends_[to].receive(frame->header, *parcel);
-    while (auto m = ends_[to].next()) {
-      if (use_at_once) ends_[to].consume(m->sequence);
-      got[to].push_back(std::move(*m));
-    }
-  }
-  double uniform() { return static_cast<double>(random_() >> 11) * 0x1p-53; }
-
-  Faults faults_;
-  std::mt19937_64 random_;
-  Link ends_[2];
-  std::multimap<double, std::pair<int, FrameBytes>> wire_;
-  double now_ = 0;
-  std::size_t frames_sent_ = 0;
-};
-
-/// Rounds 0, 1, 2 … once each, payloads as they were sent.
-bool in_order(const std::vector<Message>& got, std::size_t count) {
-  if (got.size() != count) return false;
-  for (std::size_t k = 0; k < count; ++k) {
-    if (got[k].round != k || got[k].parcel != 1 || got[k].tag != 2) return false;
-    if (got[k].payload->size() != got[k].entries) return false;
-    for (std::size_t i = 0; i < got[k].payload->size(); ++i)
-      if ((*got[k].payload)[i] != static_cast<std::byte>(i * 31 + k)) return false;
-  }
-  return true;
-}
-
-}  // namespace
+using gossamer::node::test::in_order;
+using gossamer::node::test::Pair;
 
 TEST_CASE("every message arrives once and in order whatever the network does") {
   std::uint64_t resent = 0, duplicates = 0, reordered = 0;

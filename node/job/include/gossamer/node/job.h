@@ -61,6 +61,7 @@ struct RunSection {
   std::uint64_t mute_after = 3;  ///< payloads that do not decode after which their sender is muted; 0 = never
   std::uint64_t memory = 0;      ///< bytes that one peer may take before it warns; 0 = the machine's
   bool insecure = false;         ///< plain connections that others than this machine can reach
+  bool shared_memory = true;     ///< neighbours of this machine read frames where they are
   int threads = 0;               ///< compute threads of one peer; 0 = cores / peers on this host, at least 1
 };
 

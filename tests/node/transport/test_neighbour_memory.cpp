@@ -1,0 +1,250 @@
+// Payloads that a neighbour on the same machine reads where they are.
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <poll.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstring>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "gossamer_test/catch.h"
+#include "neighbour_memory.h"
+
+using namespace gossamer::node;
+
+namespace {
+
+constexpr PeerId kNeighbour = 3;
+constexpr std::size_t kSize = 100000;
+
+/// A TCP connection to a port of this machine.
+class Connection {
+ public:
+  Connection() : door_(socket(AF_INET, SOCK_STREAM, 0)), end_(socket(AF_INET, SOCK_STREAM, 0)) {
+    sockaddr_in at{};
+    at.sin_family = AF_INET;
+    at.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    socklen_t size = sizeof at;
+    auto* const address = reinterpret_cast<sockaddr*>(&at);
+    REQUIRE(bind(door_, address, size) == 0);
+    REQUIRE(listen(door_, 1) == 0);
+    REQUIRE(getsockname(door_, address, &size) == 0);
+    REQUIRE(connect(end_, address, size) == 0);
+    port_ = std::to_string(ntohs(at.sin_port));
+  }
+  ~Connection() {
+    close(end_);
+    close(door_);
+  }
+  int fd() const { return end_; }
+  std::string address(const std::string& host = "127.0.0.1") const { return "tcp://" + host + ":" + port_; }
+
+ private:
+  int door_, end_;
+  std::string port_;
+};
+
+Payload some_payload(std::size_t bytes = kSize) {
+  auto payload = std::make_shared<std::vector<std::byte>>(bytes);
+  for (std::size_t i = 0; i < bytes; ++i) (*payload)[i] = static_cast<std::byte>(i * 7 + i / 256);
+  return payload;
+}
+bool same(const Payload& a, const Payload& b) { return std::ranges::equal(*a, *b); }
+
+void both_look(NeighbourMemory& lender, NeighbourMemory& reader, double now = 0) {
+  for (int turn = 0; turn < 3; ++turn) {
+    reader.look(now, true);
+    lender.look(now, true);
+  }
+}
+
+/// One who lends to one who listens, acquainted.
+struct Acquainted {
+  explicit Acquainted(const std::string& listens_on = "127.0.0.1") {
+    reader.open(connection.address(listens_on));
+    lender.connected(kNeighbour, connection.fd(), connection.address());
+    CHECK_FALSE(lender.lendable(kNeighbour, some_payload()));  // it is asked
+    both_look(lender, reader);
+  }
+  Connection connection;
+  NeighbourMemory lender, reader;
+};
+
+std::vector<std::byte> bytes_of(const Ticket& ticket) {
+  std::vector<std::byte> bytes(sizeof ticket + 8);
+  std::memcpy(bytes.data(), &ticket, sizeof ticket);
+  return bytes;
+}
+
+}  // namespace
+
+TEST_CASE("a neighbour of this machine reads payloads where they are, and room comes back") {
+  for (const std::string host : {"127.0.0.1", "*", "0.0.0.0"}) {
+    INFO(host);
+    Acquainted both(host);
+    const Payload payload = some_payload();
+    const void* first_place = nullptr;
+    for (int time = 0; time < 50; ++time) {
+      const Payload shared = both.lender.lendable(kNeighbour, payload);
+      REQUIRE(shared);
+      CHECK(same(shared, payload));
+      CHECK(same(both.lender.lendable(kNeighbour, shared), shared));
+      CHECK(both.lender.lendable(kNeighbour, shared)->data() == shared->data());  // it is there already
+      if (time == 0) first_place = shared->data();
+      CHECK(shared->data() == first_place);  // what was lent before is room again
+      const auto ticket = both.lender.lend(kNeighbour, *shared);
+      REQUIRE(ticket);
+      const auto told = NeighbourMemory::ticket_of(bytes_of(*ticket));
+      REQUIRE(told);
+      const Payload read = both.reader.read(*told);
+      REQUIRE(read);
+      CHECK(same(read, payload));
+      CHECK(read->data() != shared->data());  // another mapping
+    }
+  }
+}
+
+TEST_CASE("what a neighbour still reads is not written to") {
+  Acquainted both;
+  const Payload payload = some_payload();
+  std::vector<Payload> read;
+  for (int k = 0; k < 5; ++k) {
+    const Payload shared =
+        both.lender.lendable(kNeighbour, some_payload(kSize + static_cast<std::size_t>(k)));
+    read.push_back(both.reader.read(both.lender.lend(kNeighbour, *shared).value()));
+  }  // the lender has let go of all
+  for (std::size_t k = 0; k < read.size(); ++k) CHECK(same(read[k], some_payload(kSize + k)));
+  // the same one twice: it is free when both have been read
+  Payload twice = both.lender.lendable(kNeighbour, payload);
+  const void* const place = twice->data();
+  Payload one = both.reader.read(both.lender.lend(kNeighbour, *twice).value());
+  Payload other = both.reader.read(both.lender.lend(kNeighbour, *twice).value());
+  twice = {}, one = {};
+  CHECK(both.lender.lendable(kNeighbour, payload)->data() != place);
+  other = {};
+  CHECK(both.lender.lendable(kNeighbour, payload)->data() == place);
+  // one that was not sent after all
+  Payload kept = both.lender.lendable(kNeighbour, payload);
+  NeighbourMemory::take_back(both.lender.lend(kNeighbour, *kept).value());
+  const void* const there = kept->data();
+  kept = {};
+  CHECK(both.lender.lendable(kNeighbour, payload)->data() == there);
+}
+
+TEST_CASE("nothing is lent to who is on another machine, refuses, or does not listen") {
+  const Payload payload = some_payload();
+  {
+    Acquainted both;
+    CHECK_FALSE(both.lender.lendable(kNeighbour, some_payload(100)));  // not worth it
+    CHECK_FALSE(both.lender.lendable(kNeighbour + 1, payload));
+    CHECK_FALSE(both.lender.lend(kNeighbour + 1, *payload));
+  }
+  Connection connection;
+  NeighbourMemory lender;
+  lender.connected(kNeighbour, connection.fd(), connection.address());
+  CHECK_FALSE(lender.lendable(kNeighbour, payload));  // nobody is there
+  lender.look(0, true);
+  CHECK_FALSE(lender.lendable(kNeighbour, payload));
+  lender.connected(kNeighbour, connection.fd(),
+                   "tcp://127.0.0.1:1");  // the descriptor is another connection's
+  NeighbourMemory reader;
+  reader.open(connection.address());
+  CHECK_FALSE(lender.lendable(kNeighbour, payload));
+  both_look(lender, reader);
+  CHECK_FALSE(lender.lendable(kNeighbour, payload));
+}
+
+TEST_CASE("tickets for what was not lent are refused") {
+  Acquainted both;
+  const Payload shared = both.lender.lendable(kNeighbour, some_payload());
+  const Ticket good = both.lender.lend(kNeighbour, *shared).value();
+  const auto refused = [&](const auto& change) {
+    Ticket wrong = good;
+    change(wrong);
+    return !both.reader.read(wrong);
+  };
+  CHECK(refused([](Ticket& t) { ++t.lender; }));
+  CHECK(refused([](Ticket& t) { ++t.reader; }));
+  CHECK(refused([](Ticket& t) { t.place.offset = 0; }));
+  CHECK(refused([](Ticket& t) { t.place.offset += 8; }));
+  CHECK(refused([](Ticket& t) { t.place.offset = ~std::uint64_t{63}; }));
+  CHECK(refused([](Ticket& t) { t.place.bytes = ~std::uint64_t{0}; }));
+  CHECK(refused([](Ticket& t) { t.place.bytes = std::uint64_t{1} << 40; }));
+  CHECK(both.reader.read(good));
+  CHECK_FALSE(both.reader.read(good));  // it was given back
+  CHECK_FALSE(NeighbourMemory::ticket_of(bytes_of(Ticket{.mark = 1})));
+  CHECK_FALSE(NeighbourMemory::ticket_of(std::vector<std::byte>(20)));
+}
+
+TEST_CASE("who ends is lent nothing more, what it had is room again, and what it lent can be read on") {
+  Connection connection;
+  NeighbourMemory lender;
+  auto reader = std::make_unique<NeighbourMemory>();
+  const auto acquaint = [&] {
+    reader->open(connection.address());
+    lender.connected(kNeighbour, connection.fd(), connection.address());
+    lender.lendable(kNeighbour, some_payload());
+    both_look(lender, *reader);
+  };
+  acquaint();
+  Payload shared = lender.lendable(kNeighbour, some_payload());
+  REQUIRE(shared);
+  const void* const place = shared->data();
+  lender.lend(kNeighbour, *shared);  // and never read
+  shared = {};
+  lender.broken(kNeighbour);
+  CHECK_FALSE(lender.lend(kNeighbour, *some_payload()));
+  acquaint();
+  CHECK(lender.lendable(kNeighbour, some_payload())->data() != place);  // it may still be read
+  both_look(lender, *reader, 1);
+  both_look(lender, *reader, 100);
+  acquaint();  // this looks at those who have left
+  CHECK(lender.lendable(kNeighbour, some_payload())->data() == place);
+
+  // of a lender that has gone
+  Payload read;
+  {
+    NeighbourMemory other;
+    Connection second;
+    reader->open(second.address());
+    other.connected(kNeighbour, second.fd(), second.address());
+    other.lendable(kNeighbour, some_payload());
+    both_look(other, *reader, 100);
+    const Payload last = other.lendable(kNeighbour, some_payload(kSize + 1));
+    read = reader->read(other.lend(kNeighbour, *last).value());
+  }
+  reader->look(200, true);
+  reader->look(300, true);
+  reader.reset();
+  CHECK(same(read, some_payload(kSize + 1)));
+}
+
+TEST_CASE("strangers at the door are sent away") {
+  Acquainted both;
+  const std::string name = "gossamer frames 127.0.0.1:" + both.connection.address().substr(16);
+  std::vector<int> strangers;
+  for (const std::string said : {"", "hello", std::string(24, 'x').c_str()}) {
+    const int stranger = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK, 0);
+    sockaddr_un at{};
+    at.sun_family = AF_UNIX;
+    std::memcpy(at.sun_path + 1, name.data(), name.size());
+    const auto size = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + name.size());
+    REQUIRE(connect(stranger, reinterpret_cast<const sockaddr*>(&at), size) == 0);
+    if (!said.empty()) REQUIRE(send(stranger, said.data(), said.size(), 0) > 0);
+    strangers.push_back(stranger);
+  }
+  both_look(both.lender, both.reader);
+  for (std::size_t k = 1; k < strangers.size(); ++k) {  // the first may still say something
+    char answer = 0;
+    CHECK(recv(strangers[k], &answer, 1, 0) == 0);
+  }
+  for (const int stranger : strangers) close(stranger);
+  both_look(both.lender, both.reader);
+  CHECK(both.lender.lendable(kNeighbour, some_payload()));
+}
