@@ -201,6 +201,12 @@ std::size_t Codec::encode_difference(std::span<const float> x, std::span<float> 
   return bytes;
 }
 
+std::optional<std::size_t> Codec::encode_sparse_sum(std::span<const std::byte>, std::span<const std::byte>,
+                                                    std::size_t, Workspace&, std::span<std::byte>,
+                                                    LeftOut&) const {
+  return std::nullopt;
+}
+
 void decode_add(std::span<const std::byte> payload, float weight, std::span<float> acc, Threads* threads) {
   wire::Reader in(payload);
   row_for(in, acc.size()).decoder(in, weight, acc, threads);

@@ -1,5 +1,7 @@
 #include <algorithm>
 #include <array>
+#include <functional>
+#include <optional>
 
 #include "codecs.h"
 #include "index_coding.h"
@@ -14,6 +16,67 @@ ValueForm form_of(unsigned front) {
   const unsigned f = (front >> 6) | (front >> 5 & 1u) << 2;
   if (f >= kValueForms) throw PayloadError("payload holds an unknown form of values");
   return static_cast<ValueForm>(f);
+}
+
+/// what(index, value) of each entry of a payload for n, whose header has been read.
+template <class What>
+void for_each_entry(wire::Reader& in, std::size_t n, const What& what) {
+  const std::uint64_t claimed = in.varint();
+  if (claimed > n || (claimed == 0 && n > 0)) {
+    throw PayloadError("payload claims " + std::to_string(claimed) + " of " + std::to_string(n) + " entries");
+  }
+  if (claimed == 0) return;
+  const auto k = static_cast<std::size_t>(claimed);
+  const unsigned front = in.u8();
+  const auto form = form_of(front);
+  // A claimed k beyond what is there ends here, before any loop.
+  const std::size_t bytes = value_bytes(form, k);
+  if (bytes > in.left()) throw PayloadError("payload truncated: fewer values than it claims");
+  IndexReader indices(in.take(in.left() - bytes), front % kFrontIndexForms, k, n);
+  ValueReader values(in.take(bytes), form, k);
+  std::array<std::uint32_t, IndexReader::kBlock> block;
+  for (std::size_t j = 0; j < k; j += block.size()) {
+    const auto part = std::span(block).first(std::min(block.size(), k - j));
+    indices.read(part);
+    for (const std::uint32_t i : part) what(i, values.next());
+  }
+  indices.finish();
+  values.finish();
+}
+
+struct Entry {
+  std::uint32_t index;
+  float value;
+};
+
+/// Of a topk payload for n its entries, into `to`; 0: it is another codec's, or has more than there is room
+/// for, or its indices do not ascend.
+std::size_t list_entries(std::span<const std::byte> payload, std::size_t n, std::span<Entry> to) {
+  wire::Reader in(payload);
+  const wire::Header header = wire::read_header(in);
+  if (header.id != static_cast<std::uint8_t>(wire::CodecId::topk) || header.entries != n) return 0;
+  std::size_t count = 0;
+  bool ascend = true;
+  for_each_entry(in, n, [&](std::uint32_t i, float value) {
+    ascend = ascend && (count == 0 || count > to.size() || to[count - 1].index < i);
+    if (count < to.size()) to[count] = {i, value};
+    ++count;
+  });
+  return ascend && count <= to.size() ? count : 0;
+}
+
+/// a and b by index, added where both have one; as many as it returns, into `to`.
+std::size_t add(std::span<const Entry> a, std::span<const Entry> b, std::span<Entry> to) {
+  std::size_t count = 0;
+  for (auto x = a.begin(), y = b.begin(); x != a.end() || y != b.end();) {
+    Entry sum{0, 0.0f};
+    const bool first = y == b.end() || (x != a.end() && x->index <= y->index);
+    const bool second = x == a.end() || (y != b.end() && y->index <= x->index);
+    if (first) sum = {x->index, sum.value + x->value}, ++x;
+    if (second) sum = {y->index, sum.value + y->value}, ++y;
+    to[count++] = sum;
+  }
+  return count;
 }
 
 /// The k = max(1, ⌈density·n⌉) entries of largest magnitude; ties go to the lowest index (Aji & Heafield
@@ -52,15 +115,56 @@ class TopK final : public SparseCodec {
            value_bytes(form_, most);
   }
 
+  /// Which entries are the largest is told by those of the two payloads, as all others are zero.
+  std::optional<std::size_t> encode_sparse_sum(std::span<const std::byte> first,
+                                               std::span<const std::byte> second, std::size_t n,
+                                               Workspace& workspace, std::span<std::byte> out,
+                                               LeftOut& left) const override {
+    left.clear();
+    if (!selects_exactly(selection_) || n == 0 || n > wire::kIndexedMax) return std::nullopt;
+    wire::require_room(out, max_bytes(n));
+    const std::size_t k = kept(n), most = 2 * k;  // a few more than k: of a peer of another density
+    const auto entries = workspace.records<Entry>(4 * most);
+    const auto a = entries.first(most), b = entries.subspan(most, most), sum = entries.subspan(2 * most);
+    const std::size_t of_a = list_entries(first, n, a), of_b = list_entries(second, n, b);
+    if (of_a == 0 || of_b == 0) return std::nullopt;
+    const auto all = sum.first(add(a.first(of_a), b.first(of_b), sum));
+    const auto threshold = kth_largest(all, k, workspace);
+    if (!threshold) return std::nullopt;
+
+    const auto indices = workspace.words(k);
+    const auto values = workspace.floats(k);
+    std::size_t above = 0;
+    for (const Entry& e : all) above += magnitude_bits(e.value) > *threshold ? 1 : 0;
+    std::size_t selected = 0, ties = k - above;
+    for (const Entry& e : all) {
+      const MagnitudeBits m = magnitude_bits(e.value);
+      if (m > *threshold || (m == *threshold && ties > 0)) {
+        if (m == *threshold) --ties;
+        indices[selected] = e.index, values[selected++] = e.value;
+      } else if (e.value != 0) {
+        left.emplace_back(e.index, e.value);
+      }
+    }
+    const Sent sent = write({indices, values}, n, out);
+    ValueReader decoded(sent.values, sent.form, k);
+    for (std::size_t j = 0; j < k; ++j)
+      if (const float rest = values[j] - decoded.next(); rest != 0) left.emplace_back(indices[j], rest);
+    return sent.bytes;
+  }
+
  private:
   Sent encode_sparse(const Source& v, SelectionState& selection, RandomKey key, Workspace& workspace,
                      std::span<std::byte> out) const override {
     const std::size_t n = v.g.size();
     wire::require_room(out, max_bytes(n));
     wire::require_indexable(n, "topk");
+    return write(select_from(selection_, v, kept(n), key, selection, workspace), n, out);
+  }
+
+  Sent write(const Selected& selected, std::size_t n, std::span<std::byte> out) const {
     wire::Writer writer(out);
     writer.header(wire::CodecId::topk, n);
-    const Selected selected = select_from(selection_, v, kept(n), key, selection, workspace);
     writer.varint(selected.indices.size());
     if (n == 0) return {.bytes = writer.size()};
     const IndexPlan plan = plan_indices(coding_, selected.indices, n);
@@ -69,6 +173,19 @@ class TopK final : public SparseCodec {
     const std::size_t front = writer.size();
     write_values(writer, form_, selected.values);
     return {writer.size(), selected.indices, form_, out.first(writer.size()).subspan(front)};
+  }
+
+  /// None: fewer than k are not zero, or one is not finite.
+  static std::optional<MagnitudeBits> kth_largest(std::span<const Entry> entries, std::size_t k,
+                                                  Workspace& workspace) {
+    if (entries.size() < k) return std::nullopt;
+    const auto magnitudes = workspace.words(entries.size());
+    std::transform(entries.begin(), entries.end(), magnitudes.begin(),
+                   [](const Entry& e) { return magnitude_bits(e.value); });
+    const auto kth = magnitudes.begin() + static_cast<std::ptrdiff_t>(k - 1);
+    std::nth_element(magnitudes.begin(), kth, magnitudes.end(), std::greater<>());
+    if (*kth == 0 || *std::max_element(magnitudes.begin(), kth + 1) >= kInfinityBits) return std::nullopt;
+    return *kth;
   }
 
   std::size_t kept(std::size_t n) const { return kept_entries(density_, n); }
@@ -90,28 +207,7 @@ std::unique_ptr<const Codec> make_topk(Parameters& parameters) {
 }
 
 void decode_topk(wire::Reader& in, float weight, std::span<float> acc, Threads*) {
-  const std::size_t n = acc.size();
-  const std::uint64_t claimed = in.varint();
-  if (claimed > n || (claimed == 0 && n > 0)) {
-    throw PayloadError("payload claims " + std::to_string(claimed) + " of " + std::to_string(n) + " entries");
-  }
-  if (claimed == 0) return;
-  const auto k = static_cast<std::size_t>(claimed);
-  const unsigned front = in.u8();
-  const auto form = form_of(front);
-  // A claimed k beyond what is there ends here, before any loop.
-  const std::size_t bytes = value_bytes(form, k);
-  if (bytes > in.left()) throw PayloadError("payload truncated: fewer values than it claims");
-  IndexReader indices(in.take(in.left() - bytes), front % kFrontIndexForms, k, n);
-  ValueReader values(in.take(bytes), form, k);
-  std::array<std::uint32_t, IndexReader::kBlock> block;
-  for (std::size_t j = 0; j < k; j += block.size()) {
-    const auto part = std::span(block).first(std::min(block.size(), k - j));
-    indices.read(part);
-    for (const std::uint32_t i : part) acc[i] += weight * values.next();
-  }
-  indices.finish();
-  values.finish();
+  for_each_entry(in, acc.size(), [&](std::uint32_t i, float value) { acc[i] += weight * value; });
 }
 
 }  // namespace gossamer::compress

@@ -281,6 +281,7 @@ class Floats final : public Checker {
   void run(PeerId, const op::Mix&, const DataView&) {}
   void run(PeerId, const op::Decode&, const DataView&) {}
   void run(PeerId, const op::PassOn&, const DataView&) {}
+  void run(PeerId, const op::Merge&, const DataView&) {}
 
   /// A rule gives a vector of the kind that it is given: dst holds what each of them held.
   void run(PeerId peer, const op::Aggregate& o, const DataView&) {

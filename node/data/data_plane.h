@@ -115,6 +115,26 @@ struct PassOn {
   ParcelId parcel;
   std::uint32_t tag;
 };
+/// The encoding of mine + theirs, two payloads of the parcel's codec, is answered by Encoded, and what it
+/// leaves out is added to the error: Combine to 0, two DecodeAdd and Encode. dst may stay as it is.
+struct Merge {
+  Range range;
+  Slot dst;
+  Payload mine, theirs;
+  int add_error_to;  ///< as of Encode
+  Round round;
+  ParcelId parcel;
+
+  Encode encode() const {
+    return {.range = range,
+            .src = dst,
+            .minus = {},
+            .apply_to = {},
+            .add_error_to = add_error_to,
+            .round = round,
+            .parcel = parcel};
+  }
+};
 /// dst ← the job's aggregation rule over the vectors of a neighbourhood, each of which is what stands in the
 /// ranges one after another. A vector that does not decode, or holds a NaN or Inf, counts as zero: one wrong
 /// vector more for the rule to bear.
@@ -148,9 +168,9 @@ struct Measure {
   Round round;
 };
 }  // namespace op
-using Op =
-    std::variant<op::Update, op::Step, op::Clip, op::Combine, op::Encode, op::DecodeAdd, op::Mix, op::Decode,
-                 op::PassOn, op::Aggregate, op::Extended, op::EncodeRows, op::PushRows, op::Measure>;
+using Op = std::variant<op::Update, op::Step, op::Clip, op::Combine, op::Encode, op::DecodeAdd, op::Mix,
+                        op::Decode, op::PassOn, op::Merge, op::Aggregate, op::Extended, op::EncodeRows,
+                        op::PushRows, op::Measure>;
 
 namespace op {
 /// Commands that do the same as one that does several things at once; none: it does not.

@@ -98,15 +98,39 @@ std::size_t Encoder::write_with_momentum(float momentum, const compress::Codec& 
   return codec.encode(state.velocity, key, workspace, out);
 }
 
+/// What command's `add_error_to` names.
+std::span<float> Encoder::error(const op::Encode& o) {
+  Kept& state = states_[{o.add_error_to, o.range.begin}];
+  state.feedback.materialise();
+  auto& e = state.momentum.velocity.empty() ? state.feedback.residual : state.momentum.unsent;
+  e.resize(o.range.size);
+  return e;
+}
+
 void Encoder::add_error(const op::Encode& o, std::span<const float> v, const Payload& payload) {
   // v − decoded first: where v was sent exactly that is 0, which (e + v) − v need not leave of e.
   left_.assign(v.begin(), v.end());
   compress::decode_add(*payload, -1.0f, left_);
-  Kept& state = states_[{o.add_error_to, o.range.begin}];
-  state.feedback.materialise();
-  auto& e = state.momentum.velocity.empty() ? state.feedback.residual : state.momentum.unsent;
-  e.resize(v.size());
+  const std::span<float> e = error(o);
   for (std::size_t i = 0; i < v.size(); ++i) e[i] += left_[i];
+}
+
+std::optional<Payload> Encoder::merge(const op::Merge& o, compress::Workspace& workspace) {
+  const op::Encode encode = o.encode();
+  const compress::Codec& codec = codec_of(encode);
+  const std::size_t n = o.range.size;
+  bool merged = true;
+  Payload payload = written(o.round, codec.max_bytes(n), [&](std::span<std::byte> out) {
+    const auto bytes = codec.encode_sparse_sum(*o.mine, *o.theirs, n, workspace, out, left_out_);
+    merged = bytes.has_value();
+    return bytes.value_or(0);
+  });
+  if (!merged) return std::nullopt;
+  if (o.add_error_to >= 0) {
+    const std::span<float> e = error(encode);
+    for (const auto& [index, left] : left_out_) e[index] += left;
+  }
+  return payload;
 }
 
 void Encoder::add_unsent(int feedback, std::span<float> total) const {

@@ -28,6 +28,8 @@ class Encoder {
   /// As the command says; x and sum: the ranges of its slots, sum empty where it need not be kept.
   Payload pass_on(const op::PassOn& o, std::span<const float> x, std::span<float> sum,
                   compress::Threads* threads);
+  /// None: the payloads have to be decoded to entries.
+  std::optional<Payload> merge(const op::Merge& o, compress::Workspace& workspace);
   /// What the command's feedback has not sent yet; null where it has none, or keeps nothing so far.
   const compress::FeedbackState* unsent(const op::Encode& o) const;
   /// total (a buffer of the parameters' size) += what the feedback states of this number hold.
@@ -48,6 +50,7 @@ class Encoder {
   std::size_t write_with_momentum(float momentum, const compress::Codec& codec, std::span<const float> v,
                                   compress::MomentumState& state, compress::RandomKey key,
                                   compress::Workspace& workspace, std::span<std::byte> out);
+  std::span<float> error(const op::Encode& o);
   void add_error(const op::Encode& o, std::span<const float> v, const Payload& payload);
 
   std::shared_ptr<const CodecSchedule> codecs_;
@@ -57,6 +60,7 @@ class Encoder {
   [[no_unique_address]] Planted planted_;
   std::map<std::pair<int, std::size_t>, Kept> states_;  ///< by number and range begin
   std::vector<float> left_;
+  compress::LeftOut left_out_;
 };
 
 }  // namespace gossamer::node

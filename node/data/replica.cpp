@@ -180,6 +180,13 @@ void Replica::run_one(const op::PassOn& o, const Post& post) {
   post(Encoded{o.round, o.parcel, o.tag, o.range.size, std::move(payload)});
 }
 
+void Replica::run_one(const op::Merge& o, const Post& post) {
+  if (std::optional<Payload> sum = encoder_.merge(o, workspace_))
+    return post(Encoded{o.round, o.parcel, 0, o.range.size, std::move(*sum)});
+  for (const Op& simple : op::in_simple_ones(o))
+    std::visit([&](const auto& one) { run_one(one, post); }, simple);
+}
+
 void Replica::run_one(const op::Extended& o, const Post& post) {
   assert(extension_);
   extension_->run(

@@ -68,6 +68,7 @@ class Replica final : public ReplicaBase, public DataView {
   void run_one(const op::Mix& o, const Post&);
   void run_one(const op::Decode& o, const Post&);
   void run_one(const op::PassOn& o, const Post&);
+  void run_one(const op::Merge& o, const Post&);
   void run_one(const op::Aggregate& o, const Post&);
   void run_one(const op::Extended& o, const Post&);
   void run_one(const op::EncodeRows& o, const Post&);

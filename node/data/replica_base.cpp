@@ -12,9 +12,9 @@ namespace gossamer::node {
 namespace {
 
 /// As the alternatives of Op stand.
-constexpr const char* kOpNames[] = {"update",   "update",      "clip",      "mix",     "encode",
-                                    "decode",   "mix",         "decode",    "pass on", "aggregate",
-                                    "extended", "encode rows", "push rows", "measure"};
+constexpr const char* kOpNames[] = {"update",    "update",   "clip",        "mix",       "encode",
+                                    "decode",    "mix",      "decode",      "pass on",   "merge",
+                                    "aggregate", "extended", "encode rows", "push rows", "measure"};
 static_assert(std::size(kOpNames) == std::variant_size_v<Op>);
 
 template <class AnyOp>

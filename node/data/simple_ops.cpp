@@ -21,6 +21,10 @@ std::vector<Op> simple(const PassOn& o) {
   return {Combine{o.range, o.dst, 0, {{o.factor, o.src}}}, DecodeAdd{o.range, o.dst, 1.0f, o.payload},
           encode_exactly(o.range, o.dst, o.round, o.parcel, o.tag)};
 }
+std::vector<Op> simple(const Merge& o) {
+  return {Combine{o.range, o.dst, 0, {}}, DecodeAdd{o.range, o.dst, 1.0f, o.mine},
+          DecodeAdd{o.range, o.dst, 1.0f, o.theirs}, o.encode()};
+}
 template <class Other>
 std::vector<Op> simple(const Other&) {
   return {};

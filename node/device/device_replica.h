@@ -71,6 +71,7 @@ class DeviceReplica final : public ReplicaBase {
   void run_one(const op::Mix&, const Post&) {}
   void run_one(const op::Decode&, const Post&) {}
   void run_one(const op::PassOn&, const Post&) {}
+  void run_one(const op::Merge&, const Post&) {}
   void run_one(const op::Aggregate& o, const Post&);
   void run_one(const op::Extended& o, const Post&);
   void run_one(const op::EncodeRows& o, const Post&);

@@ -95,13 +95,14 @@ class Gtopk final : public FullReduce {
 
   void merge(Round round, ParcelId parcel, const Payload& theirs) {
     State& s = state_[parcel];
-    overwrite(range(parcel), kGradient, s.sum);
-    host_.submit(op::DecodeAdd{range(parcel), kGradient, 1.0f, theirs});
-    op::Encode again = select(round, parcel);
-    again.add_error_to = kResidual;
-    s.sum = nullptr;
+    host_.submit(op::Merge{.range = range(parcel),
+                           .dst = kGradient,
+                           .mine = std::exchange(s.sum, nullptr),
+                           .theirs = theirs,
+                           .add_error_to = kResidual,
+                           .round = round,
+                           .parcel = parcel});
     ++s.merged;
-    host_.submit(again);
   }
 
   /// Farthest child first: it has the most to pass on.

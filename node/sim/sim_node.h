@@ -355,9 +355,9 @@ class Simulation::Node final : public MemberEnv, public DataPlane {
 
   /// Commands without an answer need not be waited for.
   static bool answers(const Op& op) {
-    return std::holds_alternative<op::Encode>(op) || std::holds_alternative<op::PassOn>(op) ||
-           std::holds_alternative<op::Extended>(op) || std::holds_alternative<op::EncodeRows>(op) ||
-           std::holds_alternative<op::Clip>(op) || std::holds_alternative<op::Measure>(op);
+    const auto is = [&]<class... Kinds>() { return (std::holds_alternative<Kinds>(op) || ...); };
+    return is.template
+    operator()<op::Encode, op::PassOn, op::Merge, op::Extended, op::EncodeRows, op::Clip, op::Measure>();
   }
   /// The first failure is kept until the next answer is due.
   template <class Action>

@@ -109,3 +109,78 @@ TEST_CASE("topk sends values in the form that is asked for") {
   REQUIRE(size("topk:values=sign") == size("topk") - 4 * k + 4 + 13);
   REQUIRE(size("topk:values=two_bit") == size("topk") - 4 * k + 8 + 25);
 }
+
+TEST_CASE("the sum of two payloads is selected from them as from the whole vector") {
+  std::mt19937_64 random(7);
+  const auto draw = [&] { return static_cast<float>(random() % 2000) * 0.001f - 1.0f; };
+  std::size_t told = 0, untold = 0;
+  for (const std::string more : {"", ",values=fp16", ",values=int8", ",values=sign", ",coding=bitmap",
+                                 ",select=radix", ",select=sampled"})
+    for (const double density : {0.002, 0.03, 0.4, 1.0})
+      for (const std::size_t n : {1u, 7u, 100u, 5000u})
+        for (const int kind : {0, 1, 2, 3}) {
+          const auto codec = make_codec("topk:density=" + std::to_string(density) + more);
+          Workspace workspace;
+          std::vector<std::byte> payloads[2];
+          std::vector<float> sum(n, 0.0f);
+          for (auto& payload : payloads) {
+            std::vector<float> x(n);
+            for (std::size_t i = 0; i < n;
+                 ++i)  // any; few magnitudes, so that many tie; the same but for its sign; few not zero
+              x[i] = kind == 0    ? draw()
+                     : kind == 1  ? std::round(2 * draw())
+                     : kind == 2  ? (&payload == payloads ? 1.0f : -1.0f) * static_cast<float>(i % 13)
+                     : i == n / 2 ? draw()
+                                  : 0.0f;
+            payload.resize(codec->max_bytes(n));
+            payload.resize(codec->encode(x, {}, workspace, payload));
+            decode_add(payload, 1.0f, sum);
+          }
+          INFO(codec->spec() << ", n " << n << ", kind " << kind);
+          std::vector<std::byte> out(codec->max_bytes(n)), expected(codec->max_bytes(n));
+          LeftOut left{{9, 9.0f}};
+          const auto bytes = codec->encode_sparse_sum(payloads[0], payloads[1], n, workspace, out, left);
+          if (!bytes) {
+            ++untold;
+            continue;
+          }
+          ++told;
+          expected.resize(codec->encode(sum, {}, workspace, expected));
+          CHECK(std::equal(expected.begin(), expected.end(), out.begin(),
+                           out.begin() + static_cast<std::ptrdiff_t>(*bytes)));
+          decode_add(expected, -1.0f, sum);
+          for (const auto& [index, rest] : left) {
+            CHECK(sum[index] == rest);
+            sum[index] = 0;
+          }
+          CHECK(std::all_of(sum.begin(), sum.end(), [](float s) { return s == 0; }));
+        }
+  CHECK(told > 200);
+  CHECK(untold > 60);  // where zeros would tie, and where more than k may be selected
+}
+
+TEST_CASE("a sum is not told from payloads of another kind, size or density, nor where it is not finite") {
+  const auto codec = make_codec("topk:density=0.1"), dense = make_codec("dense"),
+             denser = make_codec("topk:density=0.9");
+  Workspace workspace;
+  const auto payload = [&](const Codec& of, std::size_t n, float value) {
+    std::vector<std::byte> bytes(of.max_bytes(n));
+    bytes.resize(of.encode(std::vector<float>(n, value), {}, workspace, bytes));
+    return bytes;
+  };
+  std::vector<std::byte> out(codec->max_bytes(100));
+  LeftOut left;
+  const auto sum = [&](const auto& a, const auto& b) {
+    return codec->encode_sparse_sum(a, b, 100, workspace, out, left);
+  };
+  const auto good = payload(*codec, 100, 1);
+  CHECK(sum(good, good));
+  CHECK_FALSE(sum(good, payload(*codec, 99, 1)));
+  CHECK_FALSE(sum(payload(*dense, 100, 1), good));
+  CHECK_FALSE(sum(good, payload(*denser, 100, 1)));
+  const auto huge = payload(*codec, 100, 3e38f);
+  CHECK_FALSE(sum(huge, huge));
+  auto cut = good;
+  cut.pop_back();
+  CHECK_THROWS_AS(sum(good, cut), PayloadError);
+}

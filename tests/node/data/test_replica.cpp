@@ -344,5 +344,26 @@ TEST_CASE("commands that do several things at once leave what the simple ones le
       CHECK(Run::same_bits(fused.replica.parameters(), simple.replica.parameters()));
     }
   }
+  for (const char* codec :
+       {"topk:density=0.2", "topk:density=0.1,values=int8", "topk:density=0.2,select=sampled"}) {
+    Fixture fused({std::string("exchange.codec=") + codec}), simple({std::string("exchange.codec=") + codec});
+    const Range r = fused.whole;
+    const auto both = [&](const Op& op) {
+      fused.run(op);
+      simple.run(op);
+    };
+    std::vector<Payload> payloads;
+    for (const Slot s : {kA, kB}) {
+      both(op::Combine{r, s, 1, {{0.3f + static_cast<float>(s), kParameters}}});
+      both(op::Encode{
+          .range = r, .src = s, .minus = {}, .apply_to = {}, .feedback = 0, .round = 1, .parcel = 0});
+      payloads.push_back(std::get<Encoded>(fused.posted.back()).payload);
+    }
+    const op::Merge merge{r, kGradient, payloads[0], payloads[1], 0, 1, 0};
+    fused.run(merge);
+    for (const Op& o : op::in_simple_ones(merge)) simple.run(o);
+    CHECK(std::get<Encoded>(fused.posted.back()).payload == std::get<Encoded>(simple.posted.back()).payload);
+    CHECK(fused.replica.unsent(0) == simple.replica.unsent(0));
+  }
   CHECK(op::in_simple_ones(op::Measure{0}).empty());
 }

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <new>
 #include <span>
 #include <stdexcept>
@@ -118,6 +119,9 @@ std::vector<std::byte> save(const FeedbackState& state);
 /// Throws StateError. Trusts nothing, and allocates no more than the bytes given.
 FeedbackState restore_feedback(std::span<const std::byte> saved);
 
+/// Entries of a vector that were not sent, or not all of them: index, and what is left there; each once.
+using LeftOut = std::vector<std::pair<std::uint32_t, float>>;
+
 /// A codec spec that cannot be used ("qsgd:bits=5"): what was found, what was expected, the nearest right
 /// name.
 class CodecError : public std::invalid_argument {
@@ -192,6 +196,13 @@ class Codec {
   /// Throws as encode; the estimate is then partly added to.
   virtual std::size_t encode_difference(std::span<const float> x, std::span<float> estimate, RandomKey key,
                                         Workspace& workspace, std::span<std::byte> out) const;
+  /// The bytes that encode makes of the sum of what two payloads of n entries decode to, from these payloads
+  /// alone: in time of what they hold, not of n. left: sum − decoded, where that is not zero. None: they are
+  /// no payloads of this codec's, or it has to see all entries. Throws PayloadError.
+  virtual std::optional<std::size_t> encode_sparse_sum(std::span<const std::byte> first,
+                                                       std::span<const std::byte> second, std::size_t n,
+                                                       Workspace& workspace, std::span<std::byte> out,
+                                                       LeftOut& left) const;
 };
 
 /// acc += weight · decode(payload), for a payload of any codec. Throws PayloadError, with acc unchanged or
