@@ -40,6 +40,14 @@ class FreeBlocks {
     kept_ -= size;
     return block;
   }
+  /// All, with their sizes.
+  std::vector<std::pair<Block, std::size_t>> take_all() {
+    std::vector<std::pair<Block, std::size_t>> all;
+    for (auto& [size, of] : sizes_)
+      for (Block& block : std::exchange(of.blocks, {})) all.emplace_back(std::move(block), size);
+    kept_ = 0;
+    return all;
+  }
   /// Those that go instead, perhaps itself.
   std::vector<Block> give_back(Block block, std::size_t size) {
     std::vector<Block> gone;

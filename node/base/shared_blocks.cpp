@@ -2,7 +2,9 @@
 
 #include <fcntl.h>
 #include <poll.h>
+#include <pthread.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -16,6 +18,7 @@
 #include <stdexcept>
 #include <string>
 #include <system_error>
+#include <utility>
 
 #include "machine.h"
 
@@ -40,13 +43,30 @@ ReaderCounts& counts_of(const SharedMapping& memory, const SharedPlace& place) {
   return counts_at(memory.bytes().data() + place.offset - kHead);
 }
 
-/// All pages at once, which is cheaper than each as it is touched.
-void populate(std::byte* at, std::size_t bytes) {
+/// The pages of a block that is taken for the first time, all at once; false where there are none.
+bool populate(int fd, std::span<std::byte> all, std::span<std::byte> block) {
+  const auto offset = static_cast<std::size_t>(block.data() - all.data()), first = offset / kPage * kPage;
+  const std::size_t bytes = offset - first + block.size();
 #ifdef MADV_POPULATE_WRITE
-  const std::size_t before = reinterpret_cast<std::uintptr_t>(at) % kPage;
-  madvise(at - before, before + bytes, MADV_POPULATE_WRITE);  // older kernels do not know it
+  if (madvise(all.data() + first, bytes, MADV_POPULATE_WRITE) == 0) return true;
+  if (errno != EINVAL) return false;  // else the kernel does not know it
 #endif
+  return fallocate(fd, FALLOC_FL_KEEP_SIZE, static_cast<off_t>(first), static_cast<off_t>(bytes)) == 0;
 }
+
+/// Gives back the pages that are the block's alone; it reads as zeros then.
+void release(std::byte* block, std::size_t size) {
+  const auto begin = (reinterpret_cast<std::uintptr_t>(block) + kPage - 1) / kPage * kPage;
+  const auto end = (reinterpret_cast<std::uintptr_t>(block) + size) / kPage * kPage;
+  if (begin < end) madvise(reinterpret_cast<void*>(begin), end - begin, MADV_REMOVE);
+}
+
+/// Memory for files, or addresses, are counted: what maps much of either would be in the way.
+bool is_limited(__rlimit_resource what, std::size_t bytes) {
+  rlimit limit{};
+  return getrlimit(what, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY && limit.rlim_cur < bytes;
+}
+bool addresses_are_limited() { return is_limited(RLIMIT_AS, ~std::size_t{0}); }
 
 bool is_read(const ReaderCounts& counts) {
   return std::any_of(counts.of.begin(), counts.of.end(),
@@ -63,9 +83,16 @@ bool other_end_is_closed(int connection) {
   return ::poll(&polled, 1, 0) > 0 && (polled.revents & (POLLHUP | POLLRDHUP | POLLERR)) != 0;
 }
 
-std::atomic<SharedBlocks*>& of_this_process() {
-  static std::atomic<SharedBlocks*> all{nullptr};
-  return all;
+/// What there is in this process. A child that is forked begins without: it shares the bytes of its parent's,
+/// but neither who has which nor the readers.
+struct OfThisProcess {
+  std::mutex starting;
+  std::atomic<SharedBlocks*> blocks{nullptr};
+  bool tried = false;
+};
+OfThisProcess& of_this_process() {
+  static OfThisProcess* all = new OfThisProcess;
+  return *all;
 }
 
 }  // namespace
@@ -83,47 +110,69 @@ SharedMapping::~SharedMapping() {
 /// Blocks of a size that was asked for before are those of before, whose pages the machine has at hand.
 class SharedBlocks::Allocator {
  public:
-  explicit Allocator(std::span<std::byte> memory)
-      : buffer_(boost::interprocess::create_only, memory.data(), memory.size()) {}
+  Allocator(int fd, std::span<std::byte> memory)
+      : fd_(fd), memory_(memory), buffer_(boost::interprocess::create_only, memory.data(), memory.size()) {}
   /// Null: there is no room.
   std::byte* take(std::size_t size) {
     if (const auto block = free_.take(size)) return *block;
-    auto* const block = static_cast<std::byte*>(buffer_.allocate_aligned(size, kHead, std::nothrow));
-    if (block) populate(block, size);
-    return block;
+    std::byte* block = fresh(size);
+    if (block) return block;
+    for (const auto& [gone, bytes] : free_.take_all()) let_go(gone, bytes);
+    return fresh(size);
   }
   void free(std::byte* block, std::size_t size) {
     for (std::byte* gone : free_.give_back(block, size)) buffer_.deallocate(gone);
   }
 
  private:
+  std::byte* fresh(std::size_t size) {
+    auto* const block = static_cast<std::byte*>(buffer_.allocate_aligned(size, kHead, std::nothrow));
+    if (!block || populate(fd_, memory_, {block, size})) return block;
+    buffer_.deallocate(block);
+    return nullptr;
+  }
+  void let_go(std::byte* block, std::size_t size) {
+    release(block, size);
+    buffer_.deallocate(block);
+  }
+
+  int fd_;
+  std::span<std::byte> memory_;
   boost::interprocess::managed_external_buffer buffer_;
   FreeBlocks<std::byte*> free_{kMostKept};
 };
 
 SharedBlocks* SharedBlocks::start() {
-  static std::once_flag once;
-  std::call_once(once, [] {
-    try {
-      of_this_process() = new SharedBlocks;  // never ends: threads may have blocks when the program ends
-    } catch (const std::system_error&) {     // then frames go the usual way
-    }
+  OfThisProcess& here = of_this_process();
+  const std::lock_guard lock(here.starting);
+  if (std::exchange(here.tried, true)) return started();
+  static const int watched [[maybe_unused]] = pthread_atfork(nullptr, nullptr, [] {
+    OfThisProcess& child = of_this_process();
+    if (SharedBlocks* const parents = child.blocks.exchange(nullptr)) parents->abandoned_ = true;
+    new (&child.starting) std::mutex;
+    child.tried = false;
   });
+  try {
+    here.blocks = new SharedBlocks;     // never ends: threads may have blocks when the program ends
+  } catch (const std::system_error&) {  // then frames go the usual way
+  }
   return started();
 }
 
-SharedBlocks* SharedBlocks::started() { return of_this_process(); }
+SharedBlocks* SharedBlocks::started() { return of_this_process().blocks; }
 
 SharedBlocks::SharedBlocks() : token_(random_token()) {
   const std::size_t bytes =
       std::min<std::size_t>(kMostBytes, memory_use().total / kShareOfMachine) / kPage * kPage;
+  if (addresses_are_limited() || is_limited(RLIMIT_FSIZE, bytes))
+    throw std::system_error(ENOMEM, std::generic_category(), "memory for neighbours");
   fd_ = memfd_create("gossamer frames", MFD_CLOEXEC | MFD_ALLOW_SEALING);
   if (fd_ < 0) fail("memfd_create");
   try {
     if (ftruncate(fd_, static_cast<off_t>(bytes)) != 0) fail("ftruncate");
     if (fcntl(fd_, F_ADD_SEALS, kSeals) != 0) fail("F_ADD_SEALS");
     memory_ = SharedMapping(fd_, bytes);
-    allocator_ = std::make_unique<Allocator>(memory_.bytes());
+    allocator_ = std::make_unique<Allocator>(fd_, memory_.bytes());
   } catch (...) {
     ::close(fd_);
     throw;
@@ -131,26 +180,38 @@ SharedBlocks::SharedBlocks() : token_(random_token()) {
 }
 
 ByteBlock SharedBlocks::take(std::size_t bytes) {
-  if (bytes < kLeastBytes) return {};
+  std::byte* const block = bytes < kLeastBytes ? nullptr : take_locked(size_class(kHead + bytes));
+  if (!block) return {};
+  // without the lock: where there is no memory for the owner, it ends at once
+  return {{block + kHead, [this, block](std::byte*) { free(block); }}, {block + kHead, bytes}};
+}
+
+std::byte* SharedBlocks::take_locked(std::size_t size) {
   const std::lock_guard lock(mutex_);
   look_at_lent();
-  const std::size_t size = size_class(kHead + bytes);
   std::byte* block = allocator_->take(size);
   if (!block && !leaving_.empty()) {
     look_at_leaving();
     look_at_lent();
     block = allocator_->take(size);
   }
-  if (!block) return {};
-  taken_.emplace(block, size);
+  if (!block) return nullptr;
   new (block) ReaderCounts;
-  return {{block + kHead, [this, block](std::byte*) { free(block); }}, {block + kHead, bytes}};
+  try {
+    taken_.emplace(block, size);
+  } catch (const std::bad_alloc&) {
+    allocator_->free(block, size);
+    return nullptr;
+  }
+  return block;
 }
 
-void SharedBlocks::free(std::byte* block) {
+void SharedBlocks::free(std::byte* block) noexcept try {
+  if (abandoned_) return;
   const std::lock_guard lock(mutex_);
   lent_.push_back(block);
   look_at_lent();
+} catch (const std::bad_alloc&) {  // then it is no room any more
 }
 
 /// Those that came back.
@@ -220,7 +281,7 @@ BorrowedMemory::BorrowedMemory(int fd, ReaderId reader) : reader_(reader) {
   const int seals = fcntl(fd, F_GET_SEALS);
   const auto size = static_cast<std::size_t>(found.st_size);
   if (seals < 0 || (seals & F_SEAL_SHRINK) == 0 || size < kHead || size > kMostBytes ||
-      reader >= ReaderCounts::kReaders)
+      reader >= ReaderCounts::kReaders || addresses_are_limited())
     throw std::runtime_error("found other memory; expected blocks that a peer lends");
   memory_ = SharedMapping(fd, size);
 }
@@ -235,7 +296,11 @@ std::span<const std::byte> BorrowedMemory::read(const SharedPlace& place) const 
 }
 
 void BorrowedMemory::give_back(const SharedPlace& place) const {
-  counts_of(memory_, place).of[reader_].fetch_sub(1, std::memory_order_acq_rel);
+  auto& count = counts_of(memory_, place).of[reader_];
+  std::uint8_t before = count.load(std::memory_order_relaxed);
+  while (before > 0 && !count.compare_exchange_weak(before, static_cast<std::uint8_t>(before - 1),
+                                                    std::memory_order_acq_rel)) {
+  }
 }
 
 }  // namespace gossamer::node

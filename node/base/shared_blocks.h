@@ -52,7 +52,8 @@ struct SharedPlace {
   std::uint64_t offset = 0, bytes = 0;
 };
 
-/// Those of this process, which live as long as it does. Thread-safe.
+/// Those of this process, which live as long as it does; a child that is forked has none of its parent's.
+/// Thread-safe.
 class SharedBlocks {
  public:
   /// Shorter ones are not worth it.
@@ -88,7 +89,8 @@ class SharedBlocks {
     int connection;
   };
   SharedBlocks();
-  void free(std::byte* block);
+  std::byte* take_locked(std::size_t size);
+  void free(std::byte* block) noexcept;
   void look_at_leaving();
   void look_at_lent();
 
@@ -101,6 +103,7 @@ class SharedBlocks {
   std::vector<std::byte*> lent_;             ///< of no use here, but perhaps read elsewhere
   std::uint64_t readers_ = 0;                ///< that there are, a bit each
   std::vector<Leaving> leaving_;
+  std::atomic<bool> abandoned_{false};  ///< in a child: they are its parent's
 };
 
 /// At least so many bytes that neighbours may be going to read, like take_block: shared ones, where there are

@@ -121,8 +121,12 @@ Received receive_offer(int connection) {
   received.bytes = recvmsg(connection, &message, MSG_CMSG_CLOEXEC);
   for (const cmsghdr* head = CMSG_FIRSTHDR(&message); received.bytes >= 0 && head != nullptr;
        head = CMSG_NXTHDR(&message, const_cast<cmsghdr*>(head)))
-    if (head->cmsg_level == SOL_SOCKET && head->cmsg_type == SCM_RIGHTS)
-      std::memcpy(&received.fd, CMSG_DATA(head), sizeof received.fd);
+    for (std::size_t at = CMSG_LEN(0); head->cmsg_level == SOL_SOCKET && head->cmsg_type == SCM_RIGHTS &&
+                                       at + sizeof received.fd <= head->cmsg_len;
+         at += sizeof received.fd) {
+      if (received.fd >= 0) ::close(received.fd);  // one was expected
+      std::memcpy(&received.fd, reinterpret_cast<const unsigned char*>(head) + at, sizeof received.fd);
+    }
   return received;
 }
 
@@ -135,7 +139,10 @@ NeighbourMemory::~NeighbourMemory() {
   for (const int door : doors_) ::close(door);
 }
 
-NeighbourMemory::Borrowed::~Borrowed() { ::close(connection); }
+NeighbourMemory::Borrowed::~Borrowed() {
+  ::shutdown(connection, SHUT_RDWR);  // a child may have it, too
+  ::close(connection);
+}
 
 void NeighbourMemory::open(const std::string& endpoints) {
   for (std::string_view rest = endpoints; !rest.empty();) {
@@ -281,15 +288,20 @@ std::vector<PeerId> NeighbourMemory::look(double now_s, bool all_read) {
   return readers;
 }
 
-/// Whoever asks.
+/// Whoever asks. Where this process can open no more files nobody is welcome any more: doors that stay full
+/// would wake it for ever.
 void NeighbourMemory::welcome() {
-  for (const int door : doors_)
+  std::erase_if(doors_, [&](int door) {
     for (int from; (from = ::accept4(door, nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC)) >= 0;) {
       if (lenders_.size() >= kMostLenders || !of_this_user(from))
         ::close(from);
       else
         lenders_.push_back({.connection = from});
     }
+    if (errno == EAGAIN || errno == EINTR || errno == ECONNABORTED) return false;
+    ::close(door);
+    return true;
+  });
 }
 
 /// False where it has ended, or says something else than it should.

@@ -76,7 +76,10 @@ bool ZmqEnv::receive_all(Member& member) {
     Payload apart;
     if (const auto ticket = NeighbourMemory::ticket_of(bytes)) {
       apart = sockets_->memory.read(*ticket);
-      if (!apart) return true;  // its sender has ended: nobody would send it again
+      if (!apart) {  // its sender has ended, or is none that lends
+        member.on_frame({}, speaker);
+        return true;
+      }
       bytes = bytes.subspan(sizeof *ticket);
     }
     std::vector<std::uint64_t> aligned;  // small messages lie inside the message object, often not on 8 bytes
@@ -140,7 +143,11 @@ void ZmqEnv::read_monitors(Member& member) {
     for (const std::string& line : gate_news()) log(line);
   for (std::size_t k = 0; k < sockets_->out.size(); ++k) {  // a member that hears of it may open connections
     Out& out = *sockets_->out[k];
-    if (std::exchange(out.connect_again, false)) dial(out.peer);
+    if (std::exchange(out.connect_again, false)) {
+      const bool stood = out.stands;
+      dial(out.peer);
+      if (stood) member.on_broken(out.peer);
+    }
     if (!std::exchange(out.events_waker.woke, false)) continue;
     while (const auto event = out.events ? next_event(out.events) : std::nullopt) {
       if (event->number == ZMQ_EVENT_CONNECTED) {

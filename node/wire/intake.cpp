@@ -50,7 +50,8 @@ std::uint64_t digest_of(std::span<const std::byte> payload) {
 
 void Intake::take(const FrameHeader& header, const ParcelBody& body) {
   const std::uint64_t first = header.sequence - body.chunk;
-  const auto refused = [&](Refusal why) { refuse(header.sequence, why); };
+  const std::uint32_t numbers = body.apart ? std::min(body.chunks, chunks_of(body.payload.size())) : 1;
+  const auto refused = [&](Refusal why) { refuse(header.sequence, why, numbers); };
   if (header.sequence > next_ + kFarthest) return refuse(Refusal::sequence);
   if (body.chunk < header.sequence && came_before(first, body.digest)) return duplicate(header, body);
   const Verdict verdict = rules_.judge ? rules_.judge(body) : Verdict::now(body.entries);
@@ -60,40 +61,48 @@ void Intake::take(const FrameHeader& header, const ParcelBody& body) {
     // it comes a second time, and is acknowledged.
     if (!rules_.ordered && header.sequence >= next_) return refused(Refusal::round);
     ++counters_.duplicates;
-    for (std::uint32_t c = 0; c < (body.apart ? body.chunks : 1); ++c) pass(header.sequence + c);
+    for (std::uint32_t n = 0; n < numbers; ++n) pass(header.sequence + n);
     return;
   }
   if (body.entries != verdict.entries) return refused(Refusal::entries);
   if (!well_cut(header, body, verdict.entries)) return refused(Refusal::chunks);
-  const std::size_t bytes = body.payload.size() + kOverhead;
-  auto at = find(first, body);
+  const auto at = find(first, body);
   if (at != candidates_.end() && at->second.body.chunks != body.chunks) return refused(Refusal::digest);
-  const bool replaces = body.apart && at != candidates_.end() && !at->second.payload;
-  if (at != candidates_.end() && !replaces && (at->second.payload || has(at->second, body.chunk))) {
+  if (at != candidates_.end() && (at->second.payload || (!body.apart && has(at->second, body.chunk)))) {
     ++counters_.duplicates;
     return;
   }
-  if (replaces) erase(std::exchange(at, candidates_.end()));
+  // takes the place of chunks that came before it, once it is sure to stay
+  if (body.apart && !decodes(body, body.apart, true)) return refused(Refusal::payload);
+  const std::size_t bytes = body.payload.size() + kOverhead;
   if (!make_room(first, bytes)) return refuse(Refusal::memory);  // and it comes again
+  if (header.sequence > received_ + 1) ++counters_.reordered;
+  if (body.apart) {
+    if (at != candidates_.end()) erase(at);
+    Candidate& c = hold(candidates_.end(), first, body, bytes)->second;
+    c.payload = body.apart;
+    for (std::uint32_t n = 0; n < numbers; ++n) mark(header.sequence + n);
+    return;
+  }
+  const auto held = hold(at, first, body, bytes);
+  put(held->second, body);
+  if (body.chunks == 1 && !complete(held)) return;  // nothing of it is acknowledged
+  mark(header.sequence);
+  if (body.chunks > 1) complete(held);
+}
+
+/// So many bytes more of a candidate, which is made where there is none.
+Intake::Candidates::iterator Intake::hold(Candidates::iterator at, std::uint64_t first,
+                                          const ParcelBody& body, std::size_t bytes) {
   if (at == candidates_.end()) {
     drop_oldest(first);
     at = candidates_.emplace(first, Candidate{.body = body});
     at->second.body.payload = {}, at->second.body.apart = {};
   }
-  Candidate& c = at->second;
-  c.touched = ++clock_;
-  c.bytes += bytes;
+  at->second.touched = ++clock_;
+  at->second.bytes += bytes;
   held_ += bytes;
-  if (header.sequence > received_ + 1) ++counters_.reordered;
-  if (body.apart) {
-    if (accept(at, body.apart, true))
-      for (std::uint32_t chunk = 0; chunk < body.chunks; ++chunk) mark(header.sequence + chunk);
-    return;
-  }
-  put(c, body);
-  if (body.chunks == 1 && !complete(at)) return;  // nothing of it is acknowledged
-  mark(header.sequence);
-  if (body.chunks > 1) complete(at);
+  return at;
 }
 
 /// Frames that were delivered once: the other side has not heard that they came.
@@ -107,9 +116,15 @@ void Intake::duplicate(const FrameHeader& header, const ParcelBody& body) {
          header.sequence});
 }
 
-void Intake::refuse(std::uint64_t sequence, Refusal why) {
+void Intake::refuse(std::uint64_t sequence, Refusal why, std::uint32_t numbers) {
   refuse(why);
-  if (sequence >= next_ && refused_.size() < kMostAhead) refused_.insert(sequence);
+  for (std::uint64_t n = sequence; n < sequence + numbers; ++n)
+    if (n >= next_ && refused_.size() < kMostAhead) refused_.insert(n);
+}
+
+bool Intake::decodes(const ParcelBody& body, const Payload& payload, bool shared) const {
+  return !rules_.decodes ||
+         rules_.decodes({body.round, body.parcel, body.tag, body.entries, payload}, shared);
 }
 
 void Intake::pass(std::uint64_t sequence) {
@@ -211,18 +226,9 @@ bool Intake::complete(Candidates::iterator at) {
     c.payload = std::move(payload);
     return true;
   }
-  if (digest_of_chunks(c.hashes) == c.body.digest) return accept(at, std::move(payload), false);
-  refuse(at->first, Refusal::digest);
-  erase(at);
-  return false;
-}
-
-/// The whole one. False where it does not decode: then the candidate is no more.
-bool Intake::accept(Candidates::iterator at, Payload payload, bool shared) {
-  Candidate& c = at->second;
-  const Message whole{c.body.round, c.body.parcel, c.body.tag, c.body.entries, payload};
-  if (rules_.decodes && !rules_.decodes(whole, shared)) {
-    refuse(at->first, Refusal::payload);
+  const bool announced = digest_of_chunks(c.hashes) == c.body.digest;
+  if (!announced || !decodes(c.body, payload, false)) {
+    refuse(at->first, announced ? Refusal::payload : Refusal::digest);
     erase(at);
     return false;
   }

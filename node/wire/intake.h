@@ -79,18 +79,20 @@ class Intake {
   using Candidates = std::multimap<std::uint64_t, Candidate>;  ///< by the number of their first chunk
 
   void refuse(Refusal why) { ++counters_.refused_by[static_cast<std::size_t>(why)]; }
-  void refuse(std::uint64_t sequence, Refusal why);
+  void refuse(std::uint64_t sequence, Refusal why, std::uint32_t numbers = 1);
+  bool decodes(const ParcelBody& body, const Payload& payload, bool shared) const;
   void duplicate(const FrameHeader& header, const ParcelBody& body);
   void pass(std::uint64_t sequence);
   bool came_before(std::uint64_t first, std::uint64_t digest) const;
   Candidates::iterator find(std::uint64_t first, const ParcelBody& body);
+  Candidates::iterator hold(Candidates::iterator at, std::uint64_t first, const ParcelBody& body,
+                            std::size_t bytes);
   void drop_oldest(std::uint64_t first);
   bool make_room(std::uint64_t first, std::size_t bytes);
   void erase(Candidates::iterator at);
   static bool has(const Candidate& c, std::uint32_t chunk);
   void put(Candidate& c, const ParcelBody& body);
   static Payload join(Candidate& c);
-  bool accept(Candidates::iterator at, Payload payload, bool shared);
   bool complete(Candidates::iterator at);
   void mark(std::uint64_t sequence);
   bool pass_next();

@@ -43,7 +43,7 @@ void Link::send(const Message& message, double now) {
     if (!apart)
       put(o, priority::kMessages);
     else if (c == 0)
-      put_whole(o, apart);
+      put_whole(o, apart, priority::kMessages);
     if (delivery_ == Delivery::reliable) outstanding_.push_back(std::move(o));
   }
   if (delivery_ == Delivery::reliable) {
@@ -57,13 +57,13 @@ void Link::put(const Outstanding& o, std::uint32_t priority) {
   counters_.data_bytes_out += send_(o.frame, priority);
 }
 
-/// The message of which this is the first chunk, in one frame; what has to be sent again goes by chunks.
-void Link::put_whole(const Outstanding& first, Payload apart) {
+/// The message of which this is the first chunk, in one frame.
+void Link::put_whole(const Outstanding& first, Payload apart, std::uint32_t priority) {
   Frame frame = first.frame;
   auto& body = std::get<ParcelBody>(frame.body);
   body.payload = *apart;
   body.apart = std::move(apart);
-  counters_.data_bytes_out += send_(std::move(frame), priority::kMessages);
+  counters_.data_bytes_out += send_(std::move(frame), priority);
 }
 
 FrameHeader Link::stamp(FrameHeader header) {
@@ -122,7 +122,26 @@ double Link::lost_overdue_at(const Outstanding& o) const {
   return std::max(o.sent_at, quiet_since_) + std::min(least_resend_s_, kAfterBreak_s);
 }
 
+/// Once: what does not come so comes in chunks. True where it was sent, and stands for all of them.
+bool Link::send_whole_again(Outstanding& first, double now) {
+  const auto& body = std::get<ParcelBody>(first.frame.body);
+  if (first.resent || body.chunk != 0 || body.chunks == 1 || !share_) return false;
+  Payload apart = share_(first.payload);
+  if (!apart) return false;
+  put_whole(first, std::move(apart), priority::kResent);
+  ++counters_.resent;
+  const std::uint64_t end = first.sequence + body.chunks;
+  for (auto& o : outstanding_) {
+    if (o.sequence < first.sequence || o.sequence >= end) continue;
+    o.sent_at = now;
+    o.resent = true;
+    if (o.sequence != first.sequence && std::exchange(o.lost, false)) --lost_;
+  }
+  return true;
+}
+
 void Link::send_again(Outstanding& o, double now) {
+  if (send_whole_again(o, now)) return;
   o.sent_at = now;
   o.resent = true;
   if (planted_.is(Bug::resent_renumbered)) o.frame.header.sequence = o.sequence = next_++;

@@ -90,7 +90,8 @@ class Link {
     std::map<std::uint32_t, std::vector<std::byte>> chunks;
   };
   void put(const Outstanding& o, std::uint32_t priority);
-  void put_whole(const Outstanding& first, Payload apart);
+  void put_whole(const Outstanding& first, Payload apart, std::uint32_t priority);
+  bool send_whole_again(Outstanding& first, double now);
   void receive_newest(const FrameHeader& header, const ParcelBody& body);
   void refuse(Refusal why) { ++counters_.refused_by[static_cast<std::size_t>(why)]; }
   void measure(double round_trip);

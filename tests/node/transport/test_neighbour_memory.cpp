@@ -2,8 +2,10 @@
 #include <arpa/inet.h>
 #include <netinet/in.h>
 #include <poll.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/un.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -247,4 +249,43 @@ TEST_CASE("strangers at the door are sent away") {
   for (const int stranger : strangers) close(stranger);
   both_look(both.lender, both.reader);
   CHECK(both.lender.lendable(kNeighbour, some_payload()));
+}
+
+TEST_CASE("a child that is forked shares nothing of its parent's memory") {
+  Acquainted both;
+  Payload shared = both.lender.lendable(kNeighbour, some_payload());
+  const std::uint64_t token = SharedBlocks::started()->token();
+  const pid_t child = fork();
+  if (child == 0) {  // no test runs here
+    bool good = SharedBlocks::started() == nullptr;
+    shared = {};  // of the parent's
+    SharedBlocks* const own = SharedBlocks::start();
+    good = good && own && own->token() != token;
+    const ByteBlock block = own ? own->take(kSize) : ByteBlock();
+    good = good && block.owner;
+    if (block.owner) std::fill(block.bytes.begin(), block.bytes.end(), std::byte{1});
+    _exit(good ? 0 : 1);
+  }
+  REQUIRE(child > 0);
+  int status = -1;
+  REQUIRE(waitpid(child, &status, 0) == child);
+  CHECK(status == 0);
+  CHECK(same(shared, some_payload()));
+  CHECK(SharedBlocks::started()->token() == token);
+}
+
+TEST_CASE("where memory is limited none is shared") {
+  for (const auto limit : {RLIMIT_AS, RLIMIT_FSIZE}) {
+    const pid_t child = fork();
+    if (child == 0) {
+      const rlimit low{std::uint64_t{1} << 24, std::uint64_t{1} << 24};
+      if (limit == RLIMIT_FSIZE) setrlimit(limit, &low);
+      const rlimit enough{std::uint64_t{1} << 44, std::uint64_t{1} << 44};
+      if (limit == RLIMIT_AS) setrlimit(limit, &enough);
+      _exit(SharedBlocks::start() ? 1 : 0);
+    }
+    int status = -1;
+    REQUIRE(waitpid(child, &status, 0) == child);
+    CHECK(status == 0);
+  }
 }

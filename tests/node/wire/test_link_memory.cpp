@@ -86,3 +86,66 @@ TEST_CASE("a whole payload takes the place of chunks that came before it") {
   CHECK_FALSE(end.next());
   CHECK(end.counters().refused_by[static_cast<std::size_t>(Refusal::chunks)] == 1);
 }
+
+TEST_CASE("a whole payload that was lost is sent again whole, and then in chunks") {
+  std::vector<Frame> sent;
+  const auto keep = [&](const Frame& frame, std::uint32_t) {
+    sent.push_back(frame);
+    return std::size_t{0};
+  };
+  const auto is_whole = [&] { return static_cast<bool>(std::get<ParcelBody>(sent.back().body).apart); };
+  const auto payload = std::make_shared<const std::vector<std::byte>>(40 * kChunkBytes);
+  for (const bool broken : {false, true}) {
+    INFO(broken);
+    sent.clear();
+    Link link(keep, 10, Delivery::reliable, {}, {}, [](const Payload& p) { return p; });
+    link.send({0, 1, 2, payload->size(), payload}, 0);
+    REQUIRE(sent.size() == 1);
+    if (broken) link.on_broken();
+    const auto look_again = link.resend_due(broken ? 2 : 12, false);
+    REQUIRE(sent.size() == 2);
+    CHECK(is_whole());
+    CHECK(sent.back().header.sequence == sent.front().header.sequence);
+    REQUIRE(look_again);
+    CHECK(*look_again > (broken ? 2 : 12));
+    link.resend_due(60, false);
+    CHECK(sent.size() == 2 + 16);
+    CHECK_FALSE(is_whole());
+  }
+}
+
+TEST_CASE("a whole payload that is refused is in the way of nothing, and chunks that came stay") {
+  std::vector<Frame> sent;
+  const auto keep = [&](const Frame& frame, std::uint32_t) {
+    sent.push_back(frame);
+    return std::size_t{0};
+  };
+  const auto payload = std::make_shared<const std::vector<std::byte>>(2 * kChunkBytes + 1, std::byte{7});
+  Link chunks(keep, 1), whole(keep, 1, Delivery::reliable, {}, {}, [](const Payload&p) { return p; });
+  chunks.send({0, 1, 2, payload->size(), payload}, 0);
+  chunks.send({1, 1, 2, 3, std::make_shared<const std::vector<std::byte>>(3)}, 0);
+  whole.send({0, 1, 2, payload->size(), payload}, 0);
+  REQUIRE(sent.size() == 5);
+  IntakeRules rules;
+  bool decodes = false;
+  rules.decodes = [&](const Message&, bool shared) { return decodes || !shared; };
+  const auto receive = [&](Link& link, std::size_t k) {
+    link.receive(sent[k].header, std::get<ParcelBody>(sent[k].body));
+  };
+  Link end(keep, 1, Delivery::reliable, {}, rules);
+  receive(end, 0);
+  receive(end, 4);  // whole, and refused
+  CHECK(end.counters().refused_by[static_cast<std::size_t>(Refusal::payload)] == 1);
+  receive(end, 1);
+  receive(end, 2);
+  const auto got = end.next();
+  REQUIRE(got);
+  CHECK(got->payload == Payload(payload));
+
+  Link other(keep, 1, Delivery::reliable, {}, rules);
+  receive(other, 4);
+  receive(other, 3);
+  const auto behind = other.next();  // all numbers of what was refused are passed
+  REQUIRE(behind);
+  CHECK(behind->round == 1);
+}
