@@ -4,8 +4,8 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
-#include <optional>
 #include <new>
+#include <optional>
 #include <span>
 #include <stdexcept>
 #include <string>
