@@ -21,8 +21,8 @@ FrameHeader numbered(std::uint64_t sequence) {
 struct Receiver {
   explicit Receiver(std::function<Verdict(const ParcelBody&)> judge, std::size_t most_bytes = 1 << 20)
       : link([](const Frame&, std::uint32_t) { return std::size_t{0}; }, 1, Delivery::reliable, {},
-             {std::move(judge), [](const Message& m) { return m.payload->front() != std::byte{0xff}; }, false,
-              most_bytes}) {}
+             {std::move(judge), [](const Message& m, bool) { return m.payload->front() != std::byte{0xff}; },
+              false, most_bytes}) {}
 
   /// Rounds of the messages that the frame made deliverable.
   std::vector<Round> give(std::uint64_t sequence, Round round, std::byte content = {},
