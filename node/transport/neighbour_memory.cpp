@@ -139,10 +139,7 @@ NeighbourMemory::~NeighbourMemory() {
   for (const int door : doors_) ::close(door);
 }
 
-NeighbourMemory::Borrowed::~Borrowed() {
-  ::shutdown(connection, SHUT_RDWR);  // a child may have it, too
-  ::close(connection);
-}
+NeighbourMemory::Borrowed::~Borrowed() { ::close(connection); }
 
 void NeighbourMemory::open(const std::string& endpoints) {
   for (std::string_view rest = endpoints; !rest.empty();) {
@@ -179,9 +176,12 @@ void NeighbourMemory::broken(PeerId neighbour) {
 /// The other end may still read what was lent, until it has closed its end.
 void NeighbourMemory::end(Loan& loan) {
   if (loan.connection < 0) return;
-  ::shutdown(loan.connection, SHUT_WR);
-  SharedBlocks::started()->leave(loan.reader, std::exchange(loan.connection, -1));
+  const int connection = std::exchange(loan.connection, -1);
   loan.stands = false;
+  SharedBlocks* const blocks = SharedBlocks::started();
+  if (!blocks) return void(::close(connection));  // in a child: the loan is its parent's
+  ::shutdown(connection, SHUT_WR);
+  blocks->leave(loan.reader, connection);
 }
 
 void NeighbourMemory::ask(Loan& loan) {

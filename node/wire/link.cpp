@@ -17,9 +17,10 @@ constexpr double kLongestResend_s = 5, kAfterBreak_s = 1;
 }  // namespace
 
 void Link::send(const Message& message, double now) {
-  const std::span<const std::byte> all(*message.payload);
-  const std::uint32_t chunks = chunks_of(all.size());
   const Payload apart = share_ && delivery_ == Delivery::reliable ? share_(message.payload) : Payload();
+  const Payload payload = apart ? apart : message.payload;  // one of them is kept
+  const std::span<const std::byte> all(*payload);
+  const std::uint32_t chunks = chunks_of(all.size());
   const auto part = [&](std::uint32_t c) {
     const std::size_t begin = c * kChunkBytes;
     return all.subspan(begin, std::min(kChunkBytes, all.size() - begin));
@@ -39,7 +40,7 @@ void Link::send(const Message& message, double now) {
     Frame frame;
     frame.header.sequence = next_;
     frame.body = body;
-    Outstanding o{next_++, std::move(frame), message.payload, now};
+    Outstanding o{next_++, std::move(frame), payload, now};
     if (!apart)
       put(o, priority::kMessages);
     else if (c == 0)

@@ -9,6 +9,8 @@
 #include <cstring>
 #include <stdexcept>
 
+#include "shared_blocks.h"
+
 namespace gossamer::node {
 namespace {
 
@@ -114,11 +116,12 @@ void Mass::push(const op::Push& o, std::span<float> u) {
 }
 
 Payload Mass::payload(std::uint32_t sum, Range range, ParcelId parcel) const {
-  auto bytes = std::make_shared<std::vector<std::byte>>(mass_payload_bytes(range.size));
-  std::memcpy(bytes->data(), &sums_[sum][range.begin], range.size * sizeof(std::uint64_t));
-  std::memcpy(bytes->data() + range.size * sizeof(std::uint64_t), &sums_[sum][weight_at(parcel)],
+  const std::size_t size = mass_payload_bytes(range.size);
+  const ByteBlock block = take_readable_block(size);
+  std::memcpy(block.bytes.data(), &sums_[sum][range.begin], range.size * sizeof(std::uint64_t));
+  std::memcpy(block.bytes.data() + range.size * sizeof(std::uint64_t), &sums_[sum][weight_at(parcel)],
               sizeof(std::uint64_t));
-  return bytes;
+  return {block.owner, block.bytes.first(size)};
 }
 
 /// A neighbour's sum of weights never falls, and all weights together are as many as there are peers: what

@@ -11,6 +11,7 @@
 #include <stdexcept>
 
 #include "hash.h"
+#include "shared_blocks.h"
 
 namespace gossamer::node {
 namespace {
@@ -115,8 +116,9 @@ Payload Modulo::encode(const op::ModuloEncode& o, std::span<const float> x, std:
   follow(o.round);
   const double s = step(o.doublings);
   const std::uint64_t random = key(o.round, o.parcel);
-  auto bytes = std::make_shared<std::vector<std::byte>>(modulo_payload_bytes(x.size(), bits_));
-  BitWriter out(bytes->data() + sizeof(ModuloHeader));
+  const ByteBlock block = take_readable_block(modulo_payload_bytes(x.size(), bits_));
+  const auto bytes = block.bytes.first(modulo_payload_bytes(x.size(), bits_));
+  BitWriter out(bytes.data() + sizeof(ModuloHeader));
   cells_.resize(x.size());
   for (std::size_t k = 0; k < x.size(); ++k) {
     const double r = uniform(random, k), at = static_cast<double>(x[k]) / s + r;
@@ -130,8 +132,8 @@ Payload Modulo::encode(const op::ModuloEncode& o, std::span<const float> x, std:
   }
   out.finish();
   const ModuloHeader header{o.doublings, o.doubles_at, hash_of(cells_)};
-  std::memcpy(bytes->data(), &header, sizeof header);
-  return bytes;
+  std::memcpy(bytes.data(), &header, sizeof header);
+  return {block.owner, bytes};
 }
 
 bool Modulo::decode_add(const op::ModuloDecodeAdd& o, std::span<const float> x,
