@@ -231,7 +231,7 @@ TEST_CASE("strangers at the door are sent away") {
   Acquainted both;
   const std::string name = "gossamer frames 127.0.0.1:" + both.connection.address().substr(16);
   std::vector<int> strangers;
-  for (const std::string said : {"", "hello", std::string(24, 'x').c_str()}) {
+  for (const std::string& said : std::vector<std::string>{"", "hello", std::string(24, 'x')}) {
     const int stranger = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK, 0);
     sockaddr_un at{};
     at.sun_family = AF_UNIX;
@@ -280,7 +280,7 @@ TEST_CASE("where memory is limited none is shared") {
     if (child == 0) {
       const rlimit low{std::uint64_t{1} << 24, std::uint64_t{1} << 24};
       if (limit == RLIMIT_FSIZE) setrlimit(limit, &low);
-      const rlimit enough{std::uint64_t{1} << 44, std::uint64_t{1} << 44};
+      const rlimit enough{std::uint64_t{1} << 62, std::uint64_t{1} << 62};
       if (limit == RLIMIT_AS) setrlimit(limit, &enough);
       _exit(SharedBlocks::start() ? 1 : 0);
     }
