@@ -365,11 +365,11 @@ std::size_t first_segment_words(const Frame& frame) {
 }  // namespace
 
 FrameBytes encode_frame(const Frame& frame) {
-  // One segment, built where it is sent from; before it stand the number of segments less one, and its words.
+  // One segment, built where it is sent from; before it stand the number of segments less one and its words.
   const std::size_t most_words = first_segment_words(frame), most = (1 + most_words) * sizeof(capnp::word);
   const ByteBlock out = take_block(most);
   std::byte* const bytes = out.bytes.data();
-  // In zeros. A parcel's fields stand before its payload, which is written in any case.
+  // A message is built in zeros. A parcel's fields stand before its payload, which is written in any case.
   std::memset(bytes, 0,
               std::holds_alternative<ParcelBody>(frame.body) ? std::min(most, kMostOfFields) : most);
   auto* words = reinterpret_cast<capnp::word*>(bytes);

@@ -116,8 +116,9 @@ Payload Modulo::encode(const op::ModuloEncode& o, std::span<const float> x, std:
   follow(o.round);
   const double s = step(o.doublings);
   const std::uint64_t random = key(o.round, o.parcel);
-  const ByteBlock block = take_readable_block(modulo_payload_bytes(x.size(), bits_));
-  const auto bytes = block.bytes.first(modulo_payload_bytes(x.size(), bits_));
+  const std::size_t size = modulo_payload_bytes(x.size(), bits_);
+  const ByteBlock block = take_readable_block(size);
+  const auto bytes = block.bytes.first(size);
   BitWriter out(bytes.data() + sizeof(ModuloHeader));
   cells_.resize(x.size());
   for (std::size_t k = 0; k < x.size(); ++k) {

@@ -10,6 +10,20 @@ using namespace gossamer::node;
 using gossamer::node::test::in_order;
 using gossamer::node::test::Pair;
 
+namespace {
+
+Link::Send kept_in(std::vector<Frame>& sent) {
+  return [&sent](const Frame& frame, std::uint32_t) {
+    sent.push_back(frame);
+    return std::size_t{0};
+  };
+}
+Payload as_it_is(const Payload& payload) { return payload; }
+
+void receive(Link& link, const Frame& frame) { link.receive(frame.header, std::get<ParcelBody>(frame.body)); }
+
+}  // namespace
+
 TEST_CASE("a payload that is read where it is travels as one frame, and in chunks where that is lost") {
   const std::size_t size = 3 * kChunkBytes + 5;
   const auto share = [](const Payload& payload) { return payload->size() > 3 ? payload : Payload(); };
@@ -50,29 +64,23 @@ TEST_CASE("a payload that is read where it is travels as one frame, and in chunk
 
 TEST_CASE("a whole payload takes the place of chunks that came before it") {
   std::vector<Frame> sent;
-  const auto keep = [&](const Frame& frame, std::uint32_t) {
-    sent.push_back(frame);
-    return std::size_t{0};
-  };
+  const Link::Send keep = kept_in(sent);
   const auto payload = std::make_shared<const std::vector<std::byte>>(2 * kChunkBytes + 1, std::byte{7});
   const Message message{0, 1, 2, payload->size(), payload};
-  Link chunks(keep, 1), whole(keep, 1, Delivery::reliable, {}, {}, [](const Payload&p) { return p; });
+  Link chunks(keep, 1), whole(keep, 1, Delivery::reliable, {}, {}, as_it_is);
   chunks.send(message, 0);
   whole.send(message, 0);
   REQUIRE(sent.size() == 4);
-  const auto receive = [&](Link& link, std::size_t k) {
-    link.receive(sent[k].header, std::get<ParcelBody>(sent[k].body));
-  };
   for (const std::size_t early : {0, 1, 2}) {
     Link end(keep, 1);
-    receive(end, early);
+    receive(end, sent[early]);
     CHECK_FALSE(end.next());
-    receive(end, 3);
+    receive(end, sent[3]);
     const auto got = end.next();
     REQUIRE(got);
     CHECK(got->payload == Payload(payload));
-    receive(end, 3);
-    receive(end, 0);
+    receive(end, sent[3]);
+    receive(end, sent[0]);
     CHECK_FALSE(end.next());
     CHECK(end.counters().duplicates == 2);
     end.consume(got->sequence);
@@ -89,16 +97,13 @@ TEST_CASE("a whole payload takes the place of chunks that came before it") {
 
 TEST_CASE("a whole payload that was lost is sent again whole, and then in chunks") {
   std::vector<Frame> sent;
-  const auto keep = [&](const Frame& frame, std::uint32_t) {
-    sent.push_back(frame);
-    return std::size_t{0};
-  };
+  const Link::Send keep = kept_in(sent);
   const auto is_whole = [&] { return static_cast<bool>(std::get<ParcelBody>(sent.back().body).apart); };
   const auto payload = std::make_shared<const std::vector<std::byte>>(40 * kChunkBytes);
   for (const bool broken : {false, true}) {
     INFO(broken);
     sent.clear();
-    Link link(keep, 10, Delivery::reliable, {}, {}, [](const Payload& p) { return p; });
+    Link link(keep, 10, Delivery::reliable, {}, {}, as_it_is);
     link.send({0, 1, 2, payload->size(), payload}, 0);
     REQUIRE(sent.size() == 1);
     if (broken) link.on_broken();
@@ -116,35 +121,28 @@ TEST_CASE("a whole payload that was lost is sent again whole, and then in chunks
 
 TEST_CASE("a whole payload that is refused is in the way of nothing, and chunks that came stay") {
   std::vector<Frame> sent;
-  const auto keep = [&](const Frame& frame, std::uint32_t) {
-    sent.push_back(frame);
-    return std::size_t{0};
-  };
+  const Link::Send keep = kept_in(sent);
   const auto payload = std::make_shared<const std::vector<std::byte>>(2 * kChunkBytes + 1, std::byte{7});
-  Link chunks(keep, 1), whole(keep, 1, Delivery::reliable, {}, {}, [](const Payload&p) { return p; });
+  Link chunks(keep, 1), whole(keep, 1, Delivery::reliable, {}, {}, as_it_is);
   chunks.send({0, 1, 2, payload->size(), payload}, 0);
   chunks.send({1, 1, 2, 3, std::make_shared<const std::vector<std::byte>>(3)}, 0);
   whole.send({0, 1, 2, payload->size(), payload}, 0);
   REQUIRE(sent.size() == 5);
   IntakeRules rules;
-  bool decodes = false;
-  rules.decodes = [&](const Message&, bool shared) { return decodes || !shared; };
-  const auto receive = [&](Link& link, std::size_t k) {
-    link.receive(sent[k].header, std::get<ParcelBody>(sent[k].body));
-  };
+  rules.decodes = [](const Message&, bool shared) { return !shared; };
   Link end(keep, 1, Delivery::reliable, {}, rules);
-  receive(end, 0);
-  receive(end, 4);  // whole, and refused
+  receive(end, sent[0]);
+  receive(end, sent[4]);  // whole, and refused
   CHECK(end.counters().refused_by[static_cast<std::size_t>(Refusal::payload)] == 1);
-  receive(end, 1);
-  receive(end, 2);
+  receive(end, sent[1]);
+  receive(end, sent[2]);
   const auto got = end.next();
   REQUIRE(got);
   CHECK(got->payload == Payload(payload));
 
   Link other(keep, 1, Delivery::reliable, {}, rules);
-  receive(other, 4);
-  receive(other, 3);
+  receive(other, sent[4]);
+  receive(other, sent[3]);
   const auto behind = other.next();  // all numbers of what was refused are passed
   REQUIRE(behind);
   CHECK(behind->round == 1);
