@@ -49,20 +49,27 @@ class BucketMap {
     if (std::byte* const value = value_of(at, rest, 0)) return value;
     return turned_away(at) ? value_of(line(other(h, rest)), rest, 1) : nullptr;
   }
-  /// find in two parts, after prefetch: the bytes of r where it is at home; else nullptr, and `away` becomes
-  /// true where find_away, whose line is then brought near, is to say whether it is elsewhere.
-  std::byte* find_home(std::uint64_t r, bool& away) const {
+  /// find in parts, of which many numbers' can wait for memory together, while nothing changes: seek brings
+  /// near the line of its home,
+  struct Home {
+    std::byte* line;
+    std::uint64_t rest;
+  };
+  Home seek(std::uint64_t r) const {
     const auto [h, rest] = spot(r);
     std::byte* const at = line(h);
-    std::byte* const value = value_of(at, rest, 0);
-    away = !value && turned_away(at);
-    if (away) __builtin_prefetch(line(other(h, rest)));
+    __builtin_prefetch(at);
+    return {at, rest};
+  }
+  /// this gives the bytes of a number that is at home; else nullptr, and `away` becomes true where find_away,
+  /// whose line is then brought near, is to say whether it is elsewhere.
+  std::byte* find_home(const Home& home, bool& away) const {
+    std::byte* const value = value_of(home.line, home.rest, 0);
+    away = !value && turned_away(home.line);
+    if (away) __builtin_prefetch(other_line(home));
     return value;
   }
-  std::byte* find_away(std::uint64_t r) const {
-    const auto [h, rest] = spot(r);
-    return value_of(line(other(h, rest)), rest, 1);
-  }
+  std::byte* find_away(const Home& home) const { return value_of(other_line(home), home.rest, 1); }
   /// Room for the bytes of r, which is not in the map; they are undefined. nullptr where there is none:
   /// grow() may make it.
   std::byte* insert(std::uint64_t r);
@@ -130,6 +137,9 @@ class BucketMap {
   std::uint64_t other(std::uint64_t h, std::uint64_t rest) const {
     const std::uint64_t by = (rest * 0x9E3779B97F4A7C15ULL >> 40) & (group_ - 1);
     return h ^ std::max<std::uint64_t>(by, 1);
+  }
+  std::byte* other_line(const Home& home) const {
+    return line(other(static_cast<std::uint64_t>(home.line - line(0)) / kLine, home.rest));
   }
   static bool turned_away(const std::byte* at) { return (load(at + kLine - 8) & kTurnedAway) != 0; }
   static void turn_away(std::byte* at) { store(at + kLine - 8, load(at + kLine - 8) | kTurnedAway); }

@@ -16,6 +16,10 @@ inline constexpr std::size_t kKeysAtOnce =
 inline constexpr std::size_t kManyKeys = 256;  // of one call: all shards are held
 inline constexpr std::uint64_t kTurn = 5;      // odd: from call to call, every shard is the first
 inline constexpr std::size_t kHeld = 16;       // rows outside the map brought near at a time
+/// Keys whose memory is asked for one right after the other. A request waits for the translation of its
+/// address, and keeps what follows waiting: only of requests that stand close together do many wait at the
+/// same time.
+inline constexpr std::size_t kBurst = 64;
 
 /// Holds some of the shards for reading. Others that hold more than one take them in this order too, and who
 /// changes a shard holds no other: nobody waits in a circle.
@@ -113,54 +117,59 @@ void LocalTable::read(std::span<const std::uint64_t> keys, PulledRows* notes, co
   }
 }
 
-/// Rows that stand in their lines are used at once; those that do not, or that are in a slab, a little later:
-/// by then they are near.
+/// Lines are asked for a burst ahead of the one that is read.
 template <bool in_lines, class Use>
 void LocalTable::read_lines(const Block& block, const Use& use) const {
   const unsigned shift = 64 - shard_bits_;
   const std::uint64_t numbers = ~std::uint64_t{0} >> shard_bits_;
   const std::uint64_t* const all = block.mixed;
   const auto* const shards = shards_.data();
-  const auto prefetch = [=](std::size_t i) { shards[all[i] >> shift]->lines().prefetch(all[i] & numbers); };
-  std::array<std::uint32_t, kHeld> held;  // the last ones, and whether they are to be looked for once more
-  std::uint64_t holds = 0, used = 0, away_bits = 0;
-  const auto use_oldest = [&] {
-    const std::uint64_t slot = used++ % kHeld, i = held[slot];
-    const Shard& shard = *shards[all[i] >> shift];
-    if ((away_bits >> slot & 1) != 0) block.places[i] = shard.find_away(all[i] & numbers);
-    use(shard, block.places[i], block.start + i);
+  std::array<BucketMap::Home, 2 * kBurst> homes;
+  const auto seek = [&](std::size_t first) {
+    for (std::size_t i = first; i < std::min(block.n, first + kBurst); ++i)
+      homes[i % homes.size()] = shards[all[i] >> shift]->lines().seek(all[i] & numbers);
   };
-  for (std::size_t i = 0; i < std::min(block.n, kAhead); ++i) prefetch(i);
-  for (std::size_t i = 0; i < block.n; ++i) {
-    if (i + kAhead < block.n) prefetch(i + kAhead);
-    bool away = false;
-    const Shard& shard = *shards[all[i] >> shift];
-    std::byte* const value = shard.lines().find_home(all[i] & numbers, away);
-    block.places[i] = in_lines ? value : shard.place_found(value);
-    if (in_lines && !away) {
-      use(shard, value, block.start + i);
-      continue;
+  std::array<std::size_t, kBurst> away;  // those to be looked for once more
+  seek(0);
+  for (std::size_t first = 0; first < block.n; first += kBurst) {
+    const std::size_t end = std::min(block.n, first + kBurst);
+    seek(end);
+    std::size_t aways = 0;
+    for (std::size_t i = first; i < end; ++i) {
+      const Shard& shard = *shards[all[i] >> shift];
+      bool is_away = false;
+      std::byte* const value = shard.lines().find_home(homes[i % homes.size()], is_away);
+      if (is_away) {
+        away[aways++] = i;
+        continue;
+      }
+      block.places[i] = in_lines ? value : shard.place_found(value);
+      if (in_lines) use(shard, value, block.start + i);
     }
-    if (holds - used == kHeld) use_oldest();
-    const std::uint64_t slot = holds++ % kHeld;
-    held[slot] = static_cast<std::uint32_t>(i);
-    away_bits = (away_bits & ~(std::uint64_t{1} << slot)) | std::uint64_t{away} << slot;
+    for (const std::size_t i : std::span(away).first(aways)) {
+      const Shard& shard = *shards[all[i] >> shift];
+      block.places[i] = shard.find_away(homes[i % homes.size()]);
+      if (in_lines) use(shard, block.places[i], block.start + i);
+    }
+    if (!in_lines)
+      for (std::size_t i = first; i < end; ++i)
+        use(*shards[all[i] >> shift], block.places[i], block.start + i);
   }
-  while (used < holds) use_oldest();
 }
 
 template <class Use>
 void LocalTable::read_slots(const Block& block, const Use& use) const {
-  const std::size_t n = block.n;
   const auto shard = [&](std::size_t i) -> const Shard& { return *shards_[shard_of(block.mixed[i])]; };
-  const auto guess = [&](std::size_t i) { block.places[i] = shard(i).guess(number(block.mixed[i])); };
-  for (std::size_t i = 0; i < std::min(n, kAhead); ++i) guess(i);
-  for (std::size_t first = 0; first < n; first += kHeld) {
-    const std::size_t end = std::min(first + kHeld, n);
-    for (std::size_t i = first; i < end; ++i) {
-      if (const std::size_t later = i + kAhead; later < n) guess(later);
+  const auto guess = [&](std::size_t first) {
+    for (std::size_t i = first; i < std::min(block.n, first + kBurst); ++i)
+      block.places[i] = shard(i).guess(number(block.mixed[i]));
+  };
+  guess(0);
+  for (std::size_t first = 0; first < block.n; first += kBurst) {
+    const std::size_t end = std::min(first + kBurst, block.n);
+    guess(end);
+    for (std::size_t i = first; i < end; ++i)
       block.places[i] = shard(i).find_near(block.places[i], number(block.mixed[i]));
-    }
     for (std::size_t i = first; i < end; ++i) use(shard(i), block.places[i], block.start + i);
   }
 }

@@ -6,7 +6,7 @@
 namespace gossamer::optim {
 namespace {
 
-constexpr std::size_t kRowsAhead = 8;  // of the one that is updated: they are in a cache, if not the nearest
+constexpr std::size_t kRows = 16;  // brought near at a time
 constexpr std::uint64_t kMovedMeanwhile = ~std::uint64_t{0};
 
 }  // namespace
@@ -56,19 +56,26 @@ void LocalTable::push_shard(std::size_t of_shard, std::span<std::uint32_t> which
   };
   const std::unique_lock lock(shard.mutex());
   const bool hold = shard.moves() == pulled.moves[of_shard];
+  const auto bring_near = [&](std::size_t first) {
+    for (std::size_t n = first; n < std::min(which.size(), first + kRows); ++n)
+      if (hold)
+        shard.prefetch_row(pulled.places[which[n]]);
+      else
+        shard.prefetch(number(pulled.keys[which[n]]));
+  };
   std::size_t missing = 0;
-  for (std::size_t n = 0; n < which.size(); ++n) {
-    const std::uint32_t i = which[n], later = which[std::min(n + kRowsAhead, which.size() - 1)];
-    if (hold)
-      shard.prefetch_row(pulled.places[later]);
-    else
-      shard.prefetch(number(pulled.keys[later]));
-    std::byte* const place =
-        hold ? const_cast<std::byte*>(pulled.places[i]) : shard.find(number(pulled.keys[i]));
-    if (place)
-      update(place, i);
-    else
-      which[missing++] = i;
+  bring_near(0);
+  for (std::size_t first = 0; first < which.size(); first += kRows) {
+    bring_near(first + kRows);
+    for (std::size_t n = first; n < std::min(which.size(), first + kRows); ++n) {
+      const std::uint32_t i = which[n];
+      std::byte* const place =
+          hold ? const_cast<std::byte*>(pulled.places[i]) : shard.find(number(pulled.keys[i]));
+      if (place)
+        update(place, i);
+      else
+        which[missing++] = i;
+    }
   }
   for (const std::uint32_t i : which.first(missing)) {
     const std::uint64_t r = number(pulled.keys[i]);

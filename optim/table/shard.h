@@ -125,7 +125,7 @@ class Shard {
   }
   /// else those of lines(), whose values place_found makes places of.
   const BucketMap& lines() const { return *lines_; }
-  std::byte* find_away(std::uint64_t r) const { return place_found(lines_->find_away(r)); }
+  std::byte* find_away(const BucketMap::Home& home) const { return place_found(lines_->find_away(home)); }
   std::byte* place_found(const std::byte* value) const {
     if (!value) return nullptr;
     std::byte* const place = place_of(value);

@@ -24,9 +24,9 @@ struct Checked {
   }
   const std::byte* find_in_parts(std::uint64_t r) const {
     bool away = false;
-    map.prefetch(r);
-    const std::byte* const found = map.find_home(r, away);
-    return away ? map.find_away(r) : found;
+    const BucketMap::Home home = map.seek(r);
+    const std::byte* const found = map.find_home(home, away);
+    return away ? map.find_away(home) : found;
   }
   void check() const {
     REQUIRE(map.size() == model.size());
