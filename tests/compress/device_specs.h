@@ -13,7 +13,7 @@ inline constexpr RandomKey kKey = {.seed = 0x1234567890abcdefu, .peer = 3, .laye
 
 using gossamer::test::Drawn;
 /// One row in so many where long tables are drawn: an emulated device is slow.
-constexpr unsigned kDrawn = 5;
+constexpr unsigned kDrawn = 8;
 
 inline bool device_is_there() {
   std::string why;

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "gossamer_test/catch.h"
+#include "gossamer_test/drawn.h"
 #include "process.h"
 
 namespace gossamer::test {
@@ -51,10 +52,12 @@ TEST_CASE("peers on a device and peers on the host train one job as peers on the
   struct Case {
     const char *method, *codec, *graph;
   };
+  Drawn drawn(2);
   for (const auto& [method, codec, graph] :
        {Case{"choco", "onebit_scaled", "ring"}, Case{"allreduce", "dense", "ring"},
         Case{"allreduce", "topk:density=0.1", "full"}, Case{"push_sum", "dense", "ring"},
         Case{"noloco", "dense", "matching"}}) {
+    if (!drawn()) continue;
     INFO(method << ", " << codec);
     const Folder folder;
     const Ports ports(4);
@@ -175,9 +178,9 @@ TEST_CASE("one that joins computes where it says") {
 TEST_CASE("a run on a device goes on from a checkpoint to the same bits, and on the host as well") {
   const Folder folder;
   const Ports ports(4);
-  folder.write("job.toml", tables(ports, job("choco", "onebit_scaled", 200), "cuda:0", {0, 1, 2, 3}));
+  folder.write("job.toml", tables(ports, job("choco", "onebit_scaled", 100), "cuda:0", {0, 1, 2, 3}));
   const auto words = [](const std::string& out, const std::vector<std::string>& more = {}) {
-    std::vector<std::string> all{"run", "job.toml", "-q", "--out", out, "--set", "run.checkpoint_every=40"};
+    std::vector<std::string> all{"run", "job.toml", "-q", "--out", out, "--set", "run.checkpoint_every=20"};
     all.insert(all.end(), more.begin(), more.end());
     return all;
   };
