@@ -4,11 +4,14 @@
 #include <algorithm>
 #include <array>
 #include <cstdio>
+#include <functional>
+#include <future>
 #include <memory>
 #include <utility>
 
 #include "dataset.h"
 #include "file.h"
+#include "gossamer/optim/large_vector.h"
 
 namespace gossamer::optim {
 namespace {
@@ -17,8 +20,15 @@ constexpr std::uint32_t kImages = 0x803, kLabels = 0x801;
 
 struct Bytes {
   std::size_t rows = 0, features = 0;
-  std::unique_ptr<std::uint8_t[]> data;
+  std::shared_ptr<std::uint8_t[]> data;
 };
+
+/// Of undefined content.
+std::shared_ptr<std::uint8_t[]> large_bytes(std::size_t size) {
+  LargeAllocator<std::uint8_t> allocator;
+  return {allocator.allocate(size),
+          [allocator, size](std::uint8_t* at) mutable { allocator.deallocate(at, size); }};
+}
 
 std::string hex(std::uint32_t value) {
   char text[16];
@@ -80,7 +90,7 @@ Bytes read_idx(const std::string& path, std::uint32_t magic, std::uint64_t memor
   if (size > memory)
     throw OptimError(path + ": found " + std::to_string(size) + " bytes of rows, expected at most the " +
                      std::to_string(memory) + " bytes of free memory");
-  bytes.data = std::make_unique_for_overwrite<std::uint8_t[]>(size);
+  bytes.data = large_bytes(size);
   read_exactly(file, {bytes.data.get(), size}, "data");
   std::uint8_t extra = 0;
   if (file.read({&extra, 1}) != 0)
@@ -110,7 +120,7 @@ Part load_part(const DataSpec& spec, const std::string& prefix) {
 /// The given rows, ascending, and no others.
 void keep(Part& part, const std::vector<std::uint32_t>& chosen) {
   const std::size_t features = part.images.features;
-  auto data = std::make_unique_for_overwrite<std::uint8_t[]>(chosen.size() * features);
+  auto data = large_bytes(chosen.size() * features);
   for (std::size_t to = 0; to < chosen.size(); ++to) {
     std::copy_n(part.images.data.get() + chosen[to] * features, features, data.get() + to * features);
     part.labels[to] = part.labels[chosen[to]];
@@ -121,7 +131,8 @@ void keep(Part& part, const std::vector<std::uint32_t>& chosen) {
 }
 
 Data load_idx(const DataSpec& spec) {
-  Part train = load_part(spec, "train"), test = load_part(spec, "t10k");
+  auto other = std::async(std::launch::async, load_part, std::cref(spec), "t10k");
+  Part train = load_part(spec, "train"), test = other.get();
   if (train.images.features != test.images.features)
     throw OptimError(spec.path + ": found training images of " + std::to_string(train.images.features) +
                      " bytes and test images of " + std::to_string(test.images.features) +

@@ -38,14 +38,14 @@ std::size_t size_of(const Head& h) {
 
 class Mapping {
  public:
-  Mapping(int fd, std::size_t size, int protection) : size_(size) {
-    at_ = mmap(nullptr, size, protection, MAP_SHARED, fd, 0);
+  Mapping(int fd, std::size_t size) : size_(size) {
+    at_ = mmap(nullptr, size, PROT_READ, MAP_SHARED, fd, 0);
     if (at_ == MAP_FAILED) fail("mmap");
   }
   ~Mapping() { munmap(at_, size_); }
   Mapping(const Mapping&) = delete;
   Mapping& operator=(const Mapping&) = delete;
-  std::span<std::byte> bytes() const { return {static_cast<std::byte*>(at_), size_}; }
+  std::span<const std::byte> bytes() const { return {static_cast<const std::byte*>(at_), size_}; }
 
  private:
   void* at_;
@@ -68,19 +68,35 @@ Head head_of(const LabelledRows& rows) {
           .offset = layout.offset};
 }
 
-std::span<std::byte> put(std::span<std::byte> to, std::span<const std::byte> what) {
-  if (!what.empty()) std::memcpy(to.data(), what.data(), what.size());
-  return to.subspan(padded(what.size()));
-}
+/// Written by calls and not through a mapping, which would cost a page fault for each of its pages.
+class Written {
+ public:
+  explicit Written(int fd) : fd_(fd) {}
+  void put(const LabelledRows& rows) {
+    const Head head = head_of(rows);
+    const RowsLayout layout = rows.layout();
+    put(std::as_bytes(std::span(&head, 1)));
+    put(std::as_bytes(rows.labels()));
+    put(std::as_bytes(layout.widths));
+    put(layout.values);
+  }
 
-std::span<std::byte> write(const LabelledRows& rows, std::span<std::byte> to) {
-  const Head head = head_of(rows);
-  const RowsLayout layout = rows.layout();
-  to = put(to, std::as_bytes(std::span(&head, 1)));
-  to = put(to, std::as_bytes(rows.labels()));
-  to = put(to, std::as_bytes(layout.widths));
-  return put(to, layout.values);
-}
+ private:
+  void put(std::span<const std::byte> what) {
+    const std::size_t next = at_ + padded(what.size());
+    while (!what.empty()) {
+      const ssize_t written = pwrite(fd_, what.data(), what.size(), static_cast<off_t>(at_));
+      if (written < 0 && errno != EINTR) fail("pwrite");
+      if (written <= 0) continue;
+      what = what.subspan(static_cast<std::size_t>(written));
+      at_ += static_cast<std::size_t>(written);
+    }
+    at_ = next;
+  }
+
+  int fd_;
+  std::size_t at_ = 0;
+};
 
 /// The next bytes of a mapping, as what they are.
 class Taken {
@@ -137,10 +153,10 @@ int share_data(const Data& data) {
   const int fd = memfd_create("gossamer rows", MFD_ALLOW_SEALING);
   if (fd < 0) fail("memfd_create");
   try {
-    errno = posix_fallocate(fd, 0, static_cast<off_t>(size));
-    if (errno != 0) fail("posix_fallocate");
-    const Mapping mapping(fd, size, PROT_READ | PROT_WRITE);
-    write(test, write(train, mapping.bytes()));
+    if (ftruncate(fd, static_cast<off_t>(size)) != 0) fail("ftruncate");
+    Written written(fd);
+    written.put(train);
+    written.put(test);
   } catch (...) {
     close(fd);
     throw;
@@ -152,7 +168,7 @@ int share_data(const Data& data) {
 Data shared_data(int fd) {
   struct stat about {};
   if (fstat(fd, &about) != 0) fail("fstat");
-  Taken from(std::make_shared<const Mapping>(fd, static_cast<std::size_t>(about.st_size), PROT_READ));
+  Taken from(std::make_shared<const Mapping>(fd, static_cast<std::size_t>(about.st_size)));
   auto train = read(from);
   return {std::move(train), read(from)};
 }
