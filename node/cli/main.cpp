@@ -1,5 +1,6 @@
 // The program: builds the parser, runs one command, turns what went wrong into a message and a status.
 #include <algorithm>
+#include <csignal>
 #include <exception>
 #include <iostream>
 #include <new>
@@ -111,6 +112,7 @@ int run(CLI::App& app, int argc, char** argv, const int& status) {
 }  // namespace
 
 int main(int argc, char** argv) {
+  std::signal(SIGXFSZ, SIG_IGN);  // a file that may not grow so far is an error of whoever writes it
   try {
     CLI::App app{"Decentralised training over any graph", "gossamer"};
     app.set_version_flag("--version", "gossamer " GOSSAMER_VERSION);

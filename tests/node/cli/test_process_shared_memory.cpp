@@ -1,4 +1,6 @@
 // Peers of one machine read each other's large messages where they are.
+#include <sys/resource.h>
+
 #include <array>
 #include <csignal>
 #include <string>
@@ -40,6 +42,20 @@ std::vector<std::string> learned(const Folder& folder, const std::vector<std::st
   }
   return models;
 }
+
+/// While it lives, programs that are started can write no longer files.
+class FileLimit {
+ public:
+  explicit FileLimit(rlim_t bytes) {
+    getrlimit(RLIMIT_FSIZE, &before_);
+    const rlimit low{bytes, before_.rlim_max};
+    REQUIRE(setrlimit(RLIMIT_FSIZE, &low) == 0);
+  }
+  ~FileLimit() { setrlimit(RLIMIT_FSIZE, &before_); }
+
+ private:
+  rlimit before_{};
+};
 
 }  // namespace
 
@@ -96,6 +112,36 @@ TEST_CASE("those who read a killed peer's memory go on, and so does one that com
     INFO(peers[p].err());
     CHECK(status == 130);
   }
+}
+
+TEST_CASE(
+    "where files may not be so long rows and messages are not shared, and a model that is too long is "
+    "named") {
+  const Folder folder;
+  const Ports ports(3);
+  folder.write("job.toml", job(ports, "ring", "dpsgd", "dense", 30));
+  const auto run = [&](const std::string& out) {
+    return gossamer(folder, {"run", "job.toml", "-q", "--set", "data.rows=3000", "--set", "data.features=300",
+                             "--out", out});
+  };
+  const auto whole = run("whole");
+  INFO(whole.err);
+  REQUIRE(whole.status == 0);
+  {
+    const FileLimit limit(std::size_t{2} << 20);  // rows are 3.6 MB, the model 0.8
+    const auto ended = run("alone");
+    INFO(ended.err);
+    REQUIRE(ended.status == 0);
+  }
+  for (const std::string peer : {"peer0", "peer1", "peer2"})
+    CHECK(tensors(folder.path("whole/peers/" + peer + ".safetensors")) ==
+          tensors(folder.path("alone/peers/" + peer + ".safetensors")));
+  const FileLimit limit(std::size_t{1} << 19);
+  const auto ended = run("short");
+  INFO(ended.err);
+  CHECK(ended.status == 1);
+  CHECK(says(ended.err, "safetensors"));
+  CHECK(says(ended.err, "File too large"));
 }
 
 }  // namespace gossamer::test
