@@ -1,6 +1,7 @@
 // What methods send in a round.
 #include <algorithm>
 #include <bit>
+#include <cassert>
 #include <cmath>
 
 #include "gossamer/topology/cost.h"
@@ -87,6 +88,21 @@ Traffic tree_traffic(std::size_t peers, std::span<const Part> parts, const Frami
     for (std::size_t i = 0; i < peers; ++i)
       for (const std::size_t c : children(i))
         down[c] = send(i, c, i == 0 ? from_children(0) : std::vector<std::uint32_t>{down[i]});
+  }
+  return {round};
+}
+
+Traffic butterfly_traffic(std::size_t peers, std::span<const Part> parts, const Framing& framing) {
+  assert(std::has_single_bit(peers));
+  std::vector<Transfer> round;
+  for (const Part& part : parts) {
+    std::vector<std::vector<std::uint32_t>> came(peers);
+    for (std::size_t step = 1; step < peers; step *= 2) {
+      const auto first = static_cast<std::uint32_t>(round.size());
+      for (PeerId i = 0; i < peers; ++i)
+        round.push_back({i, static_cast<PeerId>(i ^ step), part.ready, framing.on_wire(part.bytes), came[i]});
+      for (PeerId i = 0; i < peers; ++i) came[i].push_back(first + static_cast<std::uint32_t>(i ^ step));
+    }
   }
   return {round};
 }

@@ -105,8 +105,11 @@ class TopK final : public SparseCodec {
   std::string_view name() const override { return "topk"; }
   Traits traits() const override {
     const bool coarse = form_ == ValueForm::sign || form_ == ValueForm::two_bit;
-    return {
-        .contractive = true, .delta = density_ * (coarse ? kEvenSigns : 1), .sparse = true, .largest = true};
+    return {.contractive = true,
+            .delta = density_ * (coarse ? kEvenSigns : 1),
+            .sparse = true,
+            .largest = true,
+            .merges = selects_exactly(selection_)};
   }
 
   std::size_t max_bytes(std::size_t n) const override {

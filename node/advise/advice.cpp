@@ -136,7 +136,7 @@ class Adviser {
     advice.spec = job.graph;
     advice.graph = graph_label(job.graph);
     advice.waits = method.needs.may_wait;
-    const Traffic exchanged = exchange_traffic(method, job, algorithm, parts, framing_);
+    const Traffic exchanged = exchange_traffic(method, job, plan, algorithm, parts, framing_);
     advice.order = placed(method, job, algorithm, exchanged, bytes);
     const topology::LinkTable links = links_.placed(advice.order);
     const std::vector<double> step = picked(step_, advice.order);

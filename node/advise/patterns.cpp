@@ -102,12 +102,13 @@ std::vector<Part> pattern_parts(const Method& method, const Job& job,
                      [&](std::size_t entries) { return method.pattern->bytes(job.exchange, entries); });
 }
 
-Traffic exchange_traffic(const Method& method, const Job& job, const std::string& algorithm,
+Traffic exchange_traffic(const Method& method, const Job& job, const Plan& plan, const std::string& algorithm,
                          std::span<const Part> parts, const Framing& framing) {
   const std::size_t peers = job.peers.size();
   switch (method.pattern->messages) {
     case Messages::tree:
-      return topology::tree_traffic(peers, parts, framing);
+      return goes_by_butterfly(plan) ? topology::butterfly_traffic(peers, parts, framing)
+                                     : topology::tree_traffic(peers, parts, framing);
     case Messages::reduce:
       if (algorithm.empty()) return topology::slice_traffic(peers, parts, framing);
       return algorithm == "ring" ? topology::ring_traffic(peers, parts, framing)

@@ -21,8 +21,9 @@ std::vector<topology::Part> pattern_parts(const Method& method, const Job& job,
                                           const std::vector<optim::Layer>& layers);
 
 /// What is sent, if all parts are exchanged every round. algorithm: of a dense all-reduce.
-topology::Traffic exchange_traffic(const Method& method, const Job& job, const std::string& algorithm,
-                                   std::span<const topology::Part> parts, const topology::Framing& framing);
+topology::Traffic exchange_traffic(const Method& method, const Job& job, const Plan& plan,
+                                   const std::string& algorithm, std::span<const topology::Part> parts,
+                                   const topology::Framing& framing);
 
 /// What is sent, local steps and fragments included, and after how many rounds it is waited for.
 struct RoundTraffic {

@@ -139,6 +139,8 @@ std::span<const Method* const> methods();
 bool reads(const Method& method, std::string_view key);
 /// Whether there are several all-reduce algorithms for what the method sends: a dense reduce.
 bool has_algorithms(const Method& method, const Plan& plan);
+/// Whether gtopk's sums go up its tree and down again at once.
+bool goes_by_butterfly(const Plan& plan);
 /// All peers must begin with the same parameters: what they exchange does not draw them together.
 bool begins_alike(const Method& method);
 /// Rounds from one exchange to the next.

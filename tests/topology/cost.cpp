@@ -86,6 +86,9 @@ TEST_CASE("reduces cost what their formulas say") {
   REQUIRE(seconds_of(halving_traffic(8, kWhole, {}), LinkTable(8, {8e6, 0.02})) ==
           Approx(kStep + 2 * 7.0 / 8 + 6 * 0.02));
   REQUIRE(seconds_of(tree_traffic(5, kWhole, {}), links) == Approx(kStep + 4 * (1 + 0.02)));  // 3 -> 2 -> 0
+  REQUIRE(seconds_of(butterfly_traffic(8, kWhole, {}), LinkTable(8, {8e6, 0.02})) ==
+          Approx(kStep + 3 * (1 + 0.02)));
+  REQUIRE(seconds_of(butterfly_traffic(1, kWhole, {}), LinkTable(1, {1, 1})) == Approx(kStep));
   REQUIRE(seconds_of(ring_traffic(1, kWhole, {}), LinkTable(1, {1, 1})) == Approx(kStep));
 }
 

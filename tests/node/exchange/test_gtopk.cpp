@@ -1,4 +1,5 @@
 // gTop-k against the same recursion written over all peers at once, and what becomes of what it drops.
+#include <bit>
 #include <map>
 #include <numeric>
 
@@ -91,8 +92,35 @@ TEST_CASE("gtopk equals the recursive selection computed centrally, for any numb
       CHECK(Run::same_bits(lab.x(0), plain.x));
       CHECK(lab.identical());
       for (PeerId p = 0; p < peers; ++p) CHECK(largest_difference(lab.unsent(p), plain.residual[p]) == 0);
-      CHECK(lab.messages() == 6 * 2 * (peers - 1));
+      const auto steps = static_cast<std::size_t>(std::countr_zero(peers));
+      CHECK(lab.messages() == 6 * (std::has_single_bit(peers) ? peers * steps : 2 * (peers - 1)));
     }
+}
+
+TEST_CASE("gtopk goes up and down its tree at once where all have the edges for it, to the same bits") {
+  constexpr std::size_t kEntries = 120;
+  const auto lab_of = [&](const std::string& codec, const Settings& more) {
+    auto lab = std::make_unique<ReduceLab>(small_job(gtopk(8, codec, more)), kEntries, normal());
+    for (Round t = 0; t < 5; ++t) lab->round();
+    REQUIRE(lab->identical());
+    return lab;
+  };
+  const std::string tree = "graph.edges=[[0,1],[0,2],[0,4],[2,3],[4,5],[4,6],[6,7]]";
+  for (const char* values : {"fp32", "fp16", "int8", "sign"}) {
+    INFO(values);
+    const std::string codec = std::string("topk:density=0.05,values=") + values;
+    const auto both = lab_of(codec, {}),
+               one = lab_of(codec, {"graph.kind=edges", tree, "graph.directed=false"}),
+               cube = lab_of(codec, {"graph.kind=hypercube"});
+    CHECK(both->messages() == 5 * 8 * 3);
+    CHECK(cube->messages() == 5 * 8 * 3);
+    CHECK(one->messages() == 5 * 2 * 7);
+    CHECK(Run::same_bits(both->x(0), one->x(0)));
+    CHECK(Run::same_bits(both->x(0), cube->x(0)));
+    for (PeerId p = 0; p < 8; ++p) CHECK(Run::same_bits(both->unsent(p), one->unsent(p)));
+  }
+  CHECK(lab_of("topk:density=0.05,select=reuse", {})->messages() ==
+        5 * 2 * 7);  // each remembers its own thresholds
 }
 
 TEST_CASE("what gtopk drops is kept: residuals and results sum to the gradients exactly") {
@@ -132,20 +160,22 @@ TEST_CASE("what gtopk drops is kept: residuals and results sum to the gradients 
 TEST_CASE("gtopk keeps its mass under values that are rounded when sent") {
   constexpr std::size_t kEntries = 300;
   for (const char* values : {"fp16", "int8", "sign"}) {
-    INFO(values);
-    const Settings settings = gtopk(5, std::string("topk:density=0.05,values=") + values);
-    ReduceLab lab(small_job(settings), kEntries, normal());
-    std::vector<double> balance(kEntries);
-    for (Round t = 0; t < 10; ++t) {
-      lab.round();
-      for (PeerId p = 0; p < 5; ++p)
-        for (std::size_t i = 0; i < kEntries; ++i) balance[i] += lab.share(p) * normal()(p, t, i);
+    for (const std::size_t peers : {4U, 5U}) {
+      INFO(values << ", " << peers << " peers");
+      const Settings settings = gtopk(peers, std::string("topk:density=0.05,values=") + values);
+      ReduceLab lab(small_job(settings), kEntries, normal());
+      std::vector<double> balance(kEntries);
+      for (Round t = 0; t < 10; ++t) {
+        lab.round();
+        for (PeerId p = 0; p < peers; ++p)
+          for (std::size_t i = 0; i < kEntries; ++i) balance[i] += lab.share(p) * normal()(p, t, i);
+      }
+      for (std::size_t i = 0; i < kEntries; ++i) balance[i] += lab.x(0)[i];
+      for (PeerId p = 0; p < peers; ++p)
+        for (std::size_t i = 0; i < kEntries; ++i) balance[i] -= lab.unsent(p)[i];
+      for (const double b : balance) CHECK(std::abs(b) < 1e-5);
+      CHECK(lab.identical());
     }
-    for (std::size_t i = 0; i < kEntries; ++i) balance[i] += lab.x(0)[i];
-    for (PeerId p = 0; p < 5; ++p)
-      for (std::size_t i = 0; i < kEntries; ++i) balance[i] -= lab.unsent(p)[i];
-    for (const double b : balance) CHECK(std::abs(b) < 1e-5);
-    CHECK(lab.identical());
   }
 }
 

@@ -75,6 +75,8 @@ Traffic slice_traffic(std::size_t peers, std::span<const Part> parts, const Fram
 /// Each part up a binomial tree to peer 0 and down again (gTop-k, Shi et al. 2019): the parent of i is i
 /// without its lowest set bit.
 Traffic tree_traffic(std::size_t peers, std::span<const Part> parts, const Framing& framing);
+/// Each part whole between peers i and i ^ 2^r, in step r of log₂P; peers: a power of two.
+Traffic butterfly_traffic(std::size_t peers, std::span<const Part> parts, const Framing& framing);
 
 struct RoundCost {
   double seconds = 0;  ///< a round, in the long run
