@@ -150,11 +150,6 @@ class Gtopk final : public FullReduce {
   std::vector<State> state_;      ///< per parcel
 };
 
-bool joins(const topology::MixingMatrix& graph, PeerId i, PeerId j) {
-  const auto out = graph.out(i);
-  return std::find(out.begin(), out.end(), j) != out.end();
-}
-
 std::unique_ptr<Exchange> make_gtopk(ExchangeHost& host) { return std::make_unique<Gtopk>(host); }
 
 }  // namespace
@@ -165,7 +160,7 @@ bool goes_by_butterfly(const Plan& plan) {
   if (!std::has_single_bit(peers) || schedule.time_varying() || !plan.codec.merges) return false;
   for (PeerId i = 0; i < peers; ++i)
     for (PeerId step = 1; step < peers; step *= 2)
-      if (!joins(schedule.at(0), i, i ^ step)) return false;
+      if (!std::ranges::binary_search(schedule.at(0).out(i), i ^ step)) return false;
   return true;
 }
 
