@@ -131,7 +131,7 @@ void keep(Part& part, const std::vector<std::uint32_t>& chosen) {
 }
 
 Data load_idx(const DataSpec& spec) {
-  auto other = std::async(std::launch::async, load_part, std::cref(spec), "t10k");
+  auto other = std::async(load_part, std::cref(spec), "t10k");  // later where there is no thread to be had
   Part train = load_part(spec, "train"), test = other.get();
   if (train.images.features != test.images.features)
     throw OptimError(spec.path + ": found training images of " + std::to_string(train.images.features) +

@@ -86,8 +86,10 @@ class Written {
     const std::size_t next = at_ + padded(what.size());
     while (!what.empty()) {
       const ssize_t written = pwrite(fd_, what.data(), what.size(), static_cast<off_t>(at_));
-      if (written < 0 && errno != EINTR) fail("pwrite");
-      if (written <= 0) continue;
+      if (written < 0) {
+        if (errno != EINTR) fail("pwrite");
+        continue;
+      }
       what = what.subspan(static_cast<std::size_t>(written));
       at_ += static_cast<std::size_t>(written);
     }

@@ -133,6 +133,8 @@ TEST_CASE(
     INFO(ended.err);
     REQUIRE(ended.status == 0);
   }
+  CHECK(says(read_text(folder.path("whole/peers/peer0.log")), kInMemory));
+  CHECK_FALSE(says(read_text(folder.path("alone/peers/peer0.log")), kInMemory));
   for (const std::string peer : {"peer0", "peer1", "peer2"})
     CHECK(tensors(folder.path("whole/peers/" + peer + ".safetensors")) ==
           tensors(folder.path("alone/peers/" + peer + ".safetensors")));

@@ -162,8 +162,7 @@ struct Traits {
   bool sparse = false;   ///< entries that are not sent decode to 0
   bool largest = false;  ///< what is left out is smaller, entry by entry, than what is sent (topk)
   bool votes = false;    ///< signs without a magnitude, for a majority vote (sign_vote)
-  bool merges =
-      false;  ///< what becomes of the sum of two payloads is told by these alone (encode_sparse_sum)
+  bool merges = false;   ///< encode_sparse_sum tells the sum of any two of its payloads
 
   /// Whether encode_feedback may be used, which throws CodecError otherwise: residuals could grow without end
   /// (for example l2 QSGD with few levels, whose relative variance is above 1).
