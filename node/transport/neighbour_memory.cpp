@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cerrno>
 #include <cstddef>
 #include <cstring>
 #include <exception>
@@ -20,6 +21,9 @@ namespace gossamer::node {
 namespace {
 
 constexpr std::size_t kMostLenders = 64;
+/// Of a message over the Unix socket; what is longer goes over TCP.
+constexpr std::size_t kLongest = std::size_t{32} << 10;
+constexpr std::size_t kHearAtOnce = 8;
 /// Tickets of one who has ended may still wait to be read.
 constexpr double kKeepEnded_s = 5;
 
@@ -27,6 +31,8 @@ constexpr double kKeepEnded_s = 5;
 struct Offer {
   std::uint64_t mark = 0x7265'6666'6f72'5347, token = 0, reader = 0;
 };
+/// Answers to an offer.
+constexpr std::byte kReads{1}, kReadsAndHears{2};
 static_assert(std::is_trivially_copyable_v<Ticket> && std::is_trivially_copyable_v<Offer>);
 
 int unix_socket() { return ::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK | SOCK_CLOEXEC, 0); }
@@ -141,7 +147,8 @@ NeighbourMemory::~NeighbourMemory() {
 
 NeighbourMemory::Borrowed::~Borrowed() { ::close(connection); }
 
-void NeighbourMemory::open(const std::string& endpoints) {
+void NeighbourMemory::open(const std::string& endpoints, bool hears) {
+  hears_ = hears;
   for (std::string_view rest = endpoints; !rest.empty();) {
     const std::size_t end = std::min(rest.find(", "), rest.size());
     const Endpoint endpoint = endpoint_of(std::string(rest.substr(0, end)));
@@ -232,6 +239,29 @@ void NeighbourMemory::take_back(const Ticket& ticket) {
   SharedBlocks::started()->take_back(ticket.place, static_cast<ReaderId>(ticket.reader));
 }
 
+NeighbourMemory::Sent NeighbourMemory::send(PeerId neighbour, const Ticket* ticket,
+                                            std::span<const std::byte> frame) {
+  const auto at = loans_.find(neighbour);
+  if (at == loans_.end() || !at->second.stands || !at->second.hears) return Sent::no;
+  Loan& loan = at->second;
+  const std::size_t before = ticket ? sizeof *ticket : 0;
+  if (before + frame.size() > kLongest) return Sent::no;
+  std::array<iovec, 2> parts{
+      {{const_cast<Ticket*>(ticket), before}, {const_cast<std::byte*>(frame.data()), frame.size()}}};
+  msghdr message{};
+  message.msg_iov = parts.data(), message.msg_iovlen = parts.size();
+  while (::sendmsg(loan.connection, &message, MSG_NOSIGNAL) < 0) {
+    if (errno == EINTR) continue;
+    if (errno == EAGAIN || errno == ENOBUFS) {
+      loan.full = true;
+      return Sent::waits;
+    }
+    end(loan);
+    return Sent::no;
+  }
+  return Sent::yes;
+}
+
 std::optional<Ticket> NeighbourMemory::ticket_of(std::span<const std::byte> message) {
   Ticket ticket;
   if (message.size() < sizeof ticket) return std::nullopt;
@@ -258,17 +288,31 @@ void NeighbourMemory::watch(std::vector<pollfd>& polled) const {
   for (const Lender& lender : lenders_)
     if (!lender.ended_s) polled.push_back({lender.connection, POLLIN, 0});
   for (const auto& [neighbour, loan] : loans_)
-    if (loan.connection >= 0 && !loan.stands) polled.push_back({loan.connection, POLLIN, 0});
+    if (loan.connection >= 0 && (!loan.stands || loan.full))
+      polled.push_back({loan.connection, static_cast<short>(loan.stands ? POLLOUT : POLLIN), 0});
+}
+
+bool NeighbourMemory::notice(std::span<const pollfd> polled) {
+  happened_.clear();
+  for (const pollfd& of : polled)
+    if (of.revents != 0) happened_.push_back(of.fd);
+  return !happened_.empty();
+}
+
+bool NeighbourMemory::happened(int fd) const {
+  return std::find(happened_.begin(), happened_.end(), fd) != happened_.end();
 }
 
 bool NeighbourMemory::looks_after() const {
   return std::any_of(lenders_.begin(), lenders_.end(), [](const Lender& l) { return l.ended_s.has_value(); });
 }
 
-std::vector<PeerId> NeighbourMemory::look(double now_s, bool all_read) {
+std::vector<PeerId> NeighbourMemory::look(double now_s, bool all_read, const Take& take) {
   welcome();
   for (Lender& lender : lenders_)
-    if (!lender.ended_s && !take_in(lender)) lender.ended_s = now_s;
+    if (!lender.ended_s && happened(lender.connection) &&
+        !(lender.borrowed ? hear(lender, take) : take_in(lender)))
+      lender.ended_s = now_s;
   lenders_.remove_if([&](const Lender& lender) {
     if (!lender.ended_s) return false;
     if (lender.borrowed) return all_read && now_s >= *lender.ended_s + kKeepEnded_s;
@@ -277,11 +321,13 @@ std::vector<PeerId> NeighbourMemory::look(double now_s, bool all_read) {
   });
   std::vector<PeerId> readers;
   for (auto& [neighbour, loan] : loans_) {
-    if (loan.connection < 0 || loan.stands) continue;
+    if (!happened(loan.connection)) continue;
+    loan.full = false;
+    if (loan.stands) continue;
     std::byte said{};
     const ssize_t bytes = ::recv(loan.connection, &said, 1, 0);
     if (bytes == 1)
-      loan.stands = true, readers.push_back(neighbour);
+      loan.stands = true, loan.hears = said == kReadsAndHears, readers.push_back(neighbour);
     else if (bytes == 0 || (errno != EAGAIN && errno != EINTR))
       end(loan);
   }
@@ -292,6 +338,7 @@ std::vector<PeerId> NeighbourMemory::look(double now_s, bool all_read) {
 /// would wake it for ever.
 void NeighbourMemory::welcome() {
   std::erase_if(doors_, [&](int door) {
+    if (!happened(door)) return false;
     for (int from; (from = ::accept4(door, nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC)) >= 0;) {
       if (lenders_.size() >= kMostLenders || !of_this_user(from))
         ::close(from);
@@ -304,8 +351,29 @@ void NeighbourMemory::welcome() {
   });
 }
 
+/// False where it has ended, or sent something else than a frame.
+bool NeighbourMemory::hear(const Lender& lender, const Take& take) {
+  constexpr std::size_t kWords = kLongest / sizeof heard_[0];
+  heard_.resize(kHearAtOnce * kWords);
+  std::array<iovec, kHearAtOnce> parts{};
+  std::array<mmsghdr, kHearAtOnce> messages{};
+  for (std::size_t i = 0; i < kHearAtOnce; ++i) {
+    parts[i] = {heard_.data() + i * kWords, kLongest};
+    messages[i].msg_hdr.msg_iov = &parts[i], messages[i].msg_hdr.msg_iovlen = 1;
+  }
+  const int count = ::recvmmsg(lender.connection, messages.data(), kHearAtOnce, 0, nullptr);
+  if (count < 0) return errno == EAGAIN || errno == EINTR;
+  for (std::size_t i = 0; i < static_cast<std::size_t>(count); ++i) {
+    if (messages[i].msg_len == 0) return false;  // its end
+    if (hears_ && take(std::as_bytes(std::span(heard_)).subspan(i * kLongest, messages[i].msg_len))) continue;
+    ::shutdown(lender.connection, SHUT_RD);  // so that the other end goes another way from now on
+    return false;
+  }
+  return true;
+}
+
 /// False where it has ended, or says something else than it should.
-bool NeighbourMemory::take_in(Lender& lender) {
+bool NeighbourMemory::take_in(Lender& lender) const {
   const Received received = receive_offer(lender.connection);
   if (received.bytes < 0) return errno == EAGAIN || errno == EINTR;
   struct Closed {
@@ -314,9 +382,7 @@ bool NeighbourMemory::take_in(Lender& lender) {
       if (fd >= 0) ::close(fd);
     }
   } const closed{received.fd};
-  if (received.bytes != sizeof(Offer) || received.said.mark != Offer{}.mark || received.fd < 0 ||
-      lender.borrowed)
-    return false;
+  if (received.bytes != sizeof(Offer) || received.said.mark != Offer{}.mark || received.fd < 0) return false;
   try {
     lender.borrowed = std::make_shared<const Borrowed>(
         received.fd, static_cast<ReaderId>(received.said.reader), lender.connection);
@@ -325,8 +391,7 @@ bool NeighbourMemory::take_in(Lender& lender) {
   }
   lender.token = received.said.token;
   lender.reader = received.said.reader;
-  const std::byte yes{1};
-  return ::send(lender.connection, &yes, 1, MSG_NOSIGNAL) == 1;
+  return ::send(lender.connection, hears_ ? &kReadsAndHears : &kReads, 1, MSG_NOSIGNAL) == 1;
 }
 
 }  // namespace gossamer::node

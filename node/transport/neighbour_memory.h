@@ -3,13 +3,15 @@
 // what is sent is their frame without them, with a ticket that says where they are. NeighbourMemory makes the
 // acquaintance: a Unix socket beside each address that a peer listens on, over which who dials that address
 // hands on its shared memory (by a file descriptor) to a process of the same user. Where that fails all goes
-// over TCP, as it does between machines.
+// over TCP, as it does between machines. Once they know each other, short frames go over that socket too,
+// from one thread straight to the other.
 //
 // Such a socket's name is of the network that it was made in (a network namespace), so that peers which reach
 // each other through a slow link of one machine do not find each other.
 #include <poll.h>
 
 #include <cstdint>
+#include <functional>
 #include <list>
 #include <map>
 #include <memory>
@@ -40,8 +42,9 @@ class NeighbourMemory {
   NeighbourMemory(const NeighbourMemory&) = delete;
   NeighbourMemory& operator=(const NeighbourMemory&) = delete;
 
-  /// Others may lend to who listens at these endpoints (as of listen()). Does nothing where it cannot.
-  void open(const std::string& endpoints);
+  /// Others may lend to who listens at these endpoints (as of listen()), and where it hears also send frames.
+  /// Does nothing where it cannot.
+  void open(const std::string& endpoints, bool hears);
 
   // --- to lend
 
@@ -55,6 +58,10 @@ class NeighbourMemory {
   std::optional<Ticket> lend(PeerId neighbour, std::span<const std::byte> payload);
   /// The ticket was not sent.
   static void take_back(const Ticket& ticket);
+  enum class Sent { yes, waits, no };
+  /// A frame, behind a ticket where it has one. waits: the neighbour has to read first, watch() tells of it.
+  /// no: not this way.
+  Sent send(PeerId neighbour, const Ticket* ticket, std::span<const std::byte> frame);
 
   // --- to borrow
 
@@ -63,19 +70,25 @@ class NeighbourMemory {
   /// Given back with its last copy; none: whoever sent the ticket lends nothing of the kind.
   Payload read(const Ticket& ticket) const;
 
-  /// Adds what is to be waited for.
+  /// Adds what is to be waited for,
   void watch(std::vector<pollfd>& polled) const;
+  /// of which this is what came of it; true where something happened.
+  bool notice(std::span<const pollfd> polled);
   /// Who has ended is not watched, but looked after now and then.
   bool looks_after() const;
-  /// Takes in what happened; gives the neighbours that have become readers. all_read: no ticket of before
-  /// waits to be read.
-  std::vector<PeerId> look(double now_s, bool all_read);
+  /// Of a message that came; false: it is no frame, and nothing more is taken from there.
+  using Take = std::function<bool(std::span<const std::byte>)>;
+  /// Takes in what happened; gives the neighbours that have become readers. all_read: no ticket that came
+  /// another way waits to be read. Messages start at a multiple of 8.
+  std::vector<PeerId> look(double now_s, bool all_read, const Take& take);
 
  private:
   struct Loan {
     std::string meeting{};  ///< name of the neighbour's socket; empty: it is on another machine
     int connection = -1;    ///< to it; -1: not asked yet, or refused
     bool asked = false, stands = false;
+    bool hears = false;  ///< the neighbour takes frames over this connection, too
+    bool full = false;   ///< the neighbour has to read first
     ReaderId reader = 0;
   };
   /// The lender sees the connection's end once nothing is read any more.
@@ -96,11 +109,16 @@ class NeighbourMemory {
   static void ask(Loan& loan);
   static void end(Loan& loan);
   void welcome();
-  static bool take_in(Lender& lender);
+  bool happened(int fd) const;
+  bool take_in(Lender& lender) const;
+  bool hear(const Lender& lender, const Take& take);
 
   std::map<PeerId, Loan> loans_;
   std::vector<int> doors_;
+  bool hears_ = false;
   std::list<Lender> lenders_;
+  std::vector<int> happened_{};         ///< descriptors to which something did
+  std::vector<std::uint64_t> heard_{};  ///< the messages that are being taken in
 };
 
 }  // namespace gossamer::node

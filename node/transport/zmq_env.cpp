@@ -79,7 +79,7 @@ ZmqEnv::ZmqEnv(const ZmqSpec& spec)
   if (spec.bind.empty()) return;
   try {
     endpoint_ = listen(in, spec.bind);
-    if (spec.shared_memory) sockets_->memory.open(endpoint_);
+    if (spec.shared_memory) sockets_->memory.open(endpoint_, !spec.locks);  // else ZeroMQ says who speaks
   } catch (const zmq::error_t& e) {
     const char* advice =
         e.num() == EADDRINUSE

@@ -25,6 +25,7 @@ class message_t;
 namespace gossamer::node {
 
 struct SocketEvent;
+struct Ticket;
 
 struct ZmqSpec {
   std::string bind;                    ///< tcp://host:port or tcp://*:port; host may be an interface; a port
@@ -139,6 +140,9 @@ class ZmqEnv final : public MemberEnv {
   std::vector<std::string> gate_news();
   void push_all();
   bool push(Out& out);
+  bool hand_over(Out& out, const std::optional<Ticket>& ticket, const FrameBytes& frame);
+  bool take(Member& member, std::span<const std::byte> bytes, const std::string* speaker);
+  void look_at_memory(Member& member, bool all_read);
   void trace_sent(const Out& out);
   void read_monitors(Member& member);
   void watch_door(const SocketEvent& event, Member& member);

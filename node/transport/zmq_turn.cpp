@@ -34,26 +34,34 @@ void ZmqEnv::trace_sent(const Out& out) {
 
 /// The next frame; false where it waits.
 bool ZmqEnv::push(Out& out) {
-  const std::string& name = names_[out.peer];
   const FrameBytes& frame = out.queue.front();
-  if (!frame.apart) {  // ZeroMQ reads the bytes in place and lets go of them on its own thread
-    auto* keep = new FrameBytes(frame);
-    zmq::message_t message(
-        const_cast<std::byte*>((*keep)->data()), (*keep)->size(),
-        [](void*, void* hint) { delete static_cast<FrameBytes*>(hint); }, keep);
-    return sockets_->hand_over(out, name, spec_.locks.has_value(), message);
-  }
-  const auto ticket = sockets_->memory.lend(out.peer, *frame.apart);
-  if (!ticket) return true;  // the connection broke meanwhile: what was under way is sent again in chunks
-  zmq::message_t message(sizeof *ticket + frame->size());
-  std::memcpy(message.data(), &*ticket, sizeof *ticket);
-  std::memcpy(message.data<std::byte>() + sizeof *ticket, frame->data(), frame->size());
-  if (sockets_->hand_over(out, name, spec_.locks.has_value(), message)) return true;
-  NeighbourMemory::take_back(*ticket);
+  std::optional<Ticket> ticket;
+  if (frame.apart && !(ticket = sockets_->memory.lend(out.peer, *frame.apart)))
+    return true;  // the connection broke meanwhile: what was under way is sent again in chunks
+  using Sent = NeighbourMemory::Sent;
+  const Sent sent = sockets_->memory.send(out.peer, ticket ? &*ticket : nullptr, *frame);
+  if (sent == Sent::yes || (sent == Sent::no && hand_over(out, ticket, frame))) return true;
+  if (ticket) NeighbourMemory::take_back(*ticket);
   return false;
 }
 
-/// Hands frames to ZeroMQ while it takes them.
+/// To ZeroMQ; false where it takes nothing more.
+bool ZmqEnv::hand_over(Out& out, const std::optional<Ticket>& ticket, const FrameBytes& frame) {
+  zmq::message_t message;
+  if (ticket) {
+    message.rebuild(sizeof *ticket + frame->size());
+    std::memcpy(message.data(), &*ticket, sizeof *ticket);
+    std::memcpy(message.data<std::byte>() + sizeof *ticket, frame->data(), frame->size());
+  } else {  // ZeroMQ reads the bytes in place and lets go of them on its own thread
+    auto* keep = new FrameBytes(frame);
+    message.rebuild(
+        const_cast<std::byte*>((*keep)->data()), (*keep)->size(),
+        [](void*, void* hint) { delete static_cast<FrameBytes*>(hint); }, keep);
+  }
+  return sockets_->hand_over(out, names_[out.peer], spec_.locks.has_value(), message);
+}
+
+/// Hands frames on while they are taken.
 void ZmqEnv::push_all() {
   const bool shows_first = spec_.locks && spec_.locks->certificate;
   for (auto& out : sockets_->out) {
@@ -70,25 +78,29 @@ void ZmqEnv::push_all() {
   }
 }
 
+/// A message that came, starting at a multiple of 8 or not; false: it is no frame of one who may speak.
+bool ZmqEnv::take(Member& member, std::span<const std::byte> bytes, const std::string* speaker) {
+  Payload apart;
+  if (const auto ticket = NeighbourMemory::ticket_of(bytes)) {
+    apart = sockets_->memory.read(*ticket);
+    if (!apart) {  // its sender has ended, or is none that lends
+      member.on_frame({}, speaker);
+      return true;
+    }
+    bytes = bytes.subspan(sizeof *ticket);
+  }
+  std::vector<std::uint64_t> aligned;  // small messages lie inside the message object, often not on 8 bytes
+  if (reinterpret_cast<std::uintptr_t>(bytes.data()) % alignof(std::uint64_t) != 0) {
+    aligned.resize((bytes.size() + 7) / 8);
+    std::memcpy(aligned.data(), bytes.data(), bytes.size());
+    bytes = {reinterpret_cast<const std::byte*>(aligned.data()), bytes.size()};
+  }
+  return member.on_frame(bytes, speaker, apart);
+}
+
 bool ZmqEnv::receive_all(Member& member) {
-  const auto take = [&](const zmq::message_t& body, bool whole, const std::string* speaker) {
-    std::span<const std::byte> bytes(static_cast<const std::byte*>(body.data()), whole ? body.size() : 0);
-    Payload apart;
-    if (const auto ticket = NeighbourMemory::ticket_of(bytes)) {
-      apart = sockets_->memory.read(*ticket);
-      if (!apart) {  // its sender has ended, or is none that lends
-        member.on_frame({}, speaker);
-        return true;
-      }
-      bytes = bytes.subspan(sizeof *ticket);
-    }
-    std::vector<std::uint64_t> aligned;  // small messages lie inside the message object, often not on 8 bytes
-    if (reinterpret_cast<std::uintptr_t>(bytes.data()) % alignof(std::uint64_t) != 0) {
-      aligned.resize((bytes.size() + 7) / 8);
-      std::memcpy(aligned.data(), bytes.data(), bytes.size());
-      bytes = {reinterpret_cast<const std::byte*>(aligned.data()), bytes.size()};
-    }
-    return member.on_frame(bytes, speaker, apart);
+  const auto take_body = [&](const zmq::message_t& body, bool whole, const std::string* speaker) {
+    return take(member, {static_cast<const std::byte*>(body.data()), whole ? body.size() : 0}, speaker);
   };
   if (spec_.bind.empty()) {  // answers come over the connections that this peer made
     for (std::size_t k = 0; k < sockets_->out.size(); ++k)
@@ -102,7 +114,7 @@ bool ZmqEnv::receive_all(Member& member) {
         const std::string speaker = names_[sockets_->out[k]->peer];
         const int fd = zmq_msg_get(body.handle(), ZMQ_SRCFD);
         sockets_->door.heard(fd);
-        if (!take(body, !body.more(), spec_.locks ? &speaker : nullptr) && !spec_.locks)
+        if (!take_body(body, !body.more(), spec_.locks ? &speaker : nullptr) && !spec_.locks)
           sockets_->door.damaged(fd, now_);
       }
     return true;
@@ -129,7 +141,7 @@ bool ZmqEnv::receive_all(Member& member) {
     }
     const int fd = zmq_msg_get(body.handle(), ZMQ_SRCFD);
     sockets_->door.heard(fd);
-    if (!take(body, parts == 1, speaker ? &*speaker : nullptr) && !spec_.locks)
+    if (!take_body(body, parts == 1, speaker ? &*speaker : nullptr) && !spec_.locks)
       sockets_->door.damaged(fd, now_);  // with locks ZeroMQ itself ends such a connection
   }
   return !sockets_->in_waker.woke;
@@ -194,9 +206,18 @@ bool ZmqEnv::wait(double seconds) {
     return false;
   }
   for (std::size_t i = 0; i < wakers.size(); ++i) wakers[i]->woke |= polled[1 + i].revents != 0;
-  const auto happened = [](const pollfd& of) { return of.revents != 0; };
-  sockets_->memory_woke = std::any_of(polled.begin() + 1 + std::ssize(wakers), polled.end(), happened);
+  sockets_->memory_woke = sockets_->memory.notice(std::span(polled).subspan(1 + wakers.size()));
   return polled[0].revents != 0;
+}
+
+void ZmqEnv::look_at_memory(Member& member, bool all_read) {
+  for (auto& out : sockets_->out) out->full = false;  // perhaps: who is asked says so again
+  const auto readers = sockets_->memory.look(now_, all_read, [&](std::span<const std::byte> message) {
+    sockets_->asker.rebuild();  // who speaks here is answered by number
+    return take(member, message, nullptr);
+  });
+  for (const PeerId reader : readers)
+    log(fmt::format("{} runs on this machine, and reads large messages in memory", names_[reader]));
 }
 
 void ZmqEnv::poll(Member& member, double until) {
@@ -217,9 +238,7 @@ void ZmqEnv::poll(Member& member, double until) {
   sockets_->in_waker.woke = !only_dials && (sockets_->in_waker.woke || judges);
   read_monitors(member);
   const bool all_read = receive_all(member);
-  if (sockets_->memory_woke || sockets_->memory.looks_after())
-    for (const PeerId reader : sockets_->memory.look(now_, all_read))
-      log(fmt::format("{} runs on this machine, and reads large messages in memory", names_[reader]));
+  if (sockets_->memory_woke || sockets_->memory.looks_after()) look_at_memory(member, all_read);
   // what came while this peer was at something else has been read before it is judged
   if (all_read || now_ > sockets_->door.next_look() + 1) sockets_->door.look(now_);
   const LiveDataPlane* plane = data_.get();

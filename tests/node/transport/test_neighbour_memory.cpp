@@ -52,6 +52,23 @@ class Connection {
   std::string port_;
 };
 
+/// Of the socket beside a TCP address.
+class UnixName {
+ public:
+  explicit UnixName(const std::string& address) {
+    const std::string name = "gossamer frames " + address;
+    at_.sun_family = AF_UNIX;
+    std::memcpy(at_.sun_path + 1, name.data(), name.size());
+    size_ = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + name.size());
+  }
+  const sockaddr* get() const { return reinterpret_cast<const sockaddr*>(&at_); }
+  socklen_t size() const { return size_; }
+
+ private:
+  sockaddr_un at_{};
+  socklen_t size_ = 0;
+};
+
 Payload some_payload(std::size_t bytes = kSize) {
   auto payload = std::make_shared<std::vector<std::byte>>(bytes);
   for (std::size_t i = 0; i < bytes; ++i) (*payload)[i] = static_cast<std::byte>(i * 7 + i / 256);
@@ -59,17 +76,29 @@ Payload some_payload(std::size_t bytes = kSize) {
 }
 bool same(const Payload& a, const Payload& b) { return std::ranges::equal(*a, *b); }
 
+bool nothing(std::span<const std::byte>) { return false; }
+
+/// What `memory` watches, and takes in of it.
+std::vector<PeerId> look(NeighbourMemory& memory, double now = 0,
+                         const NeighbourMemory::Take& take = nothing) {
+  std::vector<pollfd> polled;
+  memory.watch(polled);
+  REQUIRE(poll(polled.data(), polled.size(), 0) >= 0);
+  memory.notice(polled);
+  return memory.look(now, true, take);
+}
+
 void both_look(NeighbourMemory& lender, NeighbourMemory& reader, double now = 0) {
   for (int turn = 0; turn < 3; ++turn) {
-    reader.look(now, true);
-    lender.look(now, true);
+    look(reader, now);
+    look(lender, now);
   }
 }
 
 /// One who lends to one who listens, acquainted.
 struct Acquainted {
-  explicit Acquainted(const std::string& listens_on = "127.0.0.1") {
-    reader.open(connection.address(listens_on));
+  explicit Acquainted(const std::string& listens_on = "127.0.0.1", bool hears = true) {
+    reader.open(connection.address(listens_on), hears);
     lender.connected(kNeighbour, connection.fd(), connection.address());
     CHECK_FALSE(lender.lendable(kNeighbour, some_payload()));  // it is asked
     both_look(lender, reader);
@@ -151,12 +180,12 @@ TEST_CASE("nothing is lent to who is on another machine, refuses, or does not li
   NeighbourMemory lender;
   lender.connected(kNeighbour, connection.fd(), connection.address());
   CHECK_FALSE(lender.lendable(kNeighbour, payload));  // nobody is there
-  lender.look(0, true);
+  look(lender);
   CHECK_FALSE(lender.lendable(kNeighbour, payload));
   lender.connected(kNeighbour, connection.fd(),
                    "tcp://127.0.0.1:1");  // the descriptor is another connection's
   NeighbourMemory reader;
-  reader.open(connection.address());
+  reader.open(connection.address(), true);
   CHECK_FALSE(lender.lendable(kNeighbour, payload));
   both_look(lender, reader);
   CHECK_FALSE(lender.lendable(kNeighbour, payload));
@@ -189,7 +218,7 @@ TEST_CASE("who ends is lent nothing more, what it had is room again, and what it
   NeighbourMemory lender;
   auto reader = std::make_unique<NeighbourMemory>();
   const auto acquaint = [&] {
-    reader->open(connection.address());
+    reader->open(connection.address(), true);
     lender.connected(kNeighbour, connection.fd(), connection.address());
     lender.lendable(kNeighbour, some_payload());
     both_look(lender, *reader);
@@ -214,30 +243,105 @@ TEST_CASE("who ends is lent nothing more, what it had is room again, and what it
   {
     NeighbourMemory other;
     Connection second;
-    reader->open(second.address());
+    reader->open(second.address(), true);
     other.connected(kNeighbour, second.fd(), second.address());
     other.lendable(kNeighbour, some_payload());
     both_look(other, *reader, 100);
     const Payload last = other.lendable(kNeighbour, some_payload(kSize + 1));
     read = reader->read(other.lend(kNeighbour, *last).value());
   }
-  reader->look(200, true);
-  reader->look(300, true);
+  look(*reader, 200);
+  look(*reader, 300);
   reader.reset();
   CHECK(same(read, some_payload(kSize + 1)));
 }
 
+TEST_CASE("short frames go over the acquaintance's own socket, whole and in order") {
+  using Sent = NeighbourMemory::Sent;
+  const auto frame_of = [](std::size_t size, std::size_t number) {
+    std::vector<std::byte> frame(size, static_cast<std::byte>(number));
+    frame[0] = std::byte{7};
+    return frame;
+  };
+  Acquainted both;
+  CHECK(both.lender.send(kNeighbour + 1, nullptr, frame_of(10, 0)) == Sent::no);
+  CHECK(both.lender.send(kNeighbour, nullptr, frame_of(100000, 0)) == Sent::no);  // not this way
+  const Payload shared = both.lender.lendable(kNeighbour, some_payload());
+  const Ticket ticket = both.lender.lend(kNeighbour, *shared).value();
+  std::vector<std::vector<std::byte>> sent, came;
+  const auto take = [&](std::span<const std::byte> message) {
+    CHECK(reinterpret_cast<std::uintptr_t>(message.data()) % 8 == 0);
+    came.emplace_back(message.begin(), message.end());
+    return true;
+  };
+  // until nobody reads any more, three times
+  for (int turn = 0; turn < 3; ++turn) {
+    Sent last = Sent::yes;
+    for (std::size_t k = 0; last == Sent::yes; ++k) {
+      REQUIRE(k < 10000);
+      std::vector<std::byte> frame = frame_of(1 + (k * 997) % 30000, k);
+      last = both.lender.send(kNeighbour, k % 2 == 0 ? &ticket : nullptr, frame);
+      if (last != Sent::yes) break;
+      if (k % 2 == 0) {
+        std::vector<std::byte> whole(sizeof ticket);
+        std::memcpy(whole.data(), &ticket, sizeof ticket);
+        frame.insert(frame.begin(), whole.begin(), whole.end());
+      }
+      sent.push_back(std::move(frame));
+    }
+    CHECK(last == Sent::waits);
+    for (std::size_t before = came.size() + 1; before != came.size();) {
+      before = came.size();
+      look(both.reader, 0, take);
+    }
+    CHECK((came == sent));
+    std::vector<pollfd> polled;  // the lender is told that there is room
+    both.lender.watch(polled);
+    REQUIRE(poll(polled.data(), polled.size(), 0) > 0);
+    CHECK(both.lender.notice(polled));
+    both.lender.look(0, true, nothing);
+  }
+  CHECK(both.reader.read(ticket));
+
+  // what was on its way when the connection ended still comes, once
+  came.clear();
+  REQUIRE(both.lender.send(kNeighbour, nullptr, frame_of(5, 1)) == Sent::yes);
+  both.lender.broken(kNeighbour);
+  CHECK(both.lender.send(kNeighbour, nullptr, frame_of(5, 1)) == Sent::no);
+  look(both.reader, 0, take);
+  look(both.reader, 0, take);
+  CHECK(came.size() == 1);
+}
+
+TEST_CASE("who only reads payloads is sent no frames") {
+  Acquainted both("127.0.0.1", false);
+  CHECK(both.lender.lendable(kNeighbour, some_payload()));
+  CHECK(both.lender.send(kNeighbour, nullptr, std::vector<std::byte>(100)) == NeighbourMemory::Sent::no);
+}
+
+TEST_CASE("what is no frame ends the way it came by, and the other end goes another") {
+  Acquainted both;
+  REQUIRE(both.lender.send(kNeighbour, nullptr, std::vector<std::byte>(100)) == NeighbourMemory::Sent::yes);
+  int taken = 0;
+  const auto refuse = [&](std::span<const std::byte>) {
+    ++taken;
+    return false;
+  };
+  look(both.reader, 0, refuse);
+  CHECK(taken == 1);
+  CHECK(both.lender.send(kNeighbour, nullptr, std::vector<std::byte>(100)) == NeighbourMemory::Sent::no);
+  CHECK_FALSE(both.lender.lendable(kNeighbour, some_payload()));
+  look(both.reader, 0, refuse);
+  CHECK(taken == 1);
+}
+
 TEST_CASE("strangers at the door are sent away") {
   Acquainted both;
-  const std::string name = "gossamer frames 127.0.0.1:" + both.connection.address().substr(16);
+  const UnixName door("127.0.0.1:" + both.connection.address().substr(16));
   std::vector<int> strangers;
   for (const std::string& said : std::vector<std::string>{"", "hello", std::string(24, 'x')}) {
     const int stranger = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK, 0);
-    sockaddr_un at{};
-    at.sun_family = AF_UNIX;
-    std::memcpy(at.sun_path + 1, name.data(), name.size());
-    const auto size = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + name.size());
-    REQUIRE(connect(stranger, reinterpret_cast<const sockaddr*>(&at), size) == 0);
+    REQUIRE(connect(stranger, door.get(), door.size()) == 0);
     if (!said.empty()) REQUIRE(send(stranger, said.data(), said.size(), 0) > 0);
     strangers.push_back(stranger);
   }
