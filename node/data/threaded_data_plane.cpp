@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <iterator>
 #include <system_error>
 
 namespace gossamer::node {
@@ -20,32 +21,42 @@ ThreadedDataPlane::~ThreadedDataPlane() {
 }
 
 void ThreadedDataPlane::submit(Op op) {
-  const std::lock_guard lock(mutex_);
-  ops_.push_back(std::move(op));
+  {
+    const std::lock_guard lock(mutex_);
+    ops_.push_back(std::move(op));
+  }
   work_.notify_one();
 }
 
 void ThreadedDataPlane::submit(Gradient gradient) {
-  const std::lock_guard lock(mutex_);
-  tasks_.emplace_back(std::move(gradient));
+  {
+    const std::lock_guard lock(mutex_);
+    tasks_.emplace_back(std::move(gradient));
+  }
   work_.notify_one();
 }
 
 void ThreadedDataPlane::submit_evaluation(Round round) {
-  const std::lock_guard lock(mutex_);
-  tasks_.emplace_back(Evaluation{round});
+  {
+    const std::lock_guard lock(mutex_);
+    tasks_.emplace_back(Evaluation{round});
+  }
   work_.notify_one();
 }
 
 void ThreadedDataPlane::submit_snapshot(Round round) {
-  const std::lock_guard lock(mutex_);
-  tasks_.emplace_back(Snapshot{round});
+  {
+    const std::lock_guard lock(mutex_);
+    tasks_.emplace_back(Snapshot{round});
+  }
   work_.notify_one();
 }
 
 void ThreadedDataPlane::submit_learned() {
-  const std::lock_guard lock(mutex_);
-  tasks_.emplace_back(Look{});
+  {
+    const std::lock_guard lock(mutex_);
+    tasks_.emplace_back(Look{});
+  }
   work_.notify_one();
 }
 
@@ -61,17 +72,28 @@ void ThreadedDataPlane::use_threads(std::size_t threads) {
 }
 
 void ThreadedDataPlane::post(DataEvent event) {
-  const std::lock_guard lock(mutex_);
-  events_.push_back(std::move(event));
-  if (events_.size() > 1) return;  // the reader has been woken and has not come yet
+  held_.push_back(std::move(event));
+  post_held();
+}
+
+/// The reader, whom this wakes, finds the mutex free.
+void ThreadedDataPlane::post_held() {
+  if (held_.empty()) return;
+  {
+    const std::lock_guard lock(mutex_);
+    const bool woken = !events_.empty();
+    events_.insert(events_.end(), std::move_iterator(held_.begin()), std::move_iterator(held_.end()));
+    held_.clear();
+    if (woken) return;  // and has not come yet
+  }
   const std::uint64_t one = 1;
   [[maybe_unused]] const auto written = write(event_fd_, &one, sizeof one);
 }
 
 std::vector<DataEvent> ThreadedDataPlane::take_events() {
-  const std::lock_guard lock(mutex_);
   std::uint64_t count;
   [[maybe_unused]] const auto got = read(event_fd_, &count, sizeof count);
+  const std::lock_guard lock(mutex_);  // what is posted from now on wakes again
   return std::exchange(events_, {});
 }
 
@@ -117,14 +139,19 @@ SharedState ThreadedDataPlane::save() {
 void ThreadedDataPlane::run_task(const Task& task) {
   struct GivenUp {};
   const auto poster = [this](DataEvent e) { post(std::move(e)); };
+  const auto holder = [this](DataEvent e) {  // a parcel's message, and then that it is ready, wake once
+    held_.push_back(std::move(e));
+    if (!std::holds_alternative<Encoded>(held_.back())) post_held();
+  };
   const auto between_layers = [this] {
+    post_held();
     run_ops();
     const std::lock_guard lock(mutex_);
     if (finishing_) throw GivenUp{};
   };
   try {
     if (const auto* gradient = std::get_if<Gradient>(&task))
-      replica_->run(*gradient, poster, between_layers);
+      replica_->run(*gradient, holder, between_layers);
     else if (const auto* snapshot = std::get_if<Snapshot>(&task))
       post(Saved{snapshot->round, save()});
     else if (std::holds_alternative<Look>(task))

@@ -56,6 +56,7 @@ class ThreadedDataPlane final : public LiveDataPlane {
   void run_task(const Task& task);
   SharedState save();
   void post(DataEvent event);
+  void post_held();
 
   std::unique_ptr<ReplicaBase> replica_;
   int event_fd_;
@@ -64,7 +65,8 @@ class ThreadedDataPlane final : public LiveDataPlane {
   std::deque<Op> ops_;
   std::deque<Task> tasks_;
   std::vector<DataEvent> events_;
-  SharedState saved_;  ///< the newest
+  std::vector<DataEvent> held_;  ///< the thread's own: they are posted with what follows at once
+  SharedState saved_;            ///< the newest
   bool finishing_ = false;
   std::thread thread_;
 };
