@@ -189,11 +189,12 @@ std::size_t Codec::encode_feedback(std::span<const float> g, FeedbackState& stat
 }
 
 std::size_t Codec::encode_difference(std::span<const float> x, std::span<float> estimate, RandomKey key,
-                                     Workspace& workspace, std::span<std::byte> out) const {
+                                     Workspace& workspace, std::span<std::byte> out, const Make& make) const {
   const std::size_t n = x.size();
   const std::span<float> v = workspace.floats(n);  // encode leaves it alone
   for_each_piece(workspace.threads(), wire::ceil_div(n, kSlice), [&](std::size_t piece, std::size_t) {
     const std::size_t end = std::min((piece + 1) * kSlice, n);
+    if (make) make(piece * kSlice, end - piece * kSlice);
     for (std::size_t i = piece * kSlice; i < end; ++i) v[i] = x[i] - estimate[i];
   });
   const std::size_t bytes = encode(v, key, workspace, out);

@@ -22,7 +22,7 @@ std::size_t front_max(std::size_t n) {
 class Encoding {
  public:
   Encoding(const SplitRule& rule, std::span<const float> g, FeedbackState* state, Workspace& workspace,
-           std::span<std::byte> out, std::span<float> estimate = {})
+           std::span<std::byte> out, std::span<float> estimate = {}, const Codec::Make* make = nullptr)
       : rule_(rule),
         n_(g.size()),
         slice_(wire::slice_of(rule.bucket)),
@@ -32,6 +32,7 @@ class Encoding {
         threads_(workspace.threads()),
         out_(out),
         estimate_(estimate),
+        make_(make != nullptr && *make ? make : nullptr),
         workspace_(workspace) {
     const std::size_t each = mode_words(slice_);
     words_ = workspace.words(slices_ * (each + kNoteWords) + mode_words(n_));
@@ -42,8 +43,9 @@ class Encoding {
     for_each_piece(threads_, slices_, [&](std::size_t s, std::size_t thread) {
       std::optional<Estimate> estimate;
       if (!estimate_.empty())
-        estimate.emplace(estimate_, workspace_.of(thread).floats(entries_scanned(rule_.bucket)));
-      SliceEncoder encoder(input_, estimate ? &*estimate : nullptr, rule_, near(s), far(s),
+        estimate.emplace(estimate_,
+                         workspace_.of(thread).floats(entries_scanned(rule_.bucket, kDifferenceScanned)));
+      SliceEncoder encoder(input_, estimate ? &*estimate : nullptr, make_, rule_, near(s), far(s),
                            ModeWriter(modes(s)));
       encoder.encode(s * slice_, entries(s));
       note(s)[0] = static_cast<std::uint32_t>(encoder.bytes());
@@ -131,6 +133,7 @@ class Encoding {
   Threads* threads_;
   std::span<std::byte> out_;
   std::span<float> estimate_;  ///< empty: none
+  const Codec::Make* make_;    ///< null: g stands
   Workspace& workspace_;
   std::span<std::uint32_t> words_;
   std::size_t front_ = 0;  ///< bytes in front of the body if every bucket is one leaf of the first mode
@@ -170,9 +173,10 @@ class OneBitScaled final : public FusedCodec {
   }
   /// In one pass.
   std::size_t encode_difference(std::span<const float> x, std::span<float> estimate, RandomKey,
-                                Workspace& workspace, std::span<std::byte> out) const override {
+                                Workspace& workspace, std::span<std::byte> out,
+                                const Make& make) const override {
     wire::require_room(out, max_bytes(x.size()));
-    return Encoding(rule_, x, nullptr, workspace, out, estimate).run();
+    return Encoding(rule_, x, nullptr, workspace, out, estimate, &make).run();
   }
 
  private:

@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <span>
 
+#include "gossamer/compress/codec.h"
 #include "gossamer/compress/kernels.h"
 #include "segments.h"
 #include "sign_buckets.h"
@@ -27,22 +28,27 @@ inline std::size_t whole_body(std::size_t n, std::size_t bucket) {
 }
 
 /// Entries that are scanned before their buckets are looked at: they stay in the cache, as they may be needed
-/// again.
-inline constexpr std::size_t kScanned = 4096;
-inline std::size_t entries_scanned(std::size_t bucket) {
-  return std::max(kScanned / bucket, std::size_t{1}) * bucket;
+/// again. Of a difference more: the fewer the stretches, the less often memory is waited for at their
+/// beginnings.
+inline constexpr std::size_t kScanned = 4096, kDifferenceScanned = 16384;
+inline std::size_t entries_scanned(std::size_t bucket, std::size_t most) {
+  return std::max(most / bucket, std::size_t{1}) * bucket;
 }
 
 /// What decodes of a vector are added to, leaf by leaf, many leaves of signs at a time; the vector's
 /// difference to it is what is encoded (Codec::encode_difference).
 class Estimate {
  public:
-  /// all: as long as the vector; scratch: entries_scanned.
+  /// all: as long as the vector; scratch: entries_scanned of a difference.
   Estimate(std::span<float> all, std::span<float> scratch) : all_(all), scratch_(scratch) {}
+  void fetch(std::size_t start, std::size_t n) const {
+    constexpr std::size_t kLine = 64 / sizeof(float);
+    for (std::size_t i = 0; i < n; i += kLine) __builtin_prefetch(all_.data() + start + i, 1, 2);
+  }
   /// Leaves follow from entry `start` on. Its difference of x, entries from there on; until the next call.
   std::span<const float> begin(std::size_t start, std::span<const float> x) {
     first_ = at_ = all_.data() + start;
-    for (std::size_t i = 0; i < x.size(); ++i) scratch_[i] = x[i] - first_[i];
+    subtract(x.data(), first_, scratch_.data(), x.size());
     return scratch_.first(x.size());
   }
   /// The signs stay where they are until flush.
@@ -82,11 +88,12 @@ class Estimate {
 /// none it goes on in `far`, which has room for any.
 class SliceEncoder {
  public:
-  /// estimate: whose difference is encoded; null: none.
-  SliceEncoder(SignInput& input, Estimate* estimate, const SplitRule& rule, std::span<std::byte> near,
-               std::span<std::byte> far, ModeWriter modes)
+  /// estimate: whose difference is encoded; null: none. make: as of encode_difference; null: v stands.
+  SliceEncoder(SignInput& input, Estimate* estimate, const Codec::Make* make, const SplitRule& rule,
+               std::span<std::byte> near, std::span<std::byte> far, ModeWriter modes)
       : input_(input),
         estimate_(estimate),
+        make_(make),
         rule_(rule),
         bound_squared_(rule.bound * rule.bound),
         never_scaled_(never_scaled(rule)),
@@ -97,7 +104,8 @@ class SliceEncoder {
         modes_(modes) {}
 
   void encode(std::size_t start, std::size_t n) {
-    const std::size_t run = entries_scanned(rule_.bucket);
+    const std::size_t run =
+        entries_scanned(rule_.bucket, estimate_ != nullptr ? kDifferenceScanned : kScanned);
     for (std::size_t i = 0; i < n; i += run) scan(start + i, std::min(run, n - i));
   }
   bool is_far() const { return is_far_; }
@@ -124,10 +132,21 @@ class SliceEncoder {
     return least > 0 ? least * least : 0;
   }
 
+  /// While memory is waited for there, the estimate comes near as well.
+  void make(std::size_t start, std::size_t n) {
+    constexpr std::size_t kStretch = 1024;
+    for (std::size_t i = 0; i < n; i += kStretch) {
+      const std::size_t d = std::min(kStretch, n - i);
+      if (estimate_ != nullptr) estimate_->fetch(start + i, d);
+      (*make_)(start + i, d);
+    }
+  }
+
   std::byte* room() const { return (is_far_ ? far_ : near_).data() + out_.size(); }
 
   void scan(std::size_t start, std::size_t n) {
-    std::array<BucketSums, kScanned / 32> sums;
+    if (make_ != nullptr) make(start, n);
+    std::array<BucketSums, kDifferenceScanned / 32> sums;
     const std::size_t bucket = rule_.bucket;
     const SignScan wanted{
         nullptr, n, bucket, sums.data(), room() + sizeof(float), sizeof(float) + bucket / 8};
@@ -281,6 +300,7 @@ class SliceEncoder {
 
   SignInput& input_;
   Estimate* estimate_;
+  const Codec::Make* make_;
   const SplitRule& rule_;
   double bound_squared_;
   double bucket_size_ = 0;            ///< of the bucket at hand

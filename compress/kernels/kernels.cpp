@@ -12,6 +12,7 @@
 #define HWY_TARGET_INCLUDE "kernels.cpp"
 #include <hwy/foreach_target.h>
 // After foreach_target.
+#include <hwy/cache_control.h>
 #include <hwy/highway.h>
 
 HWY_BEFORE_NAMESPACE();
@@ -24,12 +25,14 @@ using Tag = hn::CappedTag<float, plain::kLanes>;
 using Vector = hn::Vec<Tag>;
 constexpr std::size_t kWidth = hn::MaxLanes(Tag());
 static_assert(plain::kLanes % kWidth == 0);
+constexpr std::size_t kAhead = 1024;  ///< entries from those worked on to those fetched
 
 void Axpy(float a, const float* HWY_RESTRICT x, float* HWY_RESTRICT y, std::size_t n) {
   const Tag tag;
   const Vector factor = hn::Set(tag, a);
   std::size_t i = 0;
   for (; i + kWidth <= n; i += kWidth) {
+    hwy::Prefetch(y + i + kAhead);
     hn::StoreU(hn::Add(hn::LoadU(tag, y + i), hn::Mul(factor, hn::LoadU(tag, x + i))), tag, y + i);
   }
   plain::axpy(a, x + i, y + i, n - i);

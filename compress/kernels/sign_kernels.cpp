@@ -287,6 +287,19 @@ HWY_INLINE Mask SignMask(const std::byte* signs, std::size_t first) {
 }
 #endif
 
+void Subtract(const float* HWY_RESTRICT x, const float* HWY_RESTRICT y, float* HWY_RESTRICT out,
+              std::size_t n) {
+  const Tag tag;
+  std::size_t i = 0;
+  for (; i + kWord <= n; i += kWord) {
+    FetchAhead(x + i);
+    FetchAhead(y + i);
+    for (std::size_t j = i; j < i + kWord; j += kWidth)
+      hn::StoreU(hn::Sub(hn::LoadU(tag, x + j), hn::LoadU(tag, y + j)), tag, out + j);
+  }
+  for (; i < n; ++i) out[i] = x[i] - y[i];
+}
+
 void AddLeaves(const SignLeaf* HWY_RESTRICT leaves, std::size_t count, float* HWY_RESTRICT acc) {
   for (const SignLeaf* leaf = leaves; leaf != leaves + count; ++leaf) {
     std::size_t i = 0;
@@ -323,6 +336,7 @@ namespace {
 
 HWY_EXPORT(Scan);
 HWY_EXPORT(AddLeaves);
+HWY_EXPORT(Subtract);
 
 }  // namespace
 
@@ -330,6 +344,10 @@ void scan_signs(Sums kind, const SignScan& scan) { HWY_DYNAMIC_DISPATCH(Scan)(ki
 
 std::size_t scan_signs(Sums kind, const SignScan& scan, float* p, const SignPair* pending) {
   return HWY_DYNAMIC_DISPATCH(Scan)(kind, scan, p, pending);
+}
+
+void subtract(const float* x, const float* y, float* out, std::size_t n) {
+  HWY_DYNAMIC_DISPATCH(Subtract)(x, y, out, n);
 }
 
 void add_leaves(std::span<const SignLeaf> leaves, float* acc) {

@@ -39,6 +39,9 @@ void scan_signs(Sums kind, const SignScan& scan);
 /// p is left v, but e where v is NaN or Inf. Returns the first index where it is, n where there is none.
 std::size_t scan_signs(Sums kind, const SignScan& scan, float* p, const SignPair* pending);
 
+/// out ← x − y, of n entries.
+void subtract(const float* x, const float* y, float* out, std::size_t n);
+
 /// Entries whose signs lie together and stand for one pair of values.
 struct SignLeaf {
   const std::byte* signs;  ///< ceil(n/8) bytes

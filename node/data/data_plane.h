@@ -81,6 +81,12 @@ inline Encode encode_exactly(Range range, Slot src, Round round, ParcelId parcel
           .parcel = parcel,
           .tag = tag};
 }
+/// Step, then Encode, of the same range: in one pass where x's difference to what it is applied to is
+/// encoded.
+struct StepEncode {
+  Update update;
+  Encode encode;
+};
 /// dst += weight · decode(payload)
 struct DecodeAdd {
   Range range;
@@ -168,9 +174,9 @@ struct Measure {
   Round round;
 };
 }  // namespace op
-using Op = std::variant<op::Update, op::Step, op::Clip, op::Combine, op::Encode, op::DecodeAdd, op::Mix,
-                        op::Decode, op::PassOn, op::Merge, op::Aggregate, op::Extended, op::EncodeRows,
-                        op::PushRows, op::Measure>;
+using Op = std::variant<op::Update, op::Step, op::Clip, op::Combine, op::Encode, op::StepEncode,
+                        op::DecodeAdd, op::Mix, op::Decode, op::PassOn, op::Merge, op::Aggregate,
+                        op::Extended, op::EncodeRows, op::PushRows, op::Measure>;
 
 namespace op {
 /// Commands that do the same as one that does several things at once; none: it does not.

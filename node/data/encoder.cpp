@@ -51,10 +51,10 @@ Payload Encoder::encode(const op::Encode& o, std::span<const float> v, compress:
 }
 
 Payload Encoder::encode_difference(const op::Encode& o, std::span<const float> x, std::span<float> estimate,
-                                   compress::Workspace& workspace) {
+                                   compress::Workspace& workspace, const compress::Codec::Make& make) {
   const compress::Codec& codec = codec_of(o);
   return written(o.round, codec.max_bytes(x.size()), [&](std::span<std::byte> out) {
-    return codec.encode_difference(x, estimate, key_of(o), workspace, out);
+    return codec.encode_difference(x, estimate, key_of(o), workspace, out, make);
   });
 }
 

@@ -23,8 +23,9 @@ class Encoder {
   /// finite.
   Payload encode(const op::Encode& o, std::span<const float> v, compress::Workspace& workspace);
   /// Of one whose src is x, and minus and apply_to the same estimate; without feedback.
+  /// make: as of Codec.
   Payload encode_difference(const op::Encode& o, std::span<const float> x, std::span<float> estimate,
-                            compress::Workspace& workspace);
+                            compress::Workspace& workspace, const compress::Codec::Make& make);
   /// As the command says; x and sum: the ranges of its slots, sum empty where it need not be kept.
   Payload pass_on(const op::PassOn& o, std::span<const float> x, std::span<float> sum,
                   compress::Threads* threads);

@@ -136,12 +136,31 @@ void Replica::combine(const op::Combine& o, std::size_t begin, std::size_t size)
   }
 }
 
-void Replica::run_one(const op::Encode& o, const Post& post) {
+bool Replica::tells_difference(const op::Encode& o) const {
   const bool plain = !observer_ && !attack_.attacks() && o.feedback < 0 && o.add_error_to < 0;
-  if (plain && o.minus && o.minus == o.apply_to) {
-    Payload payload = encoder_.encode_difference(o, at(o.src, o.range), at(*o.minus, o.range), workspace_);
-    return post(Encoded{o.round, o.parcel, o.tag, o.range.size, std::move(payload)});
+  return plain && o.minus && o.minus == o.apply_to;
+}
+
+/// make: as of Codec.
+void Replica::encode_difference(const op::Encode& o, const compress::Codec::Make& make, const Post& post) {
+  Payload payload =
+      encoder_.encode_difference(o, at(o.src, o.range), at(*o.minus, o.range), workspace_, make);
+  post(Encoded{o.round, o.parcel, o.tag, o.range.size, std::move(payload)});
+}
+
+void Replica::run_one(const op::StepEncode& o, const Post& post) {
+  const op::Update& u = o.update;
+  if (skips_update_ || o.encode.src != kParameters || !tells_difference(o.encode)) {
+    run_one(op::Step{u}, post);
+    return run_one(o.encode, post);
   }
+  const auto step =
+      optimizer_->apply_in_pieces(u.place, u.range.begin, at(kParameters, u.range), at(u.slot, u.range));
+  encode_difference(o.encode, step, post);
+}
+
+void Replica::run_one(const op::Encode& o, const Post& post) {
+  if (tells_difference(o)) return encode_difference(o, {}, post);
   std::span<const float> v = at(o.src, o.range);
   if (o.minus) {
     if (difference_.size() < o.range.size) difference_.resize(o.range.size);

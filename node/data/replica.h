@@ -59,11 +59,14 @@ class Replica final : public ReplicaBase, public DataView {
   void show_optimizer(optim::StateVisitor& visitor) override { optimizer_->show(visitor); }
   void archive_unsent(Archive archive) override;
   void combine(const op::Combine& o, std::size_t begin, std::size_t size);
+  bool tells_difference(const op::Encode& o) const;
+  void encode_difference(const op::Encode& o, const compress::Codec::Make& make, const Post& post);
   void run_one(const op::Update& o, const Post&);
   void run_one(const op::Step& o, const Post&);
   void run_one(const op::Clip& o, const Post&);
   void run_one(const op::Combine& o, const Post&);
   void run_one(const op::Encode& o, const Post&);
+  void run_one(const op::StepEncode& o, const Post&);
   void run_one(const op::DecodeAdd& o, const Post&);
   void run_one(const op::Mix& o, const Post&);
   void run_one(const op::Decode& o, const Post&);

@@ -12,13 +12,14 @@ namespace gossamer::node {
 namespace {
 
 /// As the alternatives of Op stand.
-constexpr const char* kOpNames[] = {"update",    "update",   "clip",        "mix",       "encode",
-                                    "decode",    "mix",      "decode",      "pass on",   "merge",
-                                    "aggregate", "extended", "encode rows", "push rows", "measure"};
+constexpr const char* kOpNames[] = {
+    "update", "update",  "clip",  "mix",       "encode",   "update and encode", "decode",    "mix",
+    "decode", "pass on", "merge", "aggregate", "extended", "encode rows",       "push rows", "measure"};
 static_assert(std::size(kOpNames) == std::variant_size_v<Op>);
 
 template <class AnyOp>
 void describe(const AnyOp& o, TraceSpan& span) {
+  if constexpr (requires { o.encode.parcel; }) return describe(o.encode, span);
   if constexpr (requires { o.update; }) return describe(o.update, span);
   if constexpr (requires { o.parcel; }) span.parcel = static_cast<std::int64_t>(o.parcel);
   if constexpr (requires { o.round; }) span.round = static_cast<std::int64_t>(o.round);
@@ -114,7 +115,9 @@ Learned learned_bytes(const State& state) {
 // --- a round
 
 void ReplicaBase::run(const Op& op, const Post& post) {
-  if (std::holds_alternative<op::Update>(op) || std::holds_alternative<op::Step>(op)) loss_of_g_.reset();
+  if (std::holds_alternative<op::Update>(op) || std::holds_alternative<op::Step>(op) ||
+      std::holds_alternative<op::StepEncode>(op))
+    loss_of_g_.reset();
   const double begin = trace_ ? steady_seconds() : 0;
   execute(op, post);
   if (!trace_) return;

@@ -7,6 +7,11 @@ namespace {
 std::vector<Op> simple(const Step& o) {
   return {o.update, Combine{o.update.range, kParameters, 1, {{-1.0f, o.update.slot}}}};
 }
+std::vector<Op> simple(const StepEncode& o) {
+  std::vector<Op> ops = simple(Step{o.update});
+  ops.emplace_back(o.encode);
+  return ops;
+}
 std::vector<Op> simple(const Mix& o) {
   std::vector<Op> ops;
   for (const auto& [weight, payload] : o.payloads)

@@ -71,6 +71,9 @@ std::vector<Op> Gossip::own_step(Round round, ParcelId parcel) const {
   std::vector<Op> ops{host_.step(range(parcel), round)};
   if (idle(round)) return ops;
   std::vector<Op> offered = offer(round, parcel);
+  if (offered.size() == 1)
+    if (const auto* encode = std::get_if<op::Encode>(&offered.front()))
+      return {op::StepEncode{host_.update(range(parcel), round), *encode}};
   std::move(offered.begin(), offered.end(), std::back_inserter(ops));
   return ops;
 }

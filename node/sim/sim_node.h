@@ -356,8 +356,8 @@ class Simulation::Node final : public MemberEnv, public DataPlane {
   /// Commands without an answer need not be waited for.
   static bool answers(const Op& op) {
     const auto is = [&]<class... Kinds>() { return (std::holds_alternative<Kinds>(op) || ...); };
-    return is.template
-    operator()<op::Encode, op::PassOn, op::Merge, op::Extended, op::EncodeRows, op::Clip, op::Measure>();
+    return is.template operator()<op::Encode, op::StepEncode, op::PassOn, op::Merge, op::Extended,
+                                  op::EncodeRows, op::Clip, op::Measure>();
   }
   /// The first failure is kept until the next answer is due.
   template <class Action>

@@ -47,6 +47,13 @@ void Optimizer::apply(double place, std::size_t offset, std::span<float> x, std:
   std::transform(x.begin(), x.end(), g.begin(), x.begin(), std::minus());
 }
 
+/// Where a step is of all entries together they have been taken before the first piece.
+Optimizer::Pieces Optimizer::apply_in_pieces(double place, std::size_t offset, std::span<float> x,
+                                             std::span<float> g) {
+  apply(place, offset, x, g);
+  return [](std::size_t, std::size_t) {};
+}
+
 std::span<const NamedHelp> optimizer_table() {
   static const auto kHelp = help_of(kOptimizers);
   return kHelp;

@@ -61,6 +61,16 @@ TEST_CASE("a difference is encoded, and its estimate goes along, as if both were
           out.resize(codec->encode_difference(x, estimate, key, workspace, out));
           REQUIRE(out == payload);
           REQUIRE(same_bits(estimate, expected));
+          Vector made(n, NAN);  // x is made on the way, each entry once
+          const auto make = [&](std::size_t first, std::size_t count) {
+            for (std::size_t i = first; i < first + count; ++i) made[i] = std::isnan(made[i]) ? x[i] : NAN;
+          };
+          estimate = before;
+          out.assign(codec->max_bytes(n), std::byte{0});
+          out.resize(codec->encode_difference(made, estimate, key, workspace, out, make));
+          REQUIRE(out == payload);
+          REQUIRE(same_bits(estimate, expected));
+          REQUIRE(same_bits(made, Vector(x.begin(), x.end())));
         }
         if (n > 100000 && name != "gaussian" && name != "0.1 % dense") break;
       }

@@ -126,16 +126,23 @@ TEST_CASE("a step that is applied moves x by what the step is, to the bit") {
     });
   for (const auto& [name, make] : kinds) {
     INFO(name);
-    const auto steps = make(), applies = make();
-    std::vector<float> x(1000), moved(1000), g(1000), u(1000);
-    for (std::size_t i = 0; i < x.size(); ++i) x[i] = moved[i] = 1 / static_cast<float>(1 + i % 17);
+    const auto steps = make(), applies = make(), in_pieces = make();
+    std::vector<float> x(1000), moved(1000), walked(1000), g(1000), u(1000);
+    for (std::size_t i = 0; i < x.size(); ++i)
+      x[i] = moved[i] = walked[i] = 1 / static_cast<float>(1 + i % 17);
     for (const double t : {0, 1, 2}) {
       for (std::size_t i = 0; i < x.size(); ++i)
         g[i] = std::sin(static_cast<float>(i) + static_cast<float>(t));
       steps->step(t, 1, x, g, u);
       for (std::size_t i = 0; i < x.size(); ++i) x[i] -= u[i];
-      applies->apply(t, 1, moved, g);
+      std::vector<float> spent = g;
+      applies->apply(t, 1, moved, spent);
       CHECK(bit_hash(x) == bit_hash(moved));
+      spent = g;
+      const auto piece = in_pieces->apply_in_pieces(t, 1, walked, spent);
+      for (const auto& [first, size] : {std::pair{300U, 699U}, std::pair{0U, 300U}, std::pair{999U, 1U}})
+        piece(first, size);
+      CHECK(bit_hash(x) == bit_hash(walked));
     }
   }
 }

@@ -52,7 +52,7 @@ TEST_CASE("a run's trace shows what each peer computes, codes, sends and waits f
     INFO(peer);
     CHECK(events.many[{peer, "compute"}] == kRounds);
     CHECK(events.many[{peer, "wait"}] == kRounds);
-    for (const char* what : {"gradient", "update", "mix", "encode", "send"})
+    for (const char* what : {"gradient", "update and encode", "mix", "send"})
       CHECK(events.many[{peer, what}] >= kRounds);
     const double seconds = events.compute_s[peer] + events.wait_s[peer];
     const double waited = summary.at("waited_by_peer").at(static_cast<std::size_t>(peer));

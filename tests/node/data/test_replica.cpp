@@ -336,6 +336,21 @@ TEST_CASE("commands that do several things at once leave what the simple ones le
       both(op::Combine{r, kGradient, 0, {{0.5f, kA}, {0.1f, kB}}});
       both(op::Step{{r, 1, 1}});
       CHECK(Run::same_bits(fused.replica.parameters(), simple.replica.parameters()));
+      for (const auto told : {std::optional<Slot>(), std::optional<Slot>(kB)}) {
+        both(op::Combine{r, kGradient, 0, {{0.2f, kA}}});
+        both(op::StepEncode{{r, 1, 1},
+                            {.range = r,
+                             .src = kParameters,
+                             .minus = told,
+                             .apply_to = told,
+                             .feedback = told ? -1 : 0,
+                             .round = 1,
+                             .parcel = 0}});
+        CHECK(std::get<Encoded>(fused.posted.back()).payload ==
+              std::get<Encoded>(simple.posted.back()).payload);
+        CHECK(Run::same_bits(fused.replica.parameters(), simple.replica.parameters()));
+        CHECK(Run::same_bits(fused.replica.slot(kB), simple.replica.slot(kB)));
+      }
       both(op::Encode{.range = r, .src = kParameters, .minus = {}, .apply_to = {}, .round = 1, .parcel = 0});
       const Payload payload = std::get<Encoded>(fused.posted.back()).payload;
       both(op::Mix{

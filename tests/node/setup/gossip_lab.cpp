@@ -44,7 +44,10 @@ class Peer final : public ExchangeHost {
     exchange_->begin_round(gradient);
     mixed_ = 0;
     for (ParcelId p = 0; p < plan_.parcels.size(); ++p) {
-      for (Op& o : exchange_->on_ready(round, p)) {
+      std::vector<Op> ops = exchange_->on_ready(round, p);
+      if (const auto* both = ops.empty() ? nullptr : std::get_if<op::StepEncode>(&ops.front()))
+        ops = {op::Step{both->update}, Op(op::Encode(both->encode))};
+      for (Op& o : ops) {
         const bool moves = std::holds_alternative<op::Step>(o);
         if (!moves && !std::holds_alternative<op::Update>(o)) {
           submit(std::move(o));

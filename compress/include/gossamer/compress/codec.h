@@ -194,9 +194,13 @@ class Codec {
   virtual std::size_t encode_feedback(std::span<const float> g, FeedbackState& state, RandomKey key,
                                       Workspace& workspace, std::span<std::byte> out) const;
   /// Encodes x − estimate and adds to estimate what that decodes to, to the bit as encode and decode_add do.
-  /// Throws as encode; the estimate is then partly added to.
+  /// Throws as encode; the estimate is then partly added to. `make`, where there is one, first makes entries
+  /// [first, first + n) of x: it is called for stretches that together are all of x, each before it is read
+  /// and while it is near, by any of the workspace's threads; after a throw perhaps not for all.
+  using Make = std::function<void(std::size_t first, std::size_t n)>;
   virtual std::size_t encode_difference(std::span<const float> x, std::span<float> estimate, RandomKey key,
-                                        Workspace& workspace, std::span<std::byte> out) const;
+                                        Workspace& workspace, std::span<std::byte> out,
+                                        const Make& make = {}) const;
   /// The bytes that encode makes of the sum of what two payloads of n entries decode to, from these payloads
   /// alone: in time of what they hold, not of n. left: sum − decoded, where that is not zero. None: they are
   /// no payloads of this codec's, or it has to see all entries. Throws PayloadError.

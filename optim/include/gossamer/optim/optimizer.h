@@ -75,6 +75,10 @@ class Optimizer {
   /// x ← x − u of the same, to the bit, in one pass where the optimiser has one. What is in g then is
   /// nobody's.
   virtual void apply(double place, std::size_t offset, std::span<float> x, std::span<float> g);
+  /// The same step, which whoever is given this takes: of entries [first, first + n) of the range, until all
+  /// have been taken, each once, by any threads. Both spans live as long.
+  using Pieces = std::function<void(std::size_t first, std::size_t n)>;
+  virtual Pieces apply_in_pieces(double place, std::size_t offset, std::span<float> x, std::span<float> g);
   /// All that it keeps from one step to the next.
   virtual void show(StateVisitor& visitor) = 0;
 };
