@@ -1,7 +1,10 @@
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <functional>
 #include <optional>
+#include <utility>
+#include <vector>
 
 #include "codecs.h"
 #include "index_coding.h"
@@ -49,12 +52,17 @@ struct Entry {
   float value;
 };
 
+/// Reads the header: whether it is of a topk payload for n.
+bool begins_topk(wire::Reader& in, std::size_t n) {
+  const wire::Header header = wire::read_header(in);
+  return header.id == static_cast<std::uint8_t>(wire::CodecId::topk) && header.entries == n;
+}
+
 /// Of a topk payload for n its entries, into `to`; 0: it is another codec's, or has more than there is room
 /// for, or its indices do not ascend.
 std::size_t list_entries(std::span<const std::byte> payload, std::size_t n, std::span<Entry> to) {
   wire::Reader in(payload);
-  const wire::Header header = wire::read_header(in);
-  if (header.id != static_cast<std::uint8_t>(wire::CodecId::topk) || header.entries != n) return 0;
+  if (!begins_topk(in, n)) return 0;
   std::size_t count = 0;
   bool ascend = true;
   for_each_entry(in, n, [&](std::uint32_t i, float value) {
@@ -63,6 +71,20 @@ std::size_t list_entries(std::span<const std::byte> payload, std::size_t n, std:
     ++count;
   });
   return ascend && count <= to.size() ? count : 0;
+}
+
+/// The same behind what `to` holds, which may become `most`; false where list_entries gives 0.
+bool append_entries(std::span<const std::byte> payload, std::size_t n, std::size_t most,
+                    std::vector<Entry>& to) {
+  wire::Reader in(payload);
+  if (!begins_topk(in, n)) return false;
+  const std::size_t begin = to.size();
+  bool fits = true;
+  for_each_entry(in, n, [&](std::uint32_t i, float value) {
+    fits = fits && to.size() < most && (to.size() == begin || to.back().index < i);
+    if (fits) to.push_back({i, value});
+  });
+  return fits && to.size() > begin;
 }
 
 /// a and b by index, added where both have one; as many as it returns, into `to`.
@@ -207,6 +229,40 @@ std::unique_ptr<const Codec> make_topk(Parameters& parameters) {
   const auto form = static_cast<ValueForm>(parameters.choice("values", value_form_names()));
   const auto selection = static_cast<Selection>(parameters.choice("select", selection_names()));
   return std::make_unique<TopK>(density, form, selection, index_coding_parameter(parameters));
+}
+
+bool add_few(std::span<const WeightedPayload> payloads, std::size_t n, FewEntries& sum) {
+  constexpr std::size_t kLeastShare = 16, kBlock = 4096;
+  sum.indices.clear(), sum.values.clear();
+  std::vector<Entry> all;
+  struct Told {
+    std::size_t next, end;  ///< of all
+    float weight;
+  };
+  std::vector<Told> told;
+  for (const WeightedPayload& p : payloads) {
+    const std::size_t begin = all.size();
+    if (!append_entries(p.payload, n, n / kLeastShare, all)) return false;
+    told.push_back({begin, all.size(), p.weight});
+  }
+  // a stretch of the vector after the other, in which the payloads add up in order
+  std::array<float, kBlock> block{};
+  std::array<std::uint64_t, kBlock / 64> set{};
+  for (std::size_t begin = 0; begin < n; begin += kBlock) {
+    for (Told& t : told)
+      for (; t.next < t.end && all[t.next].index < begin + kBlock; ++t.next) {
+        const std::size_t i = all[t.next].index - begin;
+        block[i] += t.weight * all[t.next].value;
+        set[i / 64] |= std::uint64_t{1} << i % 64;
+      }
+    for (std::size_t w = 0; w < set.size(); ++w)
+      for (; set[w] != 0; set[w] &= set[w] - 1) {
+        const std::size_t i = 64 * w + static_cast<std::size_t>(std::countr_zero(set[w]));
+        sum.indices.push_back(static_cast<std::uint32_t>(begin + i));
+        sum.values.push_back(std::exchange(block[i], 0.0f));
+      }
+  }
+  return true;
 }
 
 void decode_topk(wire::Reader& in, float weight, std::span<float> acc, Threads*) {

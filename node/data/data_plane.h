@@ -87,6 +87,12 @@ struct StepEncode {
   Update update;
   Encode encode;
 };
+/// x ← x − u of the gradient Σ weight · decode(payload), in order: Combine to 0, DecodeAdds and Step, or in
+/// time of what the payloads hold. What is in update's slot then is nobody's.
+struct StepBy {
+  Update update;
+  std::vector<std::pair<float, Payload>> payloads;
+};
 /// dst += weight · decode(payload)
 struct DecodeAdd {
   Range range;
@@ -174,7 +180,7 @@ struct Measure {
   Round round;
 };
 }  // namespace op
-using Op = std::variant<op::Update, op::Step, op::Clip, op::Combine, op::Encode, op::StepEncode,
+using Op = std::variant<op::Update, op::Step, op::Clip, op::Combine, op::Encode, op::StepEncode, op::StepBy,
                         op::DecodeAdd, op::Mix, op::Decode, op::PassOn, op::Merge, op::Aggregate,
                         op::Extended, op::EncodeRows, op::PushRows, op::Measure>;
 

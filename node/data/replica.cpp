@@ -159,6 +159,22 @@ void Replica::run_one(const op::StepEncode& o, const Post& post) {
   encode_difference(o.encode, step, post);
 }
 
+void Replica::run_one(const op::StepBy& o, const Post& post) {
+  const op::Update& u = o.update;
+  std::vector<compress::WeightedPayload> payloads;
+  for (const auto& [weight, payload] : o.payloads) payloads.push_back({weight, *payload});
+  if (!optimizer_->is_idle_without_gradient() || !compress::add_few(payloads, u.range.size, few_)) {
+    for (const Op& simple : op::in_simple_ones(o))
+      std::visit([&](const auto& one) { run_one(one, post); }, simple);
+    return;
+  }
+  const auto x = at(kParameters, u.range);
+  stepped_.resize(few_.indices.size());
+  for (std::size_t k = 0; k < stepped_.size(); ++k) stepped_[k] = x[few_.indices[k]];
+  optimizer_->apply(u.place, u.range.begin, stepped_, few_.values);
+  for (std::size_t k = 0; k < stepped_.size(); ++k) x[few_.indices[k]] = stepped_[k];
+}
+
 void Replica::run_one(const op::Encode& o, const Post& post) {
   if (tells_difference(o)) return encode_difference(o, {}, post);
   std::span<const float> v = at(o.src, o.range);

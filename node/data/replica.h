@@ -67,6 +67,7 @@ class Replica final : public ReplicaBase, public DataView {
   void run_one(const op::Combine& o, const Post&);
   void run_one(const op::Encode& o, const Post&);
   void run_one(const op::StepEncode& o, const Post&);
+  void run_one(const op::StepBy& o, const Post&);
   void run_one(const op::DecodeAdd& o, const Post&);
   void run_one(const op::Mix& o, const Post&);
   void run_one(const op::Decode& o, const Post&);
@@ -84,6 +85,8 @@ class Replica final : public ReplicaBase, public DataView {
   std::unique_ptr<compress::Threads> team_;  ///< null: one thread
   compress::Workspace workspace_;
   Rule rule_;
+  compress::FewEntries few_;  ///< as they are stepped by,
+  AlignedFloats stepped_;     ///< and those of x
   AlignedFloats difference_;
   std::unique_ptr<RowExchange> rows_;  ///< null: none are exchanged
 };

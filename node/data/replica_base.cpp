@@ -13,7 +13,7 @@ namespace {
 
 /// As the alternatives of Op stand.
 constexpr const char* kOpNames[] = {
-    "update", "update",  "clip",  "mix",       "encode",   "update and encode", "decode",    "mix",
+    "update", "update",  "clip",  "mix",       "encode",   "update and encode", "update",    "decode", "mix",
     "decode", "pass on", "merge", "aggregate", "extended", "encode rows",       "push rows", "measure"};
 static_assert(std::size(kOpNames) == std::variant_size_v<Op>);
 
@@ -115,9 +115,8 @@ Learned learned_bytes(const State& state) {
 // --- a round
 
 void ReplicaBase::run(const Op& op, const Post& post) {
-  if (std::holds_alternative<op::Update>(op) || std::holds_alternative<op::Step>(op) ||
-      std::holds_alternative<op::StepEncode>(op))
-    loss_of_g_.reset();
+  const auto is = [&]<class... Kinds>() { return (std::holds_alternative<Kinds>(op) || ...); };
+  if (is.template operator()<op::Update, op::Step, op::StepEncode, op::StepBy>()) loss_of_g_.reset();
   const double begin = trace_ ? steady_seconds() : 0;
   execute(op, post);
   if (!trace_) return;

@@ -12,6 +12,14 @@ std::vector<Op> simple(const StepEncode& o) {
   ops.emplace_back(o.encode);
   return ops;
 }
+std::vector<Op> simple(const StepBy& o) {
+  const Range range = o.update.range;
+  std::vector<Op> ops{Combine{range, o.update.slot, 0, {}}};
+  for (const auto& [weight, payload] : o.payloads)
+    ops.emplace_back(DecodeAdd{range, o.update.slot, weight, payload});
+  for (Op& step : simple(Step{o.update})) ops.push_back(std::move(step));
+  return ops;
+}
 std::vector<Op> simple(const Mix& o) {
   std::vector<Op> ops;
   for (const auto& [weight, payload] : o.payloads)

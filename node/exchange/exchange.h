@@ -44,6 +44,8 @@ struct Plan {
   compress::Traits codec;
   /// Decay of the velocity that full reduces code in the gradient's place (full_reduce.h); 0: the gradient.
   double velocity = 0;
+  /// The optimiser changes nothing where the gradient is 0, and payloads tell few entries.
+  bool steps_sparsely = false;
   topology::Schedule schedule;  ///< weights as aggregated (mixing matrix, or renormalised by peer)
   SharedList<double> share;     ///< of each peer in a mean of gradients: b_i / Σ b, or by throughput
   AllreduceCost allreduce;      ///< of a dense all-reduce, by its ways

@@ -58,7 +58,8 @@ class FullReduce : public Exchange {
         sums_(sums ? std::move(sums) : std::make_shared<RoundSums>(host.plan().parcels.size())),
         sum_(sum),
         velocity_(2 + static_cast<Slot>(slots)),
-        ready_(host.plan().parcels.size(), false) {}
+        ready_(host.plan().parcels.size(), false),
+        told_(ready_.size()) {}
 
   /// slots: as given to the constructor.
   static Buffers buffers(const Plan& plan, std::size_t slots) {
@@ -150,6 +151,14 @@ class FullReduce : public Exchange {
     for (ParcelId p = 0; p < ready_.size(); ++p) step(round, p);
   }
 
+  /// Payloads by their weights.
+  using Sum = std::vector<std::pair<float, Payload>>;
+  /// The parcel's is this one, of at least one payload; without velocity.
+  void finish(Round round, ParcelId parcel, Sum sum) {
+    told_[parcel] = std::move(sum);
+    finish(round, parcel);
+  }
+
   /// Before a parcel's gradient is encoded: makes it what is to be coded.
   std::vector<Op> prepared(Round round, ParcelId parcel) const {
     std::vector<Op> ops = clipped(parcel);
@@ -194,11 +203,15 @@ class FullReduce : public Exchange {
  private:
   void step(Round round, ParcelId parcel) {
     const Range r = host_.plan().parcels[parcel].range;
+    host_.saw_staleness(0);
+    if (!told_[parcel].empty()) {
+      host_.submit(op::StepBy{host_.update(r, round), std::exchange(told_[parcel], {})});
+      return host_.mixed(parcel);
+    }
     if (codes_velocity()) take_out_velocity(round, r);
     op::Step step = host_.step(r, round);
     step.update.slot = sum_;
     host_.submit(step);
-    host_.saw_staleness(0);
     host_.mixed(parcel);
   }
   bool codes_velocity() const { return host_.plan().velocity > 0; }
@@ -229,6 +242,7 @@ class FullReduce : public Exchange {
   const Slot velocity_;  ///< holds D
   Round round_ = 0;
   std::vector<bool> ready_;
+  std::vector<Sum> told_;                       ///< by parcel; empty: the sum stands in its slot
   std::map<Key, std::optional<Message>> came_;  ///< in this round and the next; none once it was taken
 };
 

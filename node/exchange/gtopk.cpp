@@ -2,10 +2,11 @@
 // long on their whole way, where gathering everyone's k would make P·k of them.
 //
 // Up. Each peer weighs its gradient by its share of the samples and selects the k largest entries of gradient
-// plus residual; `sum` is that payload. In step r = 0 … ⌈log₂P⌉ − 1 peer i, where bit r is the lowest that is
-// set in i, sends its sum to `parent` i − 2^r, which adds the two sparse vectors, keeps the k largest entries
-// and goes on with them as its sum. `children` are the peers i + 2^r < P below the lowest set bit; any P will
-// do. Each peer takes its children in ascending order, so that all runs add in the same order.
+// plus residual; `sum` is that payload. (Where all shares are the same it is the result that is weighed.) In
+// step r = 0 … ⌈log₂P⌉ − 1 peer i, where bit r is the lowest that is set in i, sends its sum to `parent` i −
+// 2^r, which adds the two sparse vectors, keeps the k largest entries and goes on with them as its sum.
+// `children` are the peers i + 2^r < P below the lowest set bit; any P will do. Each peer takes its children
+// in ascending order, so that all runs add in the same order.
 //
 // Down. Peer 0 ends with the sum's k selected entries; these bytes go back along the same edges as they are,
 // and every peer takes them for its gradient: all peers stay identical to the bit.
@@ -23,6 +24,7 @@
 // into the result is lost there.)
 //
 // Layers that go dense are summed along the same tree and have nothing to leave.
+#include <algorithm>
 #include <bit>
 
 #include "full_reduce.h"
@@ -35,7 +37,11 @@ namespace {
 class Gtopk final : public FullReduce {
  public:
   explicit Gtopk(ExchangeHost& host)
-      : FullReduce(host), butterfly_(goes_by_butterfly(host.plan())), state_(host.plan().parcels.size()) {
+      : FullReduce(host),
+        butterfly_(goes_by_butterfly(host.plan())),
+        all_alike_(
+            std::ranges::all_of(host.plan().share, [&](double s) { return s == host.plan().share[0]; })),
+        state_(host.plan().parcels.size()) {
     for (PeerId step = 1; !butterfly_ && step < peers_ && (self_ & step) == 0; step *= 2)
       if (self_ + step < peers_) children_.push_back(self_ + step);
   }
@@ -46,8 +52,8 @@ class Gtopk final : public FullReduce {
     first.feedback = kResidual;
     first.momentum = momentum(parcel);
     std::vector<Op> ops = clipped(parcel);
-    const std::vector<Op> selection{op::Combine{range(parcel), kGradient, share(self_), {}}, first};
-    ops.insert(ops.end(), selection.begin(), selection.end());
+    if (!all_alike_) ops.emplace_back(op::Combine{range(parcel), kGradient, share(self_), {}});
+    ops.emplace_back(first);
     return ops;
   }
 
@@ -139,12 +145,16 @@ class Gtopk final : public FullReduce {
   void accept(Round round, ParcelId parcel, Payload result) {
     for (auto child = children_.rbegin(); child != children_.rend(); ++child)
       send(*child, round, parcel, kDown, result);
-    overwrite(range(parcel), kGradient, result);
     state_[parcel] = {};
+    const float weight = all_alike_ ? share(self_) : 1;
+    if (host_.plan().steps_sparsely) return finish(round, parcel, {{weight, std::move(result)}});
+    host_.submit(op::Combine{range(parcel), kGradient, 0, {}});
+    host_.submit(op::DecodeAdd{range(parcel), kGradient, weight, std::move(result)});
     finish(round, parcel);
   }
 
   const bool butterfly_;
+  const bool all_alike_;  ///< the shares of the sum
   const std::uint32_t steps_ = static_cast<std::uint32_t>(std::countr_zero(peers_));  ///< of a butterfly
   std::vector<PeerId> children_;  ///< in a tree, ascending
   std::vector<State> state_;      ///< per parcel

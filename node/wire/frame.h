@@ -21,7 +21,7 @@
 
 namespace gossamer::node {
 
-constexpr std::uint16_t kWireVersion = 0x010c, kOldestWireVersion = 0x010c;
+constexpr std::uint16_t kWireVersion = 0x010d, kOldestWireVersion = 0x010d;
 /// Payload bytes of one frame at most; larger payloads travel in chunks.
 /// Small enough that a sign of life gets through between two chunks on a slow link (1 s at 1 Mbit/s).
 constexpr std::size_t kChunkBytes = std::size_t{128} << 10;

@@ -14,6 +14,7 @@ class Sgd final : public EntryOptimizer<Sgd> {
     return [=](std::size_t i) { return rate * (g[i] + decay * x[i]); };
   }
 
+  bool is_idle_without_gradient() const override { return spec_.weight_decay == 0; }
   void show(StateVisitor&) override {}
 
  private:

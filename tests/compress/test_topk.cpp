@@ -1,4 +1,6 @@
+#include <algorithm>
 #include <cmath>
+#include <functional>
 #include <numeric>
 #include <set>
 
@@ -183,4 +185,39 @@ TEST_CASE("a sum is not told from payloads of another kind, size or density, nor
   auto cut = good;
   cut.pop_back();
   CHECK_THROWS_AS(sum(good, cut), PayloadError);
+}
+
+TEST_CASE("few entries add up as they do in a whole vector, to the bit") {
+  const std::size_t n = 30011;
+  for (const char* values : {"fp32", "int8", "sign"}) {
+    for (const std::size_t count : {1u, 2u, 7u}) {
+      std::vector<Bytes> told;
+      std::vector<WeightedPayload> payloads;
+      for (std::size_t p = 0; p < count; ++p) {
+        const double density = p == 0 ? 0.00001 : 0.009;  // one entry, and many that others have, too
+        const auto codec = make_codec("topk:density=" + std::to_string(density) + ",values=" + values);
+        told.push_back(encode(*codec, p % 2 == 0 ? laplacian(n, p) : small_integers(n, 5)));
+      }
+      for (std::size_t p = 0; p < count; ++p) payloads.push_back({0.1f + static_cast<float>(p), told[p]});
+      Vector expected(n, 0.0f), found(n, 0.0f);
+      for (const WeightedPayload& p : payloads) decode_add(p.payload, p.weight, expected);
+      FewEntries sum{{7, 8}, {1, 2}};  // of before
+      INFO(values << ", " << count << " payloads");
+      REQUIRE(add_few(payloads, n, sum));
+      REQUIRE(sum.indices.size() == sum.values.size());
+      REQUIRE(std::adjacent_find(sum.indices.begin(), sum.indices.end(), std::greater_equal<>()) ==
+              sum.indices.end());
+      for (std::size_t k = 0; k < sum.indices.size(); ++k) found[sum.indices[k]] = sum.values[k];
+      REQUIRE(same_bits(found, expected));
+      REQUIRE_FALSE(add_few(payloads, n - 1, sum));  // of another length
+      told.push_back(encode(*make_codec("dense"), laplacian(n, 1)));
+      payloads.push_back({1, told.back()});
+      REQUIRE_FALSE(add_few(payloads, n, sum));
+      told.push_back(encode(*make_codec("topk:density=0.2"), laplacian(n, 1)));
+      payloads.back().payload = told.back();
+      REQUIRE_FALSE(add_few(payloads, n, sum));  // too many
+      payloads.back().payload = std::span(told.front()).first(told.front().size() - 1);
+      REQUIRE_THROWS_AS(add_few(payloads, n, sum), PayloadError);
+    }
+  }
 }

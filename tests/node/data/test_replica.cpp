@@ -380,5 +380,30 @@ TEST_CASE("commands that do several things at once leave what the simple ones le
     CHECK(std::get<Encoded>(fused.posted.back()).payload == std::get<Encoded>(simple.posted.back()).payload);
     CHECK(fused.replica.unsent(0) == simple.replica.unsent(0));
   }
+  for (const char* optimizer : {"sgd", "momentum"}) {
+    const Settings settings{"exchange.codec=topk:density=0.02", std::string("optimizer.kind=") + optimizer};
+    Fixture fused(settings), simple(settings);
+    const Range r = fused.whole;
+    const auto both = [&](const Op& op, const std::vector<Op>& ops) {
+      fused.run(op);
+      for (const Op& o : ops) simple.run(o);
+    };
+    for (Round round = 0; round < 3; ++round) {
+      op::StepBy step{{r, round, 1}, {}};
+      for (const Slot s : {kA, kB}) {
+        const Op change = op::Combine{r, s, 1, {{0.3f + static_cast<float>(s), kParameters}}};
+        both(change, {change});
+        const Op tell = op::Encode{
+            .range = r, .src = s, .minus = {}, .apply_to = {}, .feedback = 0, .round = 1, .parcel = 0};
+        both(tell, {tell});
+        step.payloads.emplace_back(0.25f, std::get<Encoded>(fused.posted.back()).payload);
+        both(step, op::in_simple_ones(step));
+        CHECK(Run::same_bits(fused.replica.parameters(), simple.replica.parameters()));
+      }
+      step.payloads.emplace_back(0.5f, fused.dense(r, kA));
+      both(step, op::in_simple_ones(step));
+      CHECK(Run::same_bits(fused.replica.parameters(), simple.replica.parameters()));
+    }
+  }
   CHECK(op::in_simple_ones(op::Measure{0}).empty());
 }

@@ -227,6 +227,16 @@ void decode_add(std::span<const WeightedPayload> payloads, std::span<float> acc,
                 const std::function<void(std::size_t begin, std::size_t size)>& after,
                 Threads* threads = nullptr);
 
+/// Entries of a vector whose others are 0.
+struct FewEntries {
+  std::vector<std::uint32_t> indices;  ///< ascending
+  std::vector<float> values;           ///< of each index
+};
+/// sum ← Σ weight · decode(payload) of n entries, to the bit as decode_add of each in turn to zeros makes it,
+/// in time of what the payloads hold: the entries that any of them tells. false: one is of a codec that tells
+/// all, or they tell too many. Throws PayloadError.
+bool add_few(std::span<const WeightedPayload> payloads, std::size_t n, FewEntries& sum);
+
 /// acc ← decode(payload), to the bit as decode_add to zeros makes it; of a dense payload in one pass.
 void decode_to(std::span<const std::byte> payload, std::span<float> acc, Threads* threads = nullptr);
 

@@ -79,6 +79,9 @@ class Optimizer {
   /// have been taken, each once, by any threads. Both spans live as long.
   using Pieces = std::function<void(std::size_t first, std::size_t n)>;
   virtual Pieces apply_in_pieces(double place, std::size_t offset, std::span<float> x, std::span<float> g);
+  /// Whether a step by gradients that are 0 changes nothing, neither x nor what it keeps, and that of an
+  /// entry is the same wherever it stands: then those that are not 0 may be stepped by alone.
+  virtual bool is_idle_without_gradient() const { return false; }
   /// All that it keeps from one step to the next.
   virtual void show(StateVisitor& visitor) = 0;
 };
