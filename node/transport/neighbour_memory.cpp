@@ -252,12 +252,14 @@ NeighbourMemory::Sent NeighbourMemory::send(PeerId neighbour, const Ticket* tick
   message.msg_iov = parts.data(), message.msg_iovlen = parts.size();
   while (::sendmsg(loan.connection, &message, MSG_NOSIGNAL) < 0) {
     if (errno == EINTR) continue;
-    if (errno == EAGAIN || errno == ENOBUFS) {
+    if (errno == EMSGSIZE || errno == ENOBUFS || errno == ENOMEM) return Sent::no;
+    if (errno == EAGAIN) {
       loan.full = true;
       return Sent::waits;
     }
+    if (ticket) take_back(*ticket);  // before the reader's number is free
     end(loan);
-    return Sent::no;
+    return Sent::broke;
   }
   return Sent::yes;
 }
@@ -362,14 +364,14 @@ bool NeighbourMemory::hear(const Lender& lender, const Take& take) {
     messages[i].msg_hdr.msg_iov = &parts[i], messages[i].msg_hdr.msg_iovlen = 1;
   }
   const int count = ::recvmmsg(lender.connection, messages.data(), kHearAtOnce, 0, nullptr);
-  if (count < 0) return errno == EAGAIN || errno == EINTR;
-  for (std::size_t i = 0; i < static_cast<std::size_t>(count); ++i) {
-    if (messages[i].msg_len == 0) return false;  // its end
-    if (hears_ && take(std::as_bytes(std::span(heard_)).subspan(i * kLongest, messages[i].msg_len))) continue;
-    ::shutdown(lender.connection, SHUT_RD);  // so that the other end goes another way from now on
-    return false;
+  bool good = count >= 0 || errno == EAGAIN || errno == EINTR;
+  for (int i = 0; good && i < count; ++i) {
+    const auto at = static_cast<std::size_t>(i);
+    const auto message = std::as_bytes(std::span(heard_)).subspan(at * kLongest, messages[at].msg_len);
+    good = !message.empty() && hears_ && take(message);  // an empty one is the end
   }
-  return true;
+  if (!good) ::shutdown(lender.connection, SHUT_RD);  // so that the other end goes another way from now on
+  return good;
 }
 
 /// False where it has ended, or says something else than it should.

@@ -58,9 +58,10 @@ class NeighbourMemory {
   std::optional<Ticket> lend(PeerId neighbour, std::span<const std::byte> payload);
   /// The ticket was not sent.
   static void take_back(const Ticket& ticket);
-  enum class Sent { yes, waits, no };
-  /// A frame, behind a ticket where it has one. waits: the neighbour has to read first, watch() tells of it.
-  /// no: not this way.
+  /// waits: the neighbour has to read first, of which watch() tells; no: not this way; broke: nor any more,
+  /// what was under way may be lost, and the ticket is taken back.
+  enum class Sent { yes, waits, no, broke };
+  /// A frame, behind a ticket where it has one.
   Sent send(PeerId neighbour, const Ticket* ticket, std::span<const std::byte> frame);
 
   // --- to borrow

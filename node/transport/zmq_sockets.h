@@ -44,16 +44,18 @@ struct ZmqEnv::Out {
   PeerId peer;
   zmq::socket_t socket, events;
   Waker waker{}, events_waker{};
-  bool full = false;  ///< it took nothing more when it was last tried, and nothing has happened since
+  bool full = false;  ///< it took nothing more when it was last tried, and nothing has happened since that
+                      ///< may have changed that
   FrameQueue queue;
-  double waits_since = 0;             ///< when the first of those came
-  std::size_t waited_bytes = 0;       ///< of those since then
-  bool connect_again = false;         ///< elsewhere
-  bool was_there = false;             ///< a connection stood, since nothing was found to listen there
-  bool stands = false;                ///< the two have shaken hands, and since then nothing broke
-  std::optional<PublicKey> server{};  ///< of the connection
-  std::size_t key = 0;                ///< of those that the peer may listen under, the one that is tried
-  double told = -1e9;                 ///< when it was last said that it refuses this peer
+  double waits_since = 0;                ///< when the first of those came
+  std::size_t waited_bytes = 0;          ///< of those since then
+  bool connect_again = false;            ///< elsewhere, or to have sent again what was lost
+  std::optional<double> way_broke_at{};  ///< when the neighbour took no more frames in memory
+  bool was_there = false;                ///< a connection stood, since nothing was found to listen there
+  bool stands = false;                   ///< the two have shaken hands, and since then nothing broke
+  std::optional<PublicKey> server{};     ///< of the connection
+  std::size_t key = 0;                   ///< of those that the peer may listen under, the one that is tried
+  double told = -1e9;                    ///< when it was last said that it refuses this peer
 };
 
 struct ZmqEnv::Sockets {

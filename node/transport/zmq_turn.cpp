@@ -18,6 +18,9 @@ namespace {
 constexpr double kLongestPoll_s = 0.2;
 constexpr double kPollForDiallers_s = 0.005;
 constexpr int kReceiveAtOnce = 256;
+/// Where a neighbour's own socket broke and its connection stands: what was under way is lost, and a new
+/// connection has it sent again.
+constexpr double kConnectAgainAfter_s = 0.5;
 
 }  // namespace
 
@@ -40,7 +43,12 @@ bool ZmqEnv::push(Out& out) {
     return true;  // the connection broke meanwhile: what was under way is sent again in chunks
   using Sent = NeighbourMemory::Sent;
   const Sent sent = sockets_->memory.send(out.peer, ticket ? &*ticket : nullptr, *frame);
-  if (sent == Sent::yes || (sent == Sent::no && hand_over(out, ticket, frame))) return true;
+  if (sent == Sent::yes) return true;
+  if (sent == Sent::broke) {
+    out.way_broke_at = now_;
+    if (ticket) return true;  // as above
+  }
+  if (sent != Sent::waits && hand_over(out, ticket, frame)) return true;
   if (ticket) NeighbourMemory::take_back(*ticket);
   return false;
 }
@@ -155,6 +163,10 @@ void ZmqEnv::read_monitors(Member& member) {
     for (const std::string& line : gate_news()) log(line);
   for (std::size_t k = 0; k < sockets_->out.size(); ++k) {  // a member that hears of it may open connections
     Out& out = *sockets_->out[k];
+    if (out.way_broke_at && now_ >= *out.way_broke_at + kConnectAgainAfter_s) {
+      out.way_broke_at.reset();
+      out.connect_again |= out.stands;
+    }
     if (std::exchange(out.connect_again, false)) {
       const bool stood = out.stands;
       dial(out.peer);
@@ -172,6 +184,7 @@ void ZmqEnv::read_monitors(Member& member) {
       if (event->number == ZMQ_EVENT_DISCONNECTED) {
         sockets_->door.closed(static_cast<int>(event->value));
         sockets_->memory.broken(out.peer);
+        out.way_broke_at.reset();
         if (spec_.locks && !out.stands) try_next_key(out);
         out.stands = false;
         member.on_broken(out.peer);

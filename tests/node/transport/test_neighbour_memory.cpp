@@ -274,7 +274,6 @@ TEST_CASE("short frames go over the acquaintance's own socket, whole and in orde
     came.emplace_back(message.begin(), message.end());
     return true;
   };
-  // until nobody reads any more, three times
   for (int turn = 0; turn < 3; ++turn) {
     Sent last = Sent::yes;
     for (std::size_t k = 0; last == Sent::yes; ++k) {
@@ -319,6 +318,32 @@ TEST_CASE("who only reads payloads is sent no frames") {
   CHECK(both.lender.send(kNeighbour, nullptr, std::vector<std::byte>(100)) == NeighbourMemory::Sent::no);
 }
 
+TEST_CASE("a frame that finds its reader gone takes its ticket back") {
+  Connection connection;
+  NeighbourMemory lender;
+  const auto acquaint = [&] {
+    auto reader = std::make_unique<NeighbourMemory>();
+    reader->open(connection.address(), true);
+    lender.connected(kNeighbour, connection.fd(), connection.address());
+    lender.lendable(kNeighbour, some_payload());
+    both_look(lender, *reader);
+    return reader;
+  };
+  auto reader = acquaint();
+  Payload shared = lender.lendable(kNeighbour, some_payload());
+  const void* const place = shared->data();
+  const Ticket ticket = lender.lend(kNeighbour, *shared).value();
+  reader.reset();
+  const std::vector<std::byte> frame(100);
+  CHECK(lender.send(kNeighbour, &ticket, frame) == NeighbourMemory::Sent::broke);
+  CHECK(lender.send(kNeighbour, nullptr, frame) == NeighbourMemory::Sent::no);
+  shared = {};
+  reader = acquaint();
+  shared = lender.lendable(kNeighbour, some_payload());
+  CHECK(shared->data() == place);  // nobody has it
+  CHECK(reader->read(lender.lend(kNeighbour, *shared).value()));
+}
+
 TEST_CASE("what is no frame ends the way it came by, and the other end goes another") {
   Acquainted both;
   REQUIRE(both.lender.send(kNeighbour, nullptr, std::vector<std::byte>(100)) == NeighbourMemory::Sent::yes);
@@ -329,7 +354,7 @@ TEST_CASE("what is no frame ends the way it came by, and the other end goes anot
   };
   look(both.reader, 0, refuse);
   CHECK(taken == 1);
-  CHECK(both.lender.send(kNeighbour, nullptr, std::vector<std::byte>(100)) == NeighbourMemory::Sent::no);
+  CHECK(both.lender.send(kNeighbour, nullptr, std::vector<std::byte>(100)) == NeighbourMemory::Sent::broke);
   CHECK_FALSE(both.lender.lendable(kNeighbour, some_payload()));
   look(both.reader, 0, refuse);
   CHECK(taken == 1);
