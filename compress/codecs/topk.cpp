@@ -47,10 +47,7 @@ void for_each_entry(wire::Reader& in, std::size_t n, const What& what) {
   values.finish();
 }
 
-struct Entry {
-  std::uint32_t index;
-  float value;
-};
+using Entry = FewEntries::Told;
 
 /// Reads the header: whether it is of a topk payload for n.
 bool begins_topk(wire::Reader& in, std::size_t n) {
@@ -234,22 +231,23 @@ std::unique_ptr<const Codec> make_topk(Parameters& parameters) {
 bool add_few(std::span<const WeightedPayload> payloads, std::size_t n, FewEntries& sum) {
   constexpr std::size_t kLeastShare = 16, kBlock = 4096;
   sum.indices.clear(), sum.values.clear();
-  std::vector<Entry> all;
-  struct Told {
+  std::vector<Entry>& all = sum.told;
+  all.clear();
+  struct Payloads {
     std::size_t next, end;  ///< of all
     float weight;
   };
-  std::vector<Told> told;
+  std::vector<Payloads> each;
   for (const WeightedPayload& p : payloads) {
     const std::size_t begin = all.size();
     if (!append_entries(p.payload, n, n / kLeastShare, all)) return false;
-    told.push_back({begin, all.size(), p.weight});
+    each.push_back({begin, all.size(), p.weight});
   }
   // a stretch of the vector after the other, in which the payloads add up in order
   std::array<float, kBlock> block{};
   std::array<std::uint64_t, kBlock / 64> set{};
   for (std::size_t begin = 0; begin < n; begin += kBlock) {
-    for (Told& t : told)
+    for (Payloads& t : each)
       for (; t.next < t.end && all[t.next].index < begin + kBlock; ++t.next) {
         const std::size_t i = all[t.next].index - begin;
         block[i] += t.weight * all[t.next].value;

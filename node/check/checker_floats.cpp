@@ -279,7 +279,7 @@ class Floats final : public Checker {
   // Observers see the simple ones that they consist of.
   void run(PeerId, const op::Step&, const DataView&) {}
   void run(PeerId, const op::StepEncode&, const DataView&) {}
-  void run(PeerId, const op::StepBy&, const DataView&) {}
+  void run(PeerId, const op::StepBySum&, const DataView&) {}
   void run(PeerId, const op::Mix&, const DataView&) {}
   void run(PeerId, const op::Decode&, const DataView&) {}
   void run(PeerId, const op::PassOn&, const DataView&) {}

@@ -89,7 +89,7 @@ struct StepEncode {
 };
 /// x ← x − u of the gradient Σ weight · decode(payload), in order: Combine to 0, DecodeAdds and Step, or in
 /// time of what the payloads hold. What is in update's slot then is nobody's.
-struct StepBy {
+struct StepBySum {
   Update update;
   std::vector<std::pair<float, Payload>> payloads;
 };
@@ -180,9 +180,9 @@ struct Measure {
   Round round;
 };
 }  // namespace op
-using Op = std::variant<op::Update, op::Step, op::Clip, op::Combine, op::Encode, op::StepEncode, op::StepBy,
-                        op::DecodeAdd, op::Mix, op::Decode, op::PassOn, op::Merge, op::Aggregate,
-                        op::Extended, op::EncodeRows, op::PushRows, op::Measure>;
+using Op = std::variant<op::Update, op::Step, op::Clip, op::Combine, op::Encode, op::StepEncode,
+                        op::StepBySum, op::DecodeAdd, op::Mix, op::Decode, op::PassOn, op::Merge,
+                        op::Aggregate, op::Extended, op::EncodeRows, op::PushRows, op::Measure>;
 
 namespace op {
 /// Commands that do the same as one that does several things at once; none: it does not.

@@ -159,14 +159,15 @@ void Replica::run_one(const op::StepEncode& o, const Post& post) {
   encode_difference(o.encode, step, post);
 }
 
-void Replica::run_one(const op::StepBy& o, const Post& post) {
+void Replica::run_one(const op::StepBySum& o, const Post& post) {
   const op::Update& u = o.update;
   std::vector<compress::WeightedPayload> payloads;
   for (const auto& [weight, payload] : o.payloads) payloads.push_back({weight, *payload});
   if (!optimizer_->is_idle_without_gradient() || !compress::add_few(payloads, u.range.size, few_)) {
-    for (const Op& simple : op::in_simple_ones(o))
-      std::visit([&](const auto& one) { run_one(one, post); }, simple);
-    return;
+    run_one(op::Combine{u.range, u.slot, 0, {}}, post);
+    for (const auto& [weight, payload] : o.payloads)
+      run_one(op::DecodeAdd{u.range, u.slot, weight, payload}, post);
+    return run_one(op::Step{u}, post);
   }
   const auto x = at(kParameters, u.range);
   stepped_.resize(few_.indices.size());

@@ -116,7 +116,7 @@ Learned learned_bytes(const State& state) {
 
 void ReplicaBase::run(const Op& op, const Post& post) {
   const auto is = [&]<class... Kinds>() { return (std::holds_alternative<Kinds>(op) || ...); };
-  if (is.template operator()<op::Update, op::Step, op::StepEncode, op::StepBy>()) loss_of_g_.reset();
+  if (is.template operator()<op::Update, op::Step, op::StepEncode, op::StepBySum>()) loss_of_g_.reset();
   const double begin = trace_ ? steady_seconds() : 0;
   execute(op, post);
   if (!trace_) return;

@@ -12,7 +12,7 @@ std::vector<Op> simple(const StepEncode& o) {
   ops.emplace_back(o.encode);
   return ops;
 }
-std::vector<Op> simple(const StepBy& o) {
+std::vector<Op> simple(const StepBySum& o) {
   const Range range = o.update.range;
   std::vector<Op> ops{Combine{range, o.update.slot, 0, {}}};
   for (const auto& [weight, payload] : o.payloads)

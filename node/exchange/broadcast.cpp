@@ -105,16 +105,9 @@ class Broadcast final : public FullReduce {
   }
 
   void sum(Round round, ParcelId parcel) {
-    const Range r = host_.plan().parcels[parcel].range;
-    if (host_.plan().steps_sparsely) {
-      Sum sum;
-      for (PeerId j = 0; j < peers_; ++j) sum.emplace_back(share(j), payload_of(j, round, parcel));
-      return finish(round, parcel, std::move(sum));
-    }
-    host_.submit(op::Combine{r, kGradient, 0, {}});
-    for (PeerId j = 0; j < peers_; ++j)
-      host_.submit(op::DecodeAdd{r, kGradient, share(j), payload_of(j, round, parcel)});
-    finish(round, parcel);
+    Sum sum;
+    for (PeerId j = 0; j < peers_; ++j) sum.emplace_back(share(j), payload_of(j, round, parcel));
+    finish_with(round, parcel, std::move(sum));
   }
 
   void aggregate(Round round, const std::vector<ParcelId>& parcels) {

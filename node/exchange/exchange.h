@@ -44,7 +44,7 @@ struct Plan {
   compress::Traits codec;
   /// Decay of the velocity that full reduces code in the gradient's place (full_reduce.h); 0: the gradient.
   double velocity = 0;
-  /// The optimiser changes nothing where the gradient is 0, and payloads tell few entries.
+  /// The optimiser changes nothing where the gradient is 0, and the codec's payloads tell entries by index.
   bool steps_sparsely = false;
   topology::Schedule schedule;  ///< weights as aggregated (mixing matrix, or renormalised by peer)
   SharedList<double> share;     ///< of each peer in a mean of gradients: b_i / Σ b, or by throughput

@@ -59,7 +59,7 @@ class FullReduce : public Exchange {
         sum_(sum),
         velocity_(2 + static_cast<Slot>(slots)),
         ready_(host.plan().parcels.size(), false),
-        told_(ready_.size()) {}
+        unstepped_(ready_.size()) {}
 
   /// slots: as given to the constructor.
   static Buffers buffers(const Plan& plan, std::size_t slots) {
@@ -153,9 +153,22 @@ class FullReduce : public Exchange {
 
   /// Payloads by their weights.
   using Sum = std::vector<std::pair<float, Payload>>;
-  /// The parcel's is this one, of at least one payload; without velocity.
-  void finish(Round round, ParcelId parcel, Sum sum) {
-    told_[parcel] = std::move(sum);
+  /// Of the parcel, as payloads of few entries: what they hold is all that the step is to touch.
+  bool steps_by_few(ParcelId parcel, const Sum& sum) const {
+    std::size_t bytes = 0;
+    for (const auto& [weight, payload] : sum) bytes += payload->size();
+    return host_.plan().steps_sparsely && bytes <= host_.plan().parcels[parcel].range.size / 4;
+  }
+  /// The parcel's sum is this one; without velocity.
+  void finish_with(Round round, ParcelId parcel, Sum sum) {
+    if (steps_by_few(parcel, sum)) {
+      unstepped_[parcel] = std::move(sum);
+    } else {
+      const Range r = host_.plan().parcels[parcel].range;
+      host_.submit(op::Combine{r, kGradient, 0, {}});
+      for (auto& [weight, payload] : sum)
+        host_.submit(op::DecodeAdd{r, kGradient, weight, std::move(payload)});
+    }
     finish(round, parcel);
   }
 
@@ -204,8 +217,8 @@ class FullReduce : public Exchange {
   void step(Round round, ParcelId parcel) {
     const Range r = host_.plan().parcels[parcel].range;
     host_.saw_staleness(0);
-    if (!told_[parcel].empty()) {
-      host_.submit(op::StepBy{host_.update(r, round), std::exchange(told_[parcel], {})});
+    if (!unstepped_[parcel].empty()) {
+      host_.submit(op::StepBySum{host_.update(r, round), std::exchange(unstepped_[parcel], {})});
       return host_.mixed(parcel);
     }
     if (codes_velocity()) take_out_velocity(round, r);
@@ -242,7 +255,7 @@ class FullReduce : public Exchange {
   const Slot velocity_;  ///< holds D
   Round round_ = 0;
   std::vector<bool> ready_;
-  std::vector<Sum> told_;                       ///< by parcel; empty: the sum stands in its slot
+  std::vector<Sum> unstepped_;                  ///< by parcel; empty: the sum stands in its slot
   std::map<Key, std::optional<Message>> came_;  ///< in this round and the next; none once it was taken
 };
 

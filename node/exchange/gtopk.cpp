@@ -147,10 +147,7 @@ class Gtopk final : public FullReduce {
       send(*child, round, parcel, kDown, result);
     state_[parcel] = {};
     const float weight = all_alike_ ? share(self_) : 1;
-    if (host_.plan().steps_sparsely) return finish(round, parcel, {{weight, std::move(result)}});
-    host_.submit(op::Combine{range(parcel), kGradient, 0, {}});
-    host_.submit(op::DecodeAdd{range(parcel), kGradient, weight, std::move(result)});
-    finish(round, parcel);
+    finish_with(round, parcel, {{weight, std::move(result)}});
   }
 
   const bool butterfly_;

@@ -151,7 +151,7 @@ Plan make_plan(const Job& job, PeerId self) {
             outer_momentum,
             codec,
             codes_velocity(job, codec) ? optim::velocity_decay(job.optimizer).value_or(0) : 0,
-            codec.sparse && !optim::optimizer_traits(job.optimizer.kind).keeps_state &&
+            codec.largest && !optim::optimizer_traits(job.optimizer.kind).keeps_state &&
                 job.optimizer.weight_decay == 0,
             schedule,
             std::move(shares),

@@ -389,7 +389,7 @@ TEST_CASE("commands that do several things at once leave what the simple ones le
       for (const Op& o : ops) simple.run(o);
     };
     for (Round round = 0; round < 3; ++round) {
-      op::StepBy step{{r, round, 1}, {}};
+      op::StepBySum step{{r, round, 1}, {}};
       for (const Slot s : {kA, kB}) {
         const Op change = op::Combine{r, s, 1, {{0.3f + static_cast<float>(s), kParameters}}};
         both(change, {change});

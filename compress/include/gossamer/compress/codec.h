@@ -231,6 +231,11 @@ void decode_add(std::span<const WeightedPayload> payloads, std::span<float> acc,
 struct FewEntries {
   std::vector<std::uint32_t> indices;  ///< ascending
   std::vector<float> values;           ///< of each index
+  struct Told {
+    std::uint32_t index;
+    float value;
+  };
+  std::vector<Told> told{};  ///< of payload after payload: memory of add_few's
 };
 /// sum ← Σ weight · decode(payload) of n entries, to the bit as decode_add of each in turn to zeros makes it,
 /// in time of what the payloads hold: the entries that any of them tells. false: one is of a codec that tells
