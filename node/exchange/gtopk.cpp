@@ -2,11 +2,11 @@
 // long on their whole way, where gathering everyone's k would make P·k of them.
 //
 // Up. Each peer weighs its gradient by its share of the samples and selects the k largest entries of gradient
-// plus residual; `sum` is that payload. (Where all shares are the same it is the result that is weighed.) In
-// step r = 0 … ⌈log₂P⌉ − 1 peer i, where bit r is the lowest that is set in i, sends its sum to `parent` i −
-// 2^r, which adds the two sparse vectors, keeps the k largest entries and goes on with them as its sum.
-// `children` are the peers i + 2^r < P below the lowest set bit; any P will do. Each peer takes its children
-// in ascending order, so that all runs add in the same order.
+// plus residual; `sum` is that payload. (Where all shares are the same the result is weighed in its place,
+// and residuals hold gradients as they are.) In step r = 0 … ⌈log₂P⌉ − 1 peer i, where bit r is the lowest
+// that is set in i, sends its sum to `parent` i − 2^r, which adds the two sparse vectors, keeps the k largest
+// entries and goes on with them as its sum. `children` are the peers i + 2^r < P below the lowest set bit;
+// any P will do. Each peer takes its children in ascending order, so that all runs add in the same order.
 //
 // Down. Peer 0 ends with the sum's k selected entries; these bytes go back along the same edges as they are,
 // and every peer takes them for its gradient: all peers stay identical to the bit.
