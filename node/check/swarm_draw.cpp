@@ -186,7 +186,9 @@ Job draw_job(Draw& d) {
     drop_unread(job.exchange);
     job.exchange.aggregate = aggregate;
     try {
-      make_plan(job, 0);
+      const bool votes = make_plan(job, 0).codec.votes || job.exchange.aggregate.starts_with("vote");
+      // which steps by the whole rate in every entry, and momentum makes ten times that of it
+      if (votes) job.optimizer.learning_rate /= 10;
       config::drop_unread(job, config::Chosen::kOthers);
       return job;
     } catch (const ConfigError&) {
