@@ -49,39 +49,30 @@ void for_each_entry(wire::Reader& in, std::size_t n, const What& what) {
 
 using Entry = FewEntries::Told;
 
-/// Reads the header: whether it is of a topk payload for n.
-bool begins_topk(wire::Reader& in, std::size_t n) {
-  const wire::Header header = wire::read_header(in);
-  return header.id == static_cast<std::uint8_t>(wire::CodecId::topk) && header.entries == n;
-}
-
-/// Of a topk payload for n its entries, into `to`; 0: it is another codec's, or has more than there is room
-/// for, or its indices do not ascend.
-std::size_t list_entries(std::span<const std::byte> payload, std::size_t n, std::span<Entry> to) {
+/// put(entry) of those of a topk payload for n; gives how many they are. 0: it is another codec's, or has
+/// more than `most`, or its indices do not ascend.
+template <class Put>
+std::size_t for_each_ascending(std::span<const std::byte> payload, std::size_t n, std::size_t most,
+                               const Put& put) {
   wire::Reader in(payload);
-  if (!begins_topk(in, n)) return 0;
+  const wire::Header header = wire::read_header(in);
+  if (header.id != static_cast<std::uint8_t>(wire::CodecId::topk) || header.entries != n) return 0;
   std::size_t count = 0;
-  bool ascend = true;
+  std::uint32_t last = 0;
+  bool good = true;
   for_each_entry(in, n, [&](std::uint32_t i, float value) {
-    ascend = ascend && (count == 0 || count > to.size() || to[count - 1].index < i);
-    if (count < to.size()) to[count] = {i, value};
+    good = good && count < most && (count == 0 || last < i);
+    if (good) put(Entry{i, value});
+    last = i;
     ++count;
   });
-  return ascend && count <= to.size() ? count : 0;
+  return good ? count : 0;
 }
 
-/// The same behind what `to` holds, which may become `most`; false where list_entries gives 0.
-bool append_entries(std::span<const std::byte> payload, std::size_t n, std::size_t most,
-                    std::vector<Entry>& to) {
-  wire::Reader in(payload);
-  if (!begins_topk(in, n)) return false;
-  const std::size_t begin = to.size();
-  bool fits = true;
-  for_each_entry(in, n, [&](std::uint32_t i, float value) {
-    fits = fits && to.size() < most && (to.size() == begin || to.back().index < i);
-    if (fits) to.push_back({i, value});
-  });
-  return fits && to.size() > begin;
+/// The same, into `to`.
+std::size_t list_entries(std::span<const std::byte> payload, std::size_t n, std::span<Entry> to) {
+  auto next = to.begin();
+  return for_each_ascending(payload, n, to.size(), [&](Entry e) { *next++ = e; });
 }
 
 /// a and b by index, added where both have one; as many as it returns, into `to`.
@@ -233,24 +224,24 @@ bool add_few(std::span<const WeightedPayload> payloads, std::size_t n, FewEntrie
   sum.indices.clear(), sum.values.clear();
   std::vector<Entry>& all = sum.told;
   all.clear();
-  struct Payloads {
+  struct Cursor {
     std::size_t next, end;  ///< of all
     float weight;
   };
-  std::vector<Payloads> each;
+  std::vector<Cursor> cursors;
   for (const WeightedPayload& p : payloads) {
-    const std::size_t begin = all.size();
-    if (!append_entries(p.payload, n, n / kLeastShare, all)) return false;
-    each.push_back({begin, all.size(), p.weight});
+    const std::size_t begin = all.size(), most = n / kLeastShare - begin;
+    if (for_each_ascending(p.payload, n, most, [&](Entry e) { all.push_back(e); }) == 0) return false;
+    cursors.push_back({begin, all.size(), p.weight});
   }
   // a stretch of the vector after the other, in which the payloads add up in order
   std::array<float, kBlock> block{};
   std::array<std::uint64_t, kBlock / 64> set{};
   for (std::size_t begin = 0; begin < n; begin += kBlock) {
-    for (Payloads& t : each)
-      for (; t.next < t.end && all[t.next].index < begin + kBlock; ++t.next) {
-        const std::size_t i = all[t.next].index - begin;
-        block[i] += t.weight * all[t.next].value;
+    for (Cursor& c : cursors)
+      for (; c.next < c.end && all[c.next].index < begin + kBlock; ++c.next) {
+        const std::size_t i = all[c.next].index - begin;
+        block[i] += c.weight * all[c.next].value;
         set[i / 64] |= std::uint64_t{1} << i % 64;
       }
     for (std::size_t w = 0; w < set.size(); ++w)

@@ -39,7 +39,7 @@ class Gtopk final : public FullReduce {
   explicit Gtopk(ExchangeHost& host)
       : FullReduce(host),
         butterfly_(goes_by_butterfly(host.plan())),
-        all_alike_(
+        equal_shares_(
             std::ranges::all_of(host.plan().share, [&](double s) { return s == host.plan().share[0]; })),
         state_(host.plan().parcels.size()) {
     for (PeerId step = 1; !butterfly_ && step < peers_ && (self_ & step) == 0; step *= 2)
@@ -52,7 +52,7 @@ class Gtopk final : public FullReduce {
     first.feedback = kResidual;
     first.momentum = momentum(parcel);
     std::vector<Op> ops = clipped(parcel);
-    if (!all_alike_) ops.emplace_back(op::Combine{range(parcel), kGradient, share(self_), {}});
+    if (!equal_shares_) ops.emplace_back(op::Combine{range(parcel), kGradient, share(self_), {}});
     ops.emplace_back(first);
     return ops;
   }
@@ -146,12 +146,12 @@ class Gtopk final : public FullReduce {
     for (auto child = children_.rbegin(); child != children_.rend(); ++child)
       send(*child, round, parcel, kDown, result);
     state_[parcel] = {};
-    const float weight = all_alike_ ? share(self_) : 1;
+    const float weight = equal_shares_ ? share(self_) : 1;
     finish_with(round, parcel, {{weight, std::move(result)}});
   }
 
   const bool butterfly_;
-  const bool all_alike_;  ///< the shares of the sum
+  const bool equal_shares_;
   const std::uint32_t steps_ = static_cast<std::uint32_t>(std::countr_zero(peers_));  ///< of a butterfly
   std::vector<PeerId> children_;  ///< in a tree, ascending
   std::vector<State> state_;      ///< per parcel
