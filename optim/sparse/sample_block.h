@@ -13,12 +13,14 @@ namespace gossamer::optim {
 
 class SampleBlock {
  public:
+  /// Keys that may be written beyond the entries.
+  static constexpr std::size_t kSpareEntries = 8;
   /// Room for so many; with or without fields.
   SampleBlock(std::size_t rows, std::size_t entries, bool fields)
       : most_rows_(rows),
         most_entries_(entries),
         heads_(std::make_unique_for_overwrite<Head[]>(rows)),
-        keys_(std::make_unique_for_overwrite<std::uint64_t[]>(entries)),
+        keys_(std::make_unique_for_overwrite<std::uint64_t[]>(entries + kSpareEntries)),
         fields_(fields ? std::make_unique_for_overwrite<std::uint32_t[]>(entries) : nullptr),
         values_(std::make_unique_for_overwrite<float[]>(entries)) {}
   static std::size_t bytes_of(std::size_t rows, std::size_t entries, bool fields) {
@@ -60,6 +62,13 @@ class SampleBlock {
     void add(std::uint64_t key, float value, std::uint32_t field) {
       add(key, value);
       *fields++ = field;
+    }
+    /// Where the next entry is to stand, and after what somebody else writes there.
+    std::uint64_t* key() const { return keys; }
+    float* value() const { return values; }
+    std::uint64_t* skip(std::size_t entries) {
+      values += entries;
+      return keys += entries;
     }
 
    private:

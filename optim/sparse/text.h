@@ -13,8 +13,8 @@
 
 namespace gossamer::optim {
 
-/// Zero bytes that follow a piece's text, where scanners stop.
-inline constexpr std::size_t kTextPadding = 8;
+/// Zero bytes that follow a piece's text, where scanners stop: no scanner reads more at once.
+inline constexpr std::size_t kTextPadding = 64;
 
 /// Whole lines of one text, the last one with its line break unless the text ends without.
 struct TextPiece {

@@ -22,6 +22,7 @@
 #include "gossamer/optim/table.h"
 #include "line_format.h"
 #include "plain_sparse.h"
+#include "random.h"
 
 namespace {
 
@@ -263,7 +264,7 @@ void bench_models(const char* name, const Kept& data, std::uint32_t fields) {
               fastest(3, [&] { ffm.ffm(data); }));
 }
 
-void bench_parser(const std::string& text) {
+void bench_parser(const char* name, const std::string& text) {
   const auto format = make_line_format({});
   TextPiece piece;
   piece.bytes = std::make_unique<char[]>(text.size() + kTextPadding);
@@ -278,7 +279,7 @@ void bench_parser(const std::string& text) {
       sharing.peers = peers;
       format->parse(piece, SampleShare(sharing), block);
     });
-    std::printf("parser alone, share of %zu peers  %6.0f MB/s  %6.2f M rows/s\n", peers,
+    std::printf("parser alone, %-16s share of %zu peers  %6.0f MB/s  %6.2f M rows/s\n", name, peers,
                 static_cast<double>(text.size()) / seconds / 1e6,
                 static_cast<double>(piece.line_breaks) / seconds / 1e6);
   }
@@ -307,7 +308,12 @@ void bench_stream(const std::string& path, std::size_t threads, bool shuffle) {
 }
 
 void bench_reading(const std::string& folder, const std::string& a9a) {
-  bench_parser(a9a);
+  bench_parser("a9a,", a9a);
+  std::string hashed;
+  for (std::uint64_t row = 0; row < 30000; ++row, hashed += "\n")
+    for (std::uint64_t e = 0; e < 15; ++e)
+      hashed += e ? " " + std::to_string(bits(row, e) % 100000000) + ":1" : row % 3 ? "0" : "1";
+  bench_parser("hashed indices,", hashed);
   const std::string path = folder + "/a9a-repeated";
   {
     std::ofstream out(path, std::ios::binary);

@@ -156,6 +156,31 @@ TEST_CASE("libsvm: lines that begin with entries of value 1 go on with any") {
         "1:7: found \"18446744073709551615:1\", expected an index of at most 18446744073709551614");
 }
 
+TEST_CASE("libsvm: lines of any length of mostly entries of value 1, and some that are others") {
+  std::mt19937_64 random(5);
+  const auto one_in = [&](std::uint64_t n) { return random() % n == 0; };
+  std::string text;
+  std::vector<Line> expected;
+  for (int i = 0; i < 4000; ++i) {
+    text += one_in(3) ? "1" : one_in(2) ? "-1" : "0";
+    Line line{text.back() == '1' && !text.ends_with("-1") ? 1.0f : 0.0f, {}};
+    const std::uint64_t most_digits = 1 + random() % (one_in(4) ? 19 : 9);
+    for (std::uint64_t e = random() % 40; e > 0; --e) {
+      std::string index(1 + random() % most_digits, '0');
+      for (char& digit : index) digit = static_cast<char>('0' + random() % 10);  // zeros before it, too
+      const std::string value = !one_in(50) ? "1" : one_in(2) ? "1.5" : "10";
+      text += (one_in(100) ? one_in(2) ? "\t" : "  " : " ") + index + ":" + value;
+      line.entries.push_back({std::stoull(index), 0, plain_number(value)});
+    }
+    text += one_in(20) ? " # 7:1 \n" : one_in(10) ? "\r\n" : one_in(2) ? " \n" : "\n";
+    expected.push_back(line);
+  }
+  text.pop_back();
+  const Read read = read_text(text, {});
+  CHECK(read.counters.bad == std::vector<std::string>{});
+  CHECK(read.lines == expected);
+}
+
 TEST_CASE("bad lines of libsvm and libffm say where and what was expected") {
   const SampleStreamSpec svm{}, ffm{.format = "libffm"};
   CHECK(fault("1 1:1\n2 3:4\n", svm) == "2:1: found \"2\", expected a label: 1, 0 or -1");
