@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "gossamer/optim/sparse.h"
+#include "prefetch.h"
 #include "sample_share.h"
 
 namespace gossamer::optim {
@@ -43,9 +44,9 @@ class SampleBlock {
   void prefetch_head(std::size_t row) const { __builtin_prefetch(&heads_[row]); }
   void prefetch_entries(std::size_t row) const {
     const std::size_t begin = heads_[row].begin, count = heads_[row].count;
-    prefetch(keys_.get() + begin, count);
-    prefetch(values_.get() + begin, count);
-    if (fields_) prefetch(fields_.get() + begin, count);
+    prefetch_bytes(keys_.get() + begin, count * sizeof keys_[0]);
+    prefetch_bytes(values_.get() + begin, count * sizeof values_[0]);
+    if (fields_) prefetch_bytes(fields_.get() + begin, count * sizeof fields_[0]);
   }
 
   /// Where a parser writes the next sample's entries; they count once end_row is called.
@@ -90,13 +91,6 @@ class SampleBlock {
   std::vector<std::string> bad;                            ///< messages of the first bad lines
 
  private:
-  template <class T>
-  static void prefetch(const T* from, std::size_t count) {
-    constexpr std::size_t kLine = 64;
-    const auto *p = reinterpret_cast<const char*>(from), *end = p + count * sizeof(T);
-    for (; p < end; p += kLine) __builtin_prefetch(p);
-    if (count > 0) __builtin_prefetch(end - 1);
-  }
   struct Head {
     std::uint64_t hash, position;
     std::uint32_t begin, count;

@@ -1,5 +1,6 @@
 #pragma once
 // A Shard is the part of a table whose mixed keys begin with the same bits: a map, rows, a filter, a lock.
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <bit>
@@ -13,6 +14,7 @@
 #include <vector>
 
 #include "bucket_map.h"
+#include "prefetch.h"
 #include "quotient_map.h"
 #include "row_optimizer.h"
 #include "sightings.h"
@@ -135,8 +137,8 @@ class Shard {
   /// How often places that were found have ceased to hold.
   std::uint64_t moves() const { return moves_; }
   void prefetch_row(const std::byte* place) const {
-    if (!place) return;
-    for (std::size_t at = 0; at < shape_.bytes() && at < 1024; at += 64) __builtin_prefetch(place + at, 1);
+    constexpr std::size_t kMost = 1024;
+    if (place) prefetch_bytes(place, std::min(shape_.bytes(), kMost));
   }
   /// Whether a number without a row has been seen often enough, after `times` more sightings.
   bool admits(std::uint64_t r, std::size_t times);
