@@ -93,6 +93,7 @@ class LocalTable final : public Table {
   const unsigned shard_bits_;
   const bool lines_;  ///< whether shards' maps are of lines
   Budget budget_;
+  PagePool rows_;  ///< of those that do not stand in maps
   Admission admission_;
   Pages filter_;
   std::vector<std::unique_ptr<Shard>> shards_;

@@ -12,6 +12,8 @@
 namespace gossamer::optim {
 namespace {
 
+constexpr std::size_t kFromWhich = 16 * kHugePage;  // what is taken in advance is then a sixteenth at most
+
 std::byte* map_zeroed(std::size_t bytes) {
   void* at = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   return at == MAP_FAILED ? nullptr : static_cast<std::byte*>(at);
@@ -67,6 +69,26 @@ Pages::~Pages() {
   if (!data_) return;
   munmap(data_, size_);
   budget_->give(size_);
+}
+
+std::byte* PagePool::keep(Pages pages) {
+  if (!pages.data()) return nullptr;
+  taken_ += pages.size();
+  pages_.push_back(std::move(pages));
+  return pages_.back().data();
+}
+
+std::byte* PagePool::take(std::size_t bytes) {
+  const std::lock_guard lock(mutex_);
+  if (bytes > kHugePage || taken_ < kFromWhich) return keep(Pages(budget_, bytes));
+  if (bytes > rest_bytes_) {
+    std::byte* const huge = keep(Pages(budget_, kHugePage));
+    if (!huge) return keep(Pages(budget_, bytes));
+    rest_ = huge;
+    rest_bytes_ = kHugePage;
+  }
+  rest_bytes_ -= bytes;
+  return std::exchange(rest_, rest_ + bytes);
 }
 
 }  // namespace gossamer::optim

@@ -81,11 +81,11 @@ void Admission::rows_swept() {
 }
 
 Shard::Shard(const RowShape& shape, unsigned key_bits, std::size_t shards, std::span<std::uint8_t> filter,
-             Admission& admission, Budget& budget)
+             Admission& admission, Budget& budget, PagePool& pool)
     : shape_(shape),
       shards_(shards),
       slots_(key_bits, shape.bytes(), budget),
-      slab_(shape.bytes(), budget),
+      slab_(shape.bytes(), pool),
       sightings_(filter),
       admission_(&admission),
       limited_(budget.limit() != 0) {

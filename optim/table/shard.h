@@ -106,7 +106,7 @@ inline void copy_words(void* to, const void* from, std::size_t words) {
 class Shard {
  public:
   Shard(const RowShape& shape, unsigned key_bits, std::size_t shards, std::span<std::uint8_t> filter,
-        Admission& admission, Budget& budget);
+        Admission& admission, Budget& budget, PagePool& pool);
   /// Whether its map is one of lines: of values of 4 bytes.
   static bool has_lines(const RowShape& shape) {
     return !shape.inside() || shape.bytes() == BucketMap::kValueBytes;

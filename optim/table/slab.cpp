@@ -2,22 +2,21 @@
 
 #include <algorithm>
 #include <cstring>
-#include <utility>
 
 namespace gossamer::optim {
 
-Slab::Slab(std::size_t row_bytes, Budget& budget)
+Slab::Slab(std::size_t row_bytes, PagePool& pool)
     : row_bytes_(row_bytes),
       unit_rows_(static_cast<std::uint32_t>(std::max<std::size_t>(1, kUnitBytes / row_bytes))),
-      budget_(&budget) {}
+      pool_(&pool) {}
 
 bool Slab::reserve() {
   if (free_ != kNone || made_ < room_) return true;
   const std::uint64_t rows = std::uint64_t{unit_rows_} << (2 * (chunks_.size() / kLevelChunks));
   if (room_ + rows >= kNone) return false;
-  Pages pages(*budget_, (rows * row_bytes_ + Pages::kPage - 1) / Pages::kPage * Pages::kPage);
-  if (!pages.data()) return false;
-  chunks_.push_back(std::move(pages));
+  std::byte* const chunk = pool_->take((rows * row_bytes_ + Pages::kPage - 1) / Pages::kPage * Pages::kPage);
+  if (!chunk) return false;
+  chunks_.push_back(chunk);
   room_ += static_cast<std::uint32_t>(rows);
   return true;
 }

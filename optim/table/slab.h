@@ -14,8 +14,8 @@ namespace gossamer::optim {
 /// several may read.
 class Slab {
  public:
-  /// row_bytes: a multiple of 4. The budget outlives the slab.
-  Slab(std::size_t row_bytes, Budget& budget);
+  /// row_bytes: a multiple of 4. The pool outlives the slab.
+  Slab(std::size_t row_bytes, PagePool& pool);
   /// Whether take would find a row; takes memory for it where there is some.
   bool reserve();
   /// A row, its content undefined. After a reserve that was true.
@@ -26,7 +26,7 @@ class Slab {
     const auto level = static_cast<unsigned>(std::bit_width(3 * (unit / kLevelChunks) + 1) - 1) / 2;
     const std::uint32_t chunk = (unit - first_unit(level)) >> (2 * level);
     const std::uint32_t first = (first_unit(level) + (chunk << (2 * level))) * unit_rows_;
-    return chunks_[level * kLevelChunks + chunk].data() + std::size_t{number - first} * row_bytes_;
+    return chunks_[level * kLevelChunks + chunk] + std::size_t{number - first} * row_bytes_;
   }
 
  private:
@@ -37,8 +37,8 @@ class Slab {
 
   const std::size_t row_bytes_;
   const std::uint32_t unit_rows_;
-  Budget* budget_;
-  std::vector<Pages> chunks_;
+  PagePool* pool_;
+  std::vector<std::byte*> chunks_;
   std::uint32_t made_ = 0, room_ = 0;  ///< rows ever taken, rows that there is memory for
   std::uint32_t free_ = kNone;         ///< the last one freed; it holds the number of the one before
 };

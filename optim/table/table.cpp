@@ -86,14 +86,16 @@ LocalTable::LocalTable(const TableSpec& spec)
       shard_bits_(static_cast<unsigned>(std::countr_zero(shard_count(spec)))),
       lines_(Shard::has_lines(shape_)),
       budget_(spec.memory),
+      rows_(budget_),
       admission_(static_cast<unsigned>(spec.admit_after), budget_) {
   const std::size_t count = shard_count(spec), part = filter_part(spec, count);
   const std::size_t pages = (part * count + Pages::kPage - 1) / Pages::kPage;
   if (pages > 0) filter_ = Pages(budget_, pages * Pages::kPage);
   for (std::size_t i = 0; i < count; ++i)
-    shards_.push_back(std::make_unique<Shard>(
-        shape_, 64 - shard_bits_, count,
-        std::span(reinterpret_cast<std::uint8_t*>(filter_.data()) + i * part, part), admission_, budget_));
+    shards_.push_back(
+        std::make_unique<Shard>(shape_, 64 - shard_bits_, count,
+                                std::span(reinterpret_cast<std::uint8_t*>(filter_.data()) + i * part, part),
+                                admission_, budget_, rows_));
 }
 
 std::uint64_t LocalTable::key_of(std::size_t shard, std::uint64_t r) const {

@@ -184,7 +184,8 @@ TEST_CASE("a slab's rows stay apart and are used again") {
   Budget budget(std::size_t{1} << 23);
   for (const std::size_t row_bytes :
        {std::size_t{4}, std::size_t{52}, std::size_t{20000}, std::size_t{50000}}) {
-    Slab slab(row_bytes, budget);
+    PagePool pool(budget);
+    Slab slab(row_bytes, pool);
     std::vector<std::uint32_t> rows;
     while (slab.reserve()) {
       rows.push_back(slab.take());
@@ -202,6 +203,34 @@ TEST_CASE("a slab's rows stay apart and are used again") {
     CHECK(slab.take() == rows[0]);
     CHECK(slab.take() == rows[1]);
     CHECK_FALSE(slab.reserve());
+  }
+  CHECK(budget.used() == 0);
+}
+
+TEST_CASE("a pool's pieces stay apart, in huge pages too, and use up its budget") {
+  Budget budget(std::size_t{1} << 26);
+  {
+    PagePool pool(budget);
+    std::vector<std::pair<std::byte*, std::size_t>> pieces;
+    std::size_t zeroed = 0, taken = 0;
+    for (std::size_t i = 0;; ++i) {
+      const std::size_t bytes = i % 100 == 99 ? std::size_t{3} << 20 : Pages::kPage << (i % 5);
+      std::byte* const at = pool.take(bytes);
+      if (!at && bytes == Pages::kPage) break;
+      if (!at) continue;
+      zeroed += at[0] == std::byte{0} && at[bytes - 1] == std::byte{0};
+      std::memset(at, static_cast<int>(pieces.size() % 251), bytes);
+      pieces.push_back({at, bytes});
+      taken += bytes;
+    }
+    CHECK(zeroed == pieces.size());
+    std::size_t whole = 0;
+    for (std::size_t i = 0; i < pieces.size(); ++i)
+      for (const std::size_t at : {std::size_t{0}, pieces[i].second - 1})
+        whole += static_cast<std::size_t>(pieces[i].first[at]) == i % 251;
+    CHECK(whole == 2 * pieces.size());
+    CHECK(budget.used() <= budget.limit());
+    CHECK(taken > budget.limit() / 16 * 15);
   }
   CHECK(budget.used() == 0);
 }
