@@ -100,6 +100,7 @@ class IndexValueFormat final : public LineFormat {
     return count_of(piece.view(), ':') / (fields ? 2 : 1);
   }
   void parse(const TextPiece& piece, const SampleShare& share, SampleBlock& out) const override {
+    static_assert(OneValueKernels::kAhead <= kTextPadding);
     OneValues one_values(kernels_, piece.bytes.get());
     parse_lines(piece, share, out, IndexValueLine<fields>{&one_values});
     one_values.finish();

@@ -12,7 +12,8 @@
 namespace gossamer::optim {
 namespace {
 
-constexpr std::size_t kFromWhich = 16 * kHugePage;  // what is taken in advance is then a sixteenth at most
+/// Bytes from which on a pool takes huge pages: what is taken in advance is then a sixteenth at most.
+constexpr std::size_t kMany = 16 * kHugePage;
 
 std::byte* map_zeroed(std::size_t bytes) {
   void* at = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -80,7 +81,7 @@ std::byte* PagePool::keep(Pages pages) {
 
 std::byte* PagePool::take(std::size_t bytes) {
   const std::lock_guard lock(mutex_);
-  if (bytes > kHugePage || taken_ < kFromWhich) return keep(Pages(budget_, bytes));
+  if (bytes > kHugePage || taken_ < kMany) return keep(Pages(budget_, bytes));
   if (bytes > rest_bytes_) {
     std::byte* const huge = keep(Pages(budget_, kHugePage));
     if (!huge) return keep(Pages(budget_, bytes));
