@@ -181,6 +181,31 @@ TEST_CASE("libsvm: lines of any length of mostly entries of value 1, and some th
   CHECK(read.lines == expected);
 }
 
+TEST_CASE("libsvm: what stands beside entries of value 1 is read as beside others, damaged or not") {
+  std::mt19937_64 random(6);
+  const std::string blanks = " \t\r\n", characters = blanks + ":01239#+-x.";
+  std::string text;
+  for (int i = 0; i < 3000; ++i) {
+    std::string line = random() % 3 ? "1" : "-1";
+    const std::uint64_t most_digits = 1 + random() % 10;
+    for (std::uint64_t e = random() % 30; e > 0; --e)
+      line += " " + std::to_string(random() % static_cast<std::uint64_t>(std::pow(10, most_digits))) + ":1";
+    line += random() % 3 ? " \n" : "\n";
+    if (random() % 3 == 0) line.insert(random() % line.size(), 1, characters[random() % characters.size()]);
+    text += line;
+  }
+  std::string others;  // with 1.0 in place of 1
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    others += text[i];
+    if (i > 0 && text[i] == '1' && text[i - 1] == ':' && blanks.find(text[i + 1]) != blanks.npos)
+      others += ".0";
+  }
+  const Read ones = read_text(text, {}), read = read_text(others, {});
+  CHECK(ones.counters.bad_lines > 200);
+  CHECK(ones.counters.bad_lines == read.counters.bad_lines);
+  CHECK(ones.lines == read.lines);
+}
+
 TEST_CASE("bad lines of libsvm and libffm say where and what was expected") {
   const SampleStreamSpec svm{}, ffm{.format = "libffm"};
   CHECK(fault("1 1:1\n2 3:4\n", svm) == "2:1: found \"2\", expected a label: 1, 0 or -1");
