@@ -12,8 +12,7 @@
 namespace gossamer::optim {
 namespace {
 
-/// Bytes from which on a pool takes huge pages: what is taken in advance is then a sixteenth at most.
-constexpr std::size_t kMany = 16 * kHugePage;
+constexpr std::size_t kPoolHugeFrom = 16 * kHugePage;  // what is taken in advance is then a sixteenth at most
 
 std::byte* map_zeroed(std::size_t bytes) {
   void* at = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -81,7 +80,7 @@ std::byte* PagePool::keep(Pages pages) {
 
 std::byte* PagePool::take(std::size_t bytes) {
   const std::lock_guard lock(mutex_);
-  if (bytes > kHugePage || taken_ < kMany) return keep(Pages(budget_, bytes));
+  if (bytes > kHugePage || taken_ < kPoolHugeFrom) return keep(Pages(budget_, bytes));
   if (bytes > rest_bytes_) {
     std::byte* const huge = keep(Pages(budget_, kHugePage));
     if (!huge) return keep(Pages(budget_, bytes));
