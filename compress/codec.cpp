@@ -137,6 +137,11 @@ const Row& row_for(wire::Reader& in, std::size_t n) {
   return row;
 }
 
+void demand_dense(wire::Reader& in, std::size_t n) {
+  if (const Row& row = row_for(in, n); row.id != CodecId::dense)
+    throw PayloadError("payload of codec " + std::string(row.shown.name) + ", expected dense");
+}
+
 using PieceDecoders = std::vector<std::unique_ptr<PieceDecoder>>;
 
 /// Of payloads of n entries; none where one of them cannot be, or not in the pieces of the others.
@@ -252,12 +257,22 @@ void decode_to(std::span<const std::byte> payload, std::span<float> acc, Threads
 }
 
 std::size_t encode_sum(std::span<const std::byte> payload, float factor, std::span<const float> x,
-                       std::span<float> sum, std::span<std::byte> out, Threads* threads) {
+                       std::span<std::byte> out, Threads* threads) {
   wire::Reader in(payload);
-  const Row& row = row_for(in, x.size());
-  if (row.id != CodecId::dense)
-    throw PayloadError("payload of codec " + std::string(row.shown.name) + ", expected dense");
-  return write_dense_sum(in, factor, x, sum, out, threads);
+  demand_dense(in, x.size());
+  return write_dense_sum(&in, factor, x, out, threads);
+}
+
+std::size_t encode_multiple(float factor, std::span<const float> x, std::span<std::byte> out,
+                            Threads* threads) {
+  return write_dense_sum(nullptr, factor, x, out, threads);
+}
+
+void read_in_blocks(std::span<const std::byte> payload, std::size_t n, const UseEntries& use,
+                    Threads* threads) {
+  wire::Reader in(payload);
+  demand_dense(in, n);
+  read_dense(in, n, use, threads);
 }
 
 PayloadInfo inspect(std::span<const std::byte> payload) {

@@ -62,9 +62,11 @@ void decode_randk(wire::Reader& in, float weight, std::span<float> acc, Threads*
 void decode_threshold(wire::Reader& in, float weight, std::span<float> acc, Threads*);
 void decode_sign_vote(wire::Reader& in, float weight, std::span<float> acc, Threads*);
 
-/// decode_to and encode_sum of what is behind a dense payload's header.
+/// decode_to, read_in_blocks and encode_sum of what is behind a dense payload's header. in: null where
+/// nothing is added.
 void read_dense(wire::Reader& in, std::span<float> acc, Threads* threads);
-std::size_t write_dense_sum(wire::Reader& in, float factor, std::span<const float> x, std::span<float> sum,
+void read_dense(wire::Reader& in, std::size_t n, const UseEntries& use, Threads* threads);
+std::size_t write_dense_sum(wire::Reader* in, float factor, std::span<const float> x,
                             std::span<std::byte> out, Threads* threads);
 
 void check_dense(wire::Reader& in, std::size_t n);

@@ -46,6 +46,12 @@ std::span<T> rest(std::span<T> piece) {
   return piece.subspan(std::min(kBlock, piece.size()));
 }
 
+/// block ← what came
+void read_block(const std::byte* came, std::span<float> block) {
+  std::fill(block.begin(), block.end(), 0.0f);
+  if (!add_floats(FloatFormat::fp32, FloatScale(), came, 1, block.data(), block.size())) refuse_values();
+}
+
 }  // namespace
 
 std::unique_ptr<const Codec> make_dense(Parameters&) { return std::make_unique<Dense>(); }
@@ -56,18 +62,30 @@ void read_dense(wire::Reader& in, std::span<float> acc, Threads* threads) {
   for_each_piece(threads, wire::ceil_div(acc.size(), kSlice), [&](std::size_t s, std::size_t) {
     for (std::span<float> piece = slice(acc, s); !piece.empty(); piece = rest(piece)) {
       const std::span<float> block = first(piece);
-      const std::byte* const came = values + (block.data() - acc.data()) * sizeof(float);
-      std::fill(block.begin(), block.end(), 0.0f);
-      if (!add_floats(FloatFormat::fp32, FloatScale(), came, 1, block.data(), block.size())) refuse_values();
+      read_block(values + (block.data() - acc.data()) * sizeof(float), block);
     }
   });
 }
 
-std::size_t write_dense_sum(wire::Reader& in, float factor, std::span<const float> x, std::span<float> sum,
+void read_dense(wire::Reader& in, std::size_t n, const UseEntries& use, Threads* threads) {
+  in.expect_left(n * sizeof(float));
+  const std::byte* const values = in.take(n * sizeof(float)).data();
+  for_each_piece(threads, wire::ceil_div(n, kSlice), [&](std::size_t s, std::size_t) {
+    std::array<float, kBlock> block;
+    const std::size_t end = std::min(n, (s + 1) * kSlice);
+    for (std::size_t at = s * kSlice; at < end; at += kBlock) {
+      const auto entries = std::span<float>(block).first(std::min(kBlock, end - at));
+      read_block(values + at * sizeof(float), entries);
+      use(at, entries);
+    }
+  });
+}
+
+std::size_t write_dense_sum(wire::Reader* in, float factor, std::span<const float> x,
                             std::span<std::byte> out, Threads* threads) {
-  in.expect_left(x.size_bytes());
+  if (in) in->expect_left(x.size_bytes());
   wire::require_room(out, float_bytes(FloatFormat::fp32, x.size()));
-  const std::byte* const came = in.take(x.size_bytes()).data();
+  const std::byte* const came = in ? in->take(x.size_bytes()).data() : nullptr;
   wire::Writer writer(out);
   writer.header(wire::CodecId::dense, x.size());
   std::byte* const values = writer.skip(x.size_bytes());
@@ -79,8 +97,8 @@ std::size_t write_dense_sum(wire::Reader& in, float factor, std::span<const floa
       const auto at = static_cast<std::size_t>(own.data() - x.data());
       const std::span<float> both(block.data(), own.size());
       std::transform(own.begin(), own.end(), both.begin(), [=](float v) { return factor * v + 0.0f; });
-      if (!add_floats(FloatFormat::fp32, FloatScale(), came + at * sizeof(float), 1, both.data(),
-                      both.size()))
+      if (came && !add_floats(FloatFormat::fp32, FloatScale(), came + at * sizeof(float), 1, both.data(),
+                              both.size()))
         refuse_values();
       const std::size_t found = wire::first_not_finite(both);
       if (found != both.size())
@@ -88,7 +106,6 @@ std::size_t write_dense_sum(wire::Reader& in, float factor, std::span<const floa
              at + found < first_bad && !bad.compare_exchange_weak(first_bad, at + found);) {
         }
       std::memcpy(values + at * sizeof(float), both.data(), both.size_bytes());
-      if (!sum.empty()) std::copy(both.begin(), both.end(), sum.begin() + static_cast<std::ptrdiff_t>(at));
     }
   });
   if (const std::size_t i = bad.load(); i != x.size()) {

@@ -280,6 +280,7 @@ class Floats final : public Checker {
   void run(PeerId, const op::Step&, const DataView&) {}
   void run(PeerId, const op::StepEncode&, const DataView&) {}
   void run(PeerId, const op::StepBySum&, const DataView&) {}
+  void run(PeerId, const op::StepByParts&, const DataView&) {}
   void run(PeerId, const op::Mix&, const DataView&) {}
   void run(PeerId, const op::Decode&, const DataView&) {}
   void run(PeerId, const op::PassOn&, const DataView&) {}

@@ -93,6 +93,12 @@ struct StepBySum {
   Update update;
   std::vector<std::pair<float, Payload>> payloads;
 };
+/// x ← x − u of the gradient that dense payloads tell part by part, of ranges that make up the update's:
+/// Decodes and Step, in one pass where the optimiser has one. What is in update's slot then is nobody's.
+struct StepByParts {
+  Update update;
+  std::vector<std::pair<Range, Payload>> parts;
+};
 /// dst += weight · decode(payload)
 struct DecodeAdd {
   Range range;
@@ -114,14 +120,13 @@ struct Decode {
   Slot dst;
   Payload payload;
 };
-/// dst ← factor·src + decode(payload), a dense payload, which is encoded exactly, to be passed on, and
-/// answered by Encoded: Combine, DecodeAdd and Encode in one pass. Unless keep is set dst may stay as it is.
+/// factor·src + decode(payload), a dense payload or none, is encoded exactly, and answered by Encoded:
+/// Combine, DecodeAdd and Encode in one pass. dst may stay as it is.
 struct PassOn {
   Range range;
   Slot src;
   float factor;
   Slot dst;
-  bool keep;
   Payload payload;
   Round round;
   ParcelId parcel;
@@ -181,8 +186,8 @@ struct Measure {
 };
 }  // namespace op
 using Op = std::variant<op::Update, op::Step, op::Clip, op::Combine, op::Encode, op::StepEncode,
-                        op::StepBySum, op::DecodeAdd, op::Mix, op::Decode, op::PassOn, op::Merge,
-                        op::Aggregate, op::Extended, op::EncodeRows, op::PushRows, op::Measure>;
+                        op::StepBySum, op::StepByParts, op::DecodeAdd, op::Mix, op::Decode, op::PassOn,
+                        op::Merge, op::Aggregate, op::Extended, op::EncodeRows, op::PushRows, op::Measure>;
 
 namespace op {
 /// Commands that do the same as one that does several things at once; none: it does not.

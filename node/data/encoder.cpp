@@ -58,10 +58,10 @@ Payload Encoder::encode_difference(const op::Encode& o, std::span<const float> x
   });
 }
 
-Payload Encoder::pass_on(const op::PassOn& o, std::span<const float> x, std::span<float> sum,
-                         compress::Threads* threads) {
+Payload Encoder::pass_on(const op::PassOn& o, std::span<const float> x, compress::Threads* threads) {
   return written(o.round, codecs_->dense().max_bytes(x.size()), [&](std::span<std::byte> out) {
-    return compress::encode_sum(*o.payload, o.factor, x, sum, out, threads);
+    return o.payload ? compress::encode_sum(*o.payload, o.factor, x, out, threads)
+                     : compress::encode_multiple(o.factor, x, out, threads);
   });
 }
 

@@ -26,9 +26,8 @@ class Encoder {
   /// make: as of Codec.
   Payload encode_difference(const op::Encode& o, std::span<const float> x, std::span<float> estimate,
                             compress::Workspace& workspace, const compress::Codec::Make& make);
-  /// As the command says; x and sum: the ranges of its slots, sum empty where it need not be kept.
-  Payload pass_on(const op::PassOn& o, std::span<const float> x, std::span<float> sum,
-                  compress::Threads* threads);
+  /// As the command says; x: the range of its src.
+  Payload pass_on(const op::PassOn& o, std::span<const float> x, compress::Threads* threads);
   /// None: the payloads have to be decoded to entries.
   std::optional<Payload> merge(const op::Merge& o, compress::Workspace& workspace);
   /// What the command's feedback has not sent yet; null where it has none, or keeps nothing so far.

@@ -176,6 +176,23 @@ void Replica::run_one(const op::StepBySum& o, const Post& post) {
   for (std::size_t k = 0; k < stepped_.size(); ++k) x[few_.indices[k]] = stepped_[k];
 }
 
+void Replica::run_one(const op::StepByParts& o, const Post& post) {
+  const op::Update& u = o.update;
+  assert(!skips_update_);  // it is of all peers' gradients
+  const auto step = optimizer_->apply_in_blocks(u.place, u.range.begin, at(kParameters, u.range));
+  for (const auto& [range, payload] : o.parts) {
+    if (!step) {
+      run_one(op::Decode{range, u.slot, payload}, post);
+      continue;
+    }
+    const auto use = [&step, at = range.begin - u.range.begin](std::size_t first, std::span<const float> g) {
+      step(at + first, g);
+    };
+    compress::read_in_blocks(*payload, range.size, use, team_.get());
+  }
+  if (!step) run_one(op::Step{u}, post);
+}
+
 void Replica::run_one(const op::Encode& o, const Post& post) {
   if (tells_difference(o)) return encode_difference(o, {}, post);
   std::span<const float> v = at(o.src, o.range);
@@ -211,8 +228,7 @@ void Replica::run_one(const op::Decode& o, const Post&) {
 }
 
 void Replica::run_one(const op::PassOn& o, const Post& post) {
-  const std::span<float> sum = o.keep ? at(o.dst, o.range) : std::span<float>();
-  Payload payload = encoder_.pass_on(o, at(o.src, o.range), sum, team_.get());
+  Payload payload = encoder_.pass_on(o, at(o.src, o.range), team_.get());
   post(Encoded{o.round, o.parcel, o.tag, o.range.size, std::move(payload)});
 }
 

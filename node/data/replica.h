@@ -68,6 +68,7 @@ class Replica final : public ReplicaBase, public DataView {
   void run_one(const op::Encode& o, const Post&);
   void run_one(const op::StepEncode& o, const Post&);
   void run_one(const op::StepBySum& o, const Post&);
+  void run_one(const op::StepByParts& o, const Post&);
   void run_one(const op::DecodeAdd& o, const Post&);
   void run_one(const op::Mix& o, const Post&);
   void run_one(const op::Decode& o, const Post&);

@@ -13,8 +13,9 @@ namespace {
 
 /// As the alternatives of Op stand.
 constexpr const char* kOpNames[] = {
-    "update", "update",  "clip",  "mix",       "encode",   "update and encode", "update",    "decode", "mix",
-    "decode", "pass on", "merge", "aggregate", "extended", "encode rows",       "push rows", "measure"};
+    "update", "update",    "clip",     "mix",         "encode",    "update and encode",
+    "update", "update",    "decode",   "mix",         "decode",    "pass on",
+    "merge",  "aggregate", "extended", "encode rows", "push rows", "measure"};
 static_assert(std::size(kOpNames) == std::variant_size_v<Op>);
 
 template <class AnyOp>
@@ -116,7 +117,8 @@ Learned learned_bytes(const State& state) {
 
 void ReplicaBase::run(const Op& op, const Post& post) {
   const auto is = [&]<class... Kinds>() { return (std::holds_alternative<Kinds>(op) || ...); };
-  if (is.template operator()<op::Update, op::Step, op::StepEncode, op::StepBySum>()) loss_of_g_.reset();
+  if (is.template operator()<op::Update, op::Step, op::StepEncode, op::StepBySum, op::StepByParts>())
+    loss_of_g_.reset();
   const double begin = trace_ ? steady_seconds() : 0;
   execute(op, post);
   if (!trace_) return;

@@ -20,6 +20,12 @@ std::vector<Op> simple(const StepBySum& o) {
   for (Op& step : simple(Step{o.update})) ops.push_back(std::move(step));
   return ops;
 }
+std::vector<Op> simple(const StepByParts& o) {
+  std::vector<Op> ops;
+  for (const auto& [range, payload] : o.parts) ops.emplace_back(Decode{range, o.update.slot, payload});
+  ops.emplace_back(Step{o.update});
+  return ops;
+}
 std::vector<Op> simple(const Mix& o) {
   std::vector<Op> ops;
   for (const auto& [weight, payload] : o.payloads)
@@ -31,8 +37,10 @@ std::vector<Op> simple(const Decode& o) {
   return {Combine{o.range, o.dst, 0, {}}, DecodeAdd{o.range, o.dst, 1.0f, o.payload}};
 }
 std::vector<Op> simple(const PassOn& o) {
-  return {Combine{o.range, o.dst, 0, {{o.factor, o.src}}}, DecodeAdd{o.range, o.dst, 1.0f, o.payload},
-          encode_exactly(o.range, o.dst, o.round, o.parcel, o.tag)};
+  std::vector<Op> ops{Combine{o.range, o.dst, 0, {{o.factor, o.src}}}};
+  if (o.payload) ops.emplace_back(DecodeAdd{o.range, o.dst, 1.0f, o.payload});
+  ops.emplace_back(encode_exactly(o.range, o.dst, o.round, o.parcel, o.tag));
+  return ops;
 }
 std::vector<Op> simple(const Merge& o) {
   return {Combine{o.range, o.dst, 0, {}}, DecodeAdd{o.range, o.dst, 1.0f, o.mine},

@@ -70,6 +70,7 @@ class DeviceReplica final : public ReplicaBase {
   void run_one(const op::Step&, const Post&) {}  // in_simple_ones
   void run_one(const op::StepEncode&, const Post&) {}
   void run_one(const op::StepBySum&, const Post&) {}
+  void run_one(const op::StepByParts&, const Post&) {}
   void run_one(const op::Mix&, const Post&) {}
   void run_one(const op::Decode&, const Post&) {}
   void run_one(const op::PassOn&, const Post&) {}

@@ -30,16 +30,19 @@ namespace {
 class RingAllreduce final : public FullReduce {
  public:
   RingAllreduce(ExchangeHost& host, std::shared_ptr<RoundSums> sums)
-      : FullReduce(host, 1, std::move(sums), kReduced), step_(host.plan().parcels.size(), 0) {}
+      : FullReduce(host, 1, std::move(sums), kReduced),
+        step_(host.plan().parcels.size(), 0),
+        sums_of_(step_.size()) {}
 
   std::vector<Op> on_ready(Round round, ParcelId parcel) override {
-    const Range own = slice(parcel, self_);
-    std::vector<Op> ops{op::Combine{own, kReduced, 0, {{share(self_), kGradient}}}};
-    if (peers_ > 1) ops.emplace_back(op::encode_exactly(own, kReduced, round, parcel));
-    return ops;
+    if (peers_ > 1) return {pass_on(round, parcel, self_, {}, 0)};
+    return {op::Combine{slice(parcel, self_), kReduced, 0, {{share(self_), kGradient}}}};
   }
 
-  void on_encoded(const Encoded& e) override { send({e.round, e.parcel, e.tag, e.entries, e.payload}); }
+  void on_encoded(const Encoded& e) override {
+    send({e.round, e.parcel, e.tag, e.entries, e.payload});
+    if (e.tag == last_reduce() + 1) whole(e.round, e.parcel, received_slice(last_reduce()), e.payload);
+  }
 
  private:
   PeerId previous() const { return (self_ + peers_ - 1) % peers_; }
@@ -49,6 +52,24 @@ class RingAllreduce final : public FullReduce {
   PeerId received_slice(std::uint32_t step) const { return (self_ + 2 * peers_ - (step + 1)) % peers_; }
 
   void send(Message message) { host_.send((self_ + 1) % peers_, std::move(message)); }
+
+  /// Adds this peer's own to what came of a slice, if anything.
+  op::PassOn pass_on(Round round, ParcelId parcel, PeerId of, const Payload& came, std::uint32_t tag) const {
+    return {.range = slice(parcel, of),
+            .src = kGradient,
+            .factor = share(self_),
+            .dst = kReduced,
+            .payload = came,
+            .round = round,
+            .parcel = parcel,
+            .tag = tag};
+  }
+
+  /// A slice's sum is there.
+  void whole(Round round, ParcelId parcel, PeerId of, const Payload& sum) {
+    sums_of_[parcel].emplace_back(slice(parcel, of), sum);
+    if (sums_of_[parcel].size() == peers_) finish_with(round, parcel, std::exchange(sums_of_[parcel], {}));
+  }
 
   std::optional<std::size_t> entries_of(PeerId from, ParcelId parcel, std::uint32_t tag) const override {
     if (from != previous() || tag > last_step()) return std::nullopt;
@@ -60,28 +81,20 @@ class RingAllreduce final : public FullReduce {
   void progress(Round round, ParcelId parcel) override {
     while (auto message = take(round, parcel, step_[parcel], previous())) {
       const std::uint32_t step = step_[parcel]++;
-      const Range r = slice(parcel, received_slice(step));
+      const PeerId of = received_slice(step);
       if (step <= last_reduce()) {
-        const bool keep = step == last_reduce();
-        host_.submit(op::PassOn{.range = r,
-                                .src = kGradient,
-                                .factor = share(self_),
-                                .dst = kReduced,
-                                .keep = keep,
-                                .payload = message->payload,
-                                .round = round,
-                                .parcel = parcel,
-                                .tag = step + 1});
-      } else {
-        overwrite(r, kReduced, message->payload);
-        message->tag = step + 1;
-        if (step < last_step()) send(std::move(*message));
+        host_.submit(pass_on(round, parcel, of, message->payload, step + 1));
+        continue;
       }
-      if (step == last_step()) return finish(round, parcel);
+      const Payload sum = message->payload;
+      message->tag = step + 1;
+      if (step < last_step()) send(std::move(*message));
+      whole(round, parcel, of, sum);
     }
   }
 
   std::vector<std::uint32_t> step_;  ///< per parcel: messages used in this round
+  std::vector<Parts> sums_of_;       ///< per parcel: of slices, that are whole
 };
 
 constexpr std::size_t kCodedSlots = 1;

@@ -59,7 +59,8 @@ class FullReduce : public Exchange {
         sum_(sum),
         velocity_(2 + static_cast<Slot>(slots)),
         ready_(host.plan().parcels.size(), false),
-        unstepped_(ready_.size()) {}
+        unstepped_(ready_.size()),
+        parts_(ready_.size()) {}
 
   /// slots: as given to the constructor.
   static Buffers buffers(const Plan& plan, std::size_t slots) {
@@ -172,6 +173,14 @@ class FullReduce : public Exchange {
     finish(round, parcel);
   }
 
+  /// Dense payloads of ranges that make up a parcel.
+  using Parts = std::vector<std::pair<Range, Payload>>;
+  /// The parcel's sum is told by these.
+  void finish_with(Round round, ParcelId parcel, Parts parts) {
+    parts_[parcel] = std::move(parts);
+    finish(round, parcel);
+  }
+
   /// Before a parcel's gradient is encoded: makes it what is to be coded.
   std::vector<Op> prepared(Round round, ParcelId parcel) const {
     std::vector<Op> ops = clipped(parcel);
@@ -221,6 +230,12 @@ class FullReduce : public Exchange {
       host_.submit(op::StepBySum{host_.update(r, round), std::exchange(unstepped_[parcel], {})});
       return host_.mixed(parcel);
     }
+    if (!parts_[parcel].empty()) {
+      op::Update update = host_.update(r, round);
+      update.slot = sum_;
+      host_.submit(op::StepByParts{update, std::exchange(parts_[parcel], {})});
+      return host_.mixed(parcel);
+    }
     if (codes_velocity()) take_out_velocity(round, r);
     op::Step step = host_.step(r, round);
     step.update.slot = sum_;
@@ -255,7 +270,9 @@ class FullReduce : public Exchange {
   const Slot velocity_;  ///< holds D
   Round round_ = 0;
   std::vector<bool> ready_;
-  std::vector<Sum> unstepped_;                  ///< by parcel; empty: the sum stands in its slot
+  // By parcel, what its sum is told by; neither: it stands in its slot.
+  std::vector<Sum> unstepped_;
+  std::vector<Parts> parts_;
   std::map<Key, std::optional<Message>> came_;  ///< in this round and the next; none once it was taken
 };
 

@@ -26,7 +26,7 @@ class Adam final : public EntryOptimizer<Adam> {
   Adam(const OptimizerSpec& spec, std::size_t buffer_size)
       : spec_(spec), mean_(buffer_size), square_(buffer_size) {}
 
-  auto entry(double place, std::size_t offset, std::span<const float> x, std::span<const float> g) {
+  auto entry(double place, std::size_t offset, std::span<const float> x) {
     assert(offset + x.size() <= mean_.size());
     const double rate = learning_rate(spec_, place);
     const std::uint64_t n = ++steps_[offset], last = spec_.second_moment_steps;
@@ -40,9 +40,9 @@ class Adam final : public EntryOptimizer<Adam> {
     const auto epsilon = static_cast<float>(spec_.epsilon),
                decay = static_cast<float>(rate * spec_.weight_decay);
     float *mean = mean_.data() + offset, *square = square_.data() + offset;
-    return [=](std::size_t i) {
-      const float m = mean[i] = keep1 * mean[i] + add1 * g[i];
-      const float v = square[i] = keep2 * square[i] + add2 * g[i] * g[i];
+    return [=](std::size_t i, float g) {
+      const float m = mean[i] = keep1 * mean[i] + add1 * g;
+      const float v = square[i] = keep2 * square[i] + add2 * g * g;
       return mean_rate * m / (std::sqrt(v * square_scale) + epsilon) + decay * x[i];
     };
   }

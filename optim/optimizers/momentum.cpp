@@ -17,14 +17,14 @@ class Momentum final : public EntryOptimizer<Momentum<look_ahead>> {
  public:
   Momentum(const OptimizerSpec& spec, std::size_t buffer_size) : spec_(spec), velocity_(buffer_size) {}
 
-  auto entry(double place, std::size_t offset, std::span<const float> x, std::span<const float> g) {
+  auto entry(double place, std::size_t offset, std::span<const float> x) {
     assert(offset + x.size() <= velocity_.size());
     const auto rate = static_cast<float>(learning_rate(spec_, place)),
                decay = static_cast<float>(spec_.weight_decay);
     const auto m = static_cast<float>(spec_.momentum), ahead = rate * m;
     float* velocity = velocity_.data() + offset;
-    return [=](std::size_t i) {
-      const float d = g[i] + decay * x[i];
+    return [=](std::size_t i, float g) {
+      const float d = g + decay * x[i];
       const float v = m * velocity[i] + d;
       velocity[i] = v;
       return look_ahead ? rate * d + ahead * v : rate * v;

@@ -35,40 +35,49 @@ void for_blocks(std::size_t begin, std::size_t end, const F& f, const Use& use) 
   }
 }
 
-/// An optimiser whose step of an entry depends on that entry alone. Derived::entry(place, offset, x, g),
-/// which is called once a step, gives the function of i whose value is u[i].
+/// An optimiser whose step of an entry depends on that entry alone. Derived::entry(place, offset, x), which
+/// is called once a step, gives the function of i and g[i] whose value is u[i].
 template <class Derived>
 class EntryOptimizer : public Optimizer {
  public:
   void step(double place, std::size_t offset, std::span<const float> x, std::span<const float> g,
             std::span<float> u) final {
     assert(g.size() == x.size() && u.size() == x.size());
-    for_blocks(0, x.size(), entry(place, offset, x, g), [u](std::size_t first, std::span<const float> part) {
+    const auto of = entry(place, offset, x);
+    const auto at = [&](std::size_t i) { return of(i, g[i]); };
+    for_blocks(0, x.size(), at, [u](std::size_t first, std::span<const float> part) {
       std::copy(part.begin(), part.end(), u.begin() + static_cast<std::ptrdiff_t>(first));
     });
   }
   void apply(double place, std::size_t offset, std::span<float> x, std::span<float> g) final {
     assert(g.size() == x.size());
-    subtract(0, x.size(), entry(place, offset, x, g), x);
+    subtract(entry(place, offset, x), 0, g, x);
   }
   Optimizer::Pieces apply_in_pieces(double place, std::size_t offset, std::span<float> x,
                                     std::span<float> g) final {
     assert(g.size() == x.size());
-    return [x, u = entry(place, offset, x, g)](std::size_t first, std::size_t n) {
-      subtract(first, first + n, u, x);
+    return [x, g, of = entry(place, offset, x)](std::size_t first, std::size_t n) {
+      subtract(of, first, g.subspan(first, n), x);
+    };
+  }
+  Optimizer::Blocks apply_in_blocks(double place, std::size_t offset, std::span<float> x) final {
+    return [x, of = entry(place, offset, x)](std::size_t first, std::span<const float> g) {
+      subtract(of, first, g, x);
     };
   }
 
  private:
-  template <class F>
-  static void subtract(std::size_t begin, std::size_t end, const F& u, std::span<float> x) {
-    for_blocks(begin, end, u, [x](std::size_t first, std::span<const float> part) {
-      float* at = x.data() + first;
-      for (std::size_t i = 0; i < part.size(); ++i) at[i] -= part[i];
+  /// Of the entries from `begin` on, whose gradients are these.
+  template <class Entry>
+  static void subtract(const Entry& of, std::size_t begin, std::span<const float> g, std::span<float> x) {
+    const auto at = [&](std::size_t i) { return of(begin + i, g[i]); };
+    for_blocks(0, g.size(), at, [x, begin](std::size_t first, std::span<const float> part) {
+      float* const own = x.data() + begin + first;
+      for (std::size_t i = 0; i < part.size(); ++i) own[i] -= part[i];
     });
   }
-  auto entry(double place, std::size_t offset, std::span<const float> x, std::span<const float> g) {
-    return static_cast<Derived*>(this)->entry(place, offset, x, g);
+  auto entry(double place, std::size_t offset, std::span<const float> x) {
+    return static_cast<Derived*>(this)->entry(place, offset, x);
   }
 };
 

@@ -18,7 +18,7 @@ class QuasiGlobal final : public EntryOptimizer<QuasiGlobal> {
   QuasiGlobal(const OptimizerSpec& spec, std::size_t buffer_size)
       : spec_(spec), direction_(buffer_size, 0.0f), before_(buffer_size) {}
 
-  auto entry(double place, std::size_t offset, std::span<const float> x, std::span<const float> g) {
+  auto entry(double place, std::size_t offset, std::span<const float> x) {
     assert(offset + x.size() <= direction_.size());
     float* q = direction_.data() + offset;
     float* before = before_.data() + offset;
@@ -31,7 +31,7 @@ class QuasiGlobal final : public EntryOptimizer<QuasiGlobal> {
     std::copy(x.begin(), x.end(), before);
     last_rate = learning_rate(spec_, place);
     const auto rate = static_cast<float>(last_rate), decay = static_cast<float>(spec_.weight_decay);
-    return [=](std::size_t i) { return rate * (m * q[i] + (g[i] + decay * x[i])); };
+    return [=](std::size_t i, float g) { return rate * (m * q[i] + (g + decay * x[i])); };
   }
 
   void show(StateVisitor& visitor) override {

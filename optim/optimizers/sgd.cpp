@@ -8,10 +8,10 @@ class Sgd final : public EntryOptimizer<Sgd> {
  public:
   explicit Sgd(const OptimizerSpec& spec) : spec_(spec) {}
 
-  auto entry(double place, std::size_t, std::span<const float> x, std::span<const float> g) {
+  auto entry(double place, std::size_t, std::span<const float> x) {
     const auto rate = static_cast<float>(learning_rate(spec_, place)),
                decay = static_cast<float>(spec_.weight_decay);
-    return [=](std::size_t i) { return rate * (g[i] + decay * x[i]); };
+    return [=](std::size_t i, float g) { return rate * (g + decay * x[i]); };
   }
 
   bool is_idle_without_gradient() const override { return spec_.weight_decay == 0; }

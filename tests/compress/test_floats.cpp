@@ -190,19 +190,27 @@ TEST_CASE("a dense sum is encoded as if it had been scaled and added first") {
       Vector x = gaussian(n, 1), y = gaussian(n, 2);
       if (n > 1) x[1] = y[1] = -0.0f;
       const Bytes came = encode(*dense, y);
-      Vector sum(n, 0.0f);
+      Vector sum(n, 0.0f), decoded(n);
       axpy(factor, x, sum);
+      const Vector multiple = sum;
       decode_add(came, 1.0f, sum);
+      decode_to(came, decoded);
       const Bytes expected = encode(*dense, sum);
       for (Threads* const team : {static_cast<Threads*>(nullptr), &threads}) {
         Bytes out(dense->max_bytes(n));
-        out.resize(encode_sum(came, factor, x, {}, out, team));
+        out.resize(encode_sum(came, factor, x, out, team));
         CHECK(out == expected);
         out.assign(dense->max_bytes(n), std::byte{});
-        Vector kept(n, 7.0f);
-        out.resize(encode_sum(came, factor, x, kept, out, team));
-        CHECK(out == expected);
-        CHECK(same_bits(kept, sum));
+        out.resize(encode_multiple(factor, x, out, team));
+        CHECK(out == encode(*dense, multiple));
+        Vector read(n, 7.0f);
+        read_in_blocks(
+            came, n,
+            [&](std::size_t first, std::span<const float> values) {
+              std::copy(values.begin(), values.end(), read.begin() + static_cast<std::ptrdiff_t>(first));
+            },
+            team);
+        CHECK(same_bits(read, decoded));
       }
     }
 }
@@ -212,7 +220,7 @@ TEST_CASE("a dense sum refuses what does not decode, and what is not finite") {
   const float most = std::numeric_limits<float>::max();
   const Vector x(100, most);
   Bytes out(dense->max_bytes(100));
-  const auto sum = [&](const Bytes& payload) { return encode_sum(payload, 1, x, {}, out); };
+  const auto sum = [&](const Bytes& payload) { return encode_sum(payload, 1, x, out); };
   CHECK_THROWS_WITH(sum(encode(*make_codec("fp16"), Vector(100, 1.0f))), ContainsSubstring("expected dense"));
   CHECK_THROWS_WITH(sum(encode(*dense, Vector(99, 1.0f))),
                     ContainsSubstring("holds 99 entries, expected 100"));

@@ -126,10 +126,10 @@ TEST_CASE("a step that is applied moves x by what the step is, to the bit") {
     });
   for (const auto& [name, make] : kinds) {
     INFO(name);
-    const auto steps = make(), applies = make(), in_pieces = make();
-    std::vector<float> x(1000), moved(1000), walked(1000), g(1000), u(1000);
+    const auto steps = make(), applies = make(), in_pieces = make(), in_blocks = make();
+    std::vector<float> x(1000), moved(1000), walked(1000), told(1000), g(1000), u(1000);
     for (std::size_t i = 0; i < x.size(); ++i)
-      x[i] = moved[i] = walked[i] = 1 / static_cast<float>(1 + i % 17);
+      x[i] = moved[i] = walked[i] = told[i] = 1 / static_cast<float>(1 + i % 17);
     for (const double t : {0, 1, 2}) {
       for (std::size_t i = 0; i < x.size(); ++i)
         g[i] = std::sin(static_cast<float>(i) + static_cast<float>(t));
@@ -140,9 +140,15 @@ TEST_CASE("a step that is applied moves x by what the step is, to the bit") {
       CHECK(bit_hash(x) == bit_hash(moved));
       spent = g;
       const auto piece = in_pieces->apply_in_pieces(t, 1, walked, spent);
-      for (const auto& [first, size] : {std::pair{300U, 699U}, std::pair{0U, 300U}, std::pair{999U, 1U}})
+      const auto block = in_blocks->apply_in_blocks(t, 1, told);
+      CHECK(static_cast<bool>(block) == (name != "external"));
+      for (const auto& [first, size] : {std::pair{300U, 699U}, std::pair{0U, 300U}, std::pair{999U, 1U}}) {
         piece(first, size);
+        const std::vector<float> part(g.begin() + first, g.begin() + first + size);
+        if (block) block(first, part);
+      }
       CHECK(bit_hash(x) == bit_hash(walked));
+      if (block) CHECK(bit_hash(x) == bit_hash(told));
     }
   }
 }

@@ -247,9 +247,20 @@ void decode_to(std::span<const std::byte> payload, std::span<float> acc, Threads
 
 /// Writes to the front of out the dense payload of factor·x + decode(payload), and returns its bytes; what is
 /// decoded is a dense payload of as many entries. The same bytes as decode_add (weight 1) to factor·x + 0 and
-/// encode make, in one pass over each. sum, where it is not empty, ← what was encoded. Throws as both.
+/// encode make, in one pass over each. Throws as both.
 std::size_t encode_sum(std::span<const std::byte> payload, float factor, std::span<const float> x,
-                       std::span<float> sum, std::span<std::byte> out, Threads* threads = nullptr);
+                       std::span<std::byte> out, Threads* threads = nullptr);
+
+/// The same of x alone: the dense payload of factor·x + 0.
+std::size_t encode_multiple(float factor, std::span<const float> x, std::span<std::byte> out,
+                            Threads* threads = nullptr);
+
+/// Is given entries [first, first + values.size()).
+using UseEntries = std::function<void(std::size_t first, std::span<const float> values)>;
+/// What decode_to leaves of a dense payload of n entries goes to `use`, a few thousand at a time, on any of
+/// the threads. Throws PayloadError, where an entry is wrong when others have been used.
+void read_in_blocks(std::span<const std::byte> payload, std::size_t n, const UseEntries& use,
+                    Threads* threads = nullptr);
 
 /// Codec name and number of entries that a payload claims; throws PayloadError for an unknown or short
 /// header.

@@ -79,6 +79,13 @@ class Optimizer {
   /// have been taken, each once, by any threads. Both spans live as long.
   using Pieces = std::function<void(std::size_t first, std::size_t n)>;
   virtual Pieces apply_in_pieces(double place, std::size_t offset, std::span<float> x, std::span<float> g);
+  /// The same of gradients that stand nowhere: who is given this takes the step of entries [first,
+  /// first + g.size()) of the range by theirs, in the same way. Empty: the optimiser has no such step, and
+  /// has taken none.
+  using Blocks = std::function<void(std::size_t first, std::span<const float> g)>;
+  virtual Blocks apply_in_blocks(double /*place*/, std::size_t /*offset*/, std::span<float> /*x*/) {
+    return {};
+  }
   /// Whether a step by gradients that are 0 changes nothing, neither x nor what it keeps, and that of an
   /// entry is the same wherever it stands: then those that are not 0 may be stepped by alone.
   virtual bool is_idle_without_gradient() const { return false; }
