@@ -1,9 +1,11 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
+#include <cmath>
 #include <cstring>
 
 #include "codecs.h"
+#include "float_kernels_inline.h"
 #include "floats.h"
 #include "fused_codec.h"
 #include "half.h"
@@ -33,23 +35,23 @@ constexpr std::uint32_t kExponent = 0x7f800000;  ///< all of its bits set: NaN o
 /// Entries that stay in the first-level cache.
 constexpr std::size_t kBlock = 2048;
 
-template <class T>
-std::span<T> slice(std::span<T> all, std::size_t s) {
-  return all.subspan(s * kSlice, std::min(kSlice, all.size() - s * kSlice));
-}
-template <class T>
-std::span<T> first(std::span<T> piece) {
-  return piece.first(std::min(kBlock, piece.size()));
-}
-template <class T>
-std::span<T> rest(std::span<T> piece) {
-  return piece.subspan(std::min(kBlock, piece.size()));
+/// use(begin, size) of all slices of n entries, on any of the threads.
+template <class Use>
+void for_slices(std::size_t n, Threads* threads, const Use& use) {
+  for_each_piece(threads, wire::ceil_div(n, kSlice),
+                 [&](std::size_t s, std::size_t) { use(s * kSlice, std::min(kSlice, n - s * kSlice)); });
 }
 
-/// block ← what came
-void read_block(const std::byte* came, std::span<float> block) {
-  std::fill(block.begin(), block.end(), 0.0f);
-  if (!add_floats(FloatFormat::fp32, FloatScale(), came, 1, block.data(), block.size())) refuse_values();
+/// to ← what came
+void read_floats(const std::byte* came, std::span<float> to) {
+  if (!sum_floats(0, nullptr, came, to.size(), std::as_writable_bytes(to).data())) refuse_values();
+}
+
+/// Of n values the first that is not finite; n: there is none.
+std::size_t first_not_finite(const std::byte* values, std::size_t n) {
+  std::size_t i = 0;
+  while (i < n && std::isfinite(plain::read_float(FloatFormat::fp32, FloatScale(), values, i))) ++i;
+  return i;
 }
 
 }  // namespace
@@ -59,23 +61,19 @@ std::unique_ptr<const Codec> make_dense(Parameters&) { return std::make_unique<D
 void read_dense(wire::Reader& in, std::span<float> acc, Threads* threads) {
   in.expect_left(acc.size_bytes());
   const std::byte* const values = in.take(acc.size_bytes()).data();
-  for_each_piece(threads, wire::ceil_div(acc.size(), kSlice), [&](std::size_t s, std::size_t) {
-    for (std::span<float> piece = slice(acc, s); !piece.empty(); piece = rest(piece)) {
-      const std::span<float> block = first(piece);
-      read_block(values + (block.data() - acc.data()) * sizeof(float), block);
-    }
+  for_slices(acc.size(), threads, [&](std::size_t begin, std::size_t size) {
+    read_floats(values + begin * sizeof(float), acc.subspan(begin, size));
   });
 }
 
 void read_dense(wire::Reader& in, std::size_t n, const UseEntries& use, Threads* threads) {
   in.expect_left(n * sizeof(float));
   const std::byte* const values = in.take(n * sizeof(float)).data();
-  for_each_piece(threads, wire::ceil_div(n, kSlice), [&](std::size_t s, std::size_t) {
+  for_slices(n, threads, [&](std::size_t begin, std::size_t size) {
     std::array<float, kBlock> block;
-    const std::size_t end = std::min(n, (s + 1) * kSlice);
-    for (std::size_t at = s * kSlice; at < end; at += kBlock) {
-      const auto entries = std::span<float>(block).first(std::min(kBlock, end - at));
-      read_block(values + at * sizeof(float), entries);
+    for (std::size_t at = begin; at < begin + size; at += kBlock) {
+      const auto entries = std::span<float>(block).first(std::min(kBlock, begin + size - at));
+      read_floats(values + at * sizeof(float), entries);
       use(at, entries);
     }
   });
@@ -83,37 +81,22 @@ void read_dense(wire::Reader& in, std::size_t n, const UseEntries& use, Threads*
 
 std::size_t write_dense_sum(wire::Reader* in, float factor, std::span<const float> x,
                             std::span<std::byte> out, Threads* threads) {
+  const std::size_t n = x.size();
   if (in) in->expect_left(x.size_bytes());
-  wire::require_room(out, float_bytes(FloatFormat::fp32, x.size()));
+  wire::require_room(out, float_bytes(FloatFormat::fp32, n));
   const std::byte* const came = in ? in->take(x.size_bytes()).data() : nullptr;
   wire::Writer writer(out);
-  writer.header(wire::CodecId::dense, x.size());
+  writer.header(wire::CodecId::dense, n);
   std::byte* const values = writer.skip(x.size_bytes());
-  std::atomic<std::size_t> bad = x.size();
-  for_each_piece(threads, wire::ceil_div(x.size(), kSlice), [&](std::size_t s, std::size_t) {
-    std::array<float, kBlock> block;
-    for (std::span<const float> piece = slice(x, s); !piece.empty(); piece = rest(piece)) {
-      const std::span<const float> own = first(piece);
-      const auto at = static_cast<std::size_t>(own.data() - x.data());
-      const std::span<float> both(block.data(), own.size());
-      std::transform(own.begin(), own.end(), both.begin(), [=](float v) { return factor * v + 0.0f; });
-      if (came && !add_floats(FloatFormat::fp32, FloatScale(), came + at * sizeof(float), 1, both.data(),
-                              both.size()))
-        refuse_values();
-      const std::size_t found = wire::first_not_finite(both);
-      if (found != both.size())
-        for (std::size_t first_bad = bad.load();
-             at + found < first_bad && !bad.compare_exchange_weak(first_bad, at + found);) {
-        }
-      std::memcpy(values + at * sizeof(float), both.data(), both.size_bytes());
-    }
+  std::atomic<bool> finite = true;
+  for_slices(n, threads, [&](std::size_t begin, std::size_t size) {
+    const std::size_t at = begin * sizeof(float);
+    if (!sum_floats(factor, x.data() + begin, came ? came + at : nullptr, size, values + at)) finite = false;
   });
-  if (const std::size_t i = bad.load(); i != x.size()) {
-    float value;
-    std::memcpy(&value, values + i * sizeof(float), sizeof value);
-    wire::refuse_entry(i, x.size(), value);
-  }
-  return writer.size();
+  if (finite) return writer.size();
+  if (came && first_not_finite(came, n) < n) refuse_values();
+  const std::size_t i = first_not_finite(values, n);
+  wire::refuse_entry(i, n, plain::read_float(FloatFormat::fp32, FloatScale(), values, i));
 }
 
 void check_dense(wire::Reader& in, std::size_t n) {

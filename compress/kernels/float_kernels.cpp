@@ -26,6 +26,9 @@ bool Add(FloatFormat format, const FloatScale& scale, const std::byte* in, float
          std::size_t n) {
   return plain::add_floats(format, scale, in, weight, acc, n);
 }
+bool Sum(float factor, const float* x, const std::byte* came, std::size_t n, std::byte* out) {
+  return plain::sum_floats(factor, x, came, n, out);
+}
 #else
 
 namespace hn = hwy::HWY_NAMESPACE;
@@ -245,6 +248,37 @@ bool Add(FloatFormat format, const FloatScale& scale, const std::byte* in, float
   }
   return AddFormat<FloatFormat::bf16>(scale, in, weight, acc, n);
 }
+
+template <bool kOwn, bool kCame>
+bool SumKind(float factor, const float* HWY_RESTRICT x, const std::byte* HWY_RESTRICT came, std::size_t n,
+             std::byte* HWY_RESTRICT out) {
+  const Tag tag;
+  const Vector by = hn::Set(tag, factor), zero = hn::Zero(tag);
+  auto largest = hn::Zero(IntTag());
+  std::size_t i = 0;
+  for (; i + kGroup <= n; i += kGroup) {
+    if constexpr (kOwn) FetchAhead(x + i);
+    for (std::size_t line = 0; kCame && line < kGroup; line += kLine)
+      hwy::Prefetch(came + (i + kAhead + line) * sizeof(float));
+    for (std::size_t k = 0; k < kParts; ++k) {
+      const std::size_t at = i + k * kWidth;
+      Vector sum = kOwn ? hn::Add(hn::Mul(by, hn::LoadU(tag, x + at)), zero) : zero;
+      if constexpr (kCame) sum = hn::Add(sum, LoadBytes(tag, came + at * sizeof(float)));
+      largest = hn::Max(largest, IntMagnitudes(sum));
+      StoreBytes(tag, sum, out + at * sizeof(float));
+    }
+  }
+  const bool tail =
+      plain::sum_floats(factor, kOwn ? x + i : nullptr, kCame ? came + i * sizeof(float) : nullptr, n - i,
+                        out + i * sizeof(float));
+  return tail && std::isfinite(std::bit_cast<float>(hn::GetLane(hn::MaxOfLanes(IntTag(), largest))));
+}
+
+bool Sum(float factor, const float* x, const std::byte* came, std::size_t n, std::byte* out) {
+  if (x == nullptr) return SumKind<false, true>(factor, x, came, n, out);
+  if (came == nullptr) return SumKind<true, false>(factor, x, came, n, out);
+  return SumKind<true, true>(factor, x, came, n, out);
+}
 #endif
 
 }  // namespace
@@ -258,6 +292,7 @@ namespace {
 
 HWY_EXPORT(Send);
 HWY_EXPORT(Add);
+HWY_EXPORT(Sum);
 
 }  // namespace
 
@@ -268,6 +303,10 @@ FloatsSent send_floats(FloatFormat format, const FloatScale& scale, const FloatI
 bool add_floats(FloatFormat format, const FloatScale& scale, const std::byte* in, float weight, float* acc,
                 std::size_t n) {
   return HWY_DYNAMIC_DISPATCH(Add)(format, scale, in, weight, acc, n);
+}
+
+bool sum_floats(float factor, const float* x, const std::byte* came, std::size_t n, std::byte* out) {
+  return HWY_DYNAMIC_DISPATCH(Sum)(factor, x, came, n, out);
 }
 
 }  // namespace gossamer::compress

@@ -41,4 +41,8 @@ FloatsSent send_floats(FloatFormat format, const FloatScale& scale, const FloatI
 bool add_floats(FloatFormat format, const FloatScale& scale, const std::byte* in, float weight, float* acc,
                 std::size_t n);
 
+/// out ← factor·x + 0 + what came, n floats of 32 bits each, in this order. x or came may be null: without
+/// that term. False where a sum is not finite, as it is not where a term is not.
+bool sum_floats(float factor, const float* x, const std::byte* came, std::size_t n, std::byte* out);
+
 }  // namespace gossamer::compress

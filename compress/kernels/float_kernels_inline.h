@@ -111,4 +111,15 @@ inline bool add_floats(FloatFormat format, const FloatScale& scale, const std::b
   return finite;
 }
 
+inline bool sum_floats(float factor, const float* x, const std::byte* came, std::size_t n, std::byte* out) {
+  bool finite = true;
+  for (std::size_t i = 0; i < n; ++i) {
+    float sum = x != nullptr ? factor * x[i] + 0.0f : 0.0f;
+    if (came != nullptr) sum += read_float(FloatFormat::fp32, FloatScale(), came, i);
+    finite = finite && std::isfinite(sum);
+    std::memcpy(out + i * sizeof sum, &sum, sizeof sum);
+  }
+  return finite;
+}
+
 }  // namespace gossamer::compress::plain

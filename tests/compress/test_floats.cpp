@@ -69,6 +69,35 @@ TEST_CASE("every instruction set writes and reads floats as the plain kernels do
   }
 }
 
+TEST_CASE("every instruction set sums floats as the plain kernels do, and sees what is not finite") {
+  struct Summed {
+    bool finite;
+    Bytes out;
+    bool operator==(const Summed&) const = default;
+  };
+  for (const std::size_t n : {0u, 1u, 31u, 32u, 33u, 511u, 5000u})
+    for (const float wrong : {1.0f, -0.0f, std::numeric_limits<float>::infinity(), std::nanf("")})
+      for (const int terms : {1, 2, 3}) {
+        Vector x = gaussian(n, 1), y = gaussian(n, 2);
+        if (n > 0) (terms == 1 ? x : y)[n * 2 / 3] = wrong;
+        Bytes came(1 + y.size() * sizeof(float));  // as payloads are not aligned
+        if (n > 0) std::memcpy(came.data() + 1, y.data(), n * sizeof(float));
+        const auto sum = [&](const auto& kernel) {
+          Summed s{true, Bytes(1 + n * sizeof(float))};
+          s.finite = kernel(0.3f, terms != 2 ? x.data() : nullptr, terms != 1 ? came.data() + 1 : nullptr, n,
+                            s.out.data() + 1);
+          if (!s.finite) s.out.clear();  // NaNs differ
+          return s;
+        };
+        const Summed expected = sum(plain::sum_floats);
+        CHECK(expected.finite == (n == 0 || std::isfinite(wrong)));
+        for_each_target([&](const std::string& target) {
+          INFO(target << ", " << n << " of " << wrong);
+          CHECK(sum(sum_floats) == expected);
+        });
+      }
+}
+
 TEST_CASE("halves are read by every instruction set as by definition") {
   Bytes all(2 * 65536);
   for (std::uint32_t h = 0; h < 65536; ++h) std::memcpy(all.data() + 2 * h, &h, 2);
