@@ -1,6 +1,9 @@
 #include "hash.h"
 
 #include <xxhash.h>
+#if GOSSAMER_XXHASH_DISPATCHES
+#include <xxh_x86dispatch.h>  // the same functions by what the processor has take the names' places
+#endif
 
 #include <new>
 

@@ -37,6 +37,7 @@ class Payload {
   const std::span<const std::byte>& operator*() const { return bytes_; }
   const std::span<const std::byte>* operator->() const { return &bytes_; }
   const void* get() const { return owner_.get(); }  ///< tells payloads apart
+  Payload part(std::size_t begin, std::size_t size) const { return {owner_, bytes_.subspan(begin, size)}; }
   /// The same bytes.
   friend bool operator==(const Payload& a, const Payload& b) {
     return a.owner_ == b.owner_ || (a.owner_ && b.owner_ && std::ranges::equal(a.bytes_, b.bytes_));

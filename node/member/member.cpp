@@ -101,20 +101,21 @@ void Member::drop_false(const std::string& speaker, const Frame& frame) {
     env_.log(fmt::format("{} speaks in the name of another peer: such frames are dropped", speaker));
 }
 
-bool Member::on_frame(std::span<const std::byte> bytes, const std::string* speaker, const Payload& apart) {
+bool Member::on_frame(std::span<const std::byte> bytes, const std::string* speaker, const Payload& apart,
+                      const Payload& beside) {
   SpeakerLimits* limits = speaker && spec_.limits_speakers ? &limits_[*speaker] : nullptr;
   if (limits && !limits->hears(env_.now())) {
     ++before_.dropped_frames;
     return true;
   }
   const std::uint64_t dropped = dropped_frames();
-  auto frame = decode_frame(bytes);
+  auto frame = decode_frame(bytes, beside);
   if (auto* parcel = frame && apart ? std::get_if<ParcelBody>(&frame->body) : nullptr)
     parcel->payload = *apart, parcel->apart = apart;
   if (speaker && frame && !speaks_for(*speaker, *frame) && !planted(Bug::names_believed))
     drop_false(*speaker, *frame);
   else
-    take(frame, bytes.size() + apart->size(), speaker, limits);
+    take(frame, bytes.size() + apart->size() + beside->size(), speaker, limits);
   if (limits && dropped_frames() > dropped && limits->refused(env_.now()))
     env_.log(fmt::format("{} sends too much that is of no use: it is not heard for {:g} s", *speaker,
                          SpeakerLimits::kNotHeard_s));

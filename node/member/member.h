@@ -110,10 +110,10 @@ class Member final : SwimHost {
 
   void start();
   /// speaker: who sent it, where its connection proves that; frames in another's name are dropped. Null:
-  /// nothing proves anything. apart: as of ParcelBody, of its frame. False where the bytes are no frame, or a
+  /// nothing proves anything. apart, beside: as of FrameBytes. False where the bytes are no frame, or a
   /// damaged one.
   bool on_frame(std::span<const std::byte> bytes, const std::string* speaker = nullptr,
-                const Payload& apart = {});
+                const Payload& apart = {}, const Payload& beside = {});
   void on_data(const DataEvent& event);
   void on_timer();
   void on_broken(PeerId peer);

@@ -21,6 +21,7 @@ class Member::ViewEnv final : public Env {
   void send(PeerId to, FrameBytes frame, std::uint32_t priority) override {
     env_.send(numbers[to], std::move(frame), priority);
   }
+  bool takes_parts() const override { return env_.takes_parts(); }
   Payload share(PeerId to, const Payload& payload) override { return env_.share(numbers[to], payload); }
   std::size_t backlog(PeerId to) const override { return env_.backlog(numbers[to]); }
   std::size_t queued_bytes(PeerId to) const override { return env_.queued_bytes(numbers[to]); }

@@ -108,7 +108,7 @@ FrameBytes forged(const FrameBytes& bytes, Forgery forgery, std::mt19937_64& ran
       payload = of_another_codec(payload, entries);
       break;
   }
-  if (forgery != Forgery::digest) body->digest = digest_of(payload);
+  if (forgery != Forgery::digest) body->digest = digest_of(payload, body->chunks);
   body->payload = payload;
   body->hash.reset();
   return encode_frame(*frame);

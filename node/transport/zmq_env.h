@@ -83,6 +83,7 @@ class ZmqEnv final : public MemberEnv {
   double now() const override { return now_; }
   void wake_at(double time) override { wake_at_ = time; }
   void send(PeerId to, FrameBytes frame, std::uint32_t priority) override;
+  bool takes_parts() const override { return true; }
   Payload share(PeerId to, const Payload& payload) override;
   std::size_t backlog(PeerId to) const override;
   std::size_t queued_bytes(PeerId to) const override;
@@ -141,7 +142,8 @@ class ZmqEnv final : public MemberEnv {
   void push_all();
   bool push(Out& out);
   bool hand_over(Out& out, const std::optional<Ticket>& ticket, const FrameBytes& frame);
-  bool take(Member& member, std::span<const std::byte> bytes, const std::string* speaker);
+  bool take(Member& member, std::span<const std::byte> bytes, const Payload& beside,
+            const std::string* speaker);
   void look_at_memory(Member& member, bool all_read);
   void trace_sent(const Out& out);
   void read_monitors(Member& member);

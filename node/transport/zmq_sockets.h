@@ -79,17 +79,24 @@ struct ZmqEnv::Sockets {
     const auto at = std::find_if(out.begin(), out.end(), [&](const auto& o) { return o->peer == peer; });
     return at == out.end() ? nullptr : at->get();
   }
-  /// False where it waits. A peer that cannot be reached gets it over the connection that it made; with
-  /// locks, once it has spoken over that.
-  bool hand_over(Out& to, const std::string& name, bool locked, zmq::message_t& message) {
+  /// False where it waits, with what follows it (null: nothing). A peer that cannot be reached gets it over
+  /// the connection that it made; with locks, once it has spoken over that.
+  bool hand_over(Out& to, const std::string& name, bool locked, zmq::message_t& message,
+                 zmq::message_t* beside) {
+    // ZeroMQ counts whole messages: it takes what follows a part that it took, or lets go of both
+    const auto send = [&](zmq::socket_t& socket) {
+      constexpr auto kNow = zmq::send_flags::dontwait;
+      return send_uninterrupted(socket, message, beside ? kNow | zmq::send_flags::sndmore : kNow) &&
+             (!beside || send_uninterrupted(socket, *beside, kNow));
+    };
     (to.socket ? to.waker : in_waker).sent = true;
-    if (to.socket) return send_uninterrupted(to.socket, message, zmq::send_flags::dontwait);
+    if (to.socket) return send(to.socket);
     const auto dialler = diallers.find(name);
     if (locked && dialler == diallers.end()) return false;
     try {
       zmq::message_t identity(locked ? dialler->second : name);
       return send_uninterrupted(in, identity, zmq::send_flags::sndmore | zmq::send_flags::dontwait) &&
-             send_uninterrupted(in, message, zmq::send_flags::dontwait);
+             send(in);
     } catch (const zmq::error_t& error) {
       if (error.num() == EHOSTUNREACH) return false;  // it has not dialled yet, or has gone
       throw;

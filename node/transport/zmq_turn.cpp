@@ -22,6 +22,37 @@ constexpr int kReceiveAtOnce = 256;
 /// connection has it sent again.
 constexpr double kConnectAgainAfter_s = 0.5;
 
+/// ZeroMQ reads the bytes where they are, and lets go of them on its own thread.
+zmq::message_t in_place(const Payload& bytes) {
+  auto* keep = new Payload(bytes);
+  return {const_cast<std::byte*>((*keep)->data()), (*keep)->size(),
+          [](void*, void* hint) { delete static_cast<Payload*>(hint); }, keep};
+}
+
+/// The parts of a message that came, behind the one that says of whom where there is such.
+struct Came {
+  zmq::message_t first{}, second{};
+  int parts = 0;
+
+  /// more: whether anything is to come.
+  void receive(zmq::socket_t& from, bool more) {
+    zmq::message_t rest;
+    for (; more; ++parts) {
+      zmq::message_t& part = parts == 0 ? first : parts == 1 ? second : rest;
+      if (!receive_uninterrupted(from, part)) break;
+      more = part.more();
+    }
+  }
+  /// What stands behind the first, kept as it came.
+  Payload beside() {
+    if (parts < 2) return {};
+    auto message = std::make_shared<zmq::message_t>(std::move(second));
+    const auto* bytes = static_cast<const std::byte*>(message->data());
+    const std::size_t size = message->size();
+    return {std::move(message), {bytes, size}};
+  }
+};
+
 }  // namespace
 
 /// From when the first of its frames waited until ZeroMQ had taken all.
@@ -42,7 +73,8 @@ bool ZmqEnv::push(Out& out) {
   if (frame.apart && !(ticket = sockets_->memory.lend(out.peer, *frame.apart)))
     return true;  // the connection broke meanwhile: what was under way is sent again in chunks
   using Sent = NeighbourMemory::Sent;
-  const Sent sent = sockets_->memory.send(out.peer, ticket ? &*ticket : nullptr, *frame);
+  const Sent sent =
+      frame.beside ? Sent::no : sockets_->memory.send(out.peer, ticket ? &*ticket : nullptr, *frame);
   if (sent == Sent::yes) return true;
   if (sent == Sent::broke) {
     out.way_broke_at = now_;
@@ -55,18 +87,17 @@ bool ZmqEnv::push(Out& out) {
 
 /// To ZeroMQ; false where it takes nothing more.
 bool ZmqEnv::hand_over(Out& out, const std::optional<Ticket>& ticket, const FrameBytes& frame) {
-  zmq::message_t message;
+  zmq::message_t message, beside;
   if (ticket) {
     message.rebuild(sizeof *ticket + frame->size());
     std::memcpy(message.data(), &*ticket, sizeof *ticket);
     std::memcpy(message.data<std::byte>() + sizeof *ticket, frame->data(), frame->size());
-  } else {  // ZeroMQ reads the bytes in place and lets go of them on its own thread
-    auto* keep = new FrameBytes(frame);
-    message.rebuild(
-        const_cast<std::byte*>((*keep)->data()), (*keep)->size(),
-        [](void*, void* hint) { delete static_cast<FrameBytes*>(hint); }, keep);
+  } else {
+    message = in_place(frame);
   }
-  return sockets_->hand_over(out, names_[out.peer], spec_.locks.has_value(), message);
+  if (frame.beside) beside = in_place(frame.beside);
+  return sockets_->hand_over(out, names_[out.peer], spec_.locks.has_value(), message,
+                             frame.beside ? &beside : nullptr);
 }
 
 /// Hands frames on while they are taken.
@@ -87,7 +118,8 @@ void ZmqEnv::push_all() {
 }
 
 /// A message that came, starting at a multiple of 8 or not; false: it is no frame of one who may speak.
-bool ZmqEnv::take(Member& member, std::span<const std::byte> bytes, const std::string* speaker) {
+bool ZmqEnv::take(Member& member, std::span<const std::byte> bytes, const Payload& beside,
+                  const std::string* speaker) {
   Payload apart;
   if (const auto ticket = NeighbourMemory::ticket_of(bytes)) {
     apart = sockets_->memory.read(*ticket);
@@ -103,43 +135,45 @@ bool ZmqEnv::take(Member& member, std::span<const std::byte> bytes, const std::s
     std::memcpy(aligned.data(), bytes.data(), bytes.size());
     bytes = {reinterpret_cast<const std::byte*>(aligned.data()), bytes.size()};
   }
-  return member.on_frame(bytes, speaker, apart);
+  return member.on_frame(bytes, speaker, apart, beside);
 }
 
 bool ZmqEnv::receive_all(Member& member) {
-  const auto take_body = [&](const zmq::message_t& body, bool whole, const std::string* speaker) {
-    return take(member, {static_cast<const std::byte*>(body.data()), whole ? body.size() : 0}, speaker);
+  const auto take_message = [&](Came& came, const std::string* speaker) {
+    const int fd = zmq_msg_get(came.first.handle(), ZMQ_SRCFD);
+    sockets_->door.heard(fd);
+    const bool whole = came.parts == 1 || (came.parts == 2 && came.second.size() > 0);
+    const std::span bytes(static_cast<const std::byte*>(came.first.data()), whole ? came.first.size() : 0);
+    if (!take(member, bytes, whole ? came.beside() : Payload(), speaker) && !spec_.locks)
+      sockets_->door.damaged(fd, now_);  // with locks ZeroMQ itself ends such a connection
   };
   if (spec_.bind.empty()) {  // answers come over the connections that this peer made
     for (std::size_t k = 0; k < sockets_->out.size(); ++k)
       for (int count = 0; count < kReceiveAtOnce && sockets_->out[k]->waker.woke; ++count) {
-        zmq::message_t body;
+        Came came;
         zmq::socket_t& from = sockets_->out[k]->socket;
-        if (!from || !receive_uninterrupted(from, body, zmq::recv_flags::dontwait)) {
+        if (!from || !receive_uninterrupted(from, came.first, zmq::recv_flags::dontwait)) {
           sockets_->out[k]->waker.woke = false;
           break;
         }
+        came.parts = 1;
+        came.receive(from, came.first.more());
         const std::string speaker = names_[sockets_->out[k]->peer];
-        const int fd = zmq_msg_get(body.handle(), ZMQ_SRCFD);
-        sockets_->door.heard(fd);
-        if (!take_body(body, !body.more(), spec_.locks ? &speaker : nullptr) && !spec_.locks)
-          sockets_->door.damaged(fd, now_);
+        take_message(came, spec_.locks ? &speaker : nullptr);
       }
     return true;
   }
   for (int count = 0; count < kReceiveAtOnce && sockets_->in_waker.woke; ++count) {
     zmq::message_t& identity = sockets_->asker;
-    zmq::message_t body;
+    Came came;
     if (!receive_uninterrupted(sockets_->in, identity, zmq::recv_flags::dontwait)) {
       sockets_->in_waker.woke = false;
       break;
     }
-    int parts = 0;
-    for (bool more = identity.more(); more; more = body.more(), ++parts)
-      if (!receive_uninterrupted(sockets_->in, body)) break;
+    came.receive(sockets_->in, identity.more());
     std::optional<std::string> speaker;
     if (spec_.locks) {
-      speaker = speaker_of(body, parts);
+      speaker = speaker_of(came.first, came.parts);
       if (!speaker) {  // counted there
         std::erase_if(sockets_->diallers,
                       [&](const auto& d) { return d.second == identity.to_string_view(); });
@@ -147,10 +181,7 @@ bool ZmqEnv::receive_all(Member& member) {
       }
       sockets_->diallers[*speaker] = identity.to_string();
     }
-    const int fd = zmq_msg_get(body.handle(), ZMQ_SRCFD);
-    sockets_->door.heard(fd);
-    if (!take_body(body, parts == 1, speaker ? &*speaker : nullptr) && !spec_.locks)
-      sockets_->door.damaged(fd, now_);  // with locks ZeroMQ itself ends such a connection
+    take_message(came, speaker ? &*speaker : nullptr);
   }
   return !sockets_->in_waker.woke;
 }
@@ -227,7 +258,7 @@ void ZmqEnv::look_at_memory(Member& member, bool all_read) {
   for (auto& out : sockets_->out) out->full = false;  // perhaps: who is asked says so again
   const auto readers = sockets_->memory.look(now_, all_read, [&](std::span<const std::byte> message) {
     sockets_->asker.rebuild();  // who speaks here is answered by number
-    return take(member, message, nullptr);
+    return take(member, message, {}, nullptr);
   });
   for (const PeerId reader : readers)
     log(fmt::format("{} runs on this machine, and reads large messages in memory", names_[reader]));

@@ -3,7 +3,6 @@
 #include <capnp/message.h>
 #include <capnp/serialize.h>
 #include <kj/exception.h>
-#include <xxhash.h>
 
 #include <algorithm>
 #include <array>
@@ -11,6 +10,7 @@
 #include <cstring>
 
 #include "byte_pool.h"
+#include "frame_checksum.h"
 #include "text.h"
 #include "wire.capnp.h"
 
@@ -20,88 +20,11 @@ namespace {
 constexpr std::size_t kLeastTraversal = 64;
 /// Bytes that the fields of a frame take, without blobs.
 constexpr std::size_t kMostOfFields = 256;
+/// Shorter payloads are copied sooner than they are sent as a part.
+constexpr std::size_t kLeastBeside = std::size_t{16} << 10;
 
 /// A blob inside the frame is none of its kind's.
 struct Malformed {};
-
-template <class Blob>
-std::uint64_t hash_blob(const Blob& blob, std::uint64_t seed) {
-  return XXH3_64bits_withSeed(blob.begin(), blob.size(), seed);
-}
-
-/// Of a parcel's payload; 0 elsewhere.
-std::uint64_t payload_hash(wire::Frame::Reader f) {
-  return f.which() == wire::Frame::PARCEL ? hash_blob(f.getParcel().getPayload(), 0) : 0;
-}
-
-/// Over every field but the checksum itself; scalars first, then the blobs, each seeded by what came before.
-/// Of a parcel's payload the hash stands for it, which whoever sends or takes it needs as well.
-std::uint64_t checksum(wire::Frame::Reader f, std::uint64_t payload) {
-  std::array<std::uint64_t, 14> w{
-      f.getVersion(),  f.getSender(),   f.getJob(),      f.getEpoch(),
-      f.getSequence(), f.getReceived(), f.getConsumed(), static_cast<std::uint64_t>(f.which())};
-  const auto scalars = [&] { return XXH3_64bits(w.data(), sizeof w); };
-  switch (f.which()) {
-    case wire::Frame::ALIVE:
-      return hash_blob(f.getAlive().getSaves(), hash_blob(f.getAlive().getStatus(), scalars()));
-    case wire::Frame::HELLO: {
-      const auto h = f.getHello();
-      w[8] = h.getHeardEpoch(), w[9] = h.getJobHash(), w[10] = h.getTopologyHash();
-      w[11] = h.getParametersHash(), w[12] = h.getDataHash() ^ h.getOldestVersion();
-      std::uint64_t hash = hash_blob(h.getName(), scalars());
-      hash = hash_blob(h.getJobText(), hash);
-      hash = hash_blob(h.getLayers(), hash);
-      hash = hash_blob(h.getStatus(), hash);
-      return h.hasAllreduce() ? hash_blob(h.getAllreduce(), hash) : hash;  // as versions before 1.4 have it
-    }
-    case wire::Frame::PROGRESS:
-      return hash_blob(
-          f.getProgress().getSaves(),
-          hash_blob(f.getProgress().getSamples(), hash_blob(f.getProgress().getStatus(), scalars())));
-    case wire::Frame::PARCEL: {
-      const auto p = f.getParcel();
-      w[8] = p.getRound(), w[9] = p.getParcel(), w[10] = p.getTag(), w[11] = p.getEntries();
-      w[12] = (std::uint64_t{p.getChunk()} << 32) | p.getChunks(), w[13] = p.getDigest();
-      return XXH3_64bits_withSeed(&payload, sizeof payload, scalars());
-    }
-    case wire::Frame::SWIM:
-      return hash_blob(f.getSwim().getEnded(), hash_blob(f.getSwim().getBody(), scalars()));
-    case wire::Frame::WANT:
-      w[8] = f.getWant().getState(), w[9] = f.getWant().getOffset();
-      return hash_blob(f.getWant().getFrom(), scalars());
-    case wire::Frame::PIECE:
-      w[8] = f.getPiece().getState(), w[9] = f.getPiece().getOffset();
-      return hash_blob(f.getPiece().getBytes(), scalars());
-    case wire::Frame::QUERY:
-      w[8] = f.getQuery().getNumber();
-      return scalars();
-    case wire::Frame::STATUS:
-      w[8] = f.getStatus().getNumber();
-      return hash_blob(f.getStatus().getWaits(), hash_blob(f.getStatus().getBody(), scalars()));
-    case wire::Frame::OFFER:
-      w[8] = f.getOffer().getState(), w[9] = f.getOffer().getBytes();
-      w[10] = std::bit_cast<std::uint64_t>(f.getOffer().getShare());
-      return hash_blob(f.getOffer().getFrom(), scalars());
-    case wire::Frame::ASK:
-      w[8] =
-          ~f.getAsk().getInitialAt();  // 0 where nothing is asked for that versions before 1.10 do not know
-      return hash_blob(f.getAsk().getFrom(), scalars());
-    case wire::Frame::TERMS: {
-      const auto t = f.getTerms();
-      w[8] = t.getSession(), w[9] = t.getMinPeers(), w[10] = t.getTaken();
-      w[11] = t.getParametersHash(), w[12] = t.getDataHash(), w[13] = t.getInitialAt();
-      std::uint64_t hash = hash_blob(t.getFrom(), scalars());
-      hash = hash_blob(t.getRefusal(), hash);
-      hash = hash_blob(t.getJobText(), hash);
-      hash = hash_blob(t.getLayers(), hash);
-      if (t.hasAccess()) hash = hash_blob(t.getAccess(), hash);
-      return t.hasInitial() ? hash_blob(t.getInitial(), hash) : hash;
-    }
-    case wire::Frame::PLACES:
-      return hash_blob(f.getPlaces().getOffers(), hash_blob(f.getPlaces().getPlaces(), scalars()));
-  }
-  return 0;
-}
 
 kj::ArrayPtr<const kj::byte> blob(std::span<const std::byte> b) {
   return {reinterpret_cast<const kj::byte*>(b.data()), b.size()};
@@ -246,7 +169,7 @@ void fill(wire::Frame::Builder f, const HelloBody& b) {
   h.setStatus(blob(b.status.to_bytes()));
   if (!b.allreduce.empty()) h.setAllreduce(b.allreduce);
 }
-void fill(wire::Frame::Builder f, const ParcelBody& b) {
+void fill(wire::Frame::Builder f, const ParcelBody& b, bool elsewhere) {
   auto p = f.initParcel();
   p.setRound(b.round);
   p.setParcel(b.parcel);
@@ -255,7 +178,7 @@ void fill(wire::Frame::Builder f, const ParcelBody& b) {
   p.setChunk(b.chunk);
   p.setChunks(b.chunks);
   p.setDigest(b.digest);
-  if (b.apart) return;
+  if (elsewhere) return;
   // The payload's place is not clear yet, but for what rounds it up to words.
   auto to = p.initPayload(static_cast<capnp::uint>(b.payload.size()));
   if (!b.payload.empty()) std::memcpy(to.begin(), b.payload.data(), b.payload.size());
@@ -340,9 +263,10 @@ Frame read(wire::Frame::Reader f, std::uint64_t payload) {
 }
 
 /// Words that hold the frame in one segment: its fields, and of each blob its size and some rounding.
-std::size_t first_segment_words(const Frame& frame) {
+/// elsewhere: but for a parcel's payload.
+std::size_t first_segment_words(const Frame& frame, bool elsewhere) {
   std::size_t bytes = kMostOfFields;
-  if (const auto* p = std::get_if<ParcelBody>(&frame.body); p && !p->apart) bytes += p->payload.size();
+  if (const auto* p = std::get_if<ParcelBody>(&frame.body); p && !elsewhere) bytes += p->payload.size();
   if (const auto* h = std::get_if<HelloBody>(&frame.body))
     bytes +=
         h->job_text.size() + h->layers.size() + h->allreduce.size() + h->name.size() + h->status.most_bytes();
@@ -364,14 +288,17 @@ std::size_t first_segment_words(const Frame& frame) {
 
 }  // namespace
 
-FrameBytes encode_frame(const Frame& frame) {
+FrameBytes encode_frame(const Frame& frame, bool in_parts) {
+  const auto* parcel = std::get_if<ParcelBody>(&frame.body);
+  const bool beside = in_parts && parcel && !parcel->apart && parcel->held->size() >= kLeastBeside;
+  const bool elsewhere = beside || (parcel && parcel->apart);
   // One segment, built where it is sent from; before it stand the number of segments less one and its words.
-  const std::size_t most_words = first_segment_words(frame), most = (1 + most_words) * sizeof(capnp::word);
+  const std::size_t most_words = first_segment_words(frame, elsewhere),
+                    most = (1 + most_words) * sizeof(capnp::word);
   const ByteBlock out = take_block(most);
   std::byte* const bytes = out.bytes.data();
   // A message is built in zeros. A parcel's fields stand before its payload, which is written in any case.
-  std::memset(bytes, 0,
-              std::holds_alternative<ParcelBody>(frame.body) ? std::min(most, kMostOfFields) : most);
+  std::memset(bytes, 0, parcel ? std::min(most, kMostOfFields) : most);
   auto* words = reinterpret_cast<capnp::word*>(bytes);
   capnp::FlatMessageBuilder message({words + 1, most_words});
   auto f = message.initRoot<wire::Frame>();
@@ -382,19 +309,31 @@ FrameBytes encode_frame(const Frame& frame) {
   f.setSequence(frame.header.sequence);
   f.setReceived(frame.header.received);
   f.setConsumed(frame.header.consumed);
-  std::visit([&](const auto& body) { fill(f, body); }, frame.body);
-  const auto* parcel = std::get_if<ParcelBody>(&frame.body);
+  const auto put = [&](const auto& body) {
+    if constexpr (std::is_same_v<decltype(body), const ParcelBody&>)
+      fill(f, body, elsewhere);
+    else
+      fill(f, body);
+  };
+  std::visit(put, frame.body);
   const auto hash = parcel && !parcel->apart ? parcel->hash : std::nullopt;
-  f.setChecksum(checksum(f.asReader(), hash ? *hash : payload_hash(f.asReader())));
+  f.setChecksum(
+      checksum(f.asReader(), hash ? *hash : payload_hash(f.asReader(), beside ? parcel->held : Payload())));
   const auto used = static_cast<std::uint32_t>(message.getSegmentsForOutput()[0].size());
   const std::array<std::uint32_t, 2> table{0, used};
   static_assert(std::endian::native == std::endian::little);
   std::memcpy(bytes, table.data(), sizeof table);
-  return {{out.owner, {bytes, (1 + used) * sizeof(capnp::word)}}, parcel ? parcel->apart : Payload()};
+  return {{out.owner, {bytes, (1 + used) * sizeof(capnp::word)}},
+          parcel ? parcel->apart : Payload(),
+          beside ? parcel->held : Payload()};
 }
 
 std::optional<Frame> decode_frame(std::span<const std::byte> bytes, bool checked) {
-  if (bytes.size() < sizeof(capnp::word) || bytes.size() > kMaxFrameBytes ||
+  return decode_frame(bytes, Payload(), checked);
+}
+
+std::optional<Frame> decode_frame(std::span<const std::byte> bytes, const Payload& beside, bool checked) {
+  if (bytes.size() < sizeof(capnp::word) || bytes.size() + beside->size() > kMaxFrameBytes ||
       bytes.size() % sizeof(capnp::word) != 0)
     return std::nullopt;
   try {
@@ -406,9 +345,13 @@ std::optional<Frame> decode_frame(std::span<const std::byte> bytes, bool checked
         {reinterpret_cast<const capnp::word*>(bytes.data()), bytes.size() / sizeof(capnp::word)}, limits);
     const auto f = message.getRoot<wire::Frame>();
     if (f.which() > wire::Frame::TERMS) return std::nullopt;
-    const std::uint64_t payload = payload_hash(f);
+    if (beside && (f.which() != wire::Frame::PARCEL || f.getParcel().hasPayload())) return std::nullopt;
+    const std::uint64_t payload = payload_hash(f, beside);
     if (checked && checksum(f, payload) != f.getChecksum()) return std::nullopt;
-    return read(f, payload);
+    Frame frame = read(f, payload);
+    if (beside) std::get<ParcelBody>(frame.body).payload = *beside;
+    if (beside) std::get<ParcelBody>(frame.body).held = beside;
+    return frame;
   } catch (const kj::Exception&) {
     return std::nullopt;
   } catch (const Malformed&) {

@@ -21,10 +21,12 @@
 
 namespace gossamer::node {
 
-constexpr std::uint16_t kWireVersion = 0x010d, kOldestWireVersion = 0x010d;
+constexpr std::uint16_t kWireVersion = 0x010e, kOldestWireVersion = 0x010e;
 /// Payload bytes of one frame at most; larger payloads travel in chunks.
 /// Small enough that a sign of life gets through between two chunks on a slow link (1 s at 1 Mbit/s).
 constexpr std::size_t kChunkBytes = std::size_t{128} << 10;
+/// Those up to this size may go as they are, where the link is fast.
+constexpr std::size_t kWholeBytes = std::size_t{1} << 20;
 /// Bytes of one frame at most; a transport refuses larger ones unread.
 constexpr std::size_t kMaxFrameBytes = (std::size_t{1} << 20) + (std::size_t{128} << 10);
 
@@ -67,6 +69,8 @@ struct ParcelBody {
   std::uint64_t digest = 0;             ///< of the whole payload: chunks of one message know each other by it
   std::span<const std::byte> payload;   ///< decoded frames: points into the frame's bytes
   std::optional<std::uint64_t> hash{};  ///< of this payload, where it is known; decoded frames: it is
+  /// The payload with its owner, where it is known: then it can go, or came, beside the other fields.
+  Payload held{};
   /// Where sender and receiver share memory: the payload, which does not stand in the frame then. It is the
   /// message's whole one, and the frame has the numbers of all its chunks.
   Payload apart{};
@@ -135,15 +139,21 @@ struct Frame {
 /// Shared, and never changed after they are made.
 struct FrameBytes : Payload {
   using Payload::Payload;
-  FrameBytes(Payload own, Payload beside) : Payload(std::move(own)), apart(std::move(beside)) {}
-  Payload apart{};                                                      ///< as of ParcelBody
-  std::size_t size() const { return (*this)->size() + apart->size(); }  ///< of all
+  FrameBytes(Payload own, Payload elsewhere, Payload behind)
+      : Payload(std::move(own)), apart(std::move(elsewhere)), beside(std::move(behind)) {}
+  Payload apart{};   ///< as of ParcelBody
+  Payload beside{};  ///< a parcel's payload, which follows the others as it is; none: it is among them
+  std::size_t size() const { return (*this)->size() + apart->size() + beside->size(); }  ///< of all
 };
 
-FrameBytes encode_frame(const Frame& frame);
+/// in_parts: a large payload that is held may stand beside the others.
+FrameBytes encode_frame(const Frame& frame, bool in_parts = false);
 /// Empty where the bytes are no frame (malformed, wrong checksum, too large). `bytes` must outlive the result
 /// and start at a multiple of 8. checked: false reads frames whose checksum is another one, which whoever
 /// means harm computes too.
 std::optional<Frame> decode_frame(std::span<const std::byte> bytes, bool checked = true);
+/// The same of a frame whose payload came beside it.
+std::optional<Frame> decode_frame(std::span<const std::byte> bytes, const Payload& beside,
+                                  bool checked = true);
 
 }  // namespace gossamer::node

@@ -27,9 +27,10 @@ std::uint32_t chunks_of(std::size_t bytes) {
 
 bool well_cut(const FrameHeader& header, const ParcelBody& body, std::uint64_t entries) {
   const bool last = body.chunk + 1 == body.chunks;
-  const bool cut = body.apart ? body.chunk == 0 && body.chunks == chunks_of(body.payload.size())
-                   : last     ? body.payload.size() <= kChunkBytes
-                              : body.payload.size() == kChunkBytes;
+  const bool cut = body.apart         ? body.chunk == 0 && body.chunks == chunks_of(body.payload.size())
+                   : body.chunks == 1 ? body.payload.size() <= kWholeBytes
+                   : last             ? body.payload.size() <= kChunkBytes
+                                      : body.payload.size() == kChunkBytes;
   return cut && body.chunk < body.chunks && header.sequence > body.chunk &&
          (body.chunks - std::uint64_t{1}) * kChunkBytes <= most_payload(entries);
 }
@@ -38,7 +39,8 @@ std::uint64_t digest_of_chunks(std::span<const std::uint64_t> hashes) {
   return hashes.size() == 1 ? hashes[0] : hash_bytes(std::as_bytes(hashes));
 }
 
-std::uint64_t digest_of(std::span<const std::byte> payload) {
+std::uint64_t digest_of(std::span<const std::byte> payload, std::uint32_t chunks) {
+  if (chunks == 1) return hash_bytes(payload);
   std::vector<std::uint64_t> hashes;
   do {
     const std::size_t size = std::min(kChunkBytes, payload.size());
@@ -97,7 +99,7 @@ Intake::Candidates::iterator Intake::hold(Candidates::iterator at, std::uint64_t
   if (at == candidates_.end()) {
     drop_oldest(first);
     at = candidates_.emplace(first, Candidate{.body = body});
-    at->second.body.payload = {}, at->second.body.apart = {};
+    at->second.body.payload = {}, at->second.body.apart = {}, at->second.body.held = {};
   }
   at->second.touched = ++clock_;
   at->second.bytes += bytes;
@@ -181,11 +183,17 @@ bool Intake::has(const Candidate& c, std::uint32_t chunk) {
 /// no memory for them: a few messages of a link are put together at a time.
 void Intake::put(Candidate& c, const ParcelBody& body) {
   const std::size_t most = body.chunks == 1 ? body.payload.size() : body.chunks * kChunkBytes;
+  const std::uint64_t hash = body.hash ? *body.hash : hash_bytes(body.payload);
+  if (body.chunks == 1 && body.held) {  // stays where it is
+    c.hashes.push_back(hash);
+    c.alone = body.held;
+    c.joined = 1;
+    return;
+  }
   if (body.chunk == 0 && blocks_ < kMostBlocks && most <= kMostReserved) {
     c.block = take_block(most);
     ++blocks_;
   }
-  const std::uint64_t hash = body.hash ? *body.hash : hash_bytes(body.payload);
   if (!c.block.owner || body.chunk != c.joined) {
     c.chunks.emplace(body.chunk, Early{{body.payload.begin(), body.payload.end()}, hash});
     return;
@@ -197,6 +205,7 @@ void Intake::put(Candidate& c, const ParcelBody& body) {
 
 /// All chunks, one after another.
 Payload Intake::join(Candidate& c) {
+  if (c.alone) return std::move(c.alone);
   if (!c.block.owner) c.block = take_block(c.body.chunks * kChunkBytes);
   for (const auto& [number, chunk] : c.chunks) {
     std::copy(chunk.bytes.begin(), chunk.bytes.end(),
@@ -291,7 +300,14 @@ Message Intake::deliver(Candidates::iterator at) {
     unconsumed_[last] += c.bytes;
   else
     held_ -= c.bytes;
-  return {c.body.round, c.body.parcel, c.body.tag, c.body.entries, std::move(c.payload), last, c.body.digest};
+  const bool cut = c.body.chunks == chunks_of(c.payload->size());  // as it is where memory is shared
+  return {c.body.round,
+          c.body.parcel,
+          c.body.tag,
+          c.body.entries,
+          std::move(c.payload),
+          last,
+          cut ? std::optional(c.body.digest) : std::nullopt};
 }
 
 void Intake::remember(std::uint64_t first, std::uint64_t digest) {

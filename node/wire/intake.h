@@ -37,10 +37,10 @@ struct IntakeRules {
 
 /// Chunks that Link::send cuts a payload of that size into.
 std::uint32_t chunks_of(std::size_t bytes);
-/// Whether the frame's chunk is one as Link::send cuts them: all but the last are full.
+/// Whether the frame's chunk is one as Link::send cuts them: all but the last are full, or there is one.
 bool well_cut(const FrameHeader& header, const ParcelBody& body, std::uint64_t entries);
-/// Of a message's payload: of its chunks' hashes.
-std::uint64_t digest_of(std::span<const std::byte> payload);
+/// Of a message's payload: of its chunks' hashes, or of its one chunk.
+std::uint64_t digest_of(std::span<const std::byte> payload, std::uint32_t chunks);
 std::uint64_t digest_of_chunks(std::span<const std::uint64_t> hashes);
 
 class Intake {
@@ -72,6 +72,7 @@ class Intake {
     std::size_t length = 0;                   ///< of what was put there
     std::vector<std::uint64_t> hashes{};      ///< of these
     std::map<std::uint32_t, Early> chunks{};  ///< that came before one in front of them
+    Payload alone{};                          ///< a chunk that is all, and is kept as it came
     Payload payload{};                        ///< once it is whole
     std::size_t bytes = 0;
     std::uint64_t touched = 0;

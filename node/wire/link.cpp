@@ -13,17 +13,22 @@ namespace {
 constexpr std::uint64_t kMostOvertaken = 32;  ///< best-effort messages in a row that a later one was before
 constexpr std::size_t kMostResentAtOnce = 16;
 constexpr double kLongestResend_s = 5, kAfterBreak_s = 1;
+/// Bytes per second from which on payloads need not be cut: of kWholeBytes, a tenth of a second.
+constexpr double kFast = 10e6;
+constexpr double kMeasured_s = 0.05;
+constexpr std::size_t kLeastMeasured = 2 * kChunkBytes;
 
 }  // namespace
 
 void Link::send(const Message& message, double now) {
   const Payload apart = share_ && delivery_ == Delivery::reliable ? share_(message.payload) : Payload();
   const Payload payload = apart ? apart : message.payload;  // one of them is kept
-  const std::span<const std::byte> all(*payload);
-  const std::uint32_t chunks = chunks_of(all.size());
+  const std::size_t size = payload->size();
+  const bool whole = !apart && size <= kWholeBytes && bytes_per_s_ >= kFast;
+  const std::uint32_t chunks = whole ? 1 : chunks_of(size);
   const auto part = [&](std::uint32_t c) {
     const std::size_t begin = c * kChunkBytes;
-    return all.subspan(begin, std::min(kChunkBytes, all.size() - begin));
+    return whole ? payload : payload.part(begin, std::min(kChunkBytes, size - begin));
   };
   std::vector<std::optional<std::uint64_t>> hashes(chunks);
   std::uint64_t digest = 0;
@@ -31,12 +36,14 @@ void Link::send(const Message& message, double now) {
     digest = *message.digest;
   } else {
     std::vector<std::uint64_t> all_hashes;
-    for (std::uint32_t c = 0; c < chunks; ++c) hashes[c] = all_hashes.emplace_back(hash_bytes(part(c)));
+    for (std::uint32_t c = 0; c < chunks; ++c) hashes[c] = all_hashes.emplace_back(hash_bytes(*part(c)));
     digest = digest_of_chunks(all_hashes);
   }
+  if (outstanding_.empty()) begin_measuring(now);
   for (std::uint32_t c = 0; c < chunks; ++c) {
+    const Payload held = part(c);
     ParcelBody body{message.round, message.parcel, message.tag, message.entries, c,
-                    chunks,        digest,         part(c),     hashes[c]};
+                    chunks,        digest,         *held,       hashes[c],       held};
     Frame frame;
     frame.header.sequence = next_;
     frame.body = body;
@@ -49,7 +56,7 @@ void Link::send(const Message& message, double now) {
   }
   if (delivery_ == Delivery::reliable) {
     unused_.emplace_back(next_ - 1, message.parcel);
-    bytes_outstanding_ += all.size();
+    bytes_outstanding_ += size;
   }
   counters_.data_entries_out += message.entries;
 }
@@ -87,9 +94,23 @@ void Link::acknowledged(const FrameHeader& header, double now) {
     if (!o.resent) measure(now - o.sent_at);
     const auto& body = std::get<ParcelBody>(o.frame.body);
     if (body.chunk + 1 == body.chunks) bytes_outstanding_ -= o.payload->size();
+    bytes_measured_ += body.payload.size();
     if (o.lost) --lost_;
     outstanding_.pop_front();
   }
+  if (now - measured_from_ >= (outstanding_.empty() ? 0 : kMeasured_s)) end_measuring(now);
+}
+
+void Link::begin_measuring(double now) {
+  measured_from_ = now;
+  bytes_measured_ = 0;
+}
+
+/// Of what little came nothing is told.
+void Link::end_measuring(double now) {
+  if (bytes_measured_ >= kLeastMeasured && now > measured_from_)
+    bytes_per_s_ = static_cast<double>(bytes_measured_) / (now - measured_from_);
+  begin_measuring(now);
 }
 
 std::size_t Link::unused(ParcelId parcel) const {
@@ -225,7 +246,7 @@ void Link::receive_newest(const FrameHeader& header, const ParcelBody& body) {
   for (const auto& [chunk, bytes] : a.chunks) end = std::copy(bytes.begin(), bytes.end(), end);
   a.chunks.clear();
   const std::span<const std::byte> all(block.bytes.begin(), end);
-  if (digest_of(all) != body.digest) return refuse(Refusal::digest);
+  if (digest_of(all, body.chunks) != body.digest) return refuse(Refusal::digest);
   Message whole{body.round, body.parcel, body.tag, body.entries, {block.owner, all}, header.sequence};
   if (rules_.decodes && !rules_.decodes(whole, false)) return refuse(Refusal::payload);
   a.delivered = first;

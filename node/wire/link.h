@@ -95,6 +95,8 @@ class Link {
   void receive_newest(const FrameHeader& header, const ParcelBody& body);
   void refuse(Refusal why) { ++counters_.refused_by[static_cast<std::size_t>(why)]; }
   void measure(double round_trip);
+  void begin_measuring(double now);
+  void end_measuring(double now);
   double resend_after() const;
   double lost_overdue_at(const Outstanding& o) const;
   void send_again(Outstanding& o, double now);
@@ -111,6 +113,9 @@ class Link {
   bool muted_ = false;
   std::uint64_t next_ = 1, peer_received_ = 0, peer_consumed_ = 0;
   double smoothed_ = 0, deviation_ = 0;
+  double bytes_per_s_ = 0;  ///< acknowledged of late while something was under way; 0: not known yet
+  double measured_from_ = 0;
+  std::size_t bytes_measured_ = 0;
   double backoff_ = 1;
   double quiet_since_ = 0;  ///< since then nothing left this side and nothing was acknowledged
   std::deque<std::pair<std::uint64_t, ParcelId>> unused_;  ///< last sequence of each message not used yet

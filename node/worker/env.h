@@ -24,6 +24,8 @@ class Env {
   virtual void wake_at(double time) = 0;
   /// Frames of one link leave in order within a priority (wire/priority.h). Never blocks, may lose frames.
   virtual void send(PeerId to, FrameBytes frame, std::uint32_t priority) = 0;
+  /// Frames may have a payload beside them.
+  virtual bool takes_parts() const { return false; }
   /// The payload as this peer can read it where it is, for ParcelBody::apart of frames to it; none: it
   /// cannot.
   virtual Payload share(PeerId /*to*/, const Payload& /*payload*/) { return {}; }

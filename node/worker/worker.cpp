@@ -69,7 +69,7 @@ std::size_t Worker::transmit(PeerId to, Frame frame, std::uint32_t priority) {
   h.job = spec_.job_id;
   h.epoch = spec_.membership.epoch;
   h = link(to).stamp(h);
-  FrameBytes bytes = encode_frame(frame);
+  FrameBytes bytes = encode_frame(frame, env_.takes_parts());
   const std::size_t size = bytes.size();
   link(to).counters().bytes_out += size;
   env_.send(to, std::move(bytes), priority);

@@ -32,7 +32,8 @@ struct Receiver {
       whole.insert(whole.end(), c + 1 < chunks ? kChunkBytes : bytes, content);
     const std::span<const std::byte> all(whole);
     const auto part = all.subspan(chunk * kChunkBytes, chunk + 1 < chunks ? kChunkBytes : bytes);
-    link.receive(numbered(sequence), {round, 0, 0, whole.size(), chunk, chunks, digest_of(whole), part});
+    link.receive(numbered(sequence),
+                 {round, 0, 0, whole.size(), chunk, chunks, digest_of(whole, chunks), part});
     std::vector<Round> rounds;
     while (const auto m = link.next()) {
       rounds.push_back(m->round);

@@ -189,6 +189,6 @@ TEST_CASE("one that speaks an earlier version is told so, and joins nothing") {
   const auto* terms = std::get_if<TermsBody>(&frame->body);
   REQUIRE(terms);
   INFO(terms->refusal);
-  CHECK(says(terms->refusal, "it speaks wire version 1.12, and this run none before 1.13"));
+  CHECK(says(terms->refusal, "it speaks wire version 1.13, and this run none before 1.14"));
   CHECK(peers[0].status() == std::nullopt);
 }

@@ -169,6 +169,42 @@ TEST_CASE("a frame of each kind comes back as it was") {
   CHECK(same(Frame{}, *decode_frame(*empty)));
 }
 
+TEST_CASE("a large payload that is held stands beside its frame, and is read where it is") {
+  for (const std::size_t size : {std::size_t{16} << 10, kChunkBytes, kWholeBytes}) {
+    const Payload held = std::make_shared<const std::vector<std::byte>>(some_bytes(size));
+    Frame frame{some_header(), some_parcel(*held)};
+    std::get<ParcelBody>(frame.body).held = held;
+    const FrameBytes one = encode_frame(frame), parts = encode_frame(frame, true);
+    CHECK(parts->size() < 256);
+    CHECK(parts.beside.get() == held.get());
+    const auto back = decode_frame(*parts, parts.beside);
+    REQUIRE(back);
+    CHECK(same(frame, *back));
+    CHECK(std::get<ParcelBody>(back->body).payload.data() == held->data());
+
+    CHECK_FALSE(decode_frame(*parts));
+    CHECK_FALSE(decode_frame(*one, held));
+    CHECK_FALSE(decode_frame(*encode_frame({some_header(), some_hello()}), held));
+    CHECK_FALSE(decode_frame(*parts, held.part(0, size - 1)));
+    std::vector<std::byte> other = some_bytes(size);
+    other[size / 2] ^= std::byte{4};
+    CHECK_FALSE(decode_frame(*parts, std::make_shared<const std::vector<std::byte>>(other)));
+    for (std::size_t i = 0; i < parts->size(); ++i) {
+      Bytes changed = copy(*parts);
+      changed[i] ^= std::byte{0x80};
+      if (const auto read = decode_frame(changed, held)) CHECK(same(frame, *read));
+    }
+  }
+  for (const std::size_t size : {std::size_t{1000}, kMaxFrameBytes}) {
+    const Payload held = std::make_shared<const std::vector<std::byte>>(some_bytes(size));
+    Frame frame{some_header(), some_parcel(*held)};
+    std::get<ParcelBody>(frame.body).held = held;
+    const FrameBytes parts = encode_frame(frame, true);
+    CHECK(static_cast<bool>(parts.beside) == (size > 1000));
+    CHECK(decode_frame(*parts, parts.beside).has_value() == (size == 1000));
+  }
+}
+
 TEST_CASE("what stood in memory before does not show in a frame") {
   for (const std::size_t size : {0U, 1U, 7U, 8U, 1001U, static_cast<unsigned>(kChunkBytes)}) {
     const auto payload = some_bytes(size);

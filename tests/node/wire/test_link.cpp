@@ -48,6 +48,47 @@ TEST_CASE("a large payload travels in chunks and comes back whole") {
   CHECK(pair.end(0).unused(1) == 0);
 }
 
+TEST_CASE("on a fast link a payload goes whole, and stays where it came") {
+  constexpr std::size_t kSize = kWholeBytes / 2;
+  const auto frames_of = [](Pair& pair, std::size_t size) {
+    const std::size_t before = pair.frames_sent(), messages = pair.got[1].size();
+    pair.send(0, messages, size);
+    const std::size_t frames = pair.frames_sent() - before;
+    while (pair.got[1].size() == messages) pair.pass(0.01);
+    pair.pass(1);
+    return frames;
+  };
+  Pair fast({}, 0);
+  CHECK(frames_of(fast, kSize) == 4);  // nothing is known of it yet
+  for (int k = 0; k < 3; ++k) CHECK(frames_of(fast, kSize) == 1);
+  CHECK(frames_of(fast, kWholeBytes) == 1);
+  CHECK(frames_of(fast, kWholeBytes + 1) == 9);
+  CHECK(in_order(fast.got[1], 6));
+  Pair slow({}, 0);  // of what is small a round trip takes long
+  for (int k = 0; k < 4; ++k) CHECK(frames_of(slow, kChunkBytes + 1) == 2);
+
+  std::uint64_t resent = 0, whole = 0;
+  for (std::uint64_t seed = 0; seed < 100; ++seed) {
+    Pair pair({.loss = 0.05 * static_cast<double>(seed % 6), .duplicate = 0.2, .reorder = 0.3}, seed);
+    constexpr std::size_t kMessages = 16;
+    for (std::size_t k = 0; k < kMessages; ++k) {
+      const std::size_t before = pair.frames_sent();
+      pair.send(0, k, k % 4 == 3 ? 2 : kSize + k);
+      whole += k % 4 != 3 && pair.frames_sent() == before + 1;
+      pair.pass(0.05);
+    }
+    for (int wait = 0; wait < 200 && !pair.end(0).all_received(); ++wait) pair.pass(0.5);
+    INFO("seed " << seed);
+    CHECK(in_order(pair.got[1], kMessages));
+    CHECK(pair.end(0).all_received());
+    CHECK(pair.end(1).bytes_held() == 0);
+    CHECK(pair.end(1).counters().refused() == 0);
+    resent += pair.end(0).counters().resent;
+  }
+  CHECK(resent > 0);
+  CHECK(whole > 0);
+}
+
 TEST_CASE("chunks come together whatever their order") {
   const std::uint32_t chunks = 4;
   std::vector<std::byte> payload((chunks - 1) * kChunkBytes + 17);
@@ -61,7 +102,7 @@ TEST_CASE("chunks come together whatever their order") {
       FrameHeader header;
       header.sequence = first + chunk;
       const auto part = std::span<const std::byte>(payload).subspan(chunk * kChunkBytes);
-      link.receive(header, {first, 0, 0, payload.size(), chunk, chunks, digest_of(payload),
+      link.receive(header, {first, 0, 0, payload.size(), chunk, chunks, digest_of(payload, chunks),
                             part.first(std::min(kChunkBytes, part.size()))});
       while (const auto message = link.next()) {
         ++whole;
@@ -241,7 +282,7 @@ TEST_CASE("chunks that do not follow one another are refused and counted") {
   const auto give = [&](std::uint64_t sequence, std::uint32_t chunk, std::uint32_t chunks) {
     FrameHeader header;
     header.sequence = sequence;
-    link.receive(header, {0, 0, 0, 4, chunk, chunks, digest_of(bytes), bytes});
+    link.receive(header, {0, 0, 0, 4, chunk, chunks, digest_of(bytes, chunks), bytes});
     return link.next().has_value();
   };
   CHECK_FALSE(give(1, 1, 2));

@@ -66,8 +66,8 @@ TEST_CASE("each kind of difference is named") {
 
   HelloBody h = hello_of("beta");
   h.oldest_version = 0x0200;
-  CHECK(says(said_to(h, 0x0200), "wire version: here 1.13, at peer 'beta' 2.0"));
-  CHECK(says(said_to(hello_of("beta"), 0x0003), "wire version: here 1.13, at peer 'beta' 0.3"));
+  CHECK(says(said_to(h, 0x0200), "wire version: here 1.14, at peer 'beta' 2.0"));
+  CHECK(says(said_to(hello_of("beta"), 0x0003), "wire version: here 1.14, at peer 'beta' 0.3"));
   CHECK(said_to(hello_of("beta"), 0x0203).empty());  // speaks ours too
 
   CHECK(says(said_to(hello_of("delta")), "name of peer 1: here beta, at peer 'delta' delta"));
