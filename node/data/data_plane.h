@@ -93,11 +93,12 @@ struct StepBySum {
   Update update;
   std::vector<std::pair<float, Payload>> payloads;
 };
-/// x ← x − u of the gradient that dense payloads tell part by part, of ranges that make up the update's:
-/// Decodes and Step, in one pass where the optimiser has one. What is in update's slot then is nobody's.
+/// Dense payloads of ranges that make up a larger one.
+using Parts = std::vector<std::pair<Range, Payload>>;
+/// x ← x − u of gradients that parts of each update's range tell: Decodes of all of them, and then Steps; in
+/// one pass where the optimiser has one. What is in the updates' slots then is nobody's.
 struct StepByParts {
-  Update update;
-  std::vector<std::pair<Range, Payload>> parts;
+  std::vector<std::pair<Update, Parts>> steps;
 };
 /// dst += weight · decode(payload)
 struct DecodeAdd {

@@ -177,20 +177,22 @@ void Replica::run_one(const op::StepBySum& o, const Post& post) {
 }
 
 void Replica::run_one(const op::StepByParts& o, const Post& post) {
-  const op::Update& u = o.update;
   assert(!skips_update_);  // it is of all peers' gradients
-  const auto step = optimizer_->apply_in_blocks(u.place, u.range.begin, at(kParameters, u.range));
-  for (const auto& [range, payload] : o.parts) {
-    if (!step) {
-      run_one(op::Decode{range, u.slot, payload}, post);
-      continue;
-    }
-    const auto use = [&step, at = range.begin - u.range.begin](std::size_t first, std::span<const float> g) {
-      step(at + first, g);
-    };
-    compress::read_in_blocks(*payload, range.size, use, team_.get());
+  bool in_blocks = false;
+  for (const auto& [u, parts] : o.steps) {
+    const auto step = optimizer_->apply_in_blocks(u.place, u.range.begin, at(kParameters, u.range));
+    if (!(in_blocks = static_cast<bool>(step))) break;
+    for (const auto& [range, payload] : parts)
+      compress::read_in_blocks(
+          *payload, range.size,
+          [&, begin = range.begin - u.range.begin](std::size_t first, std::span<const float> g) {
+            step(begin + first, g);
+          },
+          team_.get());
   }
-  if (!step) run_one(op::Step{u}, post);
+  if (in_blocks) return;
+  for (const Op& simple : op::in_simple_ones(o))
+    std::visit([&](const auto& one) { run_one(one, post); }, simple);
 }
 
 void Replica::run_one(const op::Encode& o, const Post& post) {

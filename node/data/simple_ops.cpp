@@ -22,8 +22,9 @@ std::vector<Op> simple(const StepBySum& o) {
 }
 std::vector<Op> simple(const StepByParts& o) {
   std::vector<Op> ops;
-  for (const auto& [range, payload] : o.parts) ops.emplace_back(Decode{range, o.update.slot, payload});
-  ops.emplace_back(Step{o.update});
+  for (const auto& [update, parts] : o.steps)
+    for (const auto& [range, payload] : parts) ops.emplace_back(Decode{range, update.slot, payload});
+  for (const auto& [update, parts] : o.steps) ops.emplace_back(Step{update});
   return ops;
 }
 std::vector<Op> simple(const Mix& o) {

@@ -3,7 +3,8 @@
 // peer s. Dense parcels go around the ring, or by halving and doubling (halving.cpp) where that is
 // the cheaper for their layer (allreduce_choice.h).
 //
-// Dense: the ring of Patarasu & Yuan (2009), peers in index order, any P; summed in kReduced, beside g.
+// Dense: the ring of Patarasu & Yuan (2009), peers in index order, any P. Sums stand in no slot, but in the
+// payloads that tell them: each passes over g once on its way, and the step is taken by those of all slices.
 //   reduce-scatter   step k = 0 … P−2: send slice (i − k) mod P to the next peer, add the own slice (i − k −
 //   1) mod P to what came.
 //                    Peer i then holds the whole sum of slice (i + 1) mod P.
@@ -68,7 +69,7 @@ class RingAllreduce final : public FullReduce {
   /// A slice's sum is there.
   void whole(Round round, ParcelId parcel, PeerId of, const Payload& sum) {
     sums_of_[parcel].emplace_back(slice(parcel, of), sum);
-    if (sums_of_[parcel].size() == peers_) finish_with(round, parcel, std::exchange(sums_of_[parcel], {}));
+    if (sums_of_[parcel].size() == peers_) finish(round, parcel, std::exchange(sums_of_[parcel], {}));
   }
 
   std::optional<std::size_t> entries_of(PeerId from, ParcelId parcel, std::uint32_t tag) const override {
@@ -94,7 +95,7 @@ class RingAllreduce final : public FullReduce {
   }
 
   std::vector<std::uint32_t> step_;  ///< per parcel: messages used in this round
-  std::vector<Parts> sums_of_;       ///< per parcel: of slices, that are whole
+  std::vector<op::Parts> sums_of_;   ///< per parcel: of slices, that are whole
 };
 
 constexpr std::size_t kCodedSlots = 1;

@@ -18,6 +18,7 @@
 #include <cmath>
 #include <map>
 #include <memory>
+#include <numeric>
 #include <optional>
 #include <utility>
 
@@ -26,21 +27,24 @@
 
 namespace gossamer::node {
 
-/// Counts the parcels of a round whose sums are whole. The step is taken when all are: whenever a peer is
-/// asked for its parameters, they are those before a round or after it, and never in between, so that peers
-/// of which some had the last sum and some had not can go on from one or the other.
+/// Counts the parcels of a round whose sums are whole, and keeps what tells them. The step is taken when all
+/// are: whenever a peer is asked for its parameters, they are those before a round or after it, and never in
+/// between, so that peers of which some had the last sum and some had not can go on from one or the other.
 class RoundSums {
  public:
-  explicit RoundSums(std::size_t parcels) : parcels_(parcels) {}
-  /// One more is whole; true where it was the last.
-  bool whole() {
-    if (++whole_ < parcels_) return false;
+  explicit RoundSums(std::size_t parcels) : parts_(parcels) {}
+  /// Told by these; empty: it stands in its slot. True where it was the last.
+  bool whole(ParcelId parcel, op::Parts parts) {
+    parts_[parcel] = std::move(parts);
+    if (++whole_ < parts_.size()) return false;
     whole_ = 0;
     return true;
   }
+  op::Parts take(ParcelId parcel) { return std::exchange(parts_[parcel], {}); }
 
  private:
-  std::size_t parcels_, whole_ = 0;
+  std::vector<op::Parts> parts_;
+  std::size_t whole_ = 0;
 };
 
 class FullReduce : public Exchange {
@@ -59,8 +63,7 @@ class FullReduce : public Exchange {
         sum_(sum),
         velocity_(2 + static_cast<Slot>(slots)),
         ready_(host.plan().parcels.size(), false),
-        unstepped_(ready_.size()),
-        parts_(ready_.size()) {}
+        unstepped_(ready_.size()) {}
 
   /// slots: as given to the constructor.
   static Buffers buffers(const Plan& plan, std::size_t slots) {
@@ -144,12 +147,15 @@ class FullReduce : public Exchange {
     return at != came_.end() && at->second;
   }
 
-  /// The parcel's sum stands in its slot.
-  void finish(Round round, ParcelId parcel) {
+  /// The parcel's sum is told by these, or stands in its slot.
+  void finish(Round round, ParcelId parcel, op::Parts parts = {}) {
     ready_[parcel] = false;
-    if (host_.plan().planted.is(Bug::stepped_in_part)) return step(round, parcel);
-    if (!sums_->whole()) return;
-    for (ParcelId p = 0; p < ready_.size(); ++p) step(round, p);
+    const bool all = sums_->whole(parcel, std::move(parts));
+    if (host_.plan().planted.is(Bug::stepped_in_part)) return step(round, {parcel});
+    if (!all) return;
+    std::vector<ParcelId> parcels(ready_.size());
+    std::iota(parcels.begin(), parcels.end(), ParcelId{0});
+    step(round, parcels);
   }
 
   /// Payloads by their weights.
@@ -170,14 +176,6 @@ class FullReduce : public Exchange {
       for (auto& [weight, payload] : sum)
         host_.submit(op::DecodeAdd{r, kGradient, weight, std::move(payload)});
     }
-    finish(round, parcel);
-  }
-
-  /// Dense payloads of ranges that make up a parcel.
-  using Parts = std::vector<std::pair<Range, Payload>>;
-  /// The parcel's sum is told by these.
-  void finish_with(Round round, ParcelId parcel, Parts parts) {
-    parts_[parcel] = std::move(parts);
     finish(round, parcel);
   }
 
@@ -223,24 +221,30 @@ class FullReduce : public Exchange {
   const PeerId peers_, self_;
 
  private:
+  void step(Round round, const std::vector<ParcelId>& parcels) {
+    op::StepByParts by_parts;  // first: an optimiser may want all that it steps by to stand
+    std::vector<ParcelId> others;
+    for (const ParcelId p : parcels) {
+      op::Parts parts = sums_->take(p);
+      if (parts.empty()) {
+        others.push_back(p);
+        continue;
+      }
+      by_parts.steps.emplace_back(host_.update(host_.plan().parcels[p].range, round), std::move(parts));
+      by_parts.steps.back().first.slot = sum_;
+    }
+    if (!by_parts.steps.empty()) host_.submit(std::move(by_parts));
+    for (const ParcelId p : others) step(round, p);
+    for (const ParcelId p : parcels) host_.saw_staleness(0), host_.mixed(p);
+  }
   void step(Round round, ParcelId parcel) {
     const Range r = host_.plan().parcels[parcel].range;
-    host_.saw_staleness(0);
-    if (!unstepped_[parcel].empty()) {
-      host_.submit(op::StepBySum{host_.update(r, round), std::exchange(unstepped_[parcel], {})});
-      return host_.mixed(parcel);
-    }
-    if (!parts_[parcel].empty()) {
-      op::Update update = host_.update(r, round);
-      update.slot = sum_;
-      host_.submit(op::StepByParts{update, std::exchange(parts_[parcel], {})});
-      return host_.mixed(parcel);
-    }
+    if (!unstepped_[parcel].empty())
+      return host_.submit(op::StepBySum{host_.update(r, round), std::exchange(unstepped_[parcel], {})});
     if (codes_velocity()) take_out_velocity(round, r);
     op::Step step = host_.step(r, round);
     step.update.slot = sum_;
     host_.submit(step);
-    host_.mixed(parcel);
   }
   bool codes_velocity() const { return host_.plan().velocity > 0; }
   float velocity() const { return static_cast<float>(host_.plan().velocity); }
@@ -270,9 +274,7 @@ class FullReduce : public Exchange {
   const Slot velocity_;  ///< holds D
   Round round_ = 0;
   std::vector<bool> ready_;
-  // By parcel, what its sum is told by; neither: it stands in its slot.
-  std::vector<Sum> unstepped_;
-  std::vector<Parts> parts_;
+  std::vector<Sum> unstepped_;                  ///< by parcel; empty: the sum stands elsewhere
   std::map<Key, std::optional<Message>> came_;  ///< in this round and the next; none once it was taken
 };
 

@@ -19,7 +19,8 @@ namespace {
 constexpr int kHandshake_ms = 1000, kHeartbeat_ms = 500;
 constexpr double kLeastHeartbeatTimeout_s = 30, kMostHeartbeatTimeout_s = 86400;
 constexpr int kReconnect_ms = 50, kReconnectMost_ms = 500, kLinger_ms = 1000;
-constexpr int kSendQueue = 8;      ///< frames of one link handed to ZeroMQ and not sent: 1 MiB at most
+/// Frames of one link handed to ZeroMQ and not sent: 1 MiB at most, 4 MiB where the link is fast.
+constexpr int kSendQueue = 8;
 constexpr int kReceiveQueue = 64;  ///< frames of one connection that wait inside ZeroMQ
 constexpr double kFlush_s = 1.0;
 /// Control frames repeat what they say, counts of samples those of half a second later: an old one that could

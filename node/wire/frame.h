@@ -26,7 +26,7 @@ constexpr std::uint16_t kWireVersion = 0x010e, kOldestWireVersion = 0x010e;
 /// Small enough that a sign of life gets through between two chunks on a slow link (1 s at 1 Mbit/s).
 constexpr std::size_t kChunkBytes = std::size_t{128} << 10;
 /// Those up to this size may go as they are, where the link is fast.
-constexpr std::size_t kWholeBytes = std::size_t{1} << 20;
+constexpr std::size_t kWholeBytes = 4 * kChunkBytes;
 /// Bytes of one frame at most; a transport refuses larger ones unread.
 constexpr std::size_t kMaxFrameBytes = (std::size_t{1} << 20) + (std::size_t{128} << 10);
 

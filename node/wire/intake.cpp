@@ -27,10 +27,11 @@ std::uint32_t chunks_of(std::size_t bytes) {
 
 bool well_cut(const FrameHeader& header, const ParcelBody& body, std::uint64_t entries) {
   const bool last = body.chunk + 1 == body.chunks;
-  const bool cut = body.apart         ? body.chunk == 0 && body.chunks == chunks_of(body.payload.size())
-                   : body.chunks == 1 ? body.payload.size() <= kWholeBytes
-                   : last             ? body.payload.size() <= kChunkBytes
-                                      : body.payload.size() == kChunkBytes;
+  const bool cut = body.apart ? body.chunk == 0 && body.chunks == chunks_of(body.payload.size())
+                   : body.chunks == 1
+                       ? body.payload.size() <= std::min(kWholeBytes, kChunkBytes + most_payload(entries))
+                   : last ? body.payload.size() <= kChunkBytes
+                          : body.payload.size() == kChunkBytes;
   return cut && body.chunk < body.chunks && header.sequence > body.chunk &&
          (body.chunks - std::uint64_t{1}) * kChunkBytes <= most_payload(entries);
 }

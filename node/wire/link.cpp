@@ -13,7 +13,7 @@ namespace {
 constexpr std::uint64_t kMostOvertaken = 32;  ///< best-effort messages in a row that a later one was before
 constexpr std::size_t kMostResentAtOnce = 16;
 constexpr double kLongestResend_s = 5, kAfterBreak_s = 1;
-/// Bytes per second from which on payloads need not be cut: of kWholeBytes, a tenth of a second.
+/// Bytes per second from which on payloads need not be cut: kWholeBytes take a twentieth of one.
 constexpr double kFast = 10e6;
 constexpr double kMeasured_s = 0.05;
 constexpr std::size_t kLeastMeasured = 2 * kChunkBytes;

@@ -126,6 +126,7 @@ struct Parcel {
   entries @3 :UInt64;      # parameters that the whole payload stands for
   chunk @4 :UInt32;        # chunks of one payload are sent in order under consecutive sequences
   chunks @5 :UInt32;
-  payload @6 :Data;        # 128 KiB of the codec's self-described payload, less in the last chunk
+  payload @6 :Data;        # 128 KiB of the codec's self-described payload, less in the last chunk; 512 KiB at
+                           # most where there is one. Null: it follows as it is, in the message's next part
   digest @7 :UInt64;       # XXH3 of the whole payload; of several chunks, of the hashes of theirs
 }

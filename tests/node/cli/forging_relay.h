@@ -67,27 +67,34 @@ class ForgingRelay {
     }
   }
 
-  /// All that waits: who sends it, and frames of one part.
+  /// All that waits: who sends it, a frame, and perhaps its payload.
   void pass_on(const Way& way) {
     zmq_msg_t part;
     zmq_msg_init(&part);
-    bool sender = true;
+    std::vector<Payload> parts;
     while (zmq_msg_recv(&part, way.in, ZMQ_DONTWAIT) >= 0) {
-      if (!sender) {
-        const auto* bytes = static_cast<const std::byte*>(zmq_msg_data(&part));
-        const auto frame = std::make_shared<const std::vector<std::byte>>(bytes, bytes + zmq_msg_size(&part));
-        for (std::size_t c = 0; c < copies_; ++c)
-          if (const FrameBytes wrong = node::forged(frame, kinds_[random_() % kinds_.size()], random_))
-            say(way, *wrong), ++forged_;
-        say(way, *frame);
-      }
-      sender = zmq_msg_more(&part) == 0;
+      const auto* bytes = static_cast<const std::byte*>(zmq_msg_data(&part));
+      parts.push_back(std::make_shared<const std::vector<std::byte>>(bytes, bytes + zmq_msg_size(&part)));
+      if (zmq_msg_more(&part) != 0) continue;
+      const FrameBytes frame(parts.at(1), {}, parts.size() > 2 ? parts[2] : Payload());
+      for (std::size_t c = 0; c < copies_; ++c)
+        if (const FrameBytes wrong = forged_from(frame)) say(way, wrong), ++forged_;
+      say(way, frame);
+      parts.clear();
     }
     zmq_msg_close(&part);
   }
+  FrameBytes forged_from(const FrameBytes& frame) {
+    const auto whole = frame.beside ? decode_frame(*frame, frame.beside) : std::nullopt;
+    return node::forged(whole ? encode_frame(*whole) : frame, kinds_[random_() % kinds_.size()], random_);
+  }
   /// Waits for a peer that is busy, but not for one that has gone.
-  void say(const Way& way, std::span<const std::byte> bytes) {
-    while (!over_ && zmq_send(way.out, bytes.data(), bytes.size(), ZMQ_DONTWAIT) < 0)
+  void say(const Way& way, const FrameBytes& frame) {
+    say(way, *frame, frame.beside ? ZMQ_SNDMORE : 0);
+    if (frame.beside) say(way, *frame.beside, 0);
+  }
+  void say(const Way& way, std::span<const std::byte> bytes, int flags) {
+    while (!over_ && zmq_send(way.out, bytes.data(), bytes.size(), ZMQ_DONTWAIT | flags) < 0)
       std::this_thread::sleep_for(std::chrono::milliseconds(1));
   }
 

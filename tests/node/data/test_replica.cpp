@@ -404,13 +404,14 @@ TEST_CASE("commands that do several things at once leave what the simple ones le
       CHECK(Run::same_bits(fused.replica.parameters(), simple.replica.parameters()));
     }
   }
-  for (const optim::NamedHelp& optimizer : optim::optimizer_table()) {
-    const Settings settings{std::string("optimizer.kind=") + optimizer.name};
-    Fixture fused(settings), simple(settings);
-    const Range r = fused.whole, front{r.begin, 5}, back{r.begin + 5, r.size - 5};
+  for (const optim::NamedHelp& row : optim::optimizer_table()) {
+    Fixture fused({std::string("optimizer.kind=") + row.name}),
+        simple({std::string("optimizer.kind=") + row.name});
+    const Range front{0, 5}, back{5, fused.whole.size - 5}, mid{5, 7}, end{12, fused.whole.size - 12};
     for (Round round = 0; round < 3; ++round) {
-      op::StepByParts step{{r, round, 1, kB},
-                           {{back, fused.dense(back, kA)}, {front, fused.dense(front, kA)}}};
+      const auto of = [&](Range r) { return std::pair(r, fused.dense(r, kA)); };
+      const op::StepByParts step{
+          {{{front, round, 1, kB}, {of(front)}}, {{back, round, 1, kB}, {of(end), of(mid)}}}};
       fused.run(step);
       for (const Op& o : op::in_simple_ones(step)) simple.run(o);
       CHECK(Run::same_bits(fused.replica.parameters(), simple.replica.parameters()));
