@@ -69,7 +69,6 @@ TEST_CASE("combine scales and adds its terms in order within the range") {
   CHECK(f.at(kA, 20) == f.prepared.initial[20]);
   f.run(op::Combine{f.whole, kA, 0, {}});
   for (const float v : f.replica.slot(kA)) CHECK(v == 0);
-
   // 1 + 1e8 − 1e8 depends on the order
   f.run(op::Combine{{0, 1}, kA, 0, {}});
   f.run(op::Combine{{0, 1}, kA, 1, {{1.0f, kB}, {1e12f, kB}, {-1e12f, kB}}});
@@ -405,8 +404,8 @@ TEST_CASE("commands that do several things at once leave what the simple ones le
     }
   }
   for (const optim::NamedHelp& row : optim::optimizer_table()) {
-    Fixture fused({std::string("optimizer.kind=") + row.name}),
-        simple({std::string("optimizer.kind=") + row.name});
+    const Settings kind{std::string("optimizer.kind=") + row.name};
+    Fixture fused(kind), simple(kind);
     const Range front{0, 5}, back{5, fused.whole.size - 5}, mid{5, 7}, end{12, fused.whole.size - 12};
     for (Round round = 0; round < 3; ++round) {
       const auto of = [&](Range r) { return std::pair(r, fused.dense(r, kA)); };
