@@ -1,11 +1,9 @@
 #include "gossamer/optim/finite.h"
 
-#include <algorithm>
 #include <bit>
 #include <cstdint>
 
 namespace gossamer::optim {
-
 namespace {
 
 /// As signed integers magnitudes keep their order. There is no early exit, which compilers turn into vector

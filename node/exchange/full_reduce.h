@@ -151,11 +151,11 @@ class FullReduce : public Exchange {
   void finish(Round round, ParcelId parcel, op::Parts parts = {}) {
     ready_[parcel] = false;
     const bool all = sums_->whole(parcel, std::move(parts));
-    if (host_.plan().planted.is(Bug::stepped_in_part)) return step(round, {parcel});
+    if (host_.plan().planted.is(Bug::stepped_in_part)) return step_by_sums(round, {parcel});
     if (!all) return;
     std::vector<ParcelId> parcels(ready_.size());
     std::iota(parcels.begin(), parcels.end(), ParcelId{0});
-    step(round, parcels);
+    step_by_sums(round, parcels);
   }
 
   /// Payloads by their weights.
@@ -221,30 +221,31 @@ class FullReduce : public Exchange {
   const PeerId peers_, self_;
 
  private:
-  void step(Round round, const std::vector<ParcelId>& parcels) {
+  void step_by_sums(Round round, const std::vector<ParcelId>& parcels) {
     op::StepByParts by_parts;  // first: an optimiser may want all that it steps by to stand
     std::vector<ParcelId> others;
     for (const ParcelId p : parcels) {
-      op::Parts parts = sums_->take(p);
-      if (parts.empty()) {
+      if (op::Parts parts = sums_->take(p); parts.empty())
         others.push_back(p);
-        continue;
-      }
-      by_parts.steps.emplace_back(host_.update(host_.plan().parcels[p].range, round), std::move(parts));
-      by_parts.steps.back().first.slot = sum_;
+      else
+        by_parts.steps.emplace_back(update(round, p), std::move(parts));
     }
     if (!by_parts.steps.empty()) host_.submit(std::move(by_parts));
-    for (const ParcelId p : others) step(round, p);
+    for (const ParcelId p : others) step_without_parts(round, p);
     for (const ParcelId p : parcels) host_.saw_staleness(0), host_.mixed(p);
   }
-  void step(Round round, ParcelId parcel) {
+  void step_without_parts(Round round, ParcelId parcel) {
     const Range r = host_.plan().parcels[parcel].range;
     if (!unstepped_[parcel].empty())
       return host_.submit(op::StepBySum{host_.update(r, round), std::exchange(unstepped_[parcel], {})});
     if (codes_velocity()) take_out_velocity(round, r);
-    op::Step step = host_.step(r, round);
-    step.update.slot = sum_;
-    host_.submit(step);
+    host_.submit(op::Step{update(round, parcel)});
+  }
+  /// By the sum in its slot.
+  op::Update update(Round round, ParcelId parcel) const {
+    op::Update update = host_.update(host_.plan().parcels[parcel].range, round);
+    update.slot = sum_;
+    return update;
   }
   bool codes_velocity() const { return host_.plan().velocity > 0; }
   float velocity() const { return static_cast<float>(host_.plan().velocity); }

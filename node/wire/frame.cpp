@@ -349,8 +349,8 @@ std::optional<Frame> decode_frame(std::span<const std::byte> bytes, const Payloa
     const std::uint64_t payload = payload_hash(f, beside);
     if (checked && checksum(f, payload) != f.getChecksum()) return std::nullopt;
     Frame frame = read(f, payload);
-    if (beside) std::get<ParcelBody>(frame.body).payload = *beside;
-    if (beside) std::get<ParcelBody>(frame.body).held = beside;
+    if (auto* parcel = beside ? &std::get<ParcelBody>(frame.body) : nullptr)
+      parcel->payload = *beside, parcel->held = beside;
     return frame;
   } catch (const kj::Exception&) {
     return std::nullopt;

@@ -21,15 +21,15 @@ struct OptimizerKind {
 };
 extern const OptimizerKind kSgd, kMomentum, kNesterov, kAdam, kQuasiGlobal;
 
-/// use(first, f(first) … f(first + n − 1)) of all i in [begin, end), a block after the other. What use writes
+/// use(first, f(first) … f(first + n − 1)) of all i below size, a block after the other. What use writes
 /// may be what f reads at the same i: results go through a block of their own, so that the compiler sees that
 /// f's loop has no dependence and makes it a vector loop.
 template <class F, class Use>
-void for_blocks(std::size_t begin, std::size_t end, const F& f, const Use& use) {
+void for_blocks(std::size_t size, const F& f, const Use& use) {
   constexpr std::size_t kBlock = 256;
   std::array<float, kBlock> result;
-  for (std::size_t first = begin; first < end; first += kBlock) {
-    const std::size_t n = std::min(kBlock, end - first);
+  for (std::size_t first = 0; first < size; first += kBlock) {
+    const std::size_t n = std::min(kBlock, size - first);
     for (std::size_t i = 0; i < n; ++i) result[i] = f(first + i);
     use(first, std::span<const float>(result).first(n));
   }
@@ -45,7 +45,7 @@ class EntryOptimizer : public Optimizer {
     assert(g.size() == x.size() && u.size() == x.size());
     const auto of = entry(place, offset, x);
     const auto at = [&](std::size_t i) { return of(i, g[i]); };
-    for_blocks(0, x.size(), at, [u](std::size_t first, std::span<const float> part) {
+    for_blocks(x.size(), at, [u](std::size_t first, std::span<const float> part) {
       std::copy(part.begin(), part.end(), u.begin() + static_cast<std::ptrdiff_t>(first));
     });
   }
@@ -71,7 +71,7 @@ class EntryOptimizer : public Optimizer {
   template <class Entry>
   static void subtract(const Entry& of, std::size_t begin, std::span<const float> g, std::span<float> x) {
     const auto at = [&](std::size_t i) { return of(begin + i, g[i]); };
-    for_blocks(0, g.size(), at, [x, begin](std::size_t first, std::span<const float> part) {
+    for_blocks(g.size(), at, [x, begin](std::size_t first, std::span<const float> part) {
       float* const own = x.data() + begin + first;
       for (std::size_t i = 0; i < part.size(); ++i) own[i] -= part[i];
     });
