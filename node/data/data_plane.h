@@ -214,6 +214,9 @@ struct Buffers {
   /// g stays as it was computed until a step is taken. Where none is, as the view ends, it can be handed on
   /// to the next one.
   bool keeps_gradient = false;
+  /// Slots after the first ones, of which nothing is read that was not written in the same round: zero at
+  /// first, saved in no state, and no memory before they are used.
+  std::size_t scratch = 0;
 };
 
 /// A batch's labels by several models beside the data's own: the weighted mean of the class probabilities

@@ -45,12 +45,19 @@ Replica::Replica(ReplicaParts parts, std::span<const float> x0, const Buffers& b
   };
   for (std::size_t s = 0; s < 2 + buffers.slots; ++s)
     slots_.emplace_back(memory(x0.size())).assign(x0.begin(), x0.end());
+  for (std::size_t s = 0; s < buffers.scratch; ++s) slots_.push_back(memory(x0.size()));
   clear_gradient({0, x0.size()});
   for (const std::size_t size : base_.peer_sizes) slots_.emplace_back(memory(size)).assign(size, 0.0f);
 }
 
+std::span<float> Replica::whole(Slot s) {
+  AlignedFloats& floats = slots_[s];
+  if (floats.empty()) floats.resize(base_.objective->buffer_size());  // scratch
+  return {floats.data(), floats.size()};
+}
+
 void Replica::archive_slot(Archive archive, const std::string& name, Slot s) {
-  archive.floats(name, std::span<float>(slots_[s]));
+  archive.floats(name, whole(s));
 }
 
 void Replica::archive_unsent(Archive archive) {
@@ -127,11 +134,11 @@ void Replica::run_one(const op::Combine& o, const Post&) { combine(o, 0, o.range
 void Replica::combine(const op::Combine& o, std::size_t begin, std::size_t size) {
   for (std::size_t b = begin; b < begin + size; b += kBlock) {
     const std::size_t n = std::min(kBlock, begin + size - b);
-    float* dst = slots_[o.dst].data() + o.range.begin + b;
+    float* dst = whole(o.dst).data() + o.range.begin + b;
     scale(o.keep, dst, n);
     for (const auto& [factor, src] : o.terms) {
       assert(src != o.dst);
-      compress::axpy(factor, {slots_[src].data() + o.range.begin + b, n}, {dst, n});
+      compress::axpy(factor, at(src, {o.range.begin + b, n}), {dst, n});
     }
   }
 }
@@ -256,7 +263,7 @@ void Replica::run_one(const op::Measure& o, const Post& post) {
 
 void Replica::run_one(const op::Aggregate& o, const Post&) {
   rule_.run(
-      o, [&](Range r) { return std::span<float>(slots_[o.dst]).subspan(r.begin, r.size); }, team_.get());
+      o, [&](Range r) { return at(o.dst, r); }, team_.get());
 }
 
 }  // namespace gossamer::node

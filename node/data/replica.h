@@ -28,8 +28,8 @@ struct ReplicaParts : ReplicaBaseParts {
 
 class Replica final : public ReplicaBase, public DataView {
  public:
-  /// Starts at the parameters x0 (buffer_size floats), as do slots 2 … 2+slots−1; after them come those of
-  /// parts.peer_sizes (one for each of buffers.models), zero at first.
+  /// Starts at the parameters x0 (buffer_size floats), as do slots 2 … 2+slots−1; after them come
+  /// buffers.scratch, and those of parts.peer_sizes (one for each of buffers.models), zero at first.
   Replica(ReplicaParts parts, std::span<const float> x0, const Buffers& buffers);
 
   void evaluate(Round round, const Post& post) override;
@@ -47,9 +47,9 @@ class Replica final : public ReplicaBase, public DataView {
   std::vector<float> unsent(int feedback) const;
 
  private:
-  std::span<float> at(Slot s, Range r) { return {slots_[s].data() + r.begin, r.size}; }
+  std::span<float> at(Slot s, Range r) { return whole(s).subspan(r.begin, r.size); }
   void execute(const Op& op, const Post& post) override;
-  std::span<float> whole(Slot s) override { return {slots_[s].data(), slots_[s].size()}; }
+  std::span<float> whole(Slot s) override;
   std::vector<optim::Teacher> teachers(const SoftLabels& soft) const override;
   bool all_finite(Range gradient) override;
   void clear_gradient(Range range) override;

@@ -64,6 +64,10 @@ DeviceReplica::DeviceReplica(DeviceReplicaParts parts, std::span<const float> x0
     upload(static_cast<Slot>(s), x0);
   }
   clear(kGradient, {0, x0.size()});
+  for (std::size_t s = 0; s < buffers.scratch; ++s) {
+    slots_.emplace_back(x0.size());
+    clear(static_cast<Slot>(slots_.size() - 1), {0, x0.size()});
+  }
   for (const std::size_t size : base_.peer_sizes) {
     slots_.emplace_back(size);
     clear(static_cast<Slot>(slots_.size() - 1), {0, size});

@@ -31,7 +31,7 @@ namespace {
 class RingAllreduce final : public FullReduce {
  public:
   RingAllreduce(ExchangeHost& host, std::shared_ptr<RoundSums> sums)
-      : FullReduce(host, 1, std::move(sums), kReduced),
+      : FullReduce(host, 0, std::move(sums), kReduced),
         step_(host.plan().parcels.size(), 0),
         sums_of_(step_.size()) {}
 
@@ -283,9 +283,8 @@ constinit const Method kAllreduceMethod{
     .make = make_allreduce,
     .buffers =
         [](const Plan& plan) {
-          Buffers buffers = FullReduce::buffers(plan, plan.codec.exact ? 1 : kCodedSlots);
-          buffers.keeps_gradient = plan.codec.exact;
-          return buffers;
+          if (!plan.codec.exact) return FullReduce::buffers(plan, kCodedSlots);
+          return Buffers{.keeps_gradient = true, .scratch = 1};  // FullReduce::kReduced
         },
     .own_steps = OwnSteps::mean,
     .pattern = Pattern{.messages = Pattern::Messages::reduce, .mixing = Pattern::Mixing::full},

@@ -29,7 +29,7 @@ namespace {
 class HalvingAllreduce final : public FullReduce {
  public:
   HalvingAllreduce(ExchangeHost& host, std::shared_ptr<RoundSums> sums)
-      : FullReduce(host, 1, std::move(sums), kReduced),
+      : FullReduce(host, 0, std::move(sums), kReduced),
         halving_(peers_),
         rank_(halving_.rank(self_)),
         step_(host.plan().parcels.size()),
