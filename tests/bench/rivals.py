@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """One rank of what people use in Gossamer's place, PyTorch over Gloo; bench_against starts it and reads the line that rank 0 prints.
 
-    rivals.py reduce BYTES SECONDS          torch.distributed.all_reduce, again and again: the median of its seconds
+    rivals.py reduce BYTES SECONDS          torch.distributed.all_reduce, again and again: the median of its seconds, and with SGD's step behind it
     rivals.py train METHOD SEED STEPS EVERY SECONDS
         MLP 784-1024-1024-10 on Fashion-MNIST, batch 64 each: DistributedDataParallel (ddp), its hooks (fp16, powersgd) or parameters averaged
         every H steps (local_sgd_H); ends after STEPS or SECONDS; every EVERY steps (0: never) the accuracy of the mean model.
@@ -32,20 +32,22 @@ def agreed(distributed, torch, value):
 def reduce(size, seconds):
     import torch
     from torch import distributed
-    floats, taken, begin, go_on = torch.empty(size // 4), [], time.perf_counter(), 1.0
+    floats, model, taken, begin, go_on = torch.empty(size // 4), torch.zeros(size // 4), [], time.perf_counter(), 1.0
     while go_on:
         floats.fill_(float(distributed.get_rank() + 1))
         distributed.barrier()
         start = time.perf_counter()
         distributed.all_reduce(floats)
-        longest = torch.tensor([time.perf_counter() - start])
+        reduced, peers = time.perf_counter() - start, distributed.get_world_size()
+        model.sub_(floats, alpha=RATE / peers)
+        longest = torch.tensor([reduced, time.perf_counter() - start])
         distributed.all_reduce(longest, op=distributed.ReduceOp.MAX)
-        peers = distributed.get_world_size()
         if floats[0].item() != peers * (peers + 1) / 2 or floats[-1].item() != floats[0].item():
             sys.exit("the sum is wrong")
-        taken.append(longest.item())
+        taken.append(longest.tolist())
         go_on = agreed(distributed, torch, time.perf_counter() - begin < seconds or len(taken) < 4)
-    return {"seconds": statistics.median(taken[1:]), "times": len(taken) - 1}
+    alone, stepped = map(statistics.median, zip(*taken[1:]))
+    return {"seconds": alone, "stepped": stepped, "times": len(taken) - 1}
 
 
 def images(kind):
