@@ -118,25 +118,6 @@ class Room {
 
 }  // namespace
 
-TEST_CASE("a scratch slot takes memory when it is first written, is zero before, and stands in no state") {
-  const Prepared prepared = prepare(small_job({}));
-  const Range whole{0, prepared.initial.size()};
-  const auto replica = [&] {
-    return make_replica(prepared, 0, make_objective(prepared, 0), 1, {}, Buffers{.slots = 1, .scratch = 1});
-  };
-  Replica first = replica(), second = replica();
-  CHECK(first.slot(kB).empty());
-  CHECK_FALSE(first.save({}).contains("data/slot3"));
-  first.run(op::Combine{whole, kB, 1, {{1.0f, kParameters}}}, [](const DataEvent&) {});
-  CHECK(Run::same_bits(first.slot(kB), prepared.initial));
-  State state = first.save({});
-  CHECK(state.contains("data/slot2"));
-  CHECK_FALSE(state.contains("data/slot3"));
-  state["data/slot3"] = state["data/slot2"];  // as it was saved once
-  second.restore(state, Kept::all);
-  CHECK(second.slot(kB).empty());
-}
-
 TEST_CASE("a thread runs ops in the order in which they came") {
   const Prepared prepared = prepare(small_job({}));
   const Range whole{0, prepared.initial.size()};
