@@ -41,10 +41,9 @@ ReplicaBase::ReplicaBase(ReplicaBaseParts parts, std::span<const float> x0, cons
 
 void ReplicaBase::archive(Archive archive) {
   archive_learned(archive);
-  const Slot scratch = static_cast<Slot>(2 + buffers_.slots),
-             behind = scratch + static_cast<Slot>(buffers_.scratch);
+  const std::size_t scratch = 2 + buffers_.slots;
   for (Slot s = kParameters + 1; s < slots(); ++s)
-    if (s < scratch || s >= behind) archive_slot(archive, "slot" + std::to_string(s), s);
+    if (s < scratch || s >= scratch + buffers_.scratch) archive_slot(archive, "slot" + std::to_string(s), s);
   archive_unsent(archive);
   attack_.archive(archive.part("attack"));
   if (extension_) extension_->archive(archive.part("extension"));

@@ -64,14 +64,12 @@ DeviceReplica::DeviceReplica(DeviceReplicaParts parts, std::span<const float> x0
     upload(static_cast<Slot>(s), x0);
   }
   clear(kGradient, {0, x0.size()});
-  for (std::size_t s = 0; s < buffers.scratch; ++s) {
-    slots_.emplace_back(x0.size());
-    clear(static_cast<Slot>(slots_.size() - 1), {0, x0.size()});
-  }
-  for (const std::size_t size : base_.peer_sizes) {
+  const auto add_zeros = [&](std::size_t size) {
     slots_.emplace_back(size);
     clear(static_cast<Slot>(slots_.size() - 1), {0, size});
-  }
+  };
+  for (std::size_t s = 0; s < buffers.scratch; ++s) add_zeros(x0.size());
+  for (const std::size_t size : base_.peer_sizes) add_zeros(size);
 }
 
 /// Memory goes where it is.
