@@ -19,12 +19,13 @@ void RateFeatures::add(const Table& table, const SparseBatch& from, SparseBatch&
   table.click_rates(from.keys(), rates_);
   for (float& rate : rates_) rate = rate == unseen ? 0.0f : log_odds(rate) - log_odds(all);
   batch.clear(from.has_bias());
+  const std::uint32_t fields = from.field_count();
   for (std::size_t b = 0; b < from.size(); ++b) {
     keys_.clear();
     fields_.clear();
     values_.clear();
-    sums_.assign(from.field_count(), 0.0f);
-    counts_.assign(from.field_count(), 0.0f);
+    sums_.assign(fields, 0.0f);
+    counts_.assign(fields, 0.0f);
     for (std::uint32_t e = from.begins()[b]; e < from.begins()[b + 1]; ++e) {
       keys_.push_back(from.keys()[from.index()[e]]);
       fields_.push_back(from.fields()[e]);
@@ -32,7 +33,7 @@ void RateFeatures::add(const Table& table, const SparseBatch& from, SparseBatch&
       sums_[fields_.back()] += rates_[from.index()[e]];
       ++counts_[fields_.back()];
     }
-    for (std::uint32_t f = 0; f < from.field_count(); ++f) {
+    for (std::uint32_t f = 0; f < fields; ++f) {
       if (counts_[f] == 0) continue;
       keys_.push_back(rate_key(f));
       fields_.push_back(f);

@@ -16,9 +16,9 @@ std::size_t slot_of(std::uint64_t key, std::uint32_t shift) { return (key * 0x9E
 }  // namespace
 
 void SparseBatch::clear(bool bias) {
-  if (field_count_ > 1) std::fill_n(fields_.begin(), entries_, 0U);
+  if (has_fields_) std::fill_n(fields_.begin(), entries_, 0U);
   bias_ = bias;
-  field_count_ = 1;
+  has_fields_ = false;
   samples_ = entries_ = key_count_ = 0;
   if (begins_.empty()) begins_.resize(kFirstSamples + 1);
   begins_[0] = 0;
@@ -105,6 +105,13 @@ void SparseBatch::find_or_add(std::span<const std::uint64_t> keys, std::uint32_t
   key_count_ = fresh - 1;
 }
 
+std::uint32_t SparseBatch::field_count() const {
+  std::uint32_t most = 0;
+  if (has_fields_)
+    for (const std::uint32_t field : fields()) most = std::max(most, field);
+  return most + 1;
+}
+
 void SparseBatch::add(const Sample& sample) {
   const std::size_t count = sample.keys.size(), end = entries_ + count;
   assert(sample.values.size() == count && (sample.fields.empty() || sample.fields.size() == count));
@@ -117,12 +124,8 @@ void SparseBatch::add(const Sample& sample) {
   float* const values = values_.data() + entries_;
   for (std::size_t i = 0; i < count; ++i) values[i] = sample.values[i];
   std::uint32_t* const fields = fields_.data() + entries_;
-  std::uint32_t most = field_count_;
-  for (std::size_t i = 0; i < sample.fields.size(); ++i) {
-    fields[i] = sample.fields[i];
-    most = std::max(most, sample.fields[i] + 1);
-  }
-  field_count_ = most;
+  for (std::size_t i = 0; i < sample.fields.size(); ++i) fields[i] = sample.fields[i];
+  has_fields_ = has_fields_ || !sample.fields.empty();
   labels_[samples_] = sample.label;
   hashes_[samples_] = sample.hash;
   positions_[samples_] = sample.position;

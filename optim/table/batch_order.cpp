@@ -48,8 +48,7 @@ std::span<const MixedKey> BatchOrder::sort(std::span<const std::uint64_t> keys, 
 
 ShardSplit BatchOrder::split(std::span<const std::uint64_t> mixed, unsigned bits) {
   const unsigned shift = 64 - bits;
-  if (places_.size() < mixed.size()) places_.resize(mixed.size());
-  ShardSplit split{places_.data(), {}};
+  ShardSplit split{indices(mixed.size()).data(), {}};
   std::array<std::uint32_t, 64> at{};
   for (const std::uint64_t m : mixed) ++at[m >> shift];
   std::uint32_t before = 0;
@@ -63,6 +62,11 @@ ShardSplit BatchOrder::split(std::span<const std::uint64_t> mixed, unsigned bits
 std::span<float> BatchOrder::floats(std::size_t n) {
   if (floats_.size() < n) floats_.resize(n);
   return {floats_.data(), n};
+}
+
+std::span<std::uint32_t> BatchOrder::indices(std::size_t n) {
+  if (places_.size() < n) places_.resize(n);
+  return {places_.data(), n};
 }
 
 }  // namespace gossamer::optim

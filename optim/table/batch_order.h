@@ -33,6 +33,7 @@ class BatchOrder {
   ShardSplit split(std::span<const std::uint64_t> mixed, unsigned bits);
   /// Room for what the call needs beside; undefined content.
   std::span<float> floats(std::size_t n);
+  std::span<std::uint32_t> indices(std::size_t n);
 
  private:
   std::vector<std::uint32_t> ends_, places_;

@@ -14,9 +14,11 @@ constexpr int kSizesTried = 8;              // sizes tried where numbers stand t
 constexpr unsigned kDepth = 2;              // numbers that make way for each other
 
 struct LineShape {
+  std::size_t value_bytes;
   unsigned slots, to_a_word, bits;  ///< bits: of a slot beyond 32
 };
-constexpr std::array<LineShape, 3> kLineShapes{{{7, 7, 9}, {6, 3, 21}, {5, 2, 31}}};
+constexpr std::array<LineShape, 5> kLineShapes{
+    {{4, 7, 7, 9}, {4, 6, 3, 21}, {4, 5, 2, 31}, {8, 4, 2, 31}, {12, 3, 2, 31}}};
 
 }  // namespace
 
@@ -25,6 +27,7 @@ BucketMap::Shape BucketMap::shape_for(std::uint64_t all_slots) const {
   Shape best;
   const auto step = [&](std::uint64_t lines) { return ((std::uint64_t{1} << key_bits_) - 1) / lines + 1; };
   for (const LineShape& line : kLineShapes) {
+    if (line.value_bytes != value_bytes_) continue;
     const unsigned bits = 31 + line.bits;  // and one says "not at home"
     const std::uint64_t fits = bits < key_bits_ ? (std::uint64_t{1} << (key_bits_ - bits)) + 1 : 1;
     std::uint64_t lines = std::max({kLeastLines, fits, (all_slots + line.slots - 1) / line.slots});
@@ -35,8 +38,9 @@ BucketMap::Shape BucketMap::shape_for(std::uint64_t all_slots) const {
 }
 
 void BucketMap::adopt(const Shape& shape, Pages pages) {
-  const auto line = *std::find_if(kLineShapes.begin(), kLineShapes.end(),
-                                  [&](const LineShape& of) { return of.slots == shape.slots; });
+  const auto line = *std::find_if(kLineShapes.begin(), kLineShapes.end(), [&](const LineShape& of) {
+    return of.value_bytes == value_bytes_ && of.slots == shape.slots;
+  });
   pages_ = std::move(pages);
   lines_ = shape.lines;
   group_ = std::min<std::uint64_t>(lines_, kGroup);
@@ -46,7 +50,7 @@ void BucketMap::adopt(const Shape& shape, Pages pages) {
   high_mask_ = (std::uint64_t{1} << line.bits) - 1;
   free_rest_ = (std::uint64_t{1} << (31 + line.bits)) - 1;
   for (unsigned slot = 0; slot < slots_; ++slot) {
-    word_[slot] = static_cast<std::uint8_t>((slots_ + slot / line.to_a_word) * 8);
+    word_[slot] = static_cast<std::uint8_t>((4 + value_bytes_) * slots_ + slot / line.to_a_word * 8);
     shift_[slot] = static_cast<std::uint8_t>(slot % line.to_a_word * line.bits);
   }
   most_ = lines_ * slots_ * kFullPercent / 100;
@@ -90,7 +94,7 @@ void BucketMap::settle(std::uint64_t group, const std::vector<Entry>& entries) {
 bool BucketMap::move_to(BucketMap& to) const {
   const auto copy = [&](std::uint64_t r, const std::byte* from) {
     std::byte* const value = to.insert(r);
-    if (value) std::memcpy(value, from, kValueBytes);
+    if (value) copy_value(value, from);
     return value != nullptr;
   };
   for (std::uint64_t h = 0; h < lines_; ++h)  // in about the order of r: what it writes is in the cache
@@ -110,7 +114,7 @@ bool BucketMap::rebuild(std::uint64_t all_slots) {
     if (count_ > shape.lines * shape.slots * kFullPercent / 100) continue;
     Pages pages(*budget_, shape.lines * kLine);
     if (!pages.data()) return false;
-    BucketMap fresh(key_bits_, *budget_);
+    BucketMap fresh(key_bits_, value_bytes_, *budget_);
     fresh.adopt(shape, std::move(pages));
     fresh.free_lines();
     if (!move_to(fresh)) continue;
@@ -142,7 +146,7 @@ std::byte* BucketMap::put(std::uint64_t h, std::uint64_t rest, std::uint64_t awa
 void BucketMap::move(std::byte* from, unsigned slot, std::byte* to, unsigned free) {
   const std::uint64_t rest = rest_of(from, slot), away = high(from, slot) & 1;
   set(to, free, rest, away ^ 1);
-  std::memcpy(value(to, free), value(from, slot), kValueBytes);
+  copy_value(value(to, free), value(from, slot));
   set(from, slot, free_rest_, 1);
   if (away == 0) turn_away(from);
 }

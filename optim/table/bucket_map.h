@@ -1,6 +1,6 @@
 #pragma once
-// A BucketMap holds 4 bytes by a number r of n bits, in buckets of one cache line each, and stores fewer than
-// n bits of each r: a lookup reads one line, seldom two.
+// A BucketMap holds 4, 8 or 12 bytes by a number r of n bits, in buckets of one cache line each, and stores
+// fewer than n bits of each r: a lookup reads one line, seldom two.
 //
 // There are `lines` buckets; r belongs at home in bucket ⌊r/step⌋, step = ⌈2ⁿ/lines⌉, so that its place says
 // what its high bits are (quotienting, Cleary: Compact Hash Tables Using Bidirectional Linear Probing, 1984)
@@ -12,9 +12,10 @@
 // numbers of a group are a stretch of all, and the map can be gone through in rising order.
 //
 // A line of s slots holds s times 32 low bits of remainders, then s values, then s times what remainders have
-// beyond 32 bits and the bit for "not at home", a few slots' to a word. 41 bits make s = 7, 53 bits 6, 63
-// bits 5: the more buckets, the fewer. The line's last bit says whether any number was ever turned away from
-// this home: if not, it is the only line that a search for a missing number reads.
+// beyond 32 bits and the bit for "not at home", a few slots' to a word. With values of 4 bytes 41 bits make
+// s = 7, 53 bits 6, 63 bits 5: the more buckets, the fewer; with those of 8 and 12 bytes s is 4 and 3. The
+// line's last bit says whether any number was ever turned away from this home: if not, it is the only line
+// that a search for a missing number reads.
 //
 // It grows by a sixteenth part at a time, when it is nearly nine tenths full, into new pages: with many maps
 // (a table's shards), one growing at a time, little is ever held twice.
@@ -35,10 +36,11 @@ namespace gossamer::optim {
 class BucketMap {
  public:
   static constexpr unsigned kMostKeyBits = 62;
-  static constexpr std::size_t kValueBytes = 4;
+  static constexpr std::size_t kMostValueBytes = 12;
 
-  /// key_bits: n ≤ kMostKeyBits. The budget outlives the map.
-  BucketMap(unsigned key_bits, Budget& budget) : key_bits_(key_bits), budget_(&budget) {}
+  /// key_bits: n ≤ kMostKeyBits. value_bytes: a multiple of 4. The budget outlives the map.
+  BucketMap(unsigned key_bits, std::size_t value_bytes, Budget& budget)
+      : key_bits_(key_bits), value_bytes_(value_bytes), budget_(&budget) {}
 
   std::size_t size() const { return count_; }
   std::size_t bytes() const { return pages_.size(); }
@@ -92,7 +94,7 @@ class BucketMap {
   void each(std::uint64_t first, const Use& use) const;
 
  private:
-  static constexpr std::size_t kLine = 64, kGroup = 256;
+  static constexpr std::size_t kLine = 64, kGroup = 512;
   static constexpr std::size_t kMostSlots = 7;
   alignas(kLine) static constexpr std::byte kNoSlots[kLine] = {};
   static constexpr std::uint64_t kTurnedAway = std::uint64_t{1} << 63;  ///< of a line's last word
@@ -160,7 +162,10 @@ class BucketMap {
     const std::uint64_t others = load(word) & ~(high_mask_ << shift_[slot]);
     store(word, others | (rest >> 32 << 1 | away) << shift_[slot]);
   }
-  std::byte* value(std::byte* at, unsigned slot) const { return at + 4 * (slots_ + slot); }
+  std::byte* value(std::byte* at, unsigned slot) const { return at + 4 * slots_ + value_bytes_ * slot; }
+  void copy_value(std::byte* to, const std::byte* from) const {
+    for (std::size_t at = 0; at < value_bytes_; at += 4) std::memcpy(to + at, from + at, 4);
+  }
   /// A bit for each slot whose lower 32 bits these are.
   unsigned matches(const std::byte* at, std::uint32_t low) const {
     const FourWords first = load_four(at) == low, second = load_four(at + 16) == low;
@@ -198,6 +203,7 @@ class BucketMap {
   bool move_to(BucketMap& to) const;
 
   const unsigned key_bits_;
+  const std::size_t value_bytes_;
   Budget* budget_;
   Pages pages_;
   std::size_t count_ = 0, most_ = 0;  ///< most_: numbers up to which insert has room

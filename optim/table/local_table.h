@@ -62,15 +62,16 @@ class LocalTable final : public Table {
   };
   template <bool in_lines, class Use>
   void read_lines(const Block& block, const Use& use) const;
-  template <class Use>
-  void read_slots(const Block& block, const Use& use) const;
   std::size_t pull(std::span<const std::uint64_t> keys, std::span<float> weights,
                    std::span<std::uint32_t> versions, PulledRows* notes) const;
-  std::size_t pull_words(std::span<const std::uint64_t> keys, float* weights, PulledRows* notes) const;
+  std::size_t pull_single(std::span<const std::uint64_t> keys, std::span<float> weights,
+                          PulledRows* notes) const;
   std::uint64_t note_moves(std::uint64_t touched, std::uint64_t noted, PulledRows& notes) const;
   void push_shard(std::size_t of_shard, std::span<std::uint32_t> which, const PulledRows& pulled,
                   const float* gradients, std::span<float> first_weights);
-  void step(float* row, const float* gradient) const;
+  void step(float* row, std::span<const float> gradient) const;
+  void step_single(std::span<std::byte* const> places, const std::uint32_t* which, const float* gradients,
+                   std::uint32_t now) const;
   /// use(row's words, sum of its key's values) for each key that has a row or gets one.
   template <class Use>
   void write(std::span<const std::uint64_t> keys, std::span<const float> values, const Use& use);
@@ -91,7 +92,6 @@ class LocalTable final : public Table {
   const RowShape shape_;
   const std::uint64_t salt_, weights_key_;
   const unsigned shard_bits_;
-  const bool lines_;  ///< whether shards' maps are of lines
   Budget budget_;
   PagePool rows_;  ///< of those that do not stand in maps
   Admission admission_;

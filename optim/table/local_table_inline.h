@@ -108,9 +108,7 @@ void LocalTable::read(std::span<const std::uint64_t> keys, PulledRows* notes, co
     const SharedLocks locks(shards_, touched);
     if (notes) noted = note_moves(touched, noted, *notes);
     const Block block{n, start, mixed, places};
-    if (!lines_)
-      read_slots(block, use);
-    else if (shape_.inside())
+    if (shape_.inside())
       read_lines<true>(block, use);
     else
       read_lines<false>(block, use);
@@ -127,7 +125,7 @@ void LocalTable::read_lines(const Block& block, const Use& use) const {
   std::array<BucketMap::Home, 2 * kBurst> homes;
   const auto seek = [&](std::size_t first) {
     for (std::size_t i = first; i < std::min(block.n, first + kBurst); ++i)
-      homes[i % homes.size()] = shards[all[i] >> shift]->lines().seek(all[i] & numbers);
+      homes[i % homes.size()] = shards[all[i] >> shift]->map().seek(all[i] & numbers);
   };
   std::array<std::size_t, kBurst> away;  // those to be looked for once more
   seek(0);
@@ -138,7 +136,7 @@ void LocalTable::read_lines(const Block& block, const Use& use) const {
     for (std::size_t i = first; i < end; ++i) {
       const Shard& shard = *shards[all[i] >> shift];
       bool is_away = false;
-      std::byte* const value = shard.lines().find_home(homes[i % homes.size()], is_away);
+      std::byte* const value = shard.map().find_home(homes[i % homes.size()], is_away);
       if (is_away) {
         away[aways++] = i;
         continue;
@@ -148,29 +146,12 @@ void LocalTable::read_lines(const Block& block, const Use& use) const {
     }
     for (const std::size_t i : std::span(away).first(aways)) {
       const Shard& shard = *shards[all[i] >> shift];
-      block.places[i] = shard.find_away(homes[i % homes.size()]);
+      block.places[i] = shard.place_found(shard.map().find_away(homes[i % homes.size()]));
       if (in_lines) use(shard, block.places[i], block.start + i);
     }
     if (!in_lines)
       for (std::size_t i = first; i < end; ++i)
         use(*shards[all[i] >> shift], block.places[i], block.start + i);
-  }
-}
-
-template <class Use>
-void LocalTable::read_slots(const Block& block, const Use& use) const {
-  const auto shard = [&](std::size_t i) -> const Shard& { return *shards_[shard_of(block.mixed[i])]; };
-  const auto guess = [&](std::size_t first) {
-    for (std::size_t i = first; i < std::min(block.n, first + kBurst); ++i)
-      block.places[i] = shard(i).guess(number(block.mixed[i]));
-  };
-  guess(0);
-  for (std::size_t first = 0; first < block.n; first += kBurst) {
-    const std::size_t end = std::min(first + kBurst, block.n);
-    guess(end);
-    for (std::size_t i = first; i < end; ++i)
-      block.places[i] = shard(i).find_near(block.places[i], number(block.mixed[i]));
-    for (std::size_t i = first; i < end; ++i) use(shard(i), block.places[i], block.start + i);
   }
 }
 

@@ -43,17 +43,36 @@ std::size_t LocalTable::pull_to_learn(std::span<const std::uint64_t> keys, std::
   return pull(keys, weights, {}, &pulled);
 }
 
+/// Of rows of one weight, put together into a wide one.
+void LocalTable::step_single(std::span<std::byte* const> places, const std::uint32_t* which,
+                             const float* gradients, std::uint32_t now) const {
+  const std::size_t n = places.size(), columns = shape_.floats;
+  std::array<float, kMostColumns * kRows> wide;
+  std::array<float, kRows> g;
+  for (std::size_t i = 0; i < n; ++i) g[i] = gradients[which[i]];
+  for (std::size_t c = 0; c < columns; ++c)
+    for (std::size_t i = 0; i < n; ++i) wide[c * n + i] = row_at(places[i])[c];
+  shape_.optimizer->step(wide.data(), {g.data(), n}, 0);
+  for (std::size_t c = 0; c < columns; ++c)
+    for (std::size_t i = 0; i < n; ++i) row_at(places[i])[c] = wide[c * n + i];
+  if (shape_.versions)
+    for (std::byte* const place : places)
+      RowShape::set_word(row_at(place), shape_.version_at, shape_.version(row_at(place)) + 1);
+  if (shape_.touches)
+    for (std::byte* const place : places) shape_.touch(row_at(place), now);
+}
+
 /// Rows that are there come first: those that are made would move them. Changes `which`.
 void LocalTable::push_shard(std::size_t of_shard, std::span<std::uint32_t> which, const PulledRows& pulled,
                             const float* gradients, std::span<float> first_weights) {
   Shard& shard = *shards_[of_shard];
   const auto now = static_cast<std::uint32_t>(steps_);
   const auto update = [&](std::byte* place, std::uint32_t i) {
-    shard.edit(place, [&](float* row) {
-      shape_.touch(row, now);
-      step(row, gradients + i * spec_.width);
-    });
+    float* const row = row_at(place);
+    shape_.touch(row, now);
+    step(row, {gradients + i * spec_.width, spec_.width});
   };
+  const bool together = spec_.width == 1 && !shape_.part->counts;
   const std::unique_lock lock(shard.mutex());
   const bool hold = shard.moves() == pulled.moves[of_shard];
   const auto bring_near = [&](std::size_t first) {
@@ -67,15 +86,18 @@ void LocalTable::push_shard(std::size_t of_shard, std::span<std::uint32_t> which
   bring_near(0);
   for (std::size_t first = 0; first < which.size(); first += kRows) {
     bring_near(first + kRows);
+    std::array<std::byte*, kRows> places;
+    std::array<std::uint32_t, kRows> there;
+    std::size_t found = 0;
     for (std::size_t n = first; n < std::min(which.size(), first + kRows); ++n) {
       const std::uint32_t i = which[n];
-      std::byte* const place =
-          hold ? const_cast<std::byte*>(pulled.places[i]) : shard.find(number(pulled.keys[i]));
-      if (place)
-        update(place, i);
-      else
-        which[missing++] = i;
+      places[found] = hold ? const_cast<std::byte*>(pulled.places[i]) : shard.find(number(pulled.keys[i]));
+      (places[found] ? there[found++] : which[missing++]) = i;
     }
+    if (together)
+      step_single({places.data(), found}, there.data(), gradients, now);
+    else
+      for (std::size_t n = 0; n < found; ++n) update(places[n], there[n]);
   }
   for (const std::uint32_t i : which.first(missing)) {
     const std::uint64_t r = number(pulled.keys[i]);

@@ -11,12 +11,12 @@ namespace {
 class RowAdagrad final : public WeightsInFront {
  public:
   explicit RowAdagrad(const TableSpec& spec)
-      : WeightsInFront(spec.width, 2),
+      : WeightsInFront(2),
         rate_(static_cast<float>(spec.learning_rate)),
         epsilon_(static_cast<float>(spec.epsilon)) {}
-  void step(float* row, const float* g, std::uint32_t) const override {
-    float* const squares = row + width_;
-    for (std::size_t i = 0; i < width_; ++i) {
+  void step(float* row, std::span<const float> g, std::uint32_t) const override {
+    float* const squares = row + g.size();
+    for (std::size_t i = 0; i < g.size(); ++i) {
       const float n = squares[i] += g[i] * g[i];
       row[i] -= rate_ * g[i] / (std::sqrt(n) + epsilon_);
     }

@@ -11,15 +11,15 @@ namespace {
 
 class RowAdam final : public WeightsInFront {
  public:
-  explicit RowAdam(const TableSpec& spec) : WeightsInFront(spec.width, 3), spec_(spec) {}
-  void step(float* row, const float* g, std::uint32_t updates) const override {
+  explicit RowAdam(const TableSpec& spec) : WeightsInFront(3), spec_(spec) {}
+  void step(float* row, std::span<const float> g, std::uint32_t updates) const override {
     const auto rate = static_cast<float>(spec_.learning_rate / (1 - power(spec_.beta1, updates)));
     const auto scale = static_cast<float>(1 / (1 - power(spec_.beta2, updates)));
     const auto keep1 = static_cast<float>(spec_.beta1), add1 = static_cast<float>(1 - spec_.beta1);
     const auto keep2 = static_cast<float>(spec_.beta2), add2 = static_cast<float>(1 - spec_.beta2);
     const auto epsilon = static_cast<float>(spec_.epsilon);
-    float *const means = row + width_, *const squares = means + width_;
-    for (std::size_t i = 0; i < width_; ++i) {
+    float *const means = row + g.size(), *const squares = means + g.size();
+    for (std::size_t i = 0; i < g.size(); ++i) {
       const float m = means[i] = keep1 * means[i] + add1 * g[i];
       const float v = squares[i] = keep2 * squares[i] + add2 * g[i] * g[i];
       row[i] -= rate * m / (std::sqrt(v * scale) + epsilon);

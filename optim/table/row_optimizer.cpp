@@ -39,15 +39,16 @@ const RowOptimizerPart& find_row_optimizer(const std::string& name) {
   throw_unknown("table optimizer", name, known);
 }
 
-void WeightsInFront::start(float* row, const float* weights) const {
-  std::copy_n(weights, width_, row);
-  std::fill(row + width_, row + floats_ * width_, 0.0f);
+void WeightsInFront::start(float* row, std::span<const float> weights) const {
+  std::fill(std::copy(weights.begin(), weights.end(), row), row + floats_ * weights.size(), 0.0f);
 }
 
-void WeightsInFront::read(const float* row, float* weights) const { std::copy_n(row, width_, weights); }
+void WeightsInFront::read(const float* row, std::span<float> weights) const {
+  std::copy_n(row, weights.size(), weights.data());
+}
 
-void WeightsInFront::add(float* row, const float* deltas) const {
-  for (std::size_t i = 0; i < width_; ++i) row[i] += deltas[i];
+void WeightsInFront::add(float* row, std::span<const float> deltas) const {
+  for (std::size_t i = 0; i < deltas.size(); ++i) row[i] += deltas[i];
 }
 
 }  // namespace gossamer::optim

@@ -1,6 +1,7 @@
 #pragma once
 // A RowOptimizer updates one row of a table. What it keeps of a row are arrays of `width` floats one after
-// the other: weights w, then its state; or a state alone that says what the weights are.
+// the other: weights w, then its state; or a state alone that says what the weights are. No weight knows of
+// another: many rows of one weight, put together array by array, are a wide row.
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -10,19 +11,21 @@
 
 namespace gossamer::optim {
 
-/// Any thread; rows of one width.
+inline constexpr std::size_t kMostColumns = 4;  ///< arrays of a row
+
+/// Any thread; rows as wide as the span beside them.
 class RowOptimizer {
  public:
   virtual ~RowOptimizer() = default;
   /// row ← that of these first weights.
-  virtual void start(float* row, const float* weights) const = 0;
-  virtual void read(const float* row, float* weights) const = 0;
+  virtual void start(float* row, std::span<const float> weights) const = 0;
+  virtual void read(const float* row, std::span<float> weights) const = 0;
   /// updates: how many the row has had, this one included; known where the descriptor's `counts` says so.
-  virtual void step(float* row, const float* gradient, std::uint32_t updates) const = 0;
+  virtual void step(float* row, std::span<const float> gradient, std::uint32_t updates) const = 0;
   /// w ← w + deltas, the rest of the state as it is.
-  virtual void add(float* row, const float* deltas) const = 0;
+  virtual void add(float* row, std::span<const float> deltas) const = 0;
   /// Whether all weights are 0 and a row without them would do as well: only where exact zeros are made.
-  virtual bool zero(const float* row) const = 0;
+  virtual bool zero(const float* row, std::size_t width) const = 0;
 };
 
 struct RowOptimizerPart {
@@ -43,14 +46,14 @@ std::unique_ptr<RowOptimizer> make_row_ftrl(const TableSpec& spec);
 class WeightsInFront : public RowOptimizer {
  public:
   /// floats: per weight, as the descriptor says.
-  WeightsInFront(std::size_t width, std::size_t floats) : width_(width), floats_(floats) {}
-  void start(float* row, const float* weights) const override;
-  void read(const float* row, float* weights) const override;
-  void add(float* row, const float* deltas) const override;
-  bool zero(const float*) const override { return false; }
+  explicit WeightsInFront(std::size_t floats) : floats_(floats) {}
+  void start(float* row, std::span<const float> weights) const override;
+  void read(const float* row, std::span<float> weights) const override;
+  void add(float* row, std::span<const float> deltas) const override;
+  bool zero(const float*, std::size_t) const override { return false; }
 
- protected:
-  const std::size_t width_, floats_;
+ private:
+  const std::size_t floats_;
 };
 
 }  // namespace gossamer::optim

@@ -6,10 +6,9 @@ namespace {
 
 class RowSgd final : public WeightsInFront {
  public:
-  explicit RowSgd(const TableSpec& spec)
-      : WeightsInFront(spec.width, 1), rate_(static_cast<float>(spec.learning_rate)) {}
-  void step(float* row, const float* g, std::uint32_t) const override {
-    for (std::size_t i = 0; i < width_; ++i) row[i] -= rate_ * g[i];
+  explicit RowSgd(const TableSpec& spec) : WeightsInFront(1), rate_(static_cast<float>(spec.learning_rate)) {}
+  void step(float* row, std::span<const float> g, std::uint32_t) const override {
+    for (std::size_t i = 0; i < g.size(); ++i) row[i] -= rate_ * g[i];
   }
 
  private:

@@ -84,13 +84,11 @@ Shard::Shard(const RowShape& shape, unsigned key_bits, std::size_t shards, std::
              Admission& admission, Budget& budget, PagePool& pool)
     : shape_(shape),
       shards_(shards),
-      slots_(key_bits, shape.bytes(), budget),
+      map_(key_bits, shape.inside() ? shape.bytes() : sizeof(std::uint32_t), budget),
       slab_(shape.bytes(), pool),
       sightings_(filter),
       admission_(&admission),
-      limited_(budget.limit() != 0) {
-  if (has_lines(shape)) lines_.emplace(key_bits, budget);
-}
+      limited_(budget.limit() != 0) {}
 
 bool Shard::admits(std::uint64_t r, std::size_t times) {
   const unsigned asked = admission_->asked();
@@ -102,7 +100,7 @@ bool Shard::admits(std::uint64_t r, std::size_t times) {
 std::byte* Shard::make(std::uint64_t r, std::uint32_t now) {
   if (shape_.inside()) ++moves_;
   for (int tries = 0; tries < kMakeTries; ++tries) {
-    std::byte* const value = shape_.inside() || slab_.reserve() ? insert(r) : nullptr;
+    std::byte* const value = shape_.inside() || slab_.reserve() ? map_.insert(r) : nullptr;
     if (value) {
       ++counts_.admitted;
       admission_->memory_taken();
@@ -111,7 +109,7 @@ std::byte* Shard::make(std::uint64_t r, std::uint32_t now) {
       std::memcpy(value, &number, sizeof number);
       return slab_.row(number);
     }
-    const bool grown = (shape_.inside() || slab_.reserve()) && (lines_ ? lines_->grow() : slots_.grow());
+    const bool grown = (shape_.inside() || slab_.reserve()) && map_.grow();
     if (!grown && (!limited_ || !reclaim(now))) break;
   }
   ++counts_.no_room;
@@ -122,8 +120,7 @@ template <class Gone>
 void Shard::remove(const Gone& gone) {
   ++moves_;
   const auto stays = [&](std::uint64_t, std::byte* value) {
-    bool kept = true;
-    look(place_of(value), [&](const float* row) { kept = !gone(row); });
+    const bool kept = !gone(row_at(place_of(value)));
     if (!kept && !shape_.inside()) {
       std::uint32_t number;
       std::memcpy(&number, value, sizeof number);
@@ -131,13 +128,13 @@ void Shard::remove(const Gone& gone) {
     }
     return kept;
   };
-  lines_ ? lines_->retain(stays) : slots_.retain(stays);
+  map_.retain(stays);
 }
 
 bool Shard::reclaim(std::uint32_t now) {
   if (now == nothing_old_at_) return false;  // else a large step would look at all rows for each it drops
   const std::size_t before = rows();
-  const auto zero = [&](const float* row) { return shape_.age(row, now) > 0 && shape_.optimizer->zero(row); };
+  const auto zero = [&](const float* row) { return shape_.age(row, now) > 0 && shape_.zero(row); };
   std::uint32_t oldest = 0;
   each(0, [&](std::uint64_t, const float* row) {
     oldest = std::max(oldest, shape_.age(row, now));
@@ -166,10 +163,10 @@ std::size_t Shard::sweep(std::uint32_t now, std::uint64_t old, std::uint64_t zer
   remove([&](const float* row) {
     const std::uint32_t age = shape_.age(row, now);
     if (old != 0 && age >= old) return ++counts_.evicted_old, true;
-    if (zero != 0 && age >= zero && shape_.optimizer->zero(row)) return ++counts_.evicted_zero, true;
+    if (zero != 0 && age >= zero && shape_.zero(row)) return ++counts_.evicted_zero, true;
     return false;
   });
-  lines_ ? lines_->shrink() : slots_.shrink();
+  map_.shrink();
   admission_->rows_swept();
   return before - rows();
 }

@@ -1,21 +1,18 @@
 #pragma once
 // A Shard is the part of a table whose mixed keys begin with the same bits: a map, rows, a filter, a lock.
 #include <algorithm>
-#include <array>
 #include <atomic>
 #include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
 #include <memory>
-#include <optional>
 #include <shared_mutex>
 #include <span>
 #include <vector>
 
 #include "bucket_map.h"
 #include "prefetch.h"
-#include "quotient_map.h"
 #include "row_optimizer.h"
 #include "sightings.h"
 #include "slab.h"
@@ -25,7 +22,8 @@ namespace gossamer::optim {
 /// What a row is made of, in words of 4 bytes: what the optimiser keeps, then shows and clicks, version, and
 /// the step that touched it last, each where it is kept.
 struct RowShape {
-  static constexpr std::size_t kMostInside = 12;  ///< words up to which a row stands in the map itself
+  /// Words up to which a row stands in the map itself.
+  static constexpr std::size_t kMostInside = BucketMap::kMostValueBytes / sizeof(float);
   explicit RowShape(const TableSpec& spec);
   bool inside() const { return words <= kMostInside; }
   std::size_t bytes() const { return words * sizeof(float); }
@@ -38,6 +36,7 @@ struct RowShape {
   void touch(float* row, std::uint32_t now) const {
     if (touches) set_word(row, touched_at, now);
   }
+  bool zero(const float* row) const { return optimizer->zero(row, width); }
   static std::uint32_t word(const float* row, std::size_t at) {
     return std::bit_cast<std::uint32_t>(row[at]);
   }
@@ -95,10 +94,19 @@ struct ShardCounts {
   std::uint64_t admitted = 0, waiting = 0, no_room = 0, evicted_old = 0, evicted_zero = 0, evicted_full = 0;
 };
 
+/// The words of the row at a place.
+inline float* row_at(std::byte* place) { return reinterpret_cast<float*>(place); }
+inline const float* row_at(const std::byte* place) { return reinterpret_cast<const float*>(place); }
+
 /// As memcpy, which for a few words takes longer to call than to do.
-inline void copy_words(void* to, const void* from, std::size_t words) {
-  for (std::size_t at = 0; at < words * sizeof(float); at += sizeof(float))
-    std::memcpy(static_cast<std::byte*>(to) + at, static_cast<const std::byte*>(from) + at, sizeof(float));
+inline void copy_words(float* to, const float* from, std::size_t words) {
+  constexpr std::size_t kFour = 4;
+  std::size_t at = 0;
+  for (; at + kFour <= words; at += kFour) std::memcpy(to + at, from + at, kFour * sizeof(float));
+  if (at < words && at > 0)
+    std::memcpy(to + words - kFour, from + words - kFour, kFour * sizeof(float));
+  else
+    for (; at < words; ++at) to[at] = from[at];
 }
 
 /// Callers hold the mutex, shared for what is const. A row's place, as find gives it, holds until the next
@@ -107,27 +115,14 @@ class Shard {
  public:
   Shard(const RowShape& shape, unsigned key_bits, std::size_t shards, std::span<std::uint8_t> filter,
         Admission& admission, Budget& budget, PagePool& pool);
-  /// Whether its map is one of lines: of values of 4 bytes.
-  static bool has_lines(const RowShape& shape) {
-    return !shape.inside() || shape.bytes() == BucketMap::kValueBytes;
-  }
   FairMutex& mutex() const { return mutex_; }
-  std::size_t rows() const { return lines_ ? lines_->size() : slots_.size(); }
+  std::size_t rows() const { return map_.size(); }
 
-  void prefetch(std::uint64_t r) const {
-    lines_ ? lines_->prefetch(r) : slots_.prefetch(r);
-  }  ///< needs no lock
+  void prefetch(std::uint64_t r) const { map_.prefetch(r); }  ///< needs no lock
   /// Where the row stands; nullptr where there is none. Brings rows outside the map towards the cache.
-  std::byte* find(std::uint64_t r) const { return place_found(lines_ ? lines_->find(r) : slots_.find(r)); }
-  /// The same in two parts, the first of which brings near what the second reads: where the map is none of
-  /// lines, guess and find_near,
-  const std::byte* guess(std::uint64_t r) const { return slots_.guess(r); }
-  std::byte* find_near(const std::byte* guess, std::uint64_t r) const {
-    return place_found(slots_.find_near(guess, r));
-  }
-  /// else those of lines(), whose values place_found makes places of.
-  const BucketMap& lines() const { return *lines_; }
-  std::byte* find_away(const BucketMap::Home& home) const { return place_found(lines_->find_away(home)); }
+  std::byte* find(std::uint64_t r) const { return place_found(map_.find(r)); }
+  /// The same in parts: those of the map, whose values place_found makes places of.
+  const BucketMap& map() const { return map_; }
   std::byte* place_found(const std::byte* value) const {
     if (!value) return nullptr;
     std::byte* const place = place_of(value);
@@ -144,31 +139,13 @@ class Shard {
   bool admits(std::uint64_t r, std::size_t times);
   /// A place for a row that is missing, its content undefined; nullptr where there is none, which is counted.
   std::byte* make(std::uint64_t r, std::uint32_t now);
-  /// use(row): the row's words; what it changes is kept.
-  template <class Use>
-  void edit(std::byte* place, const Use& use) {
-    if (!shape_.inside()) return use(reinterpret_cast<float*>(place));
-    std::array<float, RowShape::kMostInside> row;  // in the map it stands at any byte
-    copy_words(row.data(), place, shape_.words);
-    use(row.data());
-    copy_words(place, row.data(), shape_.words);
-  }
-  template <class Use>
-  void look(const std::byte* place, const Use& use) const {
-    if (!shape_.inside()) return use(reinterpret_cast<const float*>(place));
-    std::array<float, RowShape::kMostInside> row;
-    copy_words(row.data(), place, shape_.words);
-    use(row.data());
-  }
   /// use(r, row's words) for all rows from r ≥ first on, in rising order, until it returns false.
   template <class Use>
   void each(std::uint64_t first, const Use& use) const {
     const auto show = [&](std::uint64_t r, const std::byte* value) {
-      bool more = true;
-      look(place_of(value), [&](const float* row) { more = use(r, row); });
-      return more;
+      return use(r, row_at(place_of(value)));
     };
-    lines_ ? lines_->each(first, show) : slots_.each(first, show);
+    map_.each(first, show);
   }
   /// Evicts rows untouched for so many steps, and those with zero weights for so many; 0: never.
   std::size_t sweep(std::uint32_t now, std::uint64_t old, std::uint64_t zero);
@@ -181,7 +158,6 @@ class Shard {
     std::memcpy(&row, value, sizeof row);
     return slab_.row(row);
   }
-  std::byte* insert(std::uint64_t r) { return lines_ ? lines_->insert(r) : slots_.insert(r); }
   bool reclaim(std::uint32_t now);
   template <class Gone>
   void remove(const Gone& gone);
@@ -189,8 +165,7 @@ class Shard {
   const RowShape& shape_;
   const std::size_t shards_;
   mutable FairMutex mutex_;
-  std::optional<BucketMap> lines_;  ///< where the map holds 4 bytes a row; else
-  QuotientMap slots_;
+  BucketMap map_;
   Slab slab_;  ///< of rows that do not stand in the map, which then holds their numbers
   Sightings sightings_;
   Admission* admission_;

@@ -1,6 +1,5 @@
 #pragma once
 // A Slab holds rows of one size and names them by number.
-#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <vector>
@@ -22,25 +21,20 @@ class Slab {
   std::uint32_t take();
   void free(std::uint32_t row);
   std::byte* row(std::uint32_t number) const {
-    const std::uint32_t unit = number / unit_rows_;  // rows of a chunk of the first level
-    const auto level = static_cast<unsigned>(std::bit_width(3 * (unit / kLevelChunks) + 1) - 1) / 2;
-    const std::uint32_t chunk = (unit - first_unit(level)) >> (2 * level);
-    const std::uint32_t first = (first_unit(level) + (chunk << (2 * level))) * unit_rows_;
-    return chunks_[level * kLevelChunks + chunk] + std::size_t{number - first} * row_bytes_;
+    return chunks_[number >> kPlaceBits] + std::size_t{number & (kMostRows - 1)} * row_bytes_;
   }
 
  private:
-  static constexpr std::uint32_t kLevelChunks = 64;
-  static constexpr std::size_t kUnitBytes = std::size_t{1} << 14;
+  static constexpr unsigned kPlaceBits = 22;  ///< of a number, which say where in its chunk a row is
+  static constexpr std::uint32_t kMostRows = 1U << kPlaceBits;
+  static constexpr std::size_t kMostChunks = (1U << (32 - kPlaceBits)) - 1;
   static constexpr std::uint32_t kNone = ~std::uint32_t{0};
-  static std::uint32_t first_unit(unsigned level) { return kLevelChunks * (((1U << (2 * level)) - 1) / 3); }
 
   const std::size_t row_bytes_;
-  const std::uint32_t unit_rows_;
   PagePool* pool_;
   std::vector<std::byte*> chunks_;
-  std::uint32_t made_ = 0, room_ = 0;  ///< rows ever taken, rows that there is memory for
-  std::uint32_t free_ = kNone;         ///< the last one freed; it holds the number of the one before
+  std::uint32_t next_ = 0, end_ = 0;  ///< numbers that the last chunk has left
+  std::uint32_t free_ = kNone;        ///< the last one freed; it holds the number of the one before
 };
 
 }  // namespace gossamer::optim

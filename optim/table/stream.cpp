@@ -160,7 +160,7 @@ void LocalTable::put(std::uint64_t key, std::span<const float> words) {
   const std::unique_lock lock(shard.mutex());
   std::byte* place = shard.find(number(mixed));
   if (!place) place = shard.make(number(mixed), static_cast<std::uint32_t>(steps_));
-  if (place) shard.edit(place, [&](float* row) { std::copy(words.begin(), words.end(), row); });
+  if (place) std::copy(words.begin(), words.end(), row_at(place));
 }
 
 void LocalTable::visit(const std::function<void(const TableRow&)>& visitor) const {
@@ -174,7 +174,7 @@ void LocalTable::visit(const std::function<void(const TableRow&)>& visitor) cons
         TableRow row;
         std::memcpy(&row.key, &rows[at], sizeof row.key);
         std::memcpy(words.data(), &rows[at + sizeof row.key], shape_.bytes());
-        shape_.optimizer->read(words.data(), weights.data());
+        shape_.optimizer->read(words.data(), weights);
         row.weights = weights;
         row.version = shape_.version(words.data());
         if (shape_.statistics) row.shows = words[shape_.shows_at], row.clicks = words[shape_.shows_at + 1];

@@ -84,7 +84,6 @@ LocalTable::LocalTable(const TableSpec& spec)
       salt_(make_key(spec.seed, Use::table_places, spec.places)),
       weights_key_(make_key(spec.seed, Use::table_weights)),
       shard_bits_(static_cast<unsigned>(std::countr_zero(shard_count(spec)))),
-      lines_(Shard::has_lines(shape_)),
       budget_(spec.memory),
       rows_(budget_),
       admission_(static_cast<unsigned>(spec.admit_after), budget_) {
@@ -114,34 +113,42 @@ std::size_t LocalTable::pull(std::span<const std::uint64_t> keys, std::span<floa
   return pull(keys, weights, versions, nullptr);
 }
 
-/// Of rows that are one word, which is the weight.
-std::size_t LocalTable::pull_words(std::span<const std::uint64_t> keys, float* weights,
-                                   PulledRows* notes) const {
-  std::size_t missing = 0;
+/// Of rows of one weight: what says their weights stands side by side for the optimiser.
+std::size_t LocalTable::pull_single(std::span<const std::uint64_t> keys, std::span<float> weights,
+                                    PulledRows* notes) const {
+  const std::size_t n = keys.size(), columns = shape_.part->in_front ? 1 : shape_.floats;
+  const Order order(*this);
+  float* const states = columns == 1 ? weights.data() : order->floats(columns * n).data();
+  std::uint32_t* const missing = order->indices(n).data();
+  std::size_t missed = 0;
   read(keys, notes, [&](const Shard&, const std::byte* place, std::size_t i) {
-    if (place) return copy_words(weights + i, place, 1);
-    ++missing;
-    first_weights(keys[i], {weights + i, 1});
+    static constexpr std::array<float, kMostColumns> kNothing{};
+    const float* const row = place ? row_at(place) : kNothing.data();
+    states[i] = row[0];
+    for (std::size_t c = 1; c < columns; ++c) states[c * n + i] = row[c];
+    missing[missed] = static_cast<std::uint32_t>(i);
+    missed += place == nullptr;
   });
-  return keys.size() - missing;
+  if (columns > 1) shape_.optimizer->read(states, weights);
+  for (const std::size_t i : std::span(missing, missed)) first_weights(keys[i], weights.subspan(i, 1));
+  return n - missed;
 }
 
 std::size_t LocalTable::pull(std::span<const std::uint64_t> keys, std::span<float> weights,
                              std::span<std::uint32_t> versions, PulledRows* notes) const {
   assert(weights.size() == keys.size() * spec_.width);
   assert(versions.empty() || versions.size() == keys.size());
-  if (lines_ && shape_.inside() && versions.empty()) return pull_words(keys, weights.data(), notes);
+  if (spec_.width == 1 && versions.empty()) return pull_single(keys, weights, notes);
   std::size_t found = 0;
-  read(keys, notes, [&](const Shard& shard, const std::byte* place, std::size_t i) {
+  read(keys, notes, [&](const Shard&, const std::byte* place, std::size_t i) {
     const std::span<float> to = weights.subspan(i * spec_.width, spec_.width);
     if (!versions.empty()) versions[i] = 0;
     if (!place) return first_weights(keys[i], to);
     ++found;
-    if (versions.empty() && shape_.part->in_front) return copy_words(to.data(), place, spec_.width);
-    shard.look(place, [&](const float* row) {
-      shape_.optimizer->read(row, to.data());
-      if (!versions.empty()) versions[i] = shape_.version(row);
-    });
+    const float* const row = row_at(place);
+    if (!versions.empty()) versions[i] = shape_.version(row);
+    if (shape_.part->in_front) return copy_words(to.data(), row, spec_.width);
+    shape_.optimizer->read(row, to);
   });
   return found;
 }
@@ -151,11 +158,10 @@ std::byte* LocalTable::make_row(Shard& shard, std::uint64_t mixed, std::uint32_t
   std::byte* const place = shard.make(number(mixed), now);
   if (!place) return nullptr;
   first_weights(unmix(mixed) ^ salt_, first);
-  shard.edit(place, [&](float* row) {
-    std::fill(row + shape_.floats, row + shape_.words, 0.0f);
-    shape_.optimizer->start(row, first.data());
-    shape_.touch(row, now);
-  });
+  float* const row = row_at(place);
+  std::fill(row + shape_.floats, row + shape_.words, 0.0f);
+  shape_.optimizer->start(row, first);
+  shape_.touch(row, now);
   return place;
 }
 
@@ -181,10 +187,9 @@ void LocalTable::write_run(const Run& run, std::span<const MixedKey> sorted, con
           for (std::size_t k = 0; k < width; ++k) sums[k] += values[sorted[i].index * width + k];
         value = sums.data();
       }
-      shard.edit(place, [&](float* row) {
-        shape_.touch(row, now);
-        use(row, value);
-      });
+      float* const row = row_at(place);
+      shape_.touch(row, now);
+      use(row, std::span(value, width));
     }
     holds = 0;
   };
@@ -214,18 +219,18 @@ void LocalTable::write(std::span<const std::uint64_t> keys, std::span<const floa
 
 void LocalTable::push(std::span<const std::uint64_t> keys, std::span<const float> gradients) {
   const std::uint64_t step = ++steps_;
-  write(keys, gradients, [&](float* row, const float* gradient) { this->step(row, gradient); });
+  write(keys, gradients, [&](float* row, std::span<const float> gradient) { this->step(row, gradient); });
   sweep_some(step);
 }
 
-void LocalTable::step(float* row, const float* gradient) const {
+void LocalTable::step(float* row, std::span<const float> gradient) const {
   const std::uint32_t updates = shape_.version(row) + 1;
   if (shape_.versions) RowShape::set_word(row, shape_.version_at, updates);
   shape_.optimizer->step(row, gradient, updates);
 }
 
 void LocalTable::add(std::span<const std::uint64_t> keys, std::span<const float> deltas) {
-  write(keys, deltas, [&](float* row, const float* delta) { shape_.optimizer->add(row, delta); });
+  write(keys, deltas, [&](float* row, std::span<const float> delta) { shape_.optimizer->add(row, delta); });
 }
 
 void LocalTable::require_statistics() const {
@@ -246,11 +251,9 @@ void LocalTable::observe(std::span<const std::uint64_t> keys, std::span<const fl
       prefetch(sorted, i + kAhead);
       std::byte* const place = shard.find(number(sorted[i].mixed));
       if (!place) continue;
-      shard.edit(place, [&](float* row) {
-        float* const shows = row + shape_.shows_at;
-        shows[0] = keep * shows[0] + 1;
-        shows[1] = keep * shows[1] + clicked[sorted[i].index];
-      });
+      float* const shows = row_at(place) + shape_.shows_at;
+      shows[0] = keep * shows[0] + 1;
+      shows[1] = keep * shows[1] + clicked[sorted[i].index];
     }
   });
 }
@@ -259,13 +262,9 @@ void LocalTable::click_rates(std::span<const std::uint64_t> keys, std::span<floa
   require_statistics();
   assert(rates.size() == keys.size());
   const auto a = static_cast<float>(spec_.prior_clicks), b = static_cast<float>(spec_.prior_others);
-  read(keys, nullptr, [&](const Shard& shard, const std::byte* place, std::size_t i) {
-    float shows = 0, clicks = 0;
-    if (place)
-      shard.look(place, [&](const float* row) {
-        shows = row[shape_.shows_at];
-        clicks = row[shape_.shows_at + 1];
-      });
+  read(keys, nullptr, [&](const Shard&, const std::byte* place, std::size_t i) {
+    const float* const row = place ? row_at(place) + shape_.shows_at : nullptr;
+    const float shows = row ? row[0] : 0, clicks = row ? row[1] : 0;
     rates[i] = (clicks + a) / (shows + a + b);
   });
 }

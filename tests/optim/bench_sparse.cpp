@@ -27,7 +27,7 @@
 namespace {
 
 using namespace gossamer::optim;
-using test::Ftrl, test::Kept, test::PlainLr, test::PlainVectors;
+using test::Ftrl, test::keep, test::Kept, test::PlainLr, test::PlainVectors;
 using Clock = std::chrono::steady_clock;
 
 /// Of this process: other load on the machine does not count, only what it does to the caches.
@@ -131,21 +131,6 @@ std::string unpacked(const std::string& path) {
   while (const std::size_t got = file.read({reinterpret_cast<std::uint8_t*>(block.data()), block.size()}))
     text.append(block, 0, got);
   return text;
-}
-
-Kept keep(SampleStream& stream) {
-  Kept kept;
-  for (SparseBatch batch; stream.next(1000, false, batch);)
-    for (std::size_t b = 0; b < batch.size(); ++b) {
-      for (std::size_t e = batch.begins()[b]; e < batch.begins()[b + 1]; ++e) {
-        kept.keys.push_back(batch.keys()[batch.index()[e]]);
-        kept.fields.push_back(batch.fields()[e]);
-        kept.values.push_back(batch.values()[e]);
-      }
-      kept.begins.push_back(kept.keys.size());
-      kept.labels.push_back(batch.labels()[b]);
-    }
-  return kept;
 }
 
 /// M rows/s of each part of learning from batches, and of all but finding rows by key: that is the table's.
@@ -400,6 +385,7 @@ int main(int argc, char** argv) {
   if (wants("learning")) {
     if (there) bench_learning("a9a", a9a, 1);
     bench_learning("planted", planted, 12);
+    bench_learning("millions", keep(*open_planted({.samples = 1000000, .keys = 10000000})), 12);
   }
   if (wants("models")) {
     if (there) bench_models("a9a", a9a, 1);

@@ -7,6 +7,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "gossamer/optim/sample_stream.h"
 #include "gossamer/optim/sparse.h"
 
 namespace gossamer::optim::test {
@@ -29,17 +30,35 @@ struct Kept {
   std::vector<std::uint64_t> keys;
   std::vector<std::uint32_t> fields;
   std::vector<float> values, labels;
+  bool has_fields = false;
   std::size_t size() const { return labels.size(); }
   Sample at(std::size_t b) const {
     const std::size_t first = begins[b], n = begins[b + 1] - first;
     return {std::span(keys).subspan(first, n),
-            std::span(fields).subspan(first, n),
+            has_fields ? std::span(fields).subspan(first, n) : std::span<const std::uint32_t>(),
             std::span(values).subspan(first, n),
             labels[b],
             b,
             b};
   }
 };
+inline Kept keep(SampleStream& stream) {
+  Kept kept;
+  for (SparseBatch batch; stream.next(1000, false, batch);) {
+    kept.has_fields = kept.has_fields || batch.field_count() > 1;
+    for (std::size_t b = 0; b < batch.size(); ++b) {
+      for (std::size_t e = batch.begins()[b]; e < batch.begins()[b + 1]; ++e) {
+        kept.keys.push_back(batch.keys()[batch.index()[e]]);
+        kept.fields.push_back(batch.fields()[e]);
+        kept.values.push_back(batch.values()[e]);
+      }
+      kept.begins.push_back(kept.keys.size());
+      kept.labels.push_back(batch.labels()[b]);
+    }
+  }
+  return kept;
+}
+
 /// Logistic regression with FTRL, a pass over the samples.
 struct PlainLr {
   struct Row {

@@ -1,9 +1,10 @@
 // The bucket map against std::map: what it holds, in which order, in how many bytes.
+#include <array>
 #include <cstring>
 #include <map>
+#include <tuple>
 
 #include "bucket_map.h"
-#include "map_cases.h"
 #include "random.h"
 #include "support.h"
 
@@ -12,14 +13,15 @@ namespace {
 
 /// A bucket map beside the model of what it should hold.
 struct Checked {
-  Checked(unsigned key_bits, Budget& budget) : map(key_bits, budget) {}
+  Checked(unsigned key_bits, Budget& budget, std::size_t value_bytes = 4)
+      : map(key_bits, value_bytes, budget), bytes(value_bytes) {}
   bool insert(std::uint64_t r, std::uint32_t value) {
     std::byte* at = map.find(r);
     REQUIRE((at != nullptr) == (model.count(r) == 1));
     while (!at && !(at = map.insert(r)))
       if (!map.grow()) return false;
-    std::memcpy(at, &value, sizeof value);
-    model[r] = value;
+    model[r] = {value, ~value, value * 3};
+    std::memcpy(at, model[r].data(), bytes);
     return true;
   }
   const std::byte* find_in_parts(std::uint64_t r) const {
@@ -33,7 +35,7 @@ struct Checked {
     std::uint64_t wrong = 0;
     for (const auto& [r, value] : model) {
       const std::byte* const at = map.find(r);
-      wrong += at == nullptr || std::memcmp(at, &value, sizeof value) != 0;
+      wrong += at == nullptr || std::memcmp(at, value.data(), bytes) != 0;
       wrong += find_in_parts(r) != at;
       const std::uint64_t another = r ^ 1;
       wrong += (map.find(another) != nullptr) != (model.count(another) == 1);
@@ -42,7 +44,7 @@ struct Checked {
     auto expected = model.begin();
     map.each(0, [&](std::uint64_t r, const std::byte* at) {
       wrong += expected == model.end() || r != expected->first ||
-               std::memcmp(at, &expected->second, sizeof expected->second) != 0;
+               std::memcmp(at, expected->second.data(), bytes) != 0;
       if (expected != model.end()) ++expected;
       return true;
     });
@@ -63,13 +65,14 @@ struct Checked {
     CHECK(expected == model.end());
   }
   BucketMap map;
-  std::map<std::uint64_t, std::uint32_t> model;
+  std::size_t bytes;  ///< of a value
+  std::map<std::uint64_t, std::array<std::uint32_t, 3>> model;
 };
 
-void insert_and_retain(unsigned key_bits, std::uint64_t spread) {
+void insert_and_retain(unsigned key_bits, std::uint64_t spread, std::size_t value_bytes) {
   Budget budget(0);
   {
-    Checked checked(key_bits, budget);
+    Checked checked(key_bits, budget, value_bytes);
     const std::uint64_t key = make_key(key_bits + spread, Use::draw),
                         last = (std::uint64_t{1} << key_bits) - 1;
     for (std::uint32_t i = 0; i < 40000; ++i) {
@@ -98,7 +101,7 @@ void insert_and_retain(unsigned key_bits, std::uint64_t spread) {
 TEST_CASE("a bucket map holds what std::map holds, in its order") {
   for (const unsigned key_bits : {24U, 40U, 48U, 56U, 62U})
     for (const std::uint64_t spread : {std::uint64_t{50}, std::uint64_t{3000}, std::uint64_t{1} << 40})
-      insert_and_retain(key_bits, spread);
+      for (const std::size_t value_bytes : {4U, 8U, 12U}) insert_and_retain(key_bits, spread, value_bytes);
 }
 
 TEST_CASE("a bucket map has more slots to a line the more lines there are") {
@@ -117,12 +120,42 @@ TEST_CASE("a bucket map has more slots to a line the more lines there are") {
   checked.check();
 }
 
+TEST_CASE("a bucket map's lines are nearly full whatever its values' size") {
+  for (const auto& [value_bytes, least, most] : {std::tuple{8U, 18.0, 20.7}, std::tuple{12U, 24.0, 28.5}}) {
+    Budget budget(0);
+    Checked checked(56, budget, value_bytes);
+    double worst = 0, best = 1e9;
+    for (std::uint64_t i = 0; i < 100000; ++i) {
+      REQUIRE(checked.insert(mix(i) >> 8, static_cast<std::uint32_t>(i)));
+      if (i < 20000) continue;
+      const double bytes = static_cast<double>(checked.map.bytes()) / static_cast<double>(i + 1);
+      worst = std::max(worst, bytes);
+      best = std::min(best, bytes);
+    }
+    CAPTURE(value_bytes);
+    CHECK(worst < most);
+    CHECK(best > least);
+    checked.check();
+  }
+}
+
 TEST_CASE("a bucket map takes numbers that stand close together, up to as many as may") {
   Budget budget(0);
   Checked checked(58, budget);
-  SECTION("runs of neighbours") { take_runs_of_neighbours(checked); }
+  SECTION("runs of neighbours") {
+    for (std::uint64_t run = 0; run < 500; ++run)
+      for (std::uint32_t i = 0; i < 100; ++i) REQUIRE(checked.insert((mix(run) >> 6) / 200 * 200 + i, i));
+    checked.check();
+  }
   SECTION("one run only: it says that there is no room, and what it has stays right") {
-    take_one_run(checked);
+    std::uint32_t held = 0;
+    while (held < 100000 && checked.insert(held, held)) ++held;
+    CHECK(held >= 200);
+    CHECK(held < 100000);
+    checked.check();
+    CHECK(checked.map.bytes() < std::size_t{1} << 20);
+    CHECK(checked.insert(std::uint64_t{1} << 57, 1));
+    checked.check();
   }
 }
 
@@ -143,10 +176,22 @@ TEST_CASE("a bucket map resumes at any number") {
 }
 
 TEST_CASE("a bucket map without room in its budget stays as it is") {
-  Budget budget(std::size_t{1} << 18);
-  Checked checked(58, budget);
-  fill_the_budget(checked, budget, 8000,
-                  [&](std::uint64_t gone) { checked.retain([&](std::uint64_t r) { return r != gone; }); });
+  for (const std::size_t value_bytes : {4U, 8U, 12U}) {
+    Budget budget(std::size_t{1} << 18);
+    Checked checked(58, budget, value_bytes);
+    const auto least = static_cast<std::uint32_t>(64000 / (4 + value_bytes));
+    std::uint32_t n = 0;
+    while (checked.insert(mix(n) >> 6, n)) {
+      ++n;
+      REQUIRE(budget.used() <= budget.limit());
+    }
+    CHECK(n > least);
+    CHECK(budget.peak() <= budget.limit());
+    checked.check();
+    checked.retain([&](std::uint64_t r) { return r != mix(0) >> 6; });
+    CHECK(checked.insert(mix(n) >> 6, n));
+    checked.check();
+  }
 }
 
 }  // namespace gossamer::optim::test

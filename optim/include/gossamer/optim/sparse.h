@@ -39,7 +39,7 @@ class SparseBatch {
   std::size_t size() const { return samples_; }
   std::size_t entries() const { return entries_; }
   bool has_bias() const { return bias_; }
-  std::uint32_t field_count() const { return field_count_; }  ///< one more than the largest field
+  std::uint32_t field_count() const;  ///< one more than the largest field: looks at all entries
   std::span<const std::uint64_t> keys() const { return {keys_.data() + 1, key_count_}; }
   std::span<const std::uint32_t> begins() const { return {begins_.data(), samples_ + 1}; }
   std::span<const std::uint32_t> index() const { return {index_.data(), entries_}; }    ///< by entry
@@ -57,8 +57,9 @@ class SparseBatch {
   void make_room(std::size_t more_entries);
   void set_slots(std::size_t slots);
 
-  bool bias_ = true, all_known_ = false;       ///< all_known_: the last sample's keys were there
-  std::uint32_t field_count_ = 1, shift_ = 0;  ///< shift_: 64 − log2 of the slots
+  bool bias_ = true, has_fields_ = false;
+  bool all_known_ = false;   ///< the last sample's keys were there
+  std::uint32_t shift_ = 0;  ///< 64 − log2 of the slots
   std::size_t samples_ = 0, entries_ = 0, key_count_ = 0;
   std::vector<std::uint64_t> keys_;   ///< the first is no key; as those below longer than what is used
   std::vector<std::uint32_t> slots_;  ///< open addressing: place in keys_, 0 where free
