@@ -8,7 +8,6 @@ namespace {
 
 constexpr std::uint64_t kGrowthParts = 16;  // by one of which it grows
 constexpr std::uint64_t kFullPercent = 88;  // of the slots: fuller, and groups overflow by chance
-constexpr std::uint64_t kLeastLines = 64;   // a page
 constexpr std::uint64_t kSparseSlots = 16;  // slots per number from which on it does not help to grow
 constexpr int kSizesTried = 8;              // sizes tried where numbers stand too close together
 constexpr unsigned kDepth = 2;              // numbers that make way for each other
@@ -17,8 +16,8 @@ struct LineShape {
   std::size_t value_bytes;
   unsigned slots, to_a_word, bits;  ///< bits: of a slot beyond 32
 };
-constexpr std::array<LineShape, 5> kLineShapes{
-    {{4, 7, 7, 9}, {4, 6, 3, 21}, {4, 5, 2, 31}, {8, 4, 2, 31}, {12, 3, 2, 31}}};
+constexpr std::array<LineShape, 6> kLineShapes{
+    {{4, 7, 7, 9}, {4, 6, 3, 21}, {4, 5, 2, 31}, {8, 4, 2, 31}, {12, 7, 4, 16}, {12, 6, 2, 31}}};
 
 }  // namespace
 
@@ -30,7 +29,8 @@ BucketMap::Shape BucketMap::shape_for(std::uint64_t all_slots) const {
     if (line.value_bytes != value_bytes_) continue;
     const unsigned bits = 31 + line.bits;  // and one says "not at home"
     const std::uint64_t fits = bits < key_bits_ ? (std::uint64_t{1} << (key_bits_ - bits)) + 1 : 1;
-    std::uint64_t lines = std::max({kLeastLines, fits, (all_slots + line.slots - 1) / line.slots});
+    std::uint64_t lines =
+        std::max({Pages::kPage / bucket_bytes_, fits, (all_slots + line.slots - 1) / line.slots});
     lines = lines <= kGroup ? std::bit_ceil(lines) : (lines + kGroup - 1) / kGroup * kGroup;
     if (best.slots == 0 || lines < best.lines) best = {line.slots, lines, step(lines)};
   }
@@ -50,7 +50,8 @@ void BucketMap::adopt(const Shape& shape, Pages pages) {
   high_mask_ = (std::uint64_t{1} << line.bits) - 1;
   free_rest_ = (std::uint64_t{1} << (31 + line.bits)) - 1;
   for (unsigned slot = 0; slot < slots_; ++slot) {
-    word_[slot] = static_cast<std::uint8_t>((4 + value_bytes_) * slots_ + slot / line.to_a_word * 8);
+    word_[slot] =
+        static_cast<std::uint8_t>(last_word() - 8 * ((slots_ - 1) / line.to_a_word - slot / line.to_a_word));
     shift_[slot] = static_cast<std::uint8_t>(slot % line.to_a_word * line.bits);
   }
   most_ = lines_ * slots_ * kFullPercent / 100;
@@ -59,9 +60,9 @@ void BucketMap::adopt(const Shape& shape, Pages pages) {
 }
 
 void BucketMap::free_lines() {
-  std::array<std::byte, kLine> empty{};
+  std::array<std::byte, 2 * kLine> empty{};
   for (unsigned slot = 0; slot < slots_; ++slot) set(empty.data(), slot, free_rest_, 1);
-  for (std::uint64_t h = 0; h < lines_; ++h) std::memcpy(line(h), empty.data(), kLine);
+  for (std::uint64_t h = 0; h < lines_; ++h) std::memcpy(line(h), empty.data(), bucket_bytes_);
 }
 
 void BucketMap::gather(std::uint64_t group, std::vector<Entry>& entries) const {
@@ -80,7 +81,7 @@ void BucketMap::gather(std::uint64_t group, std::vector<Entry>& entries) const {
 /// Brings a group's numbers home where there is room now, and forgets who was turned away before.
 void BucketMap::settle(std::uint64_t group, const std::vector<Entry>& entries) {
   for (std::uint64_t h = group * group_; h < (group + 1) * group_; ++h)
-    store(line(h) + kLine - 8, load(line(h) + kLine - 8) & ~kTurnedAway);
+    store(line(h) + last_word(), load(line(h) + last_word()) & ~kTurnedAway);
   for (const Entry& e : entries) {
     if ((high(e.line, e.slot) & 1) == 0) continue;
     std::byte* const at = line(home(e.r));
@@ -112,7 +113,7 @@ bool BucketMap::rebuild(std::uint64_t all_slots) {
   for (int tries = 0; tries < kSizesTried; ++tries, all_slots += all_slots / kGrowthParts + 1) {
     const Shape shape = shape_for(all_slots);
     if (count_ > shape.lines * shape.slots * kFullPercent / 100) continue;
-    Pages pages(*budget_, shape.lines * kLine);
+    Pages pages(*budget_, shape.lines * bucket_bytes_);
     if (!pages.data()) return false;
     BucketMap fresh(key_bits_, value_bytes_, *budget_);
     fresh.adopt(shape, std::move(pages));
@@ -126,7 +127,7 @@ bool BucketMap::rebuild(std::uint64_t all_slots) {
 
 bool BucketMap::grow() {
   const std::uint64_t all = lines_ * slots_;
-  if (lines_ > kLeastLines && count_ < all / kSparseSlots) return false;
+  if (pages_.size() > Pages::kPage && count_ < all / kSparseSlots) return false;
   return rebuild(all + all / kGrowthParts);
 }
 
@@ -176,7 +177,7 @@ std::byte* BucketMap::insert(std::uint64_t r) {
   if (!value) value = make_way(h, kDepth) ? put(h, rest, 0) : nullptr;
   if (!value) value = make_way(away, kDepth) ? put(away, rest, 1) : nullptr;
   if (!value) return nullptr;
-  if (value < line(h) || value >= line(h) + kLine) turn_away(line(h));
+  if (value < line(h) || value >= line(h + 1)) turn_away(line(h));
   ++count_;
   return value;
 }

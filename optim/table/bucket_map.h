@@ -1,6 +1,6 @@
 #pragma once
-// A BucketMap holds 4, 8 or 12 bytes by a number r of n bits, in buckets of one cache line each, and stores
-// fewer than n bits of each r: a lookup reads one line, seldom two.
+// A BucketMap holds 4, 8 or 12 bytes by a number r of n bits, in buckets of one cache line each, of two where
+// values are of 12 bytes, and stores fewer than n bits of each r: a lookup reads one bucket, seldom two.
 //
 // There are `lines` buckets; r belongs at home in bucket ⌊r/step⌋, step = ⌈2ⁿ/lines⌉, so that its place says
 // what its high bits are (quotienting, Cleary: Compact Hash Tables Using Bidirectional Linear Probing, 1984)
@@ -11,11 +11,11 @@
 // another number makes way for it. The other bucket lies in the same group of kGroup buckets, so that the
 // numbers of a group are a stretch of all, and the map can be gone through in rising order.
 //
-// A line of s slots holds s times 32 low bits of remainders, then s values, then s times what remainders have
-// beyond 32 bits and the bit for "not at home", a few slots' to a word. With values of 4 bytes 41 bits make
-// s = 7, 53 bits 6, 63 bits 5: the more buckets, the fewer; with those of 8 and 12 bytes s is 4 and 3. The
-// line's last bit says whether any number was ever turned away from this home: if not, it is the only line
-// that a search for a missing number reads.
+// A bucket of s slots holds s times 32 low bits of remainders, then s values, and at its end s times what
+// remainders have beyond 32 bits and the bit for "not at home", a few slots' to a word. With values of 4
+// bytes 41 bits make s = 7, 53 bits 6, 63 bits 5: the more buckets, the fewer bits; with those of 8 bytes s
+// is 4, of 12 bytes 7 with 48 bits, 6 with 63. The bucket's last bit says whether any number was ever turned
+// away from this home: if not, it is the only one that a search for a missing number reads.
 //
 // It grows by a sixteenth part at a time, when it is nearly nine tenths full, into new pages: with many maps
 // (a table's shards), one growing at a time, little is ever held twice.
@@ -40,7 +40,10 @@ class BucketMap {
 
   /// key_bits: n ≤ kMostKeyBits. value_bytes: a multiple of 4. The budget outlives the map.
   BucketMap(unsigned key_bits, std::size_t value_bytes, Budget& budget)
-      : key_bits_(key_bits), value_bytes_(value_bytes), budget_(&budget) {}
+      : key_bits_(key_bits),
+        value_bytes_(value_bytes),
+        bucket_bytes_(value_bytes > 8 ? 2 * kLine : kLine),
+        budget_(&budget) {}
 
   std::size_t size() const { return count_; }
   std::size_t bytes() const { return pages_.size(); }
@@ -60,7 +63,7 @@ class BucketMap {
   Home seek(std::uint64_t r) const {
     const auto [h, rest] = spot(r);
     std::byte* const at = line(h);
-    __builtin_prefetch(at);
+    bring_near(at);
     return {at, rest};
   }
   /// this gives the bytes of a number that is at home; else nullptr, and `away` becomes true where find_away,
@@ -68,7 +71,7 @@ class BucketMap {
   std::byte* find_home(const Home& home, bool& away) const {
     std::byte* const value = value_of(home.line, home.rest, 0);
     away = !value && turned_away(home.line);
-    if (away) __builtin_prefetch(other_line(home));
+    if (away) bring_near(other_line(home));
     return value;
   }
   std::byte* find_away(const Home& home) const { return value_of(other_line(home), home.rest, 1); }
@@ -83,7 +86,7 @@ class BucketMap {
   /// Brings the home of r towards the cache. Any thread, at any time.
   void prefetch(std::uint64_t r) const {
     const auto base = reinterpret_cast<std::uintptr_t>(base_.load(std::memory_order_relaxed));
-    __builtin_prefetch(reinterpret_cast<const void*>(base + home(r) * kLine));
+    bring_near(reinterpret_cast<const std::byte*>(base + (home(r) * bucket_bytes_)));
   }
   /// keep(r, value bytes) → whether it stays; each once, in rising order of r.
   template <class Keep>
@@ -94,9 +97,8 @@ class BucketMap {
   void each(std::uint64_t first, const Use& use) const;
 
  private:
-  static constexpr std::size_t kLine = 64, kGroup = 512;
-  static constexpr std::size_t kMostSlots = 7;
-  alignas(kLine) static constexpr std::byte kNoSlots[kLine] = {};
+  static constexpr std::size_t kLine = 64, kGroup = 256, kMostSlots = 7;
+  alignas(2 * kLine) static constexpr std::byte kNoSlots[2 * kLine] = {};
   static constexpr std::uint64_t kTurnedAway = std::uint64_t{1} << 63;  ///< of a line's last word
   using FourWords = std::uint32_t __attribute__((vector_size(16)));
   using TwoWords = std::uint64_t __attribute__((vector_size(16)));
@@ -123,7 +125,7 @@ class BucketMap {
     return four;
   }
 
-  std::byte* line(std::uint64_t h) const { return base_.load(std::memory_order_relaxed) + h * kLine; }
+  std::byte* line(std::uint64_t h) const { return base_.load(std::memory_order_relaxed) + h * bucket_bytes_; }
   struct Spot {
     std::uint64_t home, rest;
   };
@@ -141,10 +143,17 @@ class BucketMap {
     return h ^ std::max<std::uint64_t>(by, 1);
   }
   std::byte* other_line(const Home& home) const {
-    return line(other(static_cast<std::uint64_t>(home.line - line(0)) / kLine, home.rest));
+    return line(
+        other(static_cast<std::uint64_t>(home.line - line(0)) / kLine >> (bucket_bytes_ > kLine), home.rest));
   }
-  static bool turned_away(const std::byte* at) { return (load(at + kLine - 8) & kTurnedAway) != 0; }
-  static void turn_away(std::byte* at) { store(at + kLine - 8, load(at + kLine - 8) | kTurnedAway); }
+  std::size_t last_word() const { return bucket_bytes_ - 8; }
+  bool turned_away(const std::byte* at) const { return (load(at + last_word()) & kTurnedAway) != 0; }
+  void turn_away(std::byte* at) const { store(at + last_word(), load(at + last_word()) | kTurnedAway); }
+  /// Both lines of a bucket.
+  void bring_near(const std::byte* at) const {
+    __builtin_prefetch(at);
+    if (bucket_bytes_ > kLine) __builtin_prefetch(at + kLine);
+  }
 
   /// Bits beyond 32 of a slot's remainder, twice, plus 1 where it is not at home.
   std::uint64_t high(const std::byte* at, unsigned slot) const {
@@ -204,6 +213,7 @@ class BucketMap {
 
   const unsigned key_bits_;
   const std::size_t value_bytes_;
+  const std::size_t bucket_bytes_;
   Budget* budget_;
   Pages pages_;
   std::size_t count_ = 0, most_ = 0;  ///< most_: numbers up to which insert has room
