@@ -1,6 +1,6 @@
 // Speed of reading and of the sparse models on one core, beside plain loops over std::unordered_map, and what
 // logistic regression with FTRL reaches on a9a and w8a. Arguments: the folder of the public data sets
-// (../shared/data), without it only what is planted; one part alone: reading, learning, models, studies.
+// (../shared/data), without it only what is planted; one part alone: reading, learning, studies.
 #include <unistd.h>
 
 #include <algorithm>
@@ -16,6 +16,7 @@
 
 #include "file.h"
 #include "gossamer/optim/click_metrics.h"
+#include "gossamer/optim/click_objective.h"
 #include "gossamer/optim/planted_clicks.h"
 #include "gossamer/optim/sample_stream.h"
 #include "gossamer/optim/sparse.h"
@@ -31,9 +32,9 @@ using test::Ftrl, test::keep, test::Kept, test::PlainLr, test::PlainVectors;
 using Clock = std::chrono::steady_clock;
 
 /// Of this process: other load on the machine does not count, only what it does to the caches.
-double cpu_seconds() {
+double cpu_seconds(clockid_t clock = CLOCK_PROCESS_CPUTIME_ID) {
   timespec now{};
-  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
+  clock_gettime(clock, &now);
   return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
 }
 double since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
@@ -54,12 +55,8 @@ double fastest(int rounds, const F& f) {
 class Rows {
  public:
   explicit Rows(SparseModel& model) : model_(model), width_(model.row_width()) {}
-  std::span<float> pull(const SparseBatch& batch) {
-    find(batch);
-    return copy();
-  }
   /// The rows of the batch's keys; new ones are made.
-  void find(const SparseBatch& batch) {
+  std::span<float> pull(const SparseBatch& batch) {
     places_.resize(batch.keys().size());
     for (std::size_t i = 0; i < places_.size(); ++i) {
       const auto [at, is_new] = map_.try_emplace(batch.keys()[i], map_.size());
@@ -71,8 +68,6 @@ class Rows {
         for (std::size_t j = 0; j < width_; ++j) z_[z_.size() - width_ + j] = -row[j] / ftrl.alpha;
       }
     }
-  }
-  std::span<float> copy() {
     pulled_.resize(places_.size() * width_);
     for (std::size_t i = 0; i < places_.size(); ++i)
       std::copy_n(w_.data() + places_[i] * width_, width_, pulled_.data() + i * width_);
@@ -131,46 +126,6 @@ std::string unpacked(const std::string& path) {
   while (const std::size_t got = file.read({reinterpret_cast<std::uint8_t*>(block.data()), block.size()}))
     text.append(block, 0, got);
   return text;
-}
-
-/// M rows/s of each part of learning from batches, and of all but finding rows by key: that is the table's.
-void bench_model(const char* data_name, const Kept& data, SparseModelSpec spec, double plain_seconds) {
-  constexpr std::size_t kBatch = 1000;
-  const auto model = make_sparse_model(spec);
-  Rows rows(*model);
-  SparseBatch batch;
-  std::span<const float> pulled;
-  std::vector<float> g, p(kBatch);
-  enum Part { build, find, copy, gradient, update, parts };
-  std::vector<double> best(parts, 1e9);
-  for (int round = 0; round < 6; ++round) {  // the first makes the rows
-    std::vector<double> spent(parts, 0.0);
-    const auto timed = [&](Part part, const auto& f) {
-      const double start = cpu_seconds();
-      f();
-      spent[part] += cpu_seconds() - start;
-    };
-    for (std::size_t first = 0; first + kBatch <= data.size(); first += kBatch) {
-      timed(build, [&] {
-        batch.clear(true);
-        for (std::size_t b = first; b < first + kBatch; ++b) batch.add(data.at(b));
-      });
-      timed(find, [&] { rows.find(batch); });
-      timed(copy, [&] { pulled = rows.copy(), g.resize(pulled.size()); });
-      timed(gradient, [&] { model->gradient(batch, pulled, {}, {g, {}, p}, {}); });
-      timed(update, [&] { rows.push(g); });
-    }
-    for (std::size_t i = 0; i < parts; ++i) best[i] = std::min(best[i], spent[i]);
-  }
-  const auto n = static_cast<double>(data.size() / kBatch * kBatch) / 1e6;
-  const double rate = n / (best[build] + best[copy] + best[gradient] + best[update]);
-  const double plain = static_cast<double>(data.size()) / 1e6 / plain_seconds;
-  std::printf(
-      "%-8s %-4s k=%zu  batch %6.2f  copy rows %6.2f  gradient %6.2f  FTRL %6.2f  all %5.2f  (found by "
-      "unordered_map "
-      "%5.2f)  plain loops %5.2f: %.1f x\n",
-      data_name, spec.kind.c_str(), spec.factors, n / best[build], n / best[copy], n / best[gradient],
-      n / best[update], rate, n / best[find], plain, rate / plain);
 }
 
 /// M rows/s of all of learning, the table's part included, beside a plain loop that makes the same steps.
@@ -237,18 +192,6 @@ void bench_learning(const char* name, const Kept& data, std::uint32_t fields) {
   }
 }
 
-void bench_models(const char* name, const Kept& data, std::uint32_t fields) {
-  PlainLr lr;
-  bench_model(name, data, {.kind = "lr"}, fastest(3, [&] { lr.pass(data); }));
-  for (const std::size_t k : {4, 8}) {
-    PlainVectors fm(k, 1);
-    bench_model(name, data, {.kind = "fm", .factors = k}, fastest(3, [&] { fm.fm(data); }));
-  }
-  PlainVectors ffm(4, fields);
-  bench_model(name, data, {.kind = "ffm", .factors = 4, .fields = fields},
-              fastest(3, [&] { ffm.ffm(data); }));
-}
-
 void bench_parser(const char* name, const std::string& text) {
   const auto format = make_line_format({});
   TextPiece piece;
@@ -292,6 +235,26 @@ void bench_stream(const std::string& path, std::size_t threads, bool shuffle) {
       static_cast<double>(counters.peak_memory) / 1e6);
 }
 
+/// What LR learns on one core, as a peer's objective does, while other threads read: of that thread alone.
+void bench_consumption(const std::string& path, bool shuffle) {
+  ClickParts parts;
+  parts.batch = 1000;
+  parts.train = [&](std::uint64_t epoch) {
+    return open_samples({.path = path, .threads = 1, .shuffle = shuffle, .epoch = epoch});
+  };
+  const auto learner = make_click_objective(std::move(parts));
+  constexpr int kEpochs = 4, kSteps = 650;
+  double best = 1e9;
+  std::uint64_t rows = 0;
+  for (int epoch = 0; epoch < kEpochs; ++epoch, rows = 0) {
+    const double start = cpu_seconds(CLOCK_THREAD_CPUTIME_ID);
+    for (int step = 0; step < kSteps; ++step) rows += learner->gradient({}, {}, {}, {}).rows;
+    best = std::min(best, (cpu_seconds(CLOCK_THREAD_CPUTIME_ID) - start) / static_cast<double>(rows));
+  }
+  std::printf("LR with FTRL learns from batches of 1000%s  %6.2f M rows/s of its core\n",
+              shuffle ? ", shuffled" : "", 1e-6 / best);
+}
+
 void bench_reading(const std::string& folder, const std::string& a9a) {
   bench_parser("a9a,", a9a);
   std::string hashed;
@@ -308,6 +271,7 @@ void bench_reading(const std::string& folder, const std::string& a9a) {
     bench_stream(path, threads, false);
     bench_stream(path, threads, true);
   }
+  for (const bool shuffle : {false, true}) bench_consumption(path, shuffle);
 }
 
 void study_a9a(const std::string& data) {
@@ -387,11 +351,7 @@ int main(int argc, char** argv) {
     bench_learning("planted", planted, 12);
     bench_learning("millions", keep(*open_planted({.samples = 1000000, .keys = 10000000})), 12);
   }
-  if (wants("models")) {
-    if (there) bench_models("a9a", a9a, 1);
-    bench_models("planted", planted, 12);
-  }
-  if (wants("learning") || wants("models"))
+  if (wants("learning"))
     std::printf(
         "not run here, rows/s as measured elsewhere (2026-11): Vowpal Wabbit LR 1.41 M on 1.5 cores, xLearn "
         "LR 2.5 "
