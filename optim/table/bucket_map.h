@@ -38,7 +38,7 @@ class BucketMap {
   static constexpr unsigned kMostKeyBits = 62;
   static constexpr std::size_t kMostValueBytes = 12;
 
-  /// key_bits: n ≤ kMostKeyBits. value_bytes: a multiple of 4. The budget outlives the map.
+  /// key_bits: n ≤ kMostKeyBits. value_bytes: 4, 8 or 12. The budget outlives the map.
   BucketMap(unsigned key_bits, std::size_t value_bytes, Budget& budget)
       : key_bits_(key_bits),
         value_bytes_(value_bytes),

@@ -12,7 +12,7 @@
 namespace gossamer::optim {
 namespace {
 
-constexpr std::size_t kPoolHugeFrom = 4 * kHugePage;  // what is taken in advance is then a sixteenth at most
+constexpr std::size_t kPoolHugeFrom = 4 * kHugePage;  // what is taken in advance is then a fourth at most
 
 std::byte* map_zeroed(std::size_t bytes) {
   void* at = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);

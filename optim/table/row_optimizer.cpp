@@ -20,6 +20,8 @@ constexpr std::array<RowOptimizerPart, 4> kRowOptimizers{{
      true,
      true},
 }};
+static_assert(std::all_of(kRowOptimizers.begin(), kRowOptimizers.end(),
+                          [](const RowOptimizerPart& part) { return part.info.floats <= kMostColumns; }));
 constexpr auto kRowOptimizerInfos = [] {
   std::array<RowOptimizerInfo, kRowOptimizers.size()> infos{};
   for (std::size_t i = 0; i < infos.size(); ++i) infos[i] = kRowOptimizers[i].info;
