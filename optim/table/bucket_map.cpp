@@ -12,11 +12,11 @@ constexpr std::uint64_t kSparseSlots = 16;  // slots per number from which on it
 constexpr int kSizesTried = 8;              // sizes tried where numbers stand too close together
 constexpr unsigned kDepth = 2;              // numbers that make way for each other
 
-struct LineShape {
+struct BucketShape {
   std::size_t value_bytes;
   unsigned slots, to_a_word, bits;  ///< bits: of a slot beyond 32
 };
-constexpr std::array<LineShape, 6> kLineShapes{
+constexpr std::array<BucketShape, 6> kBucketShapes{
     {{4, 7, 7, 9}, {4, 6, 3, 21}, {4, 5, 2, 31}, {8, 4, 2, 31}, {12, 7, 4, 16}, {12, 6, 2, 31}}};
 
 }  // namespace
@@ -24,52 +24,54 @@ constexpr std::array<LineShape, 6> kLineShapes{
 /// The least bytes for so many slots, such that remainders fit. Free slots need a remainder of their own.
 BucketMap::Shape BucketMap::shape_for(std::uint64_t all_slots) const {
   Shape best;
-  const auto step = [&](std::uint64_t lines) { return ((std::uint64_t{1} << key_bits_) - 1) / lines + 1; };
-  for (const LineShape& line : kLineShapes) {
-    if (line.value_bytes != value_bytes_) continue;
-    const unsigned bits = 31 + line.bits;  // and one says "not at home"
+  const auto step = [&](std::uint64_t buckets) {
+    return ((std::uint64_t{1} << key_bits_) - 1) / buckets + 1;
+  };
+  for (const BucketShape& of : kBucketShapes) {
+    if (of.value_bytes != value_bytes_) continue;
+    const unsigned bits = 31 + of.bits;  // and one says "not at home"
     const std::uint64_t fits = bits < key_bits_ ? (std::uint64_t{1} << (key_bits_ - bits)) + 1 : 1;
-    std::uint64_t lines =
-        std::max({Pages::kPage / bucket_bytes_, fits, (all_slots + line.slots - 1) / line.slots});
-    lines = lines <= kGroup ? std::bit_ceil(lines) : (lines + kGroup - 1) / kGroup * kGroup;
-    if (best.slots == 0 || lines < best.lines) best = {line.slots, lines, step(lines)};
+    std::uint64_t buckets =
+        std::max({Pages::kPage / bucket_bytes_, fits, (all_slots + of.slots - 1) / of.slots});
+    buckets = buckets <= kGroup ? std::bit_ceil(buckets) : (buckets + kGroup - 1) / kGroup * kGroup;
+    if (best.slots == 0 || buckets < best.buckets) best = {of.slots, buckets, step(buckets)};
   }
   return best;
 }
 
 void BucketMap::adopt(const Shape& shape, Pages pages) {
-  const auto line = *std::find_if(kLineShapes.begin(), kLineShapes.end(), [&](const LineShape& of) {
-    return of.value_bytes == value_bytes_ && of.slots == shape.slots;
+  const auto of = *std::find_if(kBucketShapes.begin(), kBucketShapes.end(), [&](const BucketShape& s) {
+    return s.value_bytes == value_bytes_ && s.slots == shape.slots;
   });
   pages_ = std::move(pages);
-  lines_ = shape.lines;
-  group_ = std::min<std::uint64_t>(lines_, kGroup);
+  buckets_ = shape.buckets;
+  group_ = std::min<std::uint64_t>(buckets_, kGroup);
   step_.store(shape.step, std::memory_order_relaxed);
   slots_ = shape.slots;
   all_slots_ = (1U << slots_) - 1;
-  high_mask_ = (std::uint64_t{1} << line.bits) - 1;
-  free_rest_ = (std::uint64_t{1} << (31 + line.bits)) - 1;
+  high_mask_ = (std::uint64_t{1} << of.bits) - 1;
+  free_rest_ = (std::uint64_t{1} << (31 + of.bits)) - 1;
   for (unsigned slot = 0; slot < slots_; ++slot) {
     word_[slot] =
-        static_cast<std::uint8_t>(last_word() - 8 * ((slots_ - 1) / line.to_a_word - slot / line.to_a_word));
-    shift_[slot] = static_cast<std::uint8_t>(slot % line.to_a_word * line.bits);
+        static_cast<std::uint8_t>(last_word() - 8 * ((slots_ - 1) / of.to_a_word - slot / of.to_a_word));
+    shift_[slot] = static_cast<std::uint8_t>(slot % of.to_a_word * of.bits);
   }
-  most_ = lines_ * slots_ * kFullPercent / 100;
+  most_ = buckets_ * slots_ * kFullPercent / 100;
   inverse_.store(~std::uint64_t{0} / shape.step, std::memory_order_relaxed);
   base_.store(pages_.data(), std::memory_order_relaxed);
 }
 
-void BucketMap::free_lines() {
+void BucketMap::free_buckets() {
   std::array<std::byte, 2 * kLine> empty{};
   for (unsigned slot = 0; slot < slots_; ++slot) set(empty.data(), slot, free_rest_, 1);
-  for (std::uint64_t h = 0; h < lines_; ++h) std::memcpy(line(h), empty.data(), bucket_bytes_);
+  for (std::uint64_t h = 0; h < buckets_; ++h) std::memcpy(bucket(h), empty.data(), bucket_bytes_);
 }
 
 void BucketMap::gather(std::uint64_t group, std::vector<Entry>& entries) const {
   entries.clear();
   for (std::uint64_t h = group * group_; h < (group + 1) * group_; ++h)
     for (unsigned slot = 0; slot < slots_; ++slot) {
-      std::byte* const at = line(h);
+      std::byte* const at = bucket(h);
       const std::uint64_t rest = rest_of(at, slot);
       if (rest == free_rest_) continue;
       const std::uint64_t its = (high(at, slot) & 1) != 0 ? other(h, rest) : h;
@@ -81,12 +83,12 @@ void BucketMap::gather(std::uint64_t group, std::vector<Entry>& entries) const {
 /// Brings a group's numbers home where there is room now, and forgets who was turned away before.
 void BucketMap::settle(std::uint64_t group, const std::vector<Entry>& entries) {
   for (std::uint64_t h = group * group_; h < (group + 1) * group_; ++h)
-    store(line(h) + last_word(), load(line(h) + last_word()) & ~kTurnedAway);
+    store(bucket(h) + last_word(), load(bucket(h) + last_word()) & ~kTurnedAway);
   for (const Entry& e : entries) {
-    if ((high(e.line, e.slot) & 1) == 0) continue;
-    std::byte* const at = line(home(e.r));
+    if ((high(e.bucket, e.slot) & 1) == 0) continue;
+    std::byte* const at = bucket(home(e.r));
     if (const unsigned free = free_slot(at); free < slots_)
-      move(e.line, e.slot, at, free);
+      move(e.bucket, e.slot, at, free);
     else
       turn_away(at);
   }
@@ -98,9 +100,9 @@ bool BucketMap::move_to(BucketMap& to) const {
     if (value) copy_value(value, from);
     return value != nullptr;
   };
-  for (std::uint64_t h = 0; h < lines_; ++h)  // in about the order of r: what it writes is in the cache
+  for (std::uint64_t h = 0; h < buckets_; ++h)  // in about the order of r: what it writes is in the cache
     for (unsigned slot = 0; slot < slots_; ++slot) {
-      std::byte* const at = line(h);
+      std::byte* const at = bucket(h);
       const std::uint64_t rest = rest_of(at, slot);
       if (rest == free_rest_) continue;
       const std::uint64_t its = (high(at, slot) & 1) != 0 ? other(h, rest) : h;
@@ -112,12 +114,12 @@ bool BucketMap::move_to(BucketMap& to) const {
 bool BucketMap::rebuild(std::uint64_t all_slots) {
   for (int tries = 0; tries < kSizesTried; ++tries, all_slots += all_slots / kGrowthParts + 1) {
     const Shape shape = shape_for(all_slots);
-    if (count_ > shape.lines * shape.slots * kFullPercent / 100) continue;
-    Pages pages(*budget_, shape.lines * bucket_bytes_);
+    if (count_ > shape.buckets * shape.slots * kFullPercent / 100) continue;
+    Pages pages(*budget_, shape.buckets * bucket_bytes_);
     if (!pages.data()) return false;
     BucketMap fresh(key_bits_, value_bytes_, *budget_);
     fresh.adopt(shape, std::move(pages));
-    fresh.free_lines();
+    fresh.free_buckets();
     if (!move_to(fresh)) continue;
     adopt(shape, std::move(fresh.pages_));  // the old pages go to fresh, and with it
     return true;
@@ -126,7 +128,7 @@ bool BucketMap::rebuild(std::uint64_t all_slots) {
 }
 
 bool BucketMap::grow() {
-  const std::uint64_t all = lines_ * slots_;
+  const std::uint64_t all = buckets_ * slots_;
   if (pages_.size() > Pages::kPage && count_ < all / kSparseSlots) return false;
   return rebuild(all + all / kGrowthParts);
 }
@@ -136,7 +138,7 @@ void BucketMap::shrink() {
 }
 
 std::byte* BucketMap::put(std::uint64_t h, std::uint64_t rest, std::uint64_t away) {
-  std::byte* const at = line(h);
+  std::byte* const at = bucket(h);
   const unsigned slot = free_slot(at);
   if (slot == slots_) return nullptr;
   set(at, slot, rest, away);
@@ -155,14 +157,14 @@ void BucketMap::move(std::byte* from, unsigned slot, std::byte* to, unsigned fre
 /// A slot of bucket h becomes free, if others that stand there can move, of whom again up to depth - 1 others
 /// make way.
 bool BucketMap::make_way(std::uint64_t h, unsigned depth) {
-  std::byte* const at = line(h);
+  std::byte* const at = bucket(h);
   for (unsigned slot = 0; slot < slots_; ++slot) {
     const std::uint64_t to = other(h, rest_of(at, slot));
-    if (free_slot(line(to)) == slots_ && (depth == 0 || !make_way(to, depth - 1))) continue;
+    if (free_slot(bucket(to)) == slots_ && (depth == 0 || !make_way(to, depth - 1))) continue;
     if (free_slot(at) < slots_) return true;  // who made way there came from here
-    const unsigned free = free_slot(line(to));
+    const unsigned free = free_slot(bucket(to));
     if (other(h, rest_of(at, slot)) != to || free == slots_) continue;
-    move(at, slot, line(to), free);
+    move(at, slot, bucket(to), free);
     return true;
   }
   return false;
@@ -177,7 +179,7 @@ std::byte* BucketMap::insert(std::uint64_t r) {
   if (!value) value = make_way(h, kDepth) ? put(h, rest, 0) : nullptr;
   if (!value) value = make_way(away, kDepth) ? put(away, rest, 1) : nullptr;
   if (!value) return nullptr;
-  if (value < line(h) || value >= line(h + 1)) turn_away(line(h));
+  if (value < bucket(h) || value >= bucket(h + 1)) turn_away(bucket(h));
   ++count_;
   return value;
 }

@@ -2,7 +2,7 @@
 // A BucketMap holds 4, 8 or 12 bytes by a number r of n bits, in buckets of one cache line each, of two where
 // values are of 12 bytes, and stores fewer than n bits of each r: a lookup reads one bucket, seldom two.
 //
-// There are `lines` buckets; r belongs at home in bucket ⌊r/step⌋, step = ⌈2ⁿ/lines⌉, so that its place says
+// There are B buckets; r belongs at home in bucket ⌊r/step⌋, step = ⌈2ⁿ/B⌉, so that its place says
 // what its high bits are (quotienting, Cleary: Compact Hash Tables Using Bidirectional Linear Probing, 1984)
 // and a slot stores the remainder r mod step only. Where its home is full, r stands in the one other bucket
 // that home and remainder name (a cuckoo table of buckets: Dietzfelbinger, Weidling: Balanced Allocation and
@@ -50,31 +50,31 @@ class BucketMap {
   /// The bytes of r; nullptr where r is not in the map.
   std::byte* find(std::uint64_t r) const {
     const auto [h, rest] = spot(r);
-    std::byte* const at = line(h);
+    std::byte* const at = bucket(h);
     if (std::byte* const value = value_of(at, rest, 0)) return value;
-    return turned_away(at) ? value_of(line(other(h, rest)), rest, 1) : nullptr;
+    return turned_away(at) ? value_of(bucket(other(h, rest)), rest, 1) : nullptr;
   }
   /// find in parts, of which many numbers' can wait for memory together, while nothing changes: seek brings
-  /// near the line of its home,
+  /// near the bucket of its home,
   struct Home {
-    std::byte* line;
+    std::byte* bucket;
     std::uint64_t rest;
   };
   Home seek(std::uint64_t r) const {
     const auto [h, rest] = spot(r);
-    std::byte* const at = line(h);
+    std::byte* const at = bucket(h);
     bring_near(at);
     return {at, rest};
   }
   /// this gives the bytes of a number that is at home; else nullptr, and `away` becomes true where find_away,
-  /// whose line is then brought near, is to say whether it is elsewhere.
+  /// whose bucket is then brought near, is to say whether it is elsewhere.
   std::byte* find_home(const Home& home, bool& away) const {
-    std::byte* const value = value_of(home.line, home.rest, 0);
-    away = !value && turned_away(home.line);
-    if (away) bring_near(other_line(home));
+    std::byte* const value = value_of(home.bucket, home.rest, 0);
+    away = !value && turned_away(home.bucket);
+    if (away) bring_near(other_bucket(home));
     return value;
   }
-  std::byte* find_away(const Home& home) const { return value_of(other_line(home), home.rest, 1); }
+  std::byte* find_away(const Home& home) const { return value_of(other_bucket(home), home.rest, 1); }
   /// Room for the bytes of r, which is not in the map; they are undefined. nullptr where there is none:
   /// grow() may make it.
   std::byte* insert(std::uint64_t r);
@@ -99,17 +99,17 @@ class BucketMap {
  private:
   static constexpr std::size_t kLine = 64, kGroup = 256, kMostSlots = 7;
   alignas(2 * kLine) static constexpr std::byte kNoSlots[2 * kLine] = {};
-  static constexpr std::uint64_t kTurnedAway = std::uint64_t{1} << 63;  ///< of a line's last word
+  static constexpr std::uint64_t kTurnedAway = std::uint64_t{1} << 63;  ///< of a bucket's last word
   using FourWords = std::uint32_t __attribute__((vector_size(16)));
   using TwoWords = std::uint64_t __attribute__((vector_size(16)));
 
   struct Shape {
-    unsigned slots = 0;  ///< of a line
-    std::uint64_t lines = 0, step = 1;
+    unsigned slots = 0;  ///< of a bucket
+    std::uint64_t buckets = 0, step = 1;
   };
   struct Entry {
     std::uint64_t r;
-    std::byte* line;
+    std::byte* bucket;
     unsigned slot;
   };
 
@@ -125,7 +125,9 @@ class BucketMap {
     return four;
   }
 
-  std::byte* line(std::uint64_t h) const { return base_.load(std::memory_order_relaxed) + h * bucket_bytes_; }
+  std::byte* bucket(std::uint64_t h) const {
+    return base_.load(std::memory_order_relaxed) + h * bucket_bytes_;
+  }
   struct Spot {
     std::uint64_t home, rest;
   };
@@ -142,9 +144,9 @@ class BucketMap {
     const std::uint64_t by = (rest * 0x9E3779B97F4A7C15ULL >> 40) & (group_ - 1);
     return h ^ std::max<std::uint64_t>(by, 1);
   }
-  std::byte* other_line(const Home& home) const {
-    return line(
-        other(static_cast<std::uint64_t>(home.line - line(0)) / kLine >> (bucket_bytes_ > kLine), home.rest));
+  std::byte* other_bucket(const Home& home) const {
+    return bucket(other(
+        static_cast<std::uint64_t>(home.bucket - bucket(0)) / kLine >> (bucket_bytes_ > kLine), home.rest));
   }
   std::size_t last_word() const { return bucket_bytes_ - 8; }
   bool turned_away(const std::byte* at) const { return (load(at + last_word()) & kTurnedAway) != 0; }
@@ -201,7 +203,7 @@ class BucketMap {
   std::byte* put(std::uint64_t h, std::uint64_t rest, std::uint64_t away);
   bool make_way(std::uint64_t h, unsigned depth);
   void move(std::byte* from, unsigned slot, std::byte* to, unsigned free);
-  void free_lines();
+  void free_buckets();
   /// The numbers of a group's buckets in rising order.
   void gather(std::uint64_t group, std::vector<Entry>& entries) const;
   void settle(std::uint64_t group, const std::vector<Entry>& entries);
@@ -217,10 +219,10 @@ class BucketMap {
   Budget* budget_;
   Pages pages_;
   std::size_t count_ = 0, most_ = 0;  ///< most_: numbers up to which insert has room
-  std::uint64_t lines_ = 0, group_ = 1, high_mask_ = 0, free_rest_ = 0;
+  std::uint64_t buckets_ = 0, group_ = 1, high_mask_ = 0, free_rest_ = 0;
   unsigned slots_ = 0, all_slots_ = 0;
   std::uint8_t word_[kMostSlots] = {}, shift_[kMostSlots] = {};  ///< where a slot's high bits are
-  /// What prefetch reads beside a change is atomic. An empty map has one line without slots, which nobody
+  /// What prefetch reads beside a change is atomic. An empty map has one bucket without slots, which nobody
   /// changes.
   std::atomic<std::byte*> base_{const_cast<std::byte*>(kNoSlots)};
   std::atomic<std::uint64_t> step_{std::uint64_t{1} << 63}, inverse_{0};
@@ -229,11 +231,11 @@ class BucketMap {
 template <class Keep>
 void BucketMap::retain(const Keep& keep) {
   std::vector<Entry> entries;
-  for (std::uint64_t group = 0; count_ > 0 && group < lines_ / group_; ++group) {
+  for (std::uint64_t group = 0; count_ > 0 && group < buckets_ / group_; ++group) {
     gather(group, entries);
     const auto gone = [&](const Entry& e) {
-      if (keep(e.r, value(e.line, e.slot))) return false;
-      set(e.line, e.slot, free_rest_, 1);
+      if (keep(e.r, value(e.bucket, e.slot))) return false;
+      set(e.bucket, e.slot, free_rest_, 1);
       --count_;
       return true;
     };
@@ -250,10 +252,10 @@ template <class Use>
 void BucketMap::each(std::uint64_t first, const Use& use) const {
   if (count_ == 0) return;
   std::vector<Entry> entries;
-  for (std::uint64_t group = home(first) / group_; group < lines_ / group_; ++group) {
+  for (std::uint64_t group = home(first) / group_; group < buckets_ / group_; ++group) {
     gather(group, entries);
     for (const Entry& e : entries)
-      if (e.r >= first && !use(e.r, value(e.line, e.slot))) return;
+      if (e.r >= first && !use(e.r, value(e.bucket, e.slot))) return;
   }
 }
 

@@ -60,8 +60,8 @@ class LocalTable final : public Table {
     const std::uint64_t* mixed;
     const std::byte** places;
   };
-  template <bool in_lines, class Use>
-  void read_lines(const Block& block, const Use& use) const;
+  template <bool inside, class Use>
+  void read_block(const Block& block, const Use& use) const;
   std::size_t pull(std::span<const std::uint64_t> keys, std::span<float> weights,
                    std::span<std::uint32_t> versions, PulledRows* notes) const;
   std::size_t pull_single(std::span<const std::uint64_t> keys, std::span<float> weights,

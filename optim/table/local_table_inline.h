@@ -109,15 +109,15 @@ void LocalTable::read(std::span<const std::uint64_t> keys, PulledRows* notes, co
     if (notes) noted = note_moves(touched, noted, *notes);
     const Block block{n, start, mixed, places};
     if (shape_.inside())
-      read_lines<true>(block, use);
+      read_block<true>(block, use);
     else
-      read_lines<false>(block, use);
+      read_block<false>(block, use);
   }
 }
 
-/// Lines are asked for a burst ahead of the one that is read.
-template <bool in_lines, class Use>
-void LocalTable::read_lines(const Block& block, const Use& use) const {
+/// Buckets are asked for a burst ahead of the one that is read. inside: whether rows stand in the map.
+template <bool inside, class Use>
+void LocalTable::read_block(const Block& block, const Use& use) const {
   const unsigned shift = 64 - shard_bits_;
   const std::uint64_t numbers = ~std::uint64_t{0} >> shard_bits_;
   const std::uint64_t* const all = block.mixed;
@@ -141,15 +141,15 @@ void LocalTable::read_lines(const Block& block, const Use& use) const {
         away[aways++] = i;
         continue;
       }
-      block.places[i] = in_lines ? value : shard.place_found(value);
-      if (in_lines) use(shard, value, block.start + i);
+      block.places[i] = inside ? value : shard.place_found(value);
+      if (inside) use(shard, value, block.start + i);
     }
     for (const std::size_t i : std::span(away).first(aways)) {
       const Shard& shard = *shards[all[i] >> shift];
       block.places[i] = shard.place_found(shard.map().find_away(homes[i % homes.size()]));
-      if (in_lines) use(shard, block.places[i], block.start + i);
+      if (inside) use(shard, block.places[i], block.start + i);
     }
-    if (!in_lines)
+    if (!inside)
       for (std::size_t i = first; i < end; ++i)
         use(*shards[all[i] >> shift], block.places[i], block.start + i);
   }

@@ -92,7 +92,10 @@ void LocalTable::push_shard(std::size_t of_shard, std::span<std::uint32_t> which
     for (std::size_t n = first; n < std::min(which.size(), first + kRows); ++n) {
       const std::uint32_t i = which[n];
       places[found] = hold ? const_cast<std::byte*>(pulled.places[i]) : shard.find(number(pulled.keys[i]));
-      (places[found] ? there[found++] : which[missing++]) = i;
+      if (places[found])
+        there[found++] = i;
+      else
+        which[missing++] = i;
     }
     if (together)
       step_single({places.data(), found}, there.data(), gradients, now);
