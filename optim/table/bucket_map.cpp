@@ -24,17 +24,16 @@ constexpr std::array<BucketShape, 6> kBucketShapes{
 /// The least bytes for so many slots, such that remainders fit. Free slots need a remainder of their own.
 BucketMap::Shape BucketMap::shape_for(std::uint64_t all_slots) const {
   Shape best;
-  const auto step = [&](std::uint64_t buckets) {
-    return ((std::uint64_t{1} << key_bits_) - 1) / buckets + 1;
-  };
+  const std::uint64_t all = std::uint64_t{1} << key_bits_;
   for (const BucketShape& of : kBucketShapes) {
     if (of.value_bytes != value_bytes_) continue;
-    const unsigned bits = 31 + of.bits;  // and one says "not at home"
-    const std::uint64_t fits = bits < key_bits_ ? (std::uint64_t{1} << (key_bits_ - bits)) + 1 : 1;
+    const unsigned bits = 31 + of.bits;                        // and one says "not at home"
+    const std::uint64_t longest = all + (all >> (64 - key_bits_));  // remainders, together
+    const std::uint64_t fits = (longest >> bits) + 2;
     std::uint64_t buckets =
         std::max({Pages::kPage / bucket_bytes_, fits, (all_slots + of.slots - 1) / of.slots});
     buckets = buckets <= kGroup ? std::bit_ceil(buckets) : (buckets + kGroup - 1) / kGroup * kGroup;
-    if (best.slots == 0 || buckets < best.buckets) best = {of.slots, buckets, step(buckets)};
+    if (best.slots == 0 || buckets < best.buckets) best = {of.slots, buckets, (all - 1) / buckets + 1};
   }
   return best;
 }
@@ -46,9 +45,10 @@ void BucketMap::adopt(const Shape& shape, Pages pages) {
   pages_ = std::move(pages);
   buckets_ = shape.buckets;
   group_ = std::min<std::uint64_t>(buckets_, kGroup);
-  step_.store(shape.step, std::memory_order_relaxed);
+  step_ = shape.step;
   slots_ = shape.slots;
   all_slots_ = (1U << slots_) - 1;
+  values_at_ = sizeof(std::uint32_t) * slots_;
   high_mask_ = (std::uint64_t{1} << of.bits) - 1;
   free_rest_ = (std::uint64_t{1} << (31 + of.bits)) - 1;
   for (unsigned slot = 0; slot < slots_; ++slot) {

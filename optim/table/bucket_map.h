@@ -2,9 +2,10 @@
 // A BucketMap holds 4, 8 or 12 bytes by a number r of n bits, in buckets of one cache line each, of two where
 // values are of 12 bytes, and stores fewer than n bits of each r: a lookup reads one bucket, seldom two.
 //
-// There are B buckets; r belongs at home in bucket ⌊r/step⌋, step = ⌈2ⁿ/B⌉, so that its place says
-// what its high bits are (quotienting, Cleary: Compact Hash Tables Using Bidirectional Linear Probing, 1984)
-// and a slot stores the remainder r mod step only. Where its home is full, r stands in the one other bucket
+// There are B buckets; r belongs at home in bucket h = ⌊r·inverse/2⁶⁴⌋ with inverse = ⌊2⁶⁴/step⌋ and step =
+// ⌈2ⁿ/B⌉, which is ⌊r/step⌋ or, for few r, one less: its place says what its high bits are (quotienting,
+// Cleary: Compact Hash Tables Using Bidirectional Linear Probing, 1984) and a slot stores the remainder
+// r - h·step < step·(1 + 2ⁿ⁻⁶⁴) + 1 only. Where its home is full, r stands in the one other bucket
 // that home and remainder name (a cuckoo table of buckets: Dietzfelbinger, Weidling: Balanced Allocation and
 // Dictionaries with Tightly Packed Constant Size Bins, 2007; the other bucket as in Fan, Andersen, Kaminsky,
 // Mitzenmacher: Cuckoo Filter, CoNEXT 2014, section 3.1), and one bit of its slot says so; both places full,
@@ -26,6 +27,10 @@
 #include <cstdint>
 #include <cstring>
 #include <vector>
+
+#ifdef __SSE__
+#include <xmmintrin.h>
+#endif
 
 #include "pages.h"
 
@@ -132,13 +137,13 @@ class BucketMap {
     std::uint64_t home, rest;
   };
   Spot spot(std::uint64_t r) const {
-    __extension__ using Wide = unsigned __int128;
-    const std::uint64_t step = step_.load(std::memory_order_relaxed);
-    const auto h = static_cast<std::uint64_t>((Wide{r} * inverse_.load(std::memory_order_relaxed)) >> 64);
-    const std::uint64_t rest = r - h * step, over = rest >= step ? ~std::uint64_t{0} : 0;
-    return {h - over, rest - (step & over)};  // h was the home or the one before it
+    const std::uint64_t h = home(r);
+    return {h, r - h * step_};
   }
-  std::uint64_t home(std::uint64_t r) const { return spot(r).home; }
+  std::uint64_t home(std::uint64_t r) const {
+    __extension__ using Wide = unsigned __int128;
+    return static_cast<std::uint64_t>((Wide{r} * inverse_.load(std::memory_order_relaxed)) >> 64);
+  }
   /// The other bucket of a number that may stand in bucket h; its other one is h.
   std::uint64_t other(std::uint64_t h, std::uint64_t rest) const {
     const std::uint64_t by = (rest * 0x9E3779B97F4A7C15ULL >> 40) & (group_ - 1);
@@ -173,17 +178,23 @@ class BucketMap {
     const std::uint64_t others = load(word) & ~(high_mask_ << shift_[slot]);
     store(word, others | (rest >> 32 << 1 | away) << shift_[slot]);
   }
-  std::byte* value(std::byte* at, unsigned slot) const { return at + 4 * slots_ + value_bytes_ * slot; }
+  std::byte* value(std::byte* at, unsigned slot) const { return at + values_at_ + value_bytes_ * slot; }
   void copy_value(std::byte* to, const std::byte* from) const {
     for (std::size_t at = 0; at < value_bytes_; at += 4) std::memcpy(to + at, from + at, 4);
   }
   /// A bit for each slot whose lower 32 bits these are.
   unsigned matches(const std::byte* at, std::uint32_t low) const {
     const FourWords first = load_four(at) == low, second = load_four(at + 16) == low;
+#ifdef __SSE__
+    const int both = _mm_movemask_ps(reinterpret_cast<__m128>(first)) |
+                     _mm_movemask_ps(reinterpret_cast<__m128>(second)) << 4;
+    return static_cast<unsigned>(both) & all_slots_;
+#else
     const FourWords bits = (first & FourWords{1, 2, 4, 8}) | (second & FourWords{16, 32, 64, 128});
     const auto halves = reinterpret_cast<TwoWords>(bits);
     const std::uint64_t both = halves[0] | halves[1];
     return static_cast<unsigned>(both | both >> 32) & all_slots_;
+#endif
   }
   std::byte* value_of(std::byte* at, std::uint64_t rest, std::uint64_t away) const {
     const std::uint64_t wanted = rest >> 32 << 1 | away;
@@ -220,12 +231,14 @@ class BucketMap {
   Pages pages_;
   std::size_t count_ = 0, most_ = 0;  ///< most_: numbers up to which insert has room
   std::uint64_t buckets_ = 0, group_ = 1, high_mask_ = 0, free_rest_ = 0;
+  std::uint64_t step_ = std::uint64_t{1} << 63;
+  std::size_t values_at_ = 0;
   unsigned slots_ = 0, all_slots_ = 0;
   std::uint8_t word_[kMostSlots] = {}, shift_[kMostSlots] = {};  ///< where a slot's high bits are
   /// What prefetch reads beside a change is atomic. An empty map has one bucket without slots, which nobody
   /// changes.
   std::atomic<std::byte*> base_{const_cast<std::byte*>(kNoSlots)};
-  std::atomic<std::uint64_t> step_{std::uint64_t{1} << 63}, inverse_{0};
+  std::atomic<std::uint64_t> inverse_{0};
 };
 
 template <class Keep>

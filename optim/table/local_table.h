@@ -64,6 +64,7 @@ class LocalTable final : public Table {
   void read_block(const Block& block, const Use& use) const;
   std::size_t pull(std::span<const std::uint64_t> keys, std::span<float> weights,
                    std::span<std::uint32_t> versions, PulledRows* notes) const;
+  template <std::size_t columns>
   std::size_t pull_single(std::span<const std::uint64_t> keys, std::span<float> weights,
                           PulledRows* notes) const;
   std::uint64_t note_moves(std::uint64_t touched, std::uint64_t noted, PulledRows& notes) const;

@@ -114,21 +114,22 @@ std::size_t LocalTable::pull(std::span<const std::uint64_t> keys, std::span<floa
 }
 
 /// Of rows of one weight: what says their weights stands side by side for the optimiser.
+template <std::size_t columns>
 std::size_t LocalTable::pull_single(std::span<const std::uint64_t> keys, std::span<float> weights,
                                     PulledRows* notes) const {
-  const std::size_t n = keys.size(), columns = shape_.part->in_front ? 1 : shape_.floats;
+  const std::size_t n = keys.size();
   const Order order(*this);
   float* const states = columns == 1 ? weights.data() : order->floats(columns * n).data();
   std::uint32_t* const missing = order->indices(n).data();
   std::size_t missed = 0;
-  read(keys, notes, [&](const Shard&, const std::byte* place, std::size_t i) {
-    static constexpr std::array<float, kMostColumns> kNothing{};
-    const float* const row = place ? row_at(place) : kNothing.data();
-    states[i] = row[0];
-    for (std::size_t c = 1; c < columns; ++c) states[c * n + i] = row[c];
-    missing[missed] = static_cast<std::uint32_t>(i);
-    missed += place == nullptr;
+  read(keys, notes, [=, &missed](const Shard&, const std::byte* place, std::size_t i) {
+    if (place)
+      for (std::size_t c = 0; c < columns; ++c) states[c * n + i] = row_at(place)[c];
+    else
+      missing[missed++] = static_cast<std::uint32_t>(i);
   });
+  for (const std::size_t i : std::span(missing, missed))
+    for (std::size_t c = 0; c < columns; ++c) states[c * n + i] = 0;
   if (columns > 1) shape_.optimizer->read(states, weights);
   for (const std::size_t i : std::span(missing, missed)) first_weights(keys[i], weights.subspan(i, 1));
   return n - missed;
@@ -138,7 +139,14 @@ std::size_t LocalTable::pull(std::span<const std::uint64_t> keys, std::span<floa
                              std::span<std::uint32_t> versions, PulledRows* notes) const {
   assert(weights.size() == keys.size() * spec_.width);
   assert(versions.empty() || versions.size() == keys.size());
-  if (spec_.width == 1 && versions.empty()) return pull_single(keys, weights, notes);
+  if (spec_.width == 1 && versions.empty())
+    switch (shape_.part->in_front ? 1 : shape_.floats) {
+      case 1:
+        return pull_single<1>(keys, weights, notes);
+      case 2:
+        return pull_single<2>(keys, weights, notes);
+      default:;
+    }
   std::size_t found = 0;
   read(keys, notes, [&](const Shard&, const std::byte* place, std::size_t i) {
     const std::span<float> to = weights.subspan(i * spec_.width, spec_.width);
