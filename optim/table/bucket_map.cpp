@@ -27,9 +27,8 @@ BucketMap::Shape BucketMap::shape_for(std::uint64_t all_slots) const {
   const std::uint64_t all = std::uint64_t{1} << key_bits_;
   for (const BucketShape& of : kBucketShapes) {
     if (of.value_bytes != value_bytes_) continue;
-    const unsigned bits = 31 + of.bits;                        // and one says "not at home"
-    const std::uint64_t longest = all + (all >> (64 - key_bits_));  // remainders, together
-    const std::uint64_t fits = (longest >> bits) + 2;
+    const unsigned bits = 31 + of.bits;  // and one says "not at home"
+    const std::uint64_t fits = (all >> bits) + 1;
     std::uint64_t buckets =
         std::max({Pages::kPage / bucket_bytes_, fits, (all_slots + of.slots - 1) / of.slots});
     buckets = buckets <= kGroup ? std::bit_ceil(buckets) : (buckets + kGroup - 1) / kGroup * kGroup;
@@ -57,7 +56,11 @@ void BucketMap::adopt(const Shape& shape, Pages pages) {
     shift_[slot] = static_cast<std::uint8_t>(slot % of.to_a_word * of.bits);
   }
   most_ = buckets_ * slots_ * kFullPercent / 100;
-  inverse_.store(~std::uint64_t{0} / shape.step, std::memory_order_relaxed);
+  __extension__ using Wide = unsigned __int128;
+  const unsigned shift = std::max(2U, static_cast<unsigned>(std::bit_width(shape.step))) - 2;
+  inverse_shift_.store(shift, std::memory_order_relaxed);
+  inverse_.store(static_cast<std::uint64_t>(((Wide{1} << (64 + shift)) - 1) / shape.step),
+                 std::memory_order_relaxed);
   base_.store(pages_.data(), std::memory_order_relaxed);
 }
 

@@ -2,15 +2,16 @@
 // A BucketMap holds 4, 8 or 12 bytes by a number r of n bits, in buckets of one cache line each, of two where
 // values are of 12 bytes, and stores fewer than n bits of each r: a lookup reads one bucket, seldom two.
 //
-// There are B buckets; r belongs at home in bucket h = ⌊r·inverse/2⁶⁴⌋ with inverse = ⌊2⁶⁴/step⌋ and step =
-// ⌈2ⁿ/B⌉, which is ⌊r/step⌋ or, for few r, one less: its place says what its high bits are (quotienting,
-// Cleary: Compact Hash Tables Using Bidirectional Linear Probing, 1984) and a slot stores the remainder
-// r - h·step < step·(1 + 2ⁿ⁻⁶⁴) + 1 only. Where its home is full, r stands in the one other bucket
-// that home and remainder name (a cuckoo table of buckets: Dietzfelbinger, Weidling: Balanced Allocation and
-// Dictionaries with Tightly Packed Constant Size Bins, 2007; the other bucket as in Fan, Andersen, Kaminsky,
-// Mitzenmacher: Cuckoo Filter, CoNEXT 2014, section 3.1), and one bit of its slot says so; both places full,
-// another number makes way for it. The other bucket lies in the same group of kGroup buckets, so that the
-// numbers of a group are a stretch of all, and the map can be gone through in rising order.
+// There are B buckets; r belongs at home in bucket h = ⌊r·inverse/2⁶⁴⁺ᵏ⌋ with step = ⌈2ⁿ/B⌉, inverse =
+// ⌊2⁶⁴⁺ᵏ/step⌋ and 2ᵏ near step, which is ⌊r/step⌋ or, where r is a multiple of step or nearly so, one less:
+// its place says what its high bits are (quotienting, Cleary: Compact Hash Tables Using Bidirectional Linear
+// Probing, 1984) and a slot stores the remainder r - h·step ≤ step + 1 only. Where its home is full, r stands
+// in the one other bucket that home and remainder name (a cuckoo table of buckets: Dietzfelbinger, Weidling:
+// Balanced Allocation and Dictionaries with Tightly Packed Constant Size Bins, 2007; the other bucket as in
+// Fan, Andersen, Kaminsky, Mitzenmacher: Cuckoo Filter, CoNEXT 2014, section 3.1), and one bit of its slot
+// says so; both places full, another number makes way for it. The other bucket lies in the same group of
+// kGroup buckets, so that the numbers of a group are a stretch of all, and the map can be gone through in
+// rising order.
 //
 // A bucket of s slots holds s times 32 low bits of remainders, then s values, and at its end s times what
 // remainders have beyond 32 bits and the bit for "not at home", a few slots' to a word. With values of 4
@@ -27,10 +28,6 @@
 #include <cstdint>
 #include <cstring>
 #include <vector>
-
-#ifdef __SSE__
-#include <xmmintrin.h>
-#endif
 
 #include "pages.h"
 
@@ -142,7 +139,8 @@ class BucketMap {
   }
   std::uint64_t home(std::uint64_t r) const {
     __extension__ using Wide = unsigned __int128;
-    return static_cast<std::uint64_t>((Wide{r} * inverse_.load(std::memory_order_relaxed)) >> 64);
+    const auto h = static_cast<std::uint64_t>((Wide{r} * inverse_.load(std::memory_order_relaxed)) >> 64);
+    return h >> inverse_shift_.load(std::memory_order_relaxed);
   }
   /// The other bucket of a number that may stand in bucket h; its other one is h.
   std::uint64_t other(std::uint64_t h, std::uint64_t rest) const {
@@ -185,16 +183,10 @@ class BucketMap {
   /// A bit for each slot whose lower 32 bits these are.
   unsigned matches(const std::byte* at, std::uint32_t low) const {
     const FourWords first = load_four(at) == low, second = load_four(at + 16) == low;
-#ifdef __SSE__
-    const int both = _mm_movemask_ps(reinterpret_cast<__m128>(first)) |
-                     _mm_movemask_ps(reinterpret_cast<__m128>(second)) << 4;
-    return static_cast<unsigned>(both) & all_slots_;
-#else
     const FourWords bits = (first & FourWords{1, 2, 4, 8}) | (second & FourWords{16, 32, 64, 128});
     const auto halves = reinterpret_cast<TwoWords>(bits);
     const std::uint64_t both = halves[0] | halves[1];
     return static_cast<unsigned>(both | both >> 32) & all_slots_;
-#endif
   }
   std::byte* value_of(std::byte* at, std::uint64_t rest, std::uint64_t away) const {
     const std::uint64_t wanted = rest >> 32 << 1 | away;
@@ -239,6 +231,7 @@ class BucketMap {
   /// changes.
   std::atomic<std::byte*> base_{const_cast<std::byte*>(kNoSlots)};
   std::atomic<std::uint64_t> inverse_{0};
+  std::atomic<unsigned> inverse_shift_{0};
 };
 
 template <class Keep>

@@ -139,8 +139,7 @@ std::size_t LocalTable::pull(std::span<const std::uint64_t> keys, std::span<floa
                              std::span<std::uint32_t> versions, PulledRows* notes) const {
   assert(weights.size() == keys.size() * spec_.width);
   assert(versions.empty() || versions.size() == keys.size());
-  if (spec_.width == 1 && versions.empty())
-    switch (shape_.part->in_front ? 1 : shape_.floats) {
+  if (spec_.width == 1 && versions.empty()) switch (shape_.part->in_front ? 1 : shape_.floats) {
       case 1:
         return pull_single<1>(keys, weights, notes);
       case 2:

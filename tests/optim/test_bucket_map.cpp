@@ -118,6 +118,23 @@ TEST_CASE("a bucket map holds what std::map holds, in its order") {
       for (const std::size_t value_bytes : {4U, 8U, 12U}) insert_and_retain(key_bits, spread, value_bytes);
 }
 
+TEST_CASE("a bucket map tells numbers apart that lie beside the borders of its buckets") {
+  for (const unsigned key_bits : {24U, 45U, 60U, 62U}) {
+    CAPTURE(key_bits);
+    Budget budget(0);
+    Checked checked(key_bits, budget);
+    const std::uint64_t all = std::uint64_t{1} << key_bits;
+    // Whatever the number of buckets, up to 300, some are a border's neighbours.
+    for (std::uint64_t buckets = 64; buckets <= 300; ++buckets) {
+      const std::uint64_t step = (all - 1) / buckets + 1, last = (all - 1) / step;
+      for (const std::uint64_t h : {std::uint64_t{1}, last / 2, last})
+        for (const std::uint64_t r : {h * step - 1, h * step, h * step + 1})
+          REQUIRE(checked.insert(std::min(r, all - 1), static_cast<std::uint32_t>(buckets)));
+    }
+    checked.check();
+  }
+}
+
 TEST_CASE("a bucket map has more slots to a line the more lines there are") {
   Budget budget(0);
   Checked checked(48, budget);  // as 2^60 with 4096 times as many
