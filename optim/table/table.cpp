@@ -113,7 +113,8 @@ std::size_t LocalTable::pull(std::span<const std::uint64_t> keys, std::span<floa
   return pull(keys, weights, versions, nullptr);
 }
 
-/// Of rows of one weight: what says their weights stands side by side for the optimiser.
+/// Of rows of one weight: what says their weights, the first `columns` floats, stands side by side for the
+/// optimiser.
 template <std::size_t columns>
 std::size_t LocalTable::pull_single(std::span<const std::uint64_t> keys, std::span<float> weights,
                                     PulledRows* notes) const {
@@ -139,13 +140,9 @@ std::size_t LocalTable::pull(std::span<const std::uint64_t> keys, std::span<floa
                              std::span<std::uint32_t> versions, PulledRows* notes) const {
   assert(weights.size() == keys.size() * spec_.width);
   assert(versions.empty() || versions.size() == keys.size());
-  if (spec_.width == 1 && versions.empty()) switch (shape_.part->in_front ? 1 : shape_.floats) {
-      case 1:
-        return pull_single<1>(keys, weights, notes);
-      case 2:
-        return pull_single<2>(keys, weights, notes);
-      default:;
-    }
+  const bool single = spec_.width == 1 && versions.empty();
+  if (single && shape_.part->in_front) return pull_single<1>(keys, weights, notes);
+  if (single && shape_.floats == 2) return pull_single<2>(keys, weights, notes);
   std::size_t found = 0;
   read(keys, notes, [&](const Shard&, const std::byte* place, std::size_t i) {
     const std::span<float> to = weights.subspan(i * spec_.width, spec_.width);
