@@ -90,6 +90,20 @@ TEST_CASE("every row optimiser takes the steps of its formula") {
     }
 }
 
+TEST_CASE("a row takes adam's steps however many it has had") {
+  const TableSpec spec{.width = 1, .linear = 1, .optimizer = "adam"};
+  const auto table = make_table(spec);
+  Plain plain{spec};
+  double worst = 0;
+  for (std::uint64_t t = 0; t < 2500; ++t) {
+    const auto g = static_cast<float>(normal(t, 0));
+    table->push(Keys{7}, Floats{g});
+    plain.step(static_cast<double>(g));
+    worst = std::max(worst, std::abs(static_cast<double>(pulled(*table, {7})[0]) - plain.w));
+  }
+  CHECK(worst < 1e-4);
+}
+
 TEST_CASE("a missing row gives its first weights and is not made") {
   const TableSpec spec{.width = 5, .linear = 2, .optimizer = "adagrad", .initial_scale = 0.1};
   const auto table = make_table(spec);
