@@ -348,7 +348,9 @@ std::string to_table(std::span<const Summary> runs) {
                                  : "–";
        }},
       {"test loss",
-       [](const Summary& s) { return s.has_average ? fmt::format("{:.4f}", s.test_loss) : "–"; }},
+       [](const Summary& s) {
+         return std::isfinite(s.test_loss) ? fmt::format("{:.4f}", s.test_loss) : "–";
+       }},
       {"peers, mean", [](const Summary& s) { return percent(s.peer_accuracy_mean); }},
       {"peers, least", [](const Summary& s) { return percent(s.peer_accuracy_min); }},
       {"ensemble's mean", [](const Summary& s) { return percent(s.ensemble_accuracy); }},

@@ -63,6 +63,19 @@ TEST_CASE("what several peers tell of a loss counts once") {
   CHECK(says(to_table(std::span(&summary, 1)), "2, 1 came back"));
 }
 
+TEST_CASE("a run without test rows says so in the place of a number") {
+  Summary summary;
+  summary.has_accuracy = false;
+  summary.test_accuracy = summary.test_loss = std::nan("");
+  const auto back = parse_summary(to_json(summary));
+  REQUIRE(back);
+  for (const Summary& s : {summary, *back}) {
+    const std::string table = to_table(std::span(&s, 1));
+    CHECK(says(table, "test loss"));
+    CHECK_FALSE(says(table, "nan"));
+  }
+}
+
 TEST_CASE("the training loss weighs peers by their rows, the model as the run's mean does") {
   const std::vector<std::size_t> batches{2, 30, 4, 4};
   const Settings alone{"exchange.method=none", "exchange.codec=dense"};
