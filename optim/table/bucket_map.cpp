@@ -56,7 +56,6 @@ void BucketMap::adopt(const Shape& shape, Pages pages) {
     shift_[slot] = static_cast<std::uint8_t>(slot % of.to_a_word * of.bits);
   }
   most_ = buckets_ * slots_ * kFullPercent / 100;
-  __extension__ using Wide = unsigned __int128;
   const unsigned shift = std::max(2U, static_cast<unsigned>(std::bit_width(shape.step))) - 2;
   inverse_shift_.store(shift, std::memory_order_relaxed);
   inverse_.store(static_cast<std::uint64_t>(((Wide{1} << (64 + shift)) - 1) / shape.step),

@@ -102,6 +102,7 @@ class BucketMap {
   static constexpr std::size_t kLine = 64, kGroup = 256, kMostSlots = 7;
   alignas(2 * kLine) static constexpr std::byte kNoSlots[2 * kLine] = {};
   static constexpr std::uint64_t kTurnedAway = std::uint64_t{1} << 63;  ///< of a bucket's last word
+  __extension__ using Wide = unsigned __int128;
   using FourWords = std::uint32_t __attribute__((vector_size(16)));
   using TwoWords = std::uint64_t __attribute__((vector_size(16)));
 
@@ -138,7 +139,6 @@ class BucketMap {
     return {h, r - h * step_};
   }
   std::uint64_t home(std::uint64_t r) const {
-    __extension__ using Wide = unsigned __int128;
     const auto h = static_cast<std::uint64_t>((Wide{r} * inverse_.load(std::memory_order_relaxed)) >> 64);
     return h >> inverse_shift_.load(std::memory_order_relaxed);
   }

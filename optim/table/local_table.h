@@ -61,7 +61,7 @@ class LocalTable final : public Table {
     const std::byte** places;
   };
   template <bool inside, class Use>
-  void read_block(const Block& block, const Use& use) const;
+  void read_block(const Block& block, Use use) const;
   std::size_t pull(std::span<const std::uint64_t> keys, std::span<float> weights,
                    std::span<std::uint32_t> versions, PulledRows* notes) const;
   template <std::size_t columns>

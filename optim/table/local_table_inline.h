@@ -115,10 +115,10 @@ void LocalTable::read(std::span<const std::uint64_t> keys, PulledRows* notes, co
   }
 }
 
-/// Buckets are asked for a burst ahead of the one that is read. inside: whether rows stand in the map.
+/// Buckets are asked for a burst ahead of the one that is read. inside: whether rows stand in the map. use is
+/// a copy, so that what it holds need not be read again after each write.
 template <bool inside, class Use>
-void LocalTable::read_block(const Block& block, const Use& use_it) const {
-  const Use use = use_it;  // what it holds need not be read again after each write
+void LocalTable::read_block(const Block& block, Use use) const {
   const unsigned shift = 64 - shard_bits_;
   const std::uint64_t numbers = ~std::uint64_t{0} >> shard_bits_;
   const std::uint64_t* const all = block.mixed;
