@@ -1,5 +1,6 @@
 #include <cmath>
 #include <map>
+#include <numeric>
 #include <random>
 
 #include "gossamer/compress/rows.h"
@@ -117,6 +118,28 @@ TEST_CASE("The threshold follows the density, and rows that come often are known
   CHECK(static_cast<double>(c.sent) / static_cast<double>(c.touched) < 0.055);
   CHECK(c.introduced < c.sent / 2);
   CHECK(c.flushed == 0);
+}
+
+TEST_CASE("A key that was never sent waits until its row has changed by more than those that were") {
+  constexpr std::size_t kHalf = 10;
+  RowSender sender({.codec = "dense", .density = 0.5});
+  Workspace workspace;
+  std::vector<std::uint64_t> keys(2 * kHalf);
+  std::iota(keys.begin(), keys.end(), 0);
+  const std::vector<std::uint64_t> known(keys.begin(), keys.begin() + kHalf);
+  const std::vector<std::uint64_t> others(keys.begin() + kHalf, keys.end());
+  /// What is sent where the first half changes by so much, and the second.
+  auto sent = [&, step = 0](float first, float second) mutable {
+    std::vector<float> values(2 * kHalf, first);
+    std::fill(values.begin() + kHalf, values.end(), second);
+    sender.add(keys, values);
+    RowChanges told;
+    sender.encode({1, 0, 0, static_cast<std::uint64_t>(step++)}, workspace, &told);
+    return told.keys;
+  };
+  CHECK(sent(2, 1) == known);        // τ = 2/1.2, as half are to go
+  CHECK(sent(1.8f, 0.8f) == known);  // both halves hold 1.8
+  CHECK(sent(0.5f, 0.3f) == others);
 }
 
 TEST_CASE("Rows that changed by far more than the others go exactly, and spoil none of them") {

@@ -44,8 +44,9 @@ struct RowChanges {
 };
 
 /// Error feedback by key (Karimireddy et al. 2019, Error Feedback Fixes SignSGD, for rows that are touched):
-/// e_k += change; where max |e_k| ≥ τ, C(e_k) is sent and e_k −= C(e_k). τ follows the density. Rows that
-/// changed by more than the mean of those sent are coded apart, outliers go exactly. One thread at a time.
+/// e_k += change; where max |e_k| ≥ τ, C(e_k) is sent and e_k −= C(e_k); a key that must go in full waits for
+/// 1.2 τ. τ follows the density. Rows that changed by more than the mean of those sent are coded apart,
+/// outliers go exactly. One thread at a time.
 class RowSender {
  public:
   /// Throws as check_rows_spec.
