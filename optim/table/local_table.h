@@ -83,6 +83,7 @@ class LocalTable final : public Table {
   void prefetch(std::uint64_t mixed) const { shards_[shard_of(mixed)]->prefetch(number(mixed)); }
   void prefetch(std::span<const MixedKey> sorted, std::size_t i) const;
   void first_weights(std::uint64_t key, std::span<float> weights) const;
+  bool starts_at_zero() const { return spec_.linear >= spec_.width || spec_.initial_scale == 0; }
   void require_statistics() const;
   void sweep_some(std::uint64_t step);
   std::uint64_t number(std::uint64_t mixed) const { return mixed & (~std::uint64_t{0} >> shard_bits_); }

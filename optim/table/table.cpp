@@ -113,34 +113,30 @@ std::size_t LocalTable::pull(std::span<const std::uint64_t> keys, std::span<floa
   return pull(keys, weights, versions, nullptr);
 }
 
-/// Of rows of one weight: what says their weights, the first `columns` floats, stands side by side for the
-/// optimiser.
+/// Of rows of one weight, which begin as zeros: what says their weights, the first `columns` floats, stands
+/// side by side for the optimiser.
 template <std::size_t columns>
 std::size_t LocalTable::pull_single(std::span<const std::uint64_t> keys, std::span<float> weights,
                                     PulledRows* notes) const {
+  static constexpr std::array<float, columns> kMissing{};
   const std::size_t n = keys.size();
   const Order order(*this);
   float* const states = columns == 1 ? weights.data() : order->floats(columns * n).data();
-  std::uint32_t* const missing = order->indices(n).data();
-  std::size_t missed = 0;
-  read(keys, notes, [=, &missed](const Shard&, const std::byte* place, std::size_t i) {
-    if (place)
-      for (std::size_t c = 0; c < columns; ++c) states[c * n + i] = row_at(place)[c];
-    else
-      missing[missed++] = static_cast<std::uint32_t>(i);
+  std::size_t found = 0;
+  read(keys, notes, [=, &found](const Shard&, const std::byte* place, std::size_t i) {
+    const float* const row = place ? row_at(place) : kMissing.data();
+    for (std::size_t c = 0; c < columns; ++c) states[c * n + i] = row[c];
+    found += place != nullptr;
   });
-  for (const std::size_t i : std::span(missing, missed))
-    for (std::size_t c = 0; c < columns; ++c) states[c * n + i] = 0;
   if (columns > 1) shape_.optimizer->read(states, weights);
-  for (const std::size_t i : std::span(missing, missed)) first_weights(keys[i], weights.subspan(i, 1));
-  return n - missed;
+  return found;
 }
 
 std::size_t LocalTable::pull(std::span<const std::uint64_t> keys, std::span<float> weights,
                              std::span<std::uint32_t> versions, PulledRows* notes) const {
   assert(weights.size() == keys.size() * spec_.width);
   assert(versions.empty() || versions.size() == keys.size());
-  const bool single = spec_.width == 1 && versions.empty();
+  const bool single = spec_.width == 1 && starts_at_zero() && versions.empty();
   if (single && shape_.part->in_front) return pull_single<1>(keys, weights, notes);
   if (single && shape_.floats == 2) return pull_single<2>(keys, weights, notes);
   std::size_t found = 0;
