@@ -36,8 +36,12 @@ struct ReduceBench {
   std::vector<std::string> addresses;  ///< of peers of several machines; empty: all are of this one
   std::size_t peer = 0;                ///< that this process is, of those
   std::vector<std::string> overrides;
+  bool step = false;  ///< by the optimiser behind each reduce, as in a run
   bool json = false;
 };
+
+/// The measured ones, those before, and the one that ends the last.
+std::uint64_t rounds_of(const ReduceBench& options) { return options.rounds + kWarmUp + 1; }
 
 double cpu_seconds() {
   rusage used{};
@@ -92,6 +96,36 @@ class Constant final : public optim::Objective {
   Clock::time_point ended_{};
 };
 
+/// Takes what was reduced as it stands, and steps by it only in the last round, for a check.
+class LastStep final : public optim::Optimizer {
+ public:
+  explicit LastStep(std::uint64_t rounds) : last_(static_cast<double>(rounds - 1)) {}
+  void step(double place, std::size_t, std::span<const float>, std::span<const float> g,
+            std::span<float> u) override {
+    const float rate = rate_at(place);
+    for (std::size_t i = 0; i < u.size(); ++i) u[i] = rate * g[i];
+  }
+  void apply(double place, std::size_t, std::span<float> x, std::span<float> g) override {
+    take(place, x, g);
+  }
+  Blocks apply_in_blocks(double place, std::size_t, std::span<float> x) override {
+    return [this, place, x](std::size_t first, std::span<const float> g) {
+      take(place, x.subspan(first, g.size()), g);
+    };
+  }
+  bool is_idle_without_gradient() const override { return true; }
+  void show(optim::StateVisitor&) override {}
+
+ private:
+  float rate_at(double place) const { return place < last_ ? 0 : static_cast<float>(kRate); }
+  void take(double place, std::span<float> x, std::span<const float> g) const {
+    const float rate = rate_at(place);
+    for (std::size_t i = 0; rate != 0 && i < x.size(); ++i) x[i] -= rate * g[i];
+  }
+
+  double last_;
+};
+
 /// Ports of this machine that nothing listens on.
 std::vector<std::uint16_t> free_ports(std::size_t count) {
   std::vector<std::uint16_t> ports;
@@ -121,7 +155,7 @@ Job job_of(const ReduceBench& options) {
       "[graph]\nkind = \"full\"\n[optimizer]\nkind = \"sgd\"\nlearning_rate = {}\nbatch = "
       "1\n[exchange]\nmethod = \"{}\"\ncodec = \"{}\"\n[run]\nrounds = {}\nevaluate_every = "
       "0\ncheckpoint_every = 0\ninsecure = true\n",
-      kRate, kAllreduceMethod.row.name, options.codec, options.rounds + kWarmUp + 1);
+      kRate, kAllreduceMethod.row.name, options.codec, rounds_of(options));
   std::vector<std::string> addresses = options.addresses;
   if (addresses.empty())
     for (const std::uint16_t port : free_ports(options.peers))
@@ -138,15 +172,16 @@ Job job_of(const ReduceBench& options) {
   return load_job(file.string(), options.overrides);
 }
 
-/// All peers must end at the same parameters; with an exact codec where the mean of all gradients leads.
-void check_sums(const std::vector<std::vector<float>>& models, const Job& job, std::size_t peers,
-                std::size_t rounds) {
+/// All peers must end at the same parameters; with an exact codec where the mean of all gradients leads that
+/// were stepped by.
+void check_sums(const std::vector<std::vector<float>>& models, const Job& job, const ReduceBench& options,
+                std::uint64_t rounds) {
   for (const auto& x : models)
     if (x != models.front()) throw std::runtime_error("the peers did not end with the same sums");
   if (!compress::make_codec(job.exchange.codec)->traits().exact) return;
-  const double mean = static_cast<double>(peers + 1) / 2;
+  const double mean = static_cast<double>(options.peers + 1) / 2;
   double steps = 0;
-  for (std::uint64_t step = 0; step < rounds; ++step) steps += turned(step, 1);
+  for (std::uint64_t step = options.step ? 0 : rounds - 1; step < rounds; ++step) steps += turned(step, 1);
   const double expected = 1 - kRate * mean * steps;
   for (const float x : models.front())
     if (std::abs(static_cast<double>(x) - expected) > 1e-4)
@@ -176,6 +211,8 @@ Reduced reduce_here(const ReduceBench& options, const Job& job, std::size_t floa
     return std::make_unique<Constant>(floats, static_cast<float>(peer + 1),
                                       peer == first ? &measured : nullptr, stop);
   };
+  if (!options.step)
+    learner.optimizer = [&](std::size_t) { return std::make_unique<LastStep>(rounds_of(options)); };
   Reduced reduced;
   const auto keep = [&](std::size_t, std::span<const float> x) {
     reduced.models.emplace_back(x.begin(), x.begin() + static_cast<std::ptrdiff_t>(floats));
@@ -212,7 +249,7 @@ int bench_reduce(ReduceBench options) {
   if (interrupted()) return kExitInterrupted;
   for (const PeerResult& result : results)
     if (result.outcome != Outcome::finished) throw std::runtime_error(result.message);
-  check_sums(models, job, options.peers, results.front().rounds);
+  check_sums(models, job, options, results.front().rounds);
 
   std::sort(measured.seconds.begin(), measured.seconds.end());
   const auto& seconds = measured.seconds;
@@ -227,22 +264,28 @@ int bench_reduce(ReduceBench options) {
   const double sent =
       static_cast<double>(results.front().bytes_out) / static_cast<double>(results.front().rounds);
   if (options.json) {
-    const nlohmann::json told{{"bytes", floats * sizeof(float)},  {"peers", options.peers},
-                              {"codec", job.exchange.codec},      {"algorithm", algorithm},
-                              {"rounds", seconds.size()},         {"seconds", middle},
-                              {"seconds_least", seconds.front()}, {"seconds_most", seconds.back()},
-                              {"bus_bytes_per_second", bus},      {"cpu_seconds", cpu},
+    const nlohmann::json told{{"bytes", floats * sizeof(float)},
+                              {"peers", options.peers},
+                              {"codec", job.exchange.codec},
+                              {"algorithm", algorithm},
+                              {"step", options.step},
+                              {"rounds", seconds.size()},
+                              {"seconds", middle},
+                              {"seconds_least", seconds.front()},
+                              {"seconds_most", seconds.back()},
+                              {"bus_bytes_per_second", bus},
+                              {"cpu_seconds", cpu},
                               {"bytes_sent_per_peer", sent}};
     fmt::print("{}\n", told.dump());
     return kExitOk;
   }
   fmt::print(
-      "{} in {} peers{}, codec {}, {}: {:.2f} ms (median of {}; {:.2f} to {:.2f})\n"
+      "{} in {} peers{}, codec {}, {}{}: {:.2f} ms (median of {}; {:.2f} to {:.2f})\n"
       "bus bandwidth {}/s (2 (P - 1) / P times the size, as of a dense ring); each peer sends {}\n"
       "CPU time of the {} here {:.2f} ms, {:.2f} ms per MiB of each one's floats\n",
       bytes_text(size), options.peers, options.addresses.empty() ? " of this machine" : "",
-      job.exchange.codec, algorithm, 1e3 * middle, seconds.size(), 1e3 * seconds.front(),
-      1e3 * seconds.back(), bytes_text(bus), bytes_text(sent),
+      job.exchange.codec, algorithm, options.step ? " and SGD's step" : "", 1e3 * middle, seconds.size(),
+      1e3 * seconds.front(), 1e3 * seconds.back(), bytes_text(bus), bytes_text(sent),
       models.size() == 1 ? "one" : fmt::format("{}", models.size()), 1e3 * cpu,
       1e3 * cpu / (static_cast<double>(models.size()) * size / (1 << 20)));
   return kExitOk;
@@ -273,6 +316,7 @@ void add_bench_command(CLI::App& app, int& status) {
       ->check(CLI::Range(1, 1000000))
       ->capture_default_str();
   reduce->add_option("--set", options->overrides, "KEY=VALUE of the job, such as exchange.algorithm=ring");
+  reduce->add_flag("--step", options->step, "measured with the optimiser's step behind it, as in a run");
   reduce->add_flag("--json", options->json, "one object on standard output");
   reduce->callback([options, &status] { status = bench_reduce(*options); });
 }

@@ -142,10 +142,7 @@ void ReplicaBase::run(const Gradient& gradient, const Post& post,
                             &between_layers};
   bool skipped = false;
   const auto on_layer = [&](std::size_t layer) {
-    skips_update_ = drop_not_finite(layer);
-    skipped |= skips_update_;
-    make_ready(gradient, layer, post);
-    skips_update_ = false;
+    skipped |= make_ready(gradient, layer, post);
     between_layers();
   };
   const double begin = trace_ ? steady_seconds() : 0;
@@ -164,12 +161,21 @@ void ReplicaBase::run(const Gradient& gradient, const Post& post,
   post(GradientDone{gradient.round, loss, rows_taken, skipped});
 }
 
-void ReplicaBase::make_ready(const Gradient& gradient, std::size_t layer, const Post& post) {
+/// Each parcel's gradient is looked at just before its commands read it, and is zero where it was not finite.
+/// Whether any was.
+bool ReplicaBase::make_ready(const Gradient& gradient, std::size_t layer, const Post& post) {
+  bool left_out = false;
   const auto& parcels = parcels_of_layer_[layer];
   for (auto p = parcels.rbegin(); p != parcels.rend(); ++p) {
+    const Range range = base_.parcels[*p].range;
+    skips_update_ = !all_finite(range);
+    if (skips_update_) clear_gradient(range);
+    left_out |= skips_update_;
     for (const Op& o : gradient.on_ready[*p]) run(o, post);
     post(ParcelReady{gradient.round, *p});
   }
+  skips_update_ = false;
+  return left_out;
 }
 
 /// The view before took the batch: to the objective there was none.
@@ -177,7 +183,7 @@ void ReplicaBase::take_up(const Gradient& gradient, const Post& post,
                           const std::function<void()>& between_layers) {
   ++steps_, ++taken_up_;
   for (std::size_t layer = parcels_of_layer_.size(); layer-- > 0;) {
-    make_ready(gradient, layer, post);
+    make_ready(gradient, layer, post);  // finite, or it would not have been handed on
     between_layers();
   }
   post(GradientDone{.round = gradient.round, .loss = *loss_of_g_, .rows = 0});
@@ -192,15 +198,6 @@ void ReplicaBase::stand_idle(const Gradient& gradient, const Post& post) {
   }
   skips_update_ = false;
   post(GradientDone{.round = gradient.round, .loss = 0, .rows = 0, .idle = true});
-}
-
-/// Whether the layer's gradient was not finite; then it is zero.
-bool ReplicaBase::drop_not_finite(std::size_t layer) {
-  const optim::Layer& l = base_.objective->layers()[layer];
-  const Range range{l.offset, l.size};
-  if (all_finite(range)) return false;
-  clear_gradient(range);
-  return true;
 }
 
 }  // namespace gossamer::node

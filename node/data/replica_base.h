@@ -103,7 +103,7 @@ class ReplicaBase {
   Buffers buffers_;
   Attack attack_;
   std::unique_ptr<Extension> extension_;  ///< null: the method has none
-  bool skips_update_ = false;  ///< the ops that run belong to a layer whose gradient was not finite
+  bool skips_update_ = false;  ///< the ops that run belong to a parcel whose gradient was not finite
   Round round_ = 0;            ///< of the last gradient
   Observer* observer_ = nullptr;
 
@@ -112,8 +112,7 @@ class ReplicaBase {
   void archive_learned(Archive archive);
   void stand_idle(const Gradient& gradient, const Post& post);
   void take_up(const Gradient& gradient, const Post& post, const std::function<void()>& between_layers);
-  void make_ready(const Gradient& gradient, std::size_t layer, const Post& post);
-  bool drop_not_finite(std::size_t layer);
+  bool make_ready(const Gradient& gradient, std::size_t layer, const Post& post);
 
   std::uint64_t steps_ = 0;          ///< batches taken
   std::optional<double> loss_of_g_;  ///< of the gradient that stands, and no step was taken by

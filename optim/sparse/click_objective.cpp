@@ -81,10 +81,13 @@ class Clicks final : public ClickObjective {
       if (best_auc_) figures.push_back({"best_auc", *best_auc_});
     }
     const ClickMetrics all = progressive_.total(), recent = progressive_.take_window();
-    figures.push_back({"progressive_auc", all.auc()});
-    figures.push_back({"progressive_loss", all.log_loss()});
-    figures.push_back({"recent_auc", recent.auc()});
-    figures.push_back({"recent_loss", recent.log_loss()});
+    const auto add = [&](const char* auc, const char* loss, const ClickMetrics& of) {
+      if (of.samples() == 0) return;  // a saved table that is looked at has learned from none
+      figures.push_back({auc, of.auc()});
+      figures.push_back({loss, of.log_loss()});
+    };
+    add("progressive_auc", "progressive_loss", all);
+    add("recent_auc", "recent_loss", recent);
     figures.push_back(
         {"bad_lines", static_cast<double>(bad_before_ + course_->stream->counters().bad_lines)});
     if (all.samples() > 0)

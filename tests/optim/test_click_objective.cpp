@@ -89,6 +89,9 @@ TEST_CASE("every sparse model learns planted clicks out of its table") {
   for (const auto& row : sparse_model_table()) {
     INFO(row.name);
     const auto objective = make_click_objective(parts_of(row.name));
+    const Figures before = objective->evaluate(std::vector<float>(objective->buffer_size()));
+    CHECK_FALSE(find_figure(before, "recent_auc"));  // of no sample
+    CHECK_FALSE(find_figure(before, "progressive_loss"));
     const Figures figures = learned(*objective);
     CHECK(*find_figure(figures, "auc") > 0.5 + 0.75 * (best - 0.5));
     CHECK(*find_figure(figures, "auc") <= best + 0.01);

@@ -11,16 +11,23 @@ constexpr int kBadInput = 2;
 
 TEST_CASE("bench allreduce reduces as was asked, and says what it cost") {
   const Folder folder;
-  for (const std::string codec : {"dense", "qsgd:bits=4", "onebit_scaled"}) {
-    INFO(codec);
-    const Ended ended = gossamer(folder, {"bench", "allreduce", "--size", "400kB", "--peers", "3", "--rounds",
-                                          "6", "--codec", codec, "--json"});
+  for (const auto& [codec, step] : std::vector<std::pair<std::string, bool>>{{"dense", false},
+                                                                             {"dense", true},
+                                                                             {"qsgd:bits=4", false},
+                                                                             {"onebit_scaled", false},
+                                                                             {"onebit_scaled", true}}) {
+    INFO(codec << (step ? " and step" : ""));
+    std::vector<std::string> words{"bench",    "allreduce", "--size",  "400kB", "--peers", "3",
+                                   "--rounds", "6",         "--codec", codec,   "--json"};
+    if (step) words.push_back("--step");
+    const Ended ended = gossamer(folder, words);
     INFO(ended.err);
     REQUIRE(ended.status == 0);
     const auto told = nlohmann::json::parse(ended.out);
     CHECK(told.at("bytes") == 400'000);
     CHECK(told.at("peers") == 3);
     CHECK(told.at("rounds") == 6);
+    CHECK(told.at("step") == step);
     CHECK(told.at("seconds") > 0);
     CHECK(told.at("cpu_seconds") > 0);
     CHECK(told.at("seconds_least") <= told.at("seconds_most"));
@@ -32,6 +39,9 @@ TEST_CASE("bench allreduce reduces as was asked, and says what it cost") {
                                        "2", "--set", "exchange.algorithm=halving_doubling"});
   CHECK(text.status == 0);
   CHECK(says(text.out, "400 kB in 2 peers of this machine, codec dense, halving_doubling: "));
+  const Ended sparse = gossamer(folder, {"bench", "allreduce", "--size", "100k", "--rounds", "2", "--codec",
+                                         "topk:density=0.01", "--set", "exchange.method=gtopk"});
+  CHECK(sparse.status == 0);
 }
 
 TEST_CASE("bench allreduce reduces between processes at addresses of their own") {

@@ -234,7 +234,7 @@ TEST_CASE("either replica goes on from what the other saved") {
   CHECK(Run::same_bits(pair.host.slot(kB), pair.host.parameters()));
 }
 
-TEST_CASE("a layer's gradient on a device that is not finite counts as zero") {
+TEST_CASE("a parcel's gradient on a device that is not finite counts as zero") {
   if (!has_device()) GOSSAMER_SKIP("a replica on a device: no CUDA device here");
   Pair pair;
   pair.run(op::Combine{{0, 1}, kParameters, 0, {{std::numeric_limits<float>::infinity(), kA}}});

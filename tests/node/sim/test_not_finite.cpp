@@ -138,6 +138,10 @@ TEST_CASE("one layer, the first step or two running: skipped whatever else the j
       {"exchange.method=ensemble", "graph.kind=full", "exchange.codec=dense", "exchange.local_steps=5",
        "exchange.distill_steps=3"},
       {"exchange.method=push_sum", "graph.kind=one_peer_exponential", "exchange.codec=dense"},
+      // layers of several parcels, of which one is not finite
+      {"exchange.method=dpsgd", "exchange.codec=dense", "optimizer.kind=adam", "exchange.parcel=16"},
+      {"exchange.method=choco", "exchange.codec=onebit_scaled", "exchange.parcel=16"},
+      {"exchange.method=allreduce", "graph.kind=full", "exchange.codec=dense", "exchange.parcel=16"},
   };
   for (const Settings& job : jobs) {
     INFO(fmt::format("{}", fmt::join(job, " ")));
