@@ -210,7 +210,7 @@ int simulate(const SimFlags& flags) {
   summary.virtual_seconds = result.virtual_seconds;
   summary.digest = fmt::format("{:016x}", result.digest);
   double rate = 0;  // each peer over its own rounds: the fast may end long before the slow
-  for (const auto& p : results) rate += p.seconds > 0 ? static_cast<double>(p.rows) / p.seconds : 0;
+  for (const auto& p : results) rate += p.seconds > 0 ? static_cast<double>(p.rows_here) / p.seconds : 0;
   summary.virtual_samples_per_second = rate;
   summary.samples_per_second *= summary.seconds / wall;
   summary.seconds = wall;

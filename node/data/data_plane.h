@@ -229,10 +229,10 @@ struct SoftLabels {
 /// Loss and gradient at x of the next batch, last layer first. As soon as parcel p's gradient stands and its
 /// parameters are not read any more, on_ready[p] runs and ParcelReady{p} is posted; then, where there is one
 /// more, the same of the rows; then GradientDone. The models of soft are read before the first of these.
-/// A parcel's gradient that is not finite counts as zero, and an Update among its on_ready gives the step 0
-/// and leaves the optimiser as it is. (An Update after a sum over peers is no part of on_ready: there all
-/// peers step alike, and this one has added nothing.) One that the view before has handed on is not computed
-/// again; its rows were counted there.
+/// A parcel's gradient that is not finite counts as zero (where its layer is clipped, the layer's), and an
+/// Update among its on_ready gives the step 0 and leaves the optimiser as it is. (An Update after a sum over
+/// peers is no part of on_ready: there all peers step alike, and this one has added nothing.) One that the
+/// view before has handed on is not computed again; its rows were counted there.
 struct Gradient {
   Round round;
   std::vector<std::vector<Op>> on_ready;

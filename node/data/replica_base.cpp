@@ -161,13 +161,20 @@ void ReplicaBase::run(const Gradient& gradient, const Post& post,
   post(GradientDone{gradient.round, loss, rows_taken, skipped});
 }
 
-/// Each parcel's gradient is looked at just before its commands read it, and is zero where it was not finite.
+/// What a parcel's commands read of the gradient: where its layer is clipped, those of the first read it all.
+Range ReplicaBase::gradient_read(const std::vector<Op>& on_ready, ParcelId parcel) const {
+  for (const Op& o : on_ready)
+    if (const auto* clip = std::get_if<op::Clip>(&o)) return clip->range;
+  return base_.parcels[parcel].range;
+}
+
+/// The gradient is looked at just before a parcel's commands read it, and is zero where it was not finite.
 /// Whether any was.
 bool ReplicaBase::make_ready(const Gradient& gradient, std::size_t layer, const Post& post) {
   bool left_out = false;
   const auto& parcels = parcels_of_layer_[layer];
   for (auto p = parcels.rbegin(); p != parcels.rend(); ++p) {
-    const Range range = base_.parcels[*p].range;
+    const Range range = gradient_read(gradient.on_ready[*p], *p);
     skips_update_ = !all_finite(range);
     if (skips_update_) clear_gradient(range);
     left_out |= skips_update_;

@@ -112,6 +112,7 @@ class ReplicaBase {
   void archive_learned(Archive archive);
   void stand_idle(const Gradient& gradient, const Post& post);
   void take_up(const Gradient& gradient, const Post& post, const std::function<void()>& between_layers);
+  Range gradient_read(const std::vector<Op>& on_ready, ParcelId parcel) const;
   bool make_ready(const Gradient& gradient, std::size_t layer, const Post& post);
 
   std::uint64_t steps_ = 0;          ///< batches taken

@@ -70,6 +70,8 @@ WorkerResult read_result(const ordered_json& j) {
   r.message = j.at("message");
   r.rounds = j.at("rounds");
   r.rows = j.at("samples");
+  r.rounds_here = j.at("rounds_here");
+  r.rows_here = j.at("samples_here");
   r.train_loss = number(j, "train_loss");
   r.seconds = j.at("seconds");
   r.staleness_mean = j.at("staleness_mean");
@@ -79,6 +81,7 @@ WorkerResult read_result(const ordered_json& j) {
   r.traffic.bytes_in = j.at("bytes_in");
   r.traffic.data_bytes_out = j.at("data_bytes_out");
   r.traffic.data_entries_out = j.at("data_parameters_out");
+  r.dense_data_bytes = j.at("dense_data_bytes_out");
   r.traffic.resent = j.at("frames_resent");
   r.traffic.duplicates = j.at("frames_duplicate");
   r.dropped_frames = j.at("frames_dropped");
@@ -152,6 +155,8 @@ std::string to_json(const std::string& peer, const WorkerResult& r, std::uint64_
                       {"reports_dropped", reports_dropped},
                       {"rounds", r.rounds},
                       {"samples", r.rows},
+                      {"rounds_here", r.rounds_here},
+                      {"samples_here", r.rows_here},
                       {"train_loss", r.train_loss},
                       {"seconds", r.seconds},
                       {"staleness_mean", r.staleness_mean},
@@ -161,6 +166,7 @@ std::string to_json(const std::string& peer, const WorkerResult& r, std::uint64_
                       {"bytes_in", r.traffic.bytes_in},
                       {"data_bytes_out", r.traffic.data_bytes_out},
                       {"data_parameters_out", r.traffic.data_entries_out},
+                      {"dense_data_bytes_out", r.dense_data_bytes},
                       {"frames_resent", r.traffic.resent},
                       {"frames_duplicate", r.traffic.duplicates},
                       {"frames_dropped", r.dropped_frames},

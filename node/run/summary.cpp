@@ -191,7 +191,7 @@ Summary summarise(const Prepared& prepared, std::span<const WorkerResult> result
   s.steps = prepared.rounds;
   std::vector<PeerId> peers(whose.begin(), whose.end());
   for (PeerId p = 0; whose.empty() && p < results.size(); ++p) peers.push_back(p);
-  double rows = 0, data_bytes = 0, entries = 0, batches = 0, dense_bytes = 0, steps = 0;
+  double rows = 0, data_bytes = 0, entries = 0, batches = 0, dense_bytes = 0, steps = 0, dense_steps = 0;
   const auto count = static_cast<double>(results.size());
   for (std::size_t i = 0; i < results.size(); ++i) {
     const WorkerResult& r = results[i];
@@ -203,29 +203,29 @@ Summary summarise(const Prepared& prepared, std::span<const WorkerResult> result
     s.bytes_sent_per_peer += static_cast<double>(r.traffic.bytes_out) / count;
     s.staleness_mean += r.staleness_mean / count;
     s.staleness_max = std::max(s.staleness_max, static_cast<double>(r.staleness_max));
-    rows += static_cast<double>(r.rows);
+    rows += static_cast<double>(r.rows_here);
     s.samples_by_peer.push_back(r.rows);
     data_bytes += static_cast<double>(r.traffic.data_bytes_out);
     entries += static_cast<double>(r.traffic.data_entries_out);
     dense_bytes += static_cast<double>(r.dense_data_bytes);
-    steps += static_cast<double>(r.rounds);
+    steps += static_cast<double>(r.rounds_here);
+    const std::uint64_t dense = job.exchange.dense_rounds, before = r.rounds - r.rounds_here;
+    dense_steps += static_cast<double>(std::min(r.rounds, dense) - std::min(before, dense));
     add_guards(r, s);
   }
   s.train_loss /= batches;
   s.data_bytes_sent_per_peer = data_bytes / count;
   s.samples_per_second = s.seconds > 0 ? rows / s.seconds : 0;
   if (prepared.total_samples > 0 && results.size() == job.peers.size())
-    s.overshoot = rows / prepared.total_samples - 1;
+    s.overshoot = static_cast<double>(s.samples()) / prepared.total_samples - 1;
   const auto parameters = static_cast<double>(prepared.parameters);
   s.bits_per_parameter = entries > 0 && parameters > 0 ? 8 * data_bytes / entries : 0;
-  const auto dense_rounds = static_cast<double>(job.exchange.dense_rounds) * count;
   if (prepared.homogeneous() && steps > 0 && parameters > 0)
     s.bits_per_step = 8 * data_bytes / (steps * parameters);
-  if (prepared.homogeneous() && dense_rounds > 0 && parameters > 0 && steps > dense_rounds)
-    s.coded_bits_per_step = 8 * (data_bytes - dense_bytes) / ((steps - dense_rounds) * parameters);
+  if (s.bits_per_step && dense_steps > 0 && steps > dense_steps)
+    s.coded_bits_per_step = 8 * (data_bytes - dense_bytes) / ((steps - dense_steps) * parameters);
   s.figures = mean_figures(results);
-  if (models.empty()) return s;
-  evaluate_models(prepared, models, peers, own_models, s);
+  if (!models.empty()) evaluate_models(prepared, models, peers, own_models, s);
   return s;
 }
 

@@ -62,9 +62,11 @@ struct WorkerResult {
   std::vector<PeerId> gone;       ///< those that are known to have
   std::uint64_t rounds = 0;
   std::uint64_t rows = 0;  ///< samples seen
-  double train_loss = 0;   ///< mean over the last epoch's steps, as many as there were
-  double seconds = 0;      ///< from the first round's start to the last round's end
-  double waited_s = 0;     ///< of these, after a round's gradient stood until the round was over
+  /// Of these, what no checkpoint held from which it went on: seconds and bytes are of them alone.
+  std::uint64_t rounds_here = 0, rows_here = 0;
+  double train_loss = 0;  ///< mean over the last epoch's steps, as many as there were
+  double seconds = 0;     ///< from the first round's start to the last round's end
+  double waited_s = 0;    ///< of these, after a round's gradient stood until the round was over
   double staleness_mean = 0;
   std::uint64_t staleness_max = 0;
   std::uint64_t left_out = 0;  ///< messages that could not be used (ExchangeHost::count_left_out)
@@ -293,6 +295,7 @@ class Worker final : public ExchangeHost {
   Phase phase_ = Phase::joining;
 
   Round round_ = 0, first_round_ = 0;  ///< first: of this start
+  std::uint64_t first_rows_ = 0;       ///< seen before it
   std::optional<Round> hold_at_;
   std::optional<Round> ahead_;  ///< the last round of which something was told before it began
   bool held_ = false;

@@ -138,6 +138,7 @@ void Worker::restore(const State& state) {
         rounds(), spec_.rounds));
   spec_.rounds -= std::min(spec_.rounds, spec_.rounds_before);
   first_round_ = result_.rounds = round_;
+  first_rows_ = result_.rows;
   env_.data().restore(state, Kept::all);
 }
 

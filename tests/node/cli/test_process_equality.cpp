@@ -26,13 +26,13 @@ std::string train(const Folder& folder, const Process::Environment& environment 
   return run_folder(folder, "job");
 }
 
-/// Simulates; gives the digest, and the mean model in sim.safetensors.
-std::string simulate(const Folder& folder, const Process::Environment& environment = {}) {
+/// Simulates; gives the figures, and the mean model in sim.safetensors.
+nlohmann::json simulate(const Folder& folder, const Process::Environment& environment = {}) {
   const auto ended =
       gossamer(folder, {"sim", "job.toml", "--quiet", "--json", "--model", "sim.safetensors"}, environment);
   INFO(ended.err);
   REQUIRE(ended.status == 0);
-  return nlohmann::json::parse(ended.out).at("digest");
+  return nlohmann::json::parse(ended.out);
 }
 
 /// more: stands at the end of [exchange].
@@ -43,8 +43,13 @@ void same_as_simulated(SmallJob job, const std::string& more = "") {
   std::string text = job.toml();
   folder.write("job.toml", text.insert(text.find("[run]"), more));
   const std::string run = train(folder);
-  const std::string simulated = simulate(folder);
-  CHECK(digest(folder.path("job.toml"), run + "/peers") == simulated);
+  const auto simulated = simulate(folder), summary = nlohmann::json::parse(read_text(run + "/summary.json"));
+  CHECK(digest(folder.path("job.toml"), run + "/peers") == simulated.at("digest"));
+  for (const char* bits : {"bits_per_step", "coded_bits_per_step"}) {
+    REQUIRE(summary.contains(bits) == simulated.contains(bits));
+    if (summary.contains(bits))
+      CHECK(summary[bits].get<double>() == Approx(simulated[bits].get<double>()).epsilon(0.05));
+  }
   CHECK((tensors(run + "/model.safetensors") == tensors(folder.path("sim.safetensors"))));
 }
 
@@ -65,6 +70,9 @@ TEST_CASE("run and sim give the same bits by dpsgd on a time-varying graph") {
 }
 TEST_CASE("run and sim give the same bits by dense allreduce") {
   same_as_simulated({4, 0, "ring", "allreduce", "dense", "0"});
+}
+TEST_CASE("run and sim give the same bits by allreduce with a codec after dense rounds") {
+  same_as_simulated({4, 0, "full", "allreduce", "onebit", "0"}, "dense_rounds = 20\n");
 }
 TEST_CASE("run and sim give the same bits by allreduce with a codec") {
   same_as_simulated({4, 0, "full", "allreduce", "onebit", "0"});
@@ -96,10 +104,10 @@ TEST_CASE("the environment of the linear algebra does not change the bits") {
   const Folder folder;
   const Ports ports(2);
   folder.write("job.toml", large_job(ports));
-  const std::string simulated = simulate(folder);
+  const std::string simulated = simulate(folder).at("digest");
   for (const char* threads : {"1", "4"}) {
     const Process::Environment environment{{"OPENBLAS_NUM_THREADS", threads}, {"OMP_NUM_THREADS", threads}};
-    CHECK(simulate(folder, environment) == simulated);
+    CHECK(simulate(folder, environment).at("digest") == simulated);
     CHECK(digest(folder.path("job.toml"), train(folder, environment) + "/peers") == simulated);
   }
 }

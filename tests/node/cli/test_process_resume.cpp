@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <fstream>
 #include <iostream>
+#include <nlohmann/json.hpp>
 
 #include "gossamer_test/catch.h"
 #include "gossamer_test/drawn.h"
@@ -53,6 +54,22 @@ void kill_one(const Process& run) {
   const auto peers = run.children();
   REQUIRE(peers.size() == 4);
   kill(peers[1], SIGKILL);
+}
+
+/// What `later` tells, which went on from two thirds of what `whole` is: samples of both, all else its own.
+void check_figures_of_a_third(const Folder& folder, const std::string& whole, const std::string& later) {
+  const auto summary = [&](const std::string& run) {
+    return nlohmann::json::parse(read_text(folder.path("") + "/" + run + "/summary.json"));
+  };
+  const auto all = summary(whole), last = summary(later);
+  const auto samples_taken = [](const nlohmann::json& s) {
+    return s.at("samples_per_second").get<double>() * s.at("seconds").get<double>();
+  };
+  CHECK(last.at("samples") == all.at("samples"));
+  CHECK(last.at("steps") == all.at("steps"));
+  CHECK(samples_taken(last) == Approx(samples_taken(all) / 3));
+  CHECK(last.at("bits_per_step").get<double>() ==
+        Approx(all.at("bits_per_step").get<double>()).epsilon(0.02));
 }
 
 struct Course {
@@ -120,6 +137,7 @@ TEST_CASE("a run that was killed before all its peers had saved is gone on with 
   CHECK(says(third.err, "going on from round 200 of"));
   CHECK(says(third.err, "first"));
   CHECK(model_of(folder, "third") == model_of(folder, "first"));
+  check_figures_of_a_third(folder, "first", "third");
 }
 
 TEST_CASE("a run that is told to end saves first, and says how to go on; a second signal ends it at once") {

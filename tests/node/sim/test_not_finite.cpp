@@ -142,6 +142,8 @@ TEST_CASE("one layer, the first step or two running: skipped whatever else the j
       {"exchange.method=dpsgd", "exchange.codec=dense", "optimizer.kind=adam", "exchange.parcel=16"},
       {"exchange.method=choco", "exchange.codec=onebit_scaled", "exchange.parcel=16"},
       {"exchange.method=allreduce", "graph.kind=full", "exchange.codec=dense", "exchange.parcel=16"},
+      {"exchange.method=allreduce", "graph.kind=full", "exchange.codec=topk:density=0.1", "exchange.clip=1",
+       "exchange.momentum_correction=0.9", "exchange.parcel=16"},
   };
   for (const Settings& job : jobs) {
     INFO(fmt::format("{}", fmt::join(job, " ")));
