@@ -25,7 +25,7 @@ namespace gossamer::node {
 namespace {
 
 constexpr std::size_t kWarmUp = 10;  ///< rounds that are not counted
-constexpr double kRate = 0.01;
+constexpr float kRate = 0.01f;
 /// After so many steps gradients turn round, so that parameters stay near to where they begin.
 constexpr std::uint64_t kTurnsAfter = 64;
 float turned(std::uint64_t step, float value) { return step / kTurnsAfter % 2 == 0 ? value : -value; }
@@ -39,9 +39,6 @@ struct ReduceBench {
   bool step = false;  ///< by the optimiser behind each reduce, as in a run
   bool json = false;
 };
-
-/// The measured ones, those before, and the one that ends the last.
-std::uint64_t rounds_of(const ReduceBench& options) { return options.rounds + kWarmUp + 1; }
 
 double cpu_seconds() {
   rusage used{};
@@ -102,8 +99,7 @@ class LastStep final : public optim::Optimizer {
   explicit LastStep(std::uint64_t rounds) : last_(static_cast<double>(rounds - 1)) {}
   void step(double place, std::size_t, std::span<const float>, std::span<const float> g,
             std::span<float> u) override {
-    const float rate = rate_at(place);
-    for (std::size_t i = 0; i < u.size(); ++i) u[i] = rate * g[i];
+    for (std::size_t i = 0; i < u.size(); ++i) u[i] = place < last_ ? 0 : kRate * g[i];
   }
   void apply(double place, std::size_t, std::span<float> x, std::span<float> g) override {
     take(place, x, g);
@@ -117,10 +113,9 @@ class LastStep final : public optim::Optimizer {
   void show(optim::StateVisitor&) override {}
 
  private:
-  float rate_at(double place) const { return place < last_ ? 0 : static_cast<float>(kRate); }
   void take(double place, std::span<float> x, std::span<const float> g) const {
-    const float rate = rate_at(place);
-    for (std::size_t i = 0; rate != 0 && i < x.size(); ++i) x[i] -= rate * g[i];
+    if (place < last_) return;
+    for (std::size_t i = 0; i < x.size(); ++i) x[i] -= kRate * g[i];
   }
 
   double last_;
@@ -155,7 +150,7 @@ Job job_of(const ReduceBench& options) {
       "[graph]\nkind = \"full\"\n[optimizer]\nkind = \"sgd\"\nlearning_rate = {}\nbatch = "
       "1\n[exchange]\nmethod = \"{}\"\ncodec = \"{}\"\n[run]\nrounds = {}\nevaluate_every = "
       "0\ncheckpoint_every = 0\ninsecure = true\n",
-      kRate, kAllreduceMethod.row.name, options.codec, rounds_of(options));
+      kRate, kAllreduceMethod.row.name, options.codec, options.rounds + kWarmUp + 1);
   std::vector<std::string> addresses = options.addresses;
   if (addresses.empty())
     for (const std::uint16_t port : free_ports(options.peers))
@@ -182,7 +177,7 @@ void check_sums(const std::vector<std::vector<float>>& models, const Job& job, c
   const double mean = static_cast<double>(options.peers + 1) / 2;
   double steps = 0;
   for (std::uint64_t step = options.step ? 0 : rounds - 1; step < rounds; ++step) steps += turned(step, 1);
-  const double expected = 1 - kRate * mean * steps;
+  const double expected = 1 - double{kRate} * mean * steps;
   for (const float x : models.front())
     if (std::abs(static_cast<double>(x) - expected) > 1e-4)
       throw std::runtime_error(fmt::format("a sum is wrong: found {}, expected {}", x, expected));
@@ -212,7 +207,7 @@ Reduced reduce_here(const ReduceBench& options, const Job& job, std::size_t floa
                                       peer == first ? &measured : nullptr, stop);
   };
   if (!options.step)
-    learner.optimizer = [&](std::size_t) { return std::make_unique<LastStep>(rounds_of(options)); };
+    learner.optimizer = [&](std::size_t) { return std::make_unique<LastStep>(job.run.rounds); };
   Reduced reduced;
   const auto keep = [&](std::size_t, std::span<const float> x) {
     reduced.models.emplace_back(x.begin(), x.begin() + static_cast<std::ptrdiff_t>(floats));

@@ -80,7 +80,7 @@ std::string to_text(std::span<const ProgramEnd> ends) {
   for (const ProgramEnd& end : ends) {
     const WorkerResult& r = end.result;
     text += fmt::format("{}: {} rounds, {:.0f} samples/s, loss {:.4f}, {:.2f} MB out; {}\n", end.peer,
-                        r.rounds, static_cast<double>(r.rows) / std::max(1e-9, r.seconds), r.train_loss,
+                        r.rounds, static_cast<double>(r.rows_here) / std::max(1e-9, r.seconds), r.train_loss,
                         static_cast<double>(r.traffic.bytes_out) / 1e6, end.says);
   }
   return text;

@@ -72,6 +72,7 @@ WorkerResult read_result(const ordered_json& j) {
   r.rows = j.at("samples");
   r.rounds_here = j.at("rounds_here");
   r.rows_here = j.at("samples_here");
+  r.dense_rounds_here = j.at("dense_rounds_here");
   r.train_loss = number(j, "train_loss");
   r.seconds = j.at("seconds");
   r.staleness_mean = j.at("staleness_mean");
@@ -157,6 +158,7 @@ std::string to_json(const std::string& peer, const WorkerResult& r, std::uint64_
                       {"samples", r.rows},
                       {"rounds_here", r.rounds_here},
                       {"samples_here", r.rows_here},
+                      {"dense_rounds_here", r.dense_rounds_here},
                       {"train_loss", r.train_loss},
                       {"seconds", r.seconds},
                       {"staleness_mean", r.staleness_mean},

@@ -209,8 +209,7 @@ Summary summarise(const Prepared& prepared, std::span<const WorkerResult> result
     entries += static_cast<double>(r.traffic.data_entries_out);
     dense_bytes += static_cast<double>(r.dense_data_bytes);
     steps += static_cast<double>(r.rounds_here);
-    const std::uint64_t dense = job.exchange.dense_rounds, before = r.rounds - r.rounds_here;
-    dense_steps += static_cast<double>(std::min(r.rounds, dense) - std::min(before, dense));
+    dense_steps += static_cast<double>(r.dense_rounds_here);
     add_guards(r, s);
   }
   s.train_loss /= batches;
@@ -222,7 +221,7 @@ Summary summarise(const Prepared& prepared, std::span<const WorkerResult> result
   s.bits_per_parameter = entries > 0 && parameters > 0 ? 8 * data_bytes / entries : 0;
   if (prepared.homogeneous() && steps > 0 && parameters > 0)
     s.bits_per_step = 8 * data_bytes / (steps * parameters);
-  if (s.bits_per_step && dense_steps > 0 && steps > dense_steps)
+  if (s.bits_per_step && job.exchange.dense_rounds > 0 && steps > dense_steps)
     s.coded_bits_per_step = 8 * (data_bytes - dense_bytes) / ((steps - dense_steps) * parameters);
   s.figures = mean_figures(results);
   if (!models.empty()) evaluate_models(prepared, models, peers, own_models, s);

@@ -64,9 +64,10 @@ struct WorkerResult {
   std::uint64_t rows = 0;  ///< samples seen
   /// Of these, what no checkpoint held from which it went on: seconds and bytes are of them alone.
   std::uint64_t rounds_here = 0, rows_here = 0;
-  double train_loss = 0;  ///< mean over the last epoch's steps, as many as there were
-  double seconds = 0;     ///< from the first round's start to the last round's end
-  double waited_s = 0;    ///< of these, after a round's gradient stood until the round was over
+  std::uint64_t dense_rounds_here = 0;  ///< of those, in exchange.dense_rounds
+  double train_loss = 0;                ///< mean over the last epoch's steps, as many as there were
+  double seconds = 0;                   ///< from the first round's start to the last round's end
+  double waited_s = 0;                  ///< of these, after a round's gradient stood until the round was over
   double staleness_mean = 0;
   std::uint64_t staleness_max = 0;
   std::uint64_t left_out = 0;  ///< messages that could not be used (ExchangeHost::count_left_out)

@@ -115,6 +115,8 @@ void Worker::handle(const Measured& e) {
 WorkerResult Worker::result() const {
   WorkerResult r = result_;
   r.rounds_here = r.rounds - first_round_;
+  const Round dense = spec_.plan.exchange.dense_rounds;
+  r.dense_rounds_here = std::min(r.rounds, dense) - std::min(first_round_, dense);
   r.rows_here = r.rows - first_rows_;
   r.rounds += spec_.rounds_before;
   if (phase_ == Phase::training) r.seconds = env_.now() - started_;
@@ -151,7 +153,8 @@ void add_earlier(WorkerResult& now, const WorkerResult& before) {
   now.checkpoint_pause_s += before.checkpoint_pause_s;
   now.waited_s += before.waited_s;
   now.rows += before.rows;
-  now.rounds_here = std::min(now.rounds, now.rounds_here + before.rounds_here);  // one may be done anew
+  now.rounds_here += before.rounds_here;
+  now.dense_rounds_here += before.dense_rounds_here;
   now.rows_here += before.rows_here;
   now.seconds += before.seconds;
   now.left_out += before.left_out;
