@@ -253,7 +253,9 @@ int bench_reduce(ReduceBench options) {
   const double bus = size * 2 * (peers - 1) / peers / middle;
   const double cpu = (measured.cpu_end - measured.cpu_begin) / static_cast<double>(seconds.size());
   const bool dense = plan.codec.exact;
-  const std::string algorithm = !dense                                        ? "slices to their owners"
+  const bool other = job.exchange.method != kAllreduceMethod.row.name;
+  const std::string algorithm = other                                         ? job.exchange.method
+                                : !dense                                      ? "slices to their owners"
                                 : plan.allreduce.use_halving_doubling(floats) ? "halving_doubling"
                                                                               : "ring";
   const double sent =

@@ -42,6 +42,7 @@ TEST_CASE("bench allreduce reduces as was asked, and says what it cost") {
   const Ended sparse = gossamer(folder, {"bench", "allreduce", "--size", "100k", "--rounds", "2", "--codec",
                                          "topk:density=0.01", "--set", "exchange.method=gtopk"});
   CHECK(sparse.status == 0);
+  CHECK(says(sparse.out, "gtopk: "));
 }
 
 TEST_CASE("bench allreduce reduces between processes at addresses of their own") {
