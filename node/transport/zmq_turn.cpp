@@ -10,6 +10,7 @@
 #include <vector>
 #include <zmq.hpp>
 
+#include "send_buffer.h"
 #include "zmq_sockets.h"
 
 namespace gossamer::node {
@@ -207,6 +208,7 @@ void ZmqEnv::read_monitors(Member& member) {
     while (const auto event = out.events ? next_event(out.events) : std::nullopt) {
       if (event->number == ZMQ_EVENT_CONNECTED) {
         sockets_->door.dialled(static_cast<int>(event->value), now_);
+        limit_send_buffer(static_cast<int>(event->value));
         if (spec_.shared_memory)
           sockets_->memory.connected(out.peer, static_cast<int>(event->value), spec_.addresses[out.peer]);
       }

@@ -1,15 +1,11 @@
 // Connections that take more than they are owed: cut, and no others.
-#include <arpa/inet.h>
-#include <netinet/in.h>
-#include <sys/socket.h>
-#include <unistd.h>
 
-#include <array>
 #include <chrono>
 #include <thread>
 
 #include "doorkeeper.h"
 #include "gossamer_test/catch.h"
+#include "tcp_pair.h"
 
 using namespace gossamer::node;
 
@@ -18,51 +14,11 @@ namespace {
 constexpr std::uint64_t kFirst = 100'000, kLater = 400'000;
 constexpr DoorSpec kSpec{.most_silent = 3, .silent_s = 30, .first_bytes = kFirst, .later_bytes = kLater};
 
-/// Two ends of a TCP connection of the loopback.
-struct Pair {
-  int near = -1, far = -1;
-  Pair() {
-    const int listener = socket(AF_INET, SOCK_STREAM, 0);
-    sockaddr_in at{};
-    at.sin_family = AF_INET;
-    at.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    socklen_t size = sizeof at;
-    REQUIRE(bind(listener, reinterpret_cast<sockaddr*>(&at), size) == 0);
-    REQUIRE(listen(listener, 1) == 0);
-    REQUIRE(getsockname(listener, reinterpret_cast<sockaddr*>(&at), &size) == 0);
-    far = socket(AF_INET, SOCK_STREAM, 0);
-    REQUIRE(connect(far, reinterpret_cast<sockaddr*>(&at), size) == 0);
-    near = accept(listener, nullptr, nullptr);
-    REQUIRE(near >= 0);
-    close(listener);
-  }
-  ~Pair() { close(near), close(far); }
-  Pair(const Pair&) = delete;
-  Pair& operator=(const Pair&) = delete;
-
-  /// The near end takes so many bytes in.
-  void carry(std::size_t bytes) const {
-    std::array<char, 4096> block{};
-    while (bytes > 0) {
-      const ssize_t sent = send(far, block.data(), std::min(bytes, block.size()), MSG_NOSIGNAL);
-      REQUIRE(sent > 0);
-      bytes -= static_cast<std::size_t>(sent);
-      for (ssize_t left = sent; left > 0;)
-        left -= recv(near, block.data(), static_cast<std::size_t>(left), 0);
-    }
-  }
-  /// The far end sees the end of it.
-  bool is_cut() const {
-    char byte;
-    return recv(far, &byte, 1, MSG_DONTWAIT) == 0;
-  }
-};
-
 }  // namespace
 
 TEST_CASE("who sends more than a first message may take is cut, and who was read may send more") {
   Doorkeeper door(kSpec);
-  const Pair stranger, member;
+  const TcpPair stranger, member;
   door.accepted(stranger.near, 0), door.accepted(member.near, 0);
   member.carry(1000);
   door.heard(member.near);
@@ -89,7 +45,7 @@ TEST_CASE("who sends more than a first message may take is cut, and who was read
 
 TEST_CASE("of many that say nothing the oldest are cut, and each after a while") {
   Doorkeeper door(kSpec);
-  const std::array<Pair, 5> pairs;
+  const std::array<TcpPair, 5> pairs;
   for (int p = 0; p < 5; ++p) door.accepted(pairs[p].near, p);
   door.look(6);
   for (int p = 0; p < 5; ++p) CHECK(pairs[p].is_cut() == (p < 2));
@@ -104,18 +60,18 @@ TEST_CASE("of many that say nothing the oldest are cut, and each after a while")
 TEST_CASE("a connection that was closed, and one that has its number now, are let alone") {
   Doorkeeper door(kSpec);
   {
-    const Pair gone;
+    const TcpPair gone;
     door.accepted(gone.near, 0);
     door.closed(gone.near);
     gone.carry(2 * kFirst);
     door.look(1);
     CHECK_FALSE(gone.is_cut());
   }
-  auto first = std::make_unique<Pair>();
+  auto first = std::make_unique<TcpPair>();
   const int number = first->near;
   door.accepted(number, 2);
   first.reset();
-  const Pair second;
+  const TcpPair second;
   if (second.near != number) return;  // the system gave it another one
   second.carry(2 * kFirst);
   door.look(3);
@@ -124,7 +80,7 @@ TEST_CASE("a connection that was closed, and one that has its number now, are le
 
 TEST_CASE("over a connection that this peer made little comes, and it may be silent") {
   Doorkeeper door(kSpec);
-  const Pair quiet, flood;
+  const TcpPair quiet, flood;
   door.dialled(quiet.near, 0), door.dialled(flood.near, 0);
   for (int t = 1; t <= 400; ++t) {  // signs of life, more than a message in all
     quiet.carry(1000);
@@ -137,7 +93,7 @@ TEST_CASE("over a connection that this peer made little comes, and it may be sil
 
 TEST_CASE("a connection over which something damaged came is cut") {
   Doorkeeper door(kSpec);
-  const Pair plain;
+  const TcpPair plain;
   door.accepted(plain.near, 0);
   door.heard(plain.near);
   door.damaged(plain.near, 1);
