@@ -308,7 +308,8 @@ Message Intake::deliver(Candidates::iterator at) {
           c.body.entries,
           std::move(c.payload),
           last,
-          cut ? std::optional(c.body.digest) : std::nullopt};
+          cut ? std::optional(c.body.digest) : std::nullopt,
+          c.body.chunks == 1 && c.hashes.size() == 1 ? std::optional(c.hashes[0]) : std::nullopt};
 }
 
 void Intake::remember(std::uint64_t first, std::uint64_t digest) {

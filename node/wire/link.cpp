@@ -36,7 +36,8 @@ void Link::send(const Message& message, double now) {
     digest = *message.digest;
   } else {
     std::vector<std::uint64_t> all_hashes;
-    for (std::uint32_t c = 0; c < chunks; ++c) hashes[c] = all_hashes.emplace_back(hash_bytes(*part(c)));
+    for (std::uint32_t c = 0; c < chunks; ++c)
+      hashes[c] = all_hashes.emplace_back(chunks == 1 && message.hash ? *message.hash : hash_bytes(*part(c)));
     digest = digest_of_chunks(all_hashes);
   }
   if (outstanding_.empty()) begin_measuring(now);

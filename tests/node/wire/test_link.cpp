@@ -2,6 +2,7 @@
 #include <vector>
 
 #include "gossamer_test/catch.h"
+#include "hash.h"
 #include "link.h"
 #include "linked_pair.h"
 
@@ -87,6 +88,30 @@ TEST_CASE("on a fast link a payload goes whole, and stays where it came") {
   }
   CHECK(resent > 0);
   CHECK(whole > 0);
+}
+
+TEST_CASE("a message that is passed on is known by the hashes of what is sent") {
+  Pair fast({}, 0);
+  for (std::uint64_t k = 0; k < 4; ++k) fast.send(0, k, kWholeBytes - k), fast.pass(1);
+  Message cut = fast.got[1].front(), whole = fast.got[1].back();
+  CHECK_FALSE(cut.hash);  // of four chunks
+  CHECK(whole.hash == hash_bytes(*whole.payload));
+  std::vector<ParcelBody> sent;
+  Link slow(
+      [&](const Frame& frame, std::uint32_t) {
+        sent.push_back(std::get<ParcelBody>(frame.body));
+        return std::size_t{0};
+      },
+      0.2);
+  slow.send(cut, 0);
+  slow.send(whole, 0);
+  CHECK(sent.size() == 8);
+  for (const ParcelBody& body : sent) CHECK(body.hash == hash_bytes(body.payload));
+  fast.end(1).send(whole, fast.now());
+  fast.pass(1);
+  REQUIRE(fast.got[0].size() == 1);
+  CHECK(fast.got[0][0].payload == whole.payload);
+  CHECK(fast.end(0).counters().refused() == 0);
 }
 
 TEST_CASE("chunks come together whatever their order") {
