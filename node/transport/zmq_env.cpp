@@ -104,6 +104,7 @@ void ZmqEnv::dial(PeerId to) {
   Out* out = sockets_->to(to);
   if (out->socket) zmq_socket_monitor(out->socket.handle(), nullptr, 0);
   out->was_there = out->stands = out->full = false;
+  out->connection = -1;
   sockets_->memory.broken(to);
   out->socket = {}, out->events = {};
   if (!spec_.addresses[to].starts_with("tcp://")) return;  // empty: it has dialled, or will

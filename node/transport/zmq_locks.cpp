@@ -8,7 +8,6 @@
 #include <cstring>
 #include <span>
 
-#include "send_buffer.h"
 #include "zmq_sockets.h"
 
 namespace gossamer::node {
@@ -85,10 +84,7 @@ std::optional<SocketEvent> next_event(zmq::socket_t& events) {
 
 void ZmqEnv::watch_door(const SocketEvent& event, Member& member) {
   const int fd = static_cast<int>(event.value);
-  if (event.number == ZMQ_EVENT_ACCEPTED) {
-    limit_send_buffer(fd);  // answers to who only dials go here
-    return sockets_->door.accepted(fd, now_);
-  }
+  if (event.number == ZMQ_EVENT_ACCEPTED) return sockets_->door.accepted(fd, now_);
   if (event.number == ZMQ_EVENT_DISCONNECTED || event.number == ZMQ_EVENT_CLOSED)
     return sockets_->door.closed(fd);
   member.on_frame({});  // a stranger

@@ -51,6 +51,7 @@ struct ZmqEnv::Out {
   std::size_t waited_bytes = 0;          ///< of those since then
   bool connect_again = false;            ///< elsewhere, or to have sent again what was lost
   std::optional<double> way_broke_at{};  ///< when the neighbour took no more frames in memory
+  int connection = -1;                   ///< its descriptor, until its send buffer is limited
   bool was_there = false;                ///< a connection stood, since nothing was found to listen there
   bool stands = false;                   ///< the two have shaken hands, and since then nothing broke
   std::optional<PublicKey> server{};     ///< of the connection

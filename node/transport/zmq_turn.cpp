@@ -89,6 +89,8 @@ bool ZmqEnv::push(Out& out) {
 /// To ZeroMQ; false where it takes nothing more.
 bool ZmqEnv::hand_over(Out& out, const std::optional<Ticket>& ticket, const FrameBytes& frame) {
   zmq::message_t message, beside;
+  if (frame.beside && frame.beside->size() > kChunkBytes)  // which goes whole where the link is fast
+    limit_send_buffer(std::exchange(out.connection, -1));
   if (ticket) {
     message.rebuild(sizeof *ticket + frame->size());
     std::memcpy(message.data(), &*ticket, sizeof *ticket);
@@ -208,7 +210,7 @@ void ZmqEnv::read_monitors(Member& member) {
     while (const auto event = out.events ? next_event(out.events) : std::nullopt) {
       if (event->number == ZMQ_EVENT_CONNECTED) {
         sockets_->door.dialled(static_cast<int>(event->value), now_);
-        limit_send_buffer(static_cast<int>(event->value));
+        out.connection = static_cast<int>(event->value);
         if (spec_.shared_memory)
           sockets_->memory.connected(out.peer, static_cast<int>(event->value), spec_.addresses[out.peer]);
       }
@@ -216,6 +218,7 @@ void ZmqEnv::read_monitors(Member& member) {
       if (event->number == ZMQ_EVENT_HANDSHAKE_FAILED_AUTH) say_refused(out);
       if (event->number == ZMQ_EVENT_DISCONNECTED) {
         sockets_->door.closed(static_cast<int>(event->value));
+        out.connection = -1;
         sockets_->memory.broken(out.peer);
         out.way_broke_at.reset();
         if (spec_.locks && !out.stands) try_next_key(out);
