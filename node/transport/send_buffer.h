@@ -12,9 +12,8 @@ constexpr double kNear_s = 0.5e-3;
 /// Keeps a fast connection's send buffer small where the other end is near; elsewhere, and where the
 /// descriptor is of no TCP connection, nothing changes. By itself the kernel lets the buffer grow to
 /// megabytes even where an acknowledgement takes microseconds, and what waits there leaves the caches before
-/// it is sent: a full reduce of 25 MB between 4 peers of one machine, each in a network namespace, took 87
-/// ms, and takes
-/// 66. Where the link is slow the caches do not matter, and what waits in the kernel keeps it busy.
+/// it is sent: 87 ms for 66 in a full reduce of 25 MB between 4 network namespaces of one machine. Where the
+/// link is slow the caches do not matter, and what waits in the kernel keeps it busy.
 void limit_send_buffer(int connection);
 
 }  // namespace gossamer::node
