@@ -16,7 +16,7 @@ struct Message {
   Payload payload;
   std::uint64_t sequence = 0;             ///< of its last chunk; for Link::consume
   std::optional<std::uint64_t> digest{};  ///< of the payload, where it came with one
-  std::optional<std::uint64_t> hash{};    ///< of the payload as one chunk, where it was seen to be that
+  std::optional<std::uint64_t> hash{};    ///< of all its bytes, where it came in one chunk that was hashed
 };
 
 /// Counters of one link; bytes are whole frames, chunk frames of parcels counted apart in data_*.

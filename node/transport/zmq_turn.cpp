@@ -89,7 +89,8 @@ bool ZmqEnv::push(Out& out) {
 /// To ZeroMQ; false where it takes nothing more.
 bool ZmqEnv::hand_over(Out& out, const std::optional<Ticket>& ticket, const FrameBytes& frame) {
   zmq::message_t message, beside;
-  if (frame.beside && frame.beside->size() > kChunkBytes)  // which goes whole where the link is fast
+  const bool whole = frame.beside && frame.beside->size() > kChunkBytes;
+  if (whole && out.connection >= 0)  // whole it goes where the link is fast
     limit_send_buffer(std::exchange(out.connection, -1));
   if (ticket) {
     message.rebuild(sizeof *ticket + frame->size());
