@@ -10,9 +10,11 @@
 #include <cmath>
 #include <filesystem>
 #include <fstream>
+#include <memory>
 #include <nlohmann/json.hpp>
 #include <stdexcept>
 
+#include "codec_speed.h"
 #include "commands.h"
 #include "flags.h"
 #include "gossamer/compress/codec.h"
@@ -55,12 +57,18 @@ struct Measured {
   double cpu_begin = 0, cpu_end = 0;
 };
 
-/// One layer, whose gradient is a number of each peer's own; where it stands from the step before it takes no
-/// time.
-class Constant final : public optim::Objective {
+/// One layer, whose gradient is the same every time; where it stands from the step before it takes no time.
+class Repeated final : public optim::Objective {
  public:
-  Constant(std::size_t floats, float value, Measured* measured, std::stop_source& stop)
-      : value_(value), measured_(measured), stop_(stop) {
+  /// Of `entries`, begun at a place of the peer's own, times a number of its own; without any of that number
+  /// alone.
+  Repeated(std::size_t floats, std::size_t peer, std::size_t peers,
+           std::shared_ptr<const AlignedFloats> entries, Measured* measured, std::stop_source& stop)
+      : value_(static_cast<float>(peer + 1)),
+        begin_(floats / peers * peer),
+        entries_(std::move(entries)),
+        measured_(measured),
+        stop_(stop) {
     add_layer("x", {{"x", {floats}, 0}});
   }
   void initialise(std::uint64_t, std::span<float> x) const override { std::fill(x.begin(), x.end(), 1.0f); }
@@ -69,9 +77,7 @@ class Constant final : public optim::Objective {
     if (interrupted()) stop_.request_stop();
     if (measured_) look(key.step);
     const auto& layer = layers().front();
-    const auto own = g.subspan(layer.offset, layer.size);
-    const float value = turned(key.step, value_);
-    if (own.front() != value || own.back() != value) std::fill(own.begin(), own.end(), value);
+    write(g.subspan(layer.offset, layer.size), turned(key.step, value_));
     ended_ = Clock::now();
     on_layer(0);
     return {1.0, 1};
@@ -81,13 +87,25 @@ class Constant final : public optim::Objective {
  private:
   using Clock = std::chrono::steady_clock;
 
+  void write(std::span<float> g, float value) const {
+    if (entries_) {
+      const auto times = [value](float entry) { return value * entry; };
+      const auto begin = entries_->begin() + static_cast<std::ptrdiff_t>(begin_);
+      std::transform(entries_->begin(), begin, std::transform(begin, entries_->end(), g.begin(), times),
+                     times);
+    } else if (g.front() != value || g.back() != value) {
+      std::fill(g.begin(), g.end(), value);
+    }
+  }
   void look(std::uint64_t step) {
     if (step > kWarmUp)
       measured_->seconds.push_back(std::chrono::duration<double>(Clock::now() - ended_).count());
     (step <= kWarmUp ? measured_->cpu_begin : measured_->cpu_end) = cpu_seconds();
   }
 
-  float value_;
+  const float value_;
+  const std::size_t begin_;
+  const std::shared_ptr<const AlignedFloats> entries_;
   Measured* measured_;
   std::stop_source& stop_;
   Clock::time_point ended_{};
@@ -201,9 +219,13 @@ struct Reduced {
 Reduced reduce_here(const ReduceBench& options, const Job& job, std::size_t floats, Measured& measured) {
   std::stop_source stop;
   Learner learner;
+  // What a code takes, in bytes and in time, depends on the entries; what exact ones take does not.
+  std::shared_ptr<const AlignedFloats> entries;
+  if (!compress::make_codec(job.exchange.codec)->traits().exact)
+    entries = std::make_shared<const AlignedFloats>(laplacian(floats));
   const std::size_t first = options.addresses.empty() ? 0 : options.peer;
   learner.objective = [&](std::size_t peer) {
-    return std::make_unique<Constant>(floats, static_cast<float>(peer + 1),
+    return std::make_unique<Repeated>(floats, peer, options.peers, entries,
                                       peer == first ? &measured : nullptr, stop);
   };
   if (!options.step)

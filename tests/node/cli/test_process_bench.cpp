@@ -45,6 +45,21 @@ TEST_CASE("bench allreduce reduces as was asked, and says what it cost") {
   CHECK(says(sparse.out, "gtopk: "));
 }
 
+TEST_CASE("bench allreduce gives codecs entries of many sizes, as gradients have") {
+  const Folder folder;
+  const auto sent = [&](const std::string& codec) -> double {
+    const Ended ended = gossamer(folder, {"bench", "allreduce", "--size", "400kB", "--peers", "2", "--rounds",
+                                          "2", "--codec", codec, "--json"});
+    INFO(ended.err);
+    REQUIRE(ended.status == 0);
+    return nlohmann::json::parse(ended.out).at("bytes_sent_per_peer");
+  };
+  // Levels of one size throughout would take next to nothing by their frequencies.
+  const double shorter = sent("qsgd:bits=4,coding=rans") / sent("qsgd:bits=4");
+  CHECK(shorter > 0.5);
+  CHECK(shorter < 0.9);
+}
+
 TEST_CASE("bench allreduce reduces between processes at addresses of their own") {
   const Folder folder;
   const Ports ports(2);
