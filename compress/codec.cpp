@@ -219,20 +219,29 @@ void decode_add(std::span<const std::byte> payload, float weight, std::span<floa
   in.expect_left(0);
 }
 
-void decode_add(std::span<const WeightedPayload> payloads, std::span<float> acc,
-                const std::function<void(std::size_t, std::size_t)>& after, Threads* threads) {
-  const auto decoders = threads == nullptr ? in_pieces(payloads, acc.size()) : PieceDecoders{};
-  if (decoders.empty()) {
-    for (const WeightedPayload& p : payloads) decode_add(p.payload, p.weight, acc, threads);
-    return after(0, acc.size());
+JointDecoder::JointDecoder(std::span<const WeightedPayload> payloads, std::span<float> acc, After after)
+    : decoders_(in_pieces(payloads, acc.size())), acc_(acc), after_(std::move(after)) {}
+JointDecoder::~JointDecoder() = default;
+
+void JointDecoder::reach(std::size_t end) {
+  const std::size_t step = decoders_.front()->step(), most = std::max(step, kPiece / step * step);
+  while (done_ < end) {
+    const std::size_t asked = wire::ceil_div(end - done_, step) * step;
+    const std::size_t begin = done_, size = std::min({asked, most, acc_.size() - begin});
+    for (const auto& decoder : decoders_) decoder->add(acc_.subspan(begin, size));
+    after_(begin, size);
+    done_ += size;
+    if (done_ < acc_.size()) continue;
+    for (const auto& decoder : decoders_) decoder->finish();
   }
-  const std::size_t step = decoders.front()->step(), piece = std::max(step, kPiece / step * step);
-  for (std::size_t begin = 0; begin < acc.size(); begin += piece) {
-    const std::size_t size = std::min(piece, acc.size() - begin);
-    for (const auto& decoder : decoders) decoder->add(acc.subspan(begin, size));
-    after(begin, size);
-  }
-  for (const auto& decoder : decoders) decoder->finish();
+}
+
+void decode_add(std::span<const WeightedPayload> payloads, std::span<float> acc, const After& after,
+                Threads* threads) {
+  if (threads == nullptr)
+    if (JointDecoder joint(payloads, acc, after); joint) return joint.reach(acc.size());
+  for (const WeightedPayload& p : payloads) decode_add(p.payload, p.weight, acc, threads);
+  after(0, acc.size());
 }
 
 void check(std::span<const std::byte> payload, std::size_t n, std::vector<float>& scratch) {

@@ -107,13 +107,16 @@ struct DecodeAdd {
   float weight;
   Payload payload;
 };
-/// dst += Σ weight · decode(payload), in order, and then what follows, of the same range: DecodeAdds and
-/// Combine in one pass.
+/// Where there is one the own step, of a gradient whose on_ready took none; dst += Σ weight ·
+/// decode(payload), in order; then what follows, and what is to be encoded, which is answered: Step,
+/// DecodeAdds, Combine and Encode of the same range, in one pass.
 struct Mix {
   Range range;
   Slot dst;
   std::vector<std::pair<float, Payload>> payloads;
   Combine then;
+  std::optional<Update> step{};
+  std::optional<Encode> encode{};
 };
 /// dst ← decode(payload): Combine to 0 and DecodeAdd in one pass.
 struct Decode {
@@ -193,6 +196,8 @@ using Op = std::variant<op::Update, op::Step, op::Clip, op::Combine, op::Encode,
 namespace op {
 /// Commands that do the same as one that does several things at once; none: it does not.
 std::vector<Op> in_simple_ones(const Op& op);
+/// Whether something may be posted while it runs.
+bool may_answer(const Op& op);
 }  // namespace op
 
 class Extension;
@@ -230,9 +235,9 @@ struct SoftLabels {
 /// parameters are not read any more, on_ready[p] runs and ParcelReady{p} is posted; then, where there is one
 /// more, the same of the rows; then GradientDone. The models of soft are read before the first of these.
 /// A parcel's gradient that is not finite counts as zero (where its layer is clipped, the layer's), and an
-/// Update among its on_ready gives the step 0 and leaves the optimiser as it is. (An Update after a sum over
-/// peers is no part of on_ready: there all peers step alike, and this one has added nothing.) One that the
-/// view before has handed on is not computed again; its rows were counted there.
+/// Update among its on_ready, or of a Mix, gives the step 0 and leaves the optimiser as it is. (An Update
+/// after a sum over peers is no part of on_ready: there all peers step alike, and this one has added
+/// nothing.) One that the view before has handed on is not computed again; its rows were counted there.
 struct Gradient {
   Round round;
   std::vector<std::vector<Op>> on_ready;

@@ -224,12 +224,23 @@ void Replica::run_one(const op::DecodeAdd& o, const Post&) {
   compress::decode_add(*o.payload, o.weight, at(o.dst, o.range), team_.get());
 }
 
-void Replica::run_one(const op::Mix& o, const Post&) {
+void Replica::run_one(const op::Mix& o, const Post& post) {
   std::vector<compress::WeightedPayload> payloads;
   for (const auto& [weight, payload] : o.payloads) payloads.push_back({weight, *payload});
-  compress::decode_add(
-      payloads, at(o.dst, o.range),
-      [&](std::size_t begin, std::size_t size) { combine(o.then, begin, size); }, team_.get());
+  optim::Optimizer::Pieces step;
+  if (o.step && !skips_update_)
+    step = optimizer_->apply_in_pieces(o.step->place, o.range.begin, at(kParameters, o.range),
+                                       at(o.step->slot, o.range));
+  const auto after = [&](std::size_t begin, std::size_t size) {
+    if (step) step(begin, size);
+    combine(o.then, begin, size);
+  };
+  if (o.encode && !team_ && tells_difference(*o.encode))
+    if (compress::JointDecoder joint(payloads, at(o.dst, o.range), after); joint)
+      return encode_difference(
+          *o.encode, [&](std::size_t first, std::size_t n) { joint.reach(first + n); }, post);
+  compress::decode_add(payloads, at(o.dst, o.range), after, team_.get());
+  if (o.encode) run_one(*o.encode, post);
 }
 
 void Replica::run_one(const op::Decode& o, const Post&) {

@@ -119,10 +119,15 @@ Learned learned_bytes(const State& state) {
 
 void ReplicaBase::run(const Op& op, const Post& post) {
   const auto is = [&]<class... Kinds>() { return (std::holds_alternative<Kinds>(op) || ...); };
-  if (is.template operator()<op::Update, op::Step, op::StepEncode, op::StepBySum, op::StepByParts>())
+  const auto* mix = std::get_if<op::Mix>(&op);
+  const bool mix_steps = mix && mix->step;
+  if (is.template operator()<op::Update, op::Step, op::StepEncode, op::StepBySum, op::StepByParts>() ||
+      mix_steps)
     loss_of_g_.reset();
   const double begin = trace_ ? steady_seconds() : 0;
+  if (mix_steps) skips_update_ = left_out_.contains(mix->range.begin);
   execute(op, post);
+  if (mix_steps) skips_update_ = false;
   if (!trace_) return;
   TraceSpan span{kOpNames[op.index()], TraceSpan::Track::work, begin, steady_seconds(),
                  static_cast<std::int64_t>(round_)};
@@ -134,6 +139,7 @@ void ReplicaBase::run(const Gradient& gradient, const Post& post,
                       const std::function<void()>& between_layers) {
   if (observer_) observer_->on_gradient(base_.peer, gradient);
   round_ = gradient.round;
+  left_out_.clear();
   if (std::exchange(handed_on_, false) && !gradient.idle) return take_up(gradient, post, between_layers);
   loss_of_g_.reset();
   if (gradient.idle) return stand_idle(gradient, post);
@@ -176,7 +182,10 @@ bool ReplicaBase::make_ready(const Gradient& gradient, std::size_t layer, const 
   for (auto p = parcels.rbegin(); p != parcels.rend(); ++p) {
     const Range range = gradient_read(gradient.on_ready[*p], *p);
     skips_update_ = !all_finite(range);
-    if (skips_update_) clear_gradient(range);
+    if (skips_update_) {
+      clear_gradient(range);
+      left_out_.insert(base_.parcels[*p].range.begin);
+    }
     left_out |= skips_update_;
     for (const Op& o : gradient.on_ready[*p]) run(o, post);
     post(ParcelReady{gradient.round, *p});
@@ -199,6 +208,7 @@ void ReplicaBase::take_up(const Gradient& gradient, const Post& post,
 void ReplicaBase::stand_idle(const Gradient& gradient, const Post& post) {
   clear_gradient({0, base_.objective->buffer_size()});
   skips_update_ = true;
+  for (const Parcel& p : base_.parcels) left_out_.insert(p.range.begin);
   for (std::size_t p = gradient.on_ready.size(); p-- > 0;) {
     for (const Op& o : gradient.on_ready[p]) run(o, post);
     post(ParcelReady{gradient.round, static_cast<ParcelId>(p)});

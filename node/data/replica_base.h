@@ -4,6 +4,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -115,6 +116,7 @@ class ReplicaBase {
   Range gradient_read(const std::vector<Op>& on_ready, ParcelId parcel) const;
   bool make_ready(const Gradient& gradient, std::size_t layer, const Post& post);
 
+  std::set<std::size_t> left_out_;   ///< where parcels begin whose last gradient was none, or not finite
   std::uint64_t steps_ = 0;          ///< batches taken
   std::optional<double> loss_of_g_;  ///< of the gradient that stands, and no step was taken by
   bool handed_on_ = false;           ///< it is of the view before

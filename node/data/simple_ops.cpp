@@ -29,9 +29,11 @@ std::vector<Op> simple(const StepByParts& o) {
 }
 std::vector<Op> simple(const Mix& o) {
   std::vector<Op> ops;
+  if (o.step) ops.emplace_back(Step{*o.step});
   for (const auto& [weight, payload] : o.payloads)
     ops.emplace_back(DecodeAdd{o.range, o.dst, weight, payload});
   ops.emplace_back(o.then);
+  if (o.encode) ops.emplace_back(*o.encode);
   return ops;
 }
 std::vector<Op> simple(const Decode& o) {
@@ -56,6 +58,13 @@ std::vector<Op> simple(const Other&) {
 
 std::vector<Op> in_simple_ones(const Op& op) {
   return std::visit([](const auto& o) { return simple(o); }, op);
+}
+
+bool may_answer(const Op& op) {
+  const auto is = [&]<class... Kinds>() { return (std::holds_alternative<Kinds>(op) || ...); };
+  const auto* mix = std::get_if<Mix>(&op);
+  return (mix && mix->encode) ||
+         is.template operator()<Encode, StepEncode, PassOn, Merge, Extended, EncodeRows, Clip, Measure>();
 }
 
 }  // namespace gossamer::node::op

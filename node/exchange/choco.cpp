@@ -56,7 +56,10 @@ class Choco final : public Gossip {
     Gossip::begin_round(gradient);
   }
 
-  std::vector<Op> on_ready(Round round, ParcelId parcel) override { return own_step(round, parcel); }
+  /// Overlapped the own step is taken with the mixing.
+  std::vector<Op> on_ready(Round round, ParcelId parcel) override {
+    return overlaps(round) ? std::vector<Op>() : own_step(round, parcel);
+  }
 
   void on_encoded(const Encoded& e) override {
     const Message message{e.round, e.parcel, 0, e.entries, e.payload};
@@ -95,7 +98,7 @@ class Choco final : public Gossip {
     return synchronous() ? kSum + 1 : static_cast<Slot>(2 + neighbours_.size() + n);
   }
 
-  Op encode(Round round, ParcelId parcel, std::size_t n) const {
+  op::Encode encode(Round round, ParcelId parcel, std::size_t n) const {
     return op::Encode{.range = range(parcel),
                       .src = kParameters,
                       .minus = own(n),
@@ -129,7 +132,7 @@ class Choco final : public Gossip {
 
   void mix(Round round, ParcelId parcel) override {
     if (idle(round)) return;
-    if (synchronous()) return mix_sum(round, parcel);
+    if (synchronous()) return mix_sum(round, parcel, {});
     op::Combine combine{range(parcel), kParameters, 1, {}};
     for (std::size_t n = 0; n < neighbours_.size(); ++n) {
       for (Payload& delta : deltas_of(parcel, n, std::nullopt)) {
@@ -145,7 +148,12 @@ class Choco final : public Gossip {
     host_.submit(std::move(combine));
   }
 
-  void mix_sum(Round round, ParcelId parcel) {
+  void mix_and_offer(Round round, ParcelId parcel, std::vector<Op> offer) override {
+    if (offer.empty()) return mix(round, parcel);
+    mix_sum(round, parcel, std::get<op::Encode>(offer.front()));
+  }
+
+  void mix_sum(Round round, ParcelId parcel, std::optional<op::Encode> offer) {
     op::Mix mix{range(parcel), kSum, {}, {range(parcel), kParameters, 1, {{gamma(), kSum}}}};
     float sum = 0;
     for (std::size_t n = 0; n < neighbours_.size(); ++n) {
@@ -154,7 +162,8 @@ class Choco final : public Gossip {
       sum += weight;
     }
     mix.payloads.emplace_back(-sum, std::move(told_[parcel]));
-    mix.then = with_step(round, std::move(mix.then));
+    if (overlaps(round)) mix.step = host_.update(range(parcel), round);
+    mix.encode = std::move(offer);
     host_.submit(std::move(mix));
   }
 

@@ -50,20 +50,15 @@ void Gossip::begin_round(Gradient& gradient) {
   if (!overlaps(round_)) return;
   const auto parcels = static_cast<ParcelId>(host_.plan().parcels.size());
   for (ParcelId p = 0; p < parcels; ++p) {
-    if (!ahead_[p]) submit_offer(round_, p);
+    if (!ahead_[p])
+      for (Op& o : offer(round_, p)) host_.submit(std::move(o));
     ahead_[p] = false;
   }
 }
 
-void Gossip::submit_offer(Round round, ParcelId parcel) {
-  for (Op& o : offer(round, parcel)) host_.submit(std::move(o));
-}
-
-/// After the parcel was mixed.
-void Gossip::go_ahead(ParcelId parcel) {
-  if (!offers_ahead() || !overlaps(round_) || !overlaps(round_ + 1) || !host_.goes_ahead(round_ + 1)) return;
-  submit_offer(round_ + 1, parcel);
-  ahead_[parcel] = true;
+/// The next round's offer of a parcel is made once it has been mixed.
+bool Gossip::goes_ahead() const {
+  return offers_ahead() && overlaps(round_) && overlaps(round_ + 1) && host_.goes_ahead(round_ + 1);
 }
 
 std::vector<Op> Gossip::own_step(Round round, ParcelId parcel) const {
@@ -196,8 +191,8 @@ void Gossip::try_mix(ParcelId parcel) {
   }
   host_.saw_staleness(oldest);
   stepped_[parcel] = false;
-  mix(round_, parcel);
-  go_ahead(parcel);
+  ahead_[parcel] = goes_ahead();
+  mix_and_offer(round_, parcel, ahead_[parcel] ? offer(round_ + 1, parcel) : std::vector<Op>());
   host_.mixed(parcel);
 }
 

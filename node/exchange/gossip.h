@@ -46,6 +46,11 @@ class Gossip : public Exchange {
   virtual void after_step(Round, ParcelId) {}
   /// Submits the ops that mix the parcel; everything that the round needs has come.
   virtual void mix(Round round, ParcelId parcel) = 0;
+  /// And then those of its next offer.
+  virtual void mix_and_offer(Round round, ParcelId parcel, std::vector<Op> offer) {
+    mix(round, parcel);
+    for (Op& o : offer) host_.submit(std::move(o));
+  }
 
   /// Rounds in which peers that former graphs linked (Plan::former) send.
   static constexpr Round kSettlingRounds = 4;
@@ -81,8 +86,7 @@ class Gossip : public Exchange {
 
  private:
   void try_mix(ParcelId parcel);
-  void submit_offer(Round round, ParcelId parcel);
-  void go_ahead(ParcelId parcel);
+  bool goes_ahead() const;
   bool within_staleness(PeerId from, ParcelId parcel) const { return !missing(from, parcel); }
   /// The round of the neighbour's that the present one waits for.
   std::optional<Round> missing(PeerId from, ParcelId parcel) const;

@@ -133,7 +133,7 @@ class Simulation::Node final : public MemberEnv, public DataPlane {
   // DataPlane: answers come after the time that the floats would take
   void submit(Op op) override {
     tell_begin();
-    if (!answers(op))
+    if (!op::may_answer(op))  // nor need be waited for
       return sim_.threads_.add(queue_, [this, o = std::move(op)] {
         guarded([&] { replica_->run(o, [](const DataEvent&) { assert(false); }); });
       });
@@ -353,12 +353,6 @@ class Simulation::Node final : public MemberEnv, public DataPlane {
 
   using Answers = std::vector<std::pair<double, DataEvent>>;  ///< and when each is due
 
-  /// Commands without an answer need not be waited for.
-  static bool answers(const Op& op) {
-    const auto is = [&]<class... Kinds>() { return (std::holds_alternative<Kinds>(op) || ...); };
-    return is.template operator()<op::Encode, op::StepEncode, op::PassOn, op::Merge, op::Extended,
-                                  op::EncodeRows, op::Clip, op::Measure>();
-  }
   /// The first failure is kept until the next answer is due.
   template <class Action>
   void guarded(Action&& action) {

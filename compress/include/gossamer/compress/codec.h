@@ -196,7 +196,8 @@ class Codec {
   /// Encodes x − estimate and adds to estimate what that decodes to, to the bit as encode and decode_add do.
   /// Throws as encode; the estimate is then partly added to. `make`, where there is one, first makes entries
   /// [first, first + n) of x: it is called for stretches that together are all of x, each before it is read
-  /// and while it is near, by any of the workspace's threads; after a throw perhaps not for all.
+  /// and while it is near, by any of the workspace's threads, in ascending order where there are none; after
+  /// a throw perhaps not for all.
   using Make = std::function<void(std::size_t first, std::size_t n)>;
   virtual std::size_t encode_difference(std::span<const float> x, std::span<float> estimate, RandomKey key,
                                         Workspace& workspace, std::span<std::byte> out,
@@ -220,11 +221,32 @@ struct WeightedPayload {
   float weight;
   std::span<const std::byte> payload;
 };
-/// decode_add of each in turn, and then after(begin, size) of all entries, in ascending pieces. Payloads of
-/// onebit_scaled are gone through together, a piece after the other, each of them while it is in the cache;
-/// others, and where threads share them, one after the other. Throws as decode_add.
-void decode_add(std::span<const WeightedPayload> payloads, std::span<float> acc,
-                const std::function<void(std::size_t begin, std::size_t size)>& after,
+/// What becomes of entries [begin, begin + size) next, of all in ascending pieces.
+using After = std::function<void(std::size_t begin, std::size_t size)>;
+class PieceDecoder;
+/// decode_add of several payloads that are gone through together, a piece after the other, each of them while
+/// it is in the cache. Spans live as long.
+class JointDecoder {
+ public:
+  JointDecoder(std::span<const WeightedPayload> payloads, std::span<float> acc, After after);
+  ~JointDecoder();
+  JointDecoder(const JointDecoder&) = delete;
+  JointDecoder& operator=(const JointDecoder&) = delete;
+  /// false: they are not all of onebit_scaled with the same buckets, and cannot be gone through so.
+  explicit operator bool() const { return !decoders_.empty(); }
+  /// Adds what is before `end` and was not added yet, to the next border of buckets; then `after` of that.
+  /// Throws as decode_add.
+  void reach(std::size_t end);
+
+ private:
+  std::vector<std::unique_ptr<PieceDecoder>> decoders_;
+  std::span<float> acc_;
+  After after_;
+  std::size_t done_ = 0;
+};
+/// decode_add of each, together where a JointDecoder can, else, and where threads share them, one after the
+/// other; and then after.
+void decode_add(std::span<const WeightedPayload> payloads, std::span<float> acc, const After& after,
                 Threads* threads = nullptr);
 
 /// Entries of a vector whose others are 0.
