@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <string>
+#include <utility>
 
 #include "codecs.h"
 #include "feedback_state.h"
@@ -231,9 +232,9 @@ void JointDecoder::reach(std::size_t end) {
     for (const auto& decoder : decoders_) decoder->add(acc_.subspan(begin, size));
     after_(begin, size);
     done_ += size;
-    if (done_ < acc_.size()) continue;
-    for (const auto& decoder : decoders_) decoder->finish();
   }
+  if (done_ < acc_.size() || std::exchange(finished_, true)) return;
+  for (const auto& decoder : decoders_) decoder->finish();
 }
 
 void decode_add(std::span<const WeightedPayload> payloads, std::span<float> acc, const After& after,

@@ -243,6 +243,7 @@ class JointDecoder {
   std::span<float> acc_;
   After after_;
   std::size_t done_ = 0;
+  bool finished_ = false;
 };
 /// decode_add of each, together where a JointDecoder can, else, and where threads share them, one after the
 /// other; and then after.
