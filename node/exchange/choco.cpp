@@ -18,7 +18,7 @@
 // goal. Without a bound the others are mixed at their fair part (gossip.h).
 //
 // With exchange.overlap q of x as it is goes out before the gradient at it is computed, and the round ends in
-// x ← x + γ Σ_j W_ij (x̂_j − x̂_i) − u: the same steps in the same order, but that the gradient is taken before
+// x ← x − u + γ Σ_j W_ij (x̂_j − x̂_i): the same steps in the same order, but that the gradient is taken before
 // the mixing and not after it, while messages travel. So do deep_squeeze and moniqua. A parcel's next q goes
 // out as soon as it has been mixed, whatever the other parcels still wait for.
 //
