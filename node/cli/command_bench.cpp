@@ -185,13 +185,15 @@ Job job_of(const ReduceBench& options) {
   return load_job(file.string(), options.overrides);
 }
 
+bool is_exact(const Job& job) { return compress::make_codec(job.exchange.codec)->traits().exact; }
+
 /// All peers must end at the same parameters; with an exact codec where the mean of all gradients leads that
 /// were stepped by.
 void check_sums(const std::vector<std::vector<float>>& models, const Job& job, const ReduceBench& options,
                 std::uint64_t rounds) {
   for (const auto& x : models)
     if (x != models.front()) throw std::runtime_error("the peers did not end with the same sums");
-  if (!compress::make_codec(job.exchange.codec)->traits().exact) return;
+  if (!is_exact(job)) return;
   const double mean = static_cast<double>(options.peers + 1) / 2;
   double steps = 0;
   for (std::uint64_t step = options.step ? 0 : rounds - 1; step < rounds; ++step) steps += turned(step, 1);
@@ -221,8 +223,7 @@ Reduced reduce_here(const ReduceBench& options, const Job& job, std::size_t floa
   Learner learner;
   // What a code takes, in bytes and in time, depends on the entries; what exact ones take does not.
   std::shared_ptr<const AlignedFloats> entries;
-  if (!compress::make_codec(job.exchange.codec)->traits().exact)
-    entries = std::make_shared<const AlignedFloats>(laplacian(floats));
+  if (!is_exact(job)) entries = std::make_shared<const AlignedFloats>(laplacian(floats));
   const std::size_t first = options.addresses.empty() ? 0 : options.peer;
   learner.objective = [&](std::size_t peer) {
     return std::make_unique<Repeated>(floats, peer, options.peers, entries,

@@ -46,10 +46,6 @@ struct Mixing {
   std::vector<DataEvent> posted;
 };
 
-}  // namespace
-
-namespace {
-
 /// Of both kinds of replica, after each of some rounds.
 void check_alike(Mixing& fused, Mixing& simple) {
   for (Mixing* m : {&fused, &simple}) {
