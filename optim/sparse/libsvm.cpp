@@ -41,14 +41,17 @@ struct IndexValueLine {
   OneValues* one_values;  ///< not of libffm
   Parsed operator()(const char* p, const char* end, SampleBlock::Writer& out, float& label,
                     LineFault& fault) const {
+    const char* const begin = p;
     while (is_blank(*p)) ++p;
     if (p >= end || *p == '#') return Parsed::nothing;
     const char* after = scan_label(p, end, label);
     if (!after || (after != end && !is_blank(*after)))
       return bad_line(fault, p, "found " + shown_word(p, end) + ", expected a label: 1, 0 or -1");
-    while (is_blank(*after)) ++after;
-    if constexpr (!fields)
-      after = one_values->can_read_at(after) ? one_values->read(after, out) : ones(after, out);
+    if constexpr (!fields) {
+      after = std::max(after, one_values->read_line(begin, end, out));
+      while (is_blank(*after)) ++after;
+      after = ones(after, out);
+    }
     for (p = after;;) {
       while (is_blank(*p)) ++p;
       if (p >= end || *p == '#') return Parsed::sample;
@@ -58,8 +61,8 @@ struct IndexValueLine {
     }
   }
 
-  /// As OneValues, entry by entry, with one comparison for what follows the digits. What ends the line is
-  /// none of these bytes.
+  /// Entries of value 1, with one comparison for what follows the digits. What ends the line is none of these
+  /// bytes.
   static const char* ones(const char* p, SampleBlock::Writer& out) {
     constexpr std::ptrdiff_t kAlwaysFit = 19;
     for (;;) {
@@ -99,14 +102,21 @@ class IndexValueFormat final : public LineFormat {
   std::size_t most_entries(const TextPiece& piece) const override {
     return count_of(piece.view(), ':') / (fields ? 2 : 1);
   }
-  void parse(const TextPiece& piece, const SampleShare& share, SampleBlock& out) const override {
-    static_assert(OneValueKernels::kAhead <= kTextPadding);
-    OneValues one_values(kernels_, piece.bytes.get());
-    parse_lines(piece, share, out, IndexValueLine<fields>{&one_values});
+  [[gnu::flatten]] void parse(const TextPiece& piece, const SampleShare& share,
+                              SampleBlock& out) const override {
+    LineReading lines(piece, share, out);
+    OneValues one_values(kernels_, lines);
+    const bool together = !fields && share.all();
+    const IndexValueLine<fields> parser{&one_values};
+    for (const char* p = lines.begin(); p < lines.end();) {
+      if (together) p = one_values.read_lines(p);
+      if (p < lines.end()) p = lines.read(p, parser);
+    }
     one_values.finish();
   }
 
  private:
+  static_assert(OneValueKernels::kAhead <= kTextPadding);
   const OneValueKernels kernels_ = one_value_kernels();
 };
 

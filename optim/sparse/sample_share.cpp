@@ -36,13 +36,11 @@ SampleShare::SampleShare(const SampleStreamSpec& spec)
   }
 }
 
-bool SampleShare::mine(std::uint64_t hash, std::uint64_t position, float label) const {
-  if (!by_label()) return mine(hash, position);
+std::uint32_t SampleShare::home_by_label(std::uint64_t hash, std::uint64_t position, float label) const {
   const auto& ends = ends_[label > 0 ? 1 : 0];
   const double u = uniform(key_ + mix(hash), position);
   const auto at = std::upper_bound(ends.begin(), ends.end(), u);
-  return has(hash, position,
-             static_cast<std::uint32_t>(std::min(static_cast<std::size_t>(at - ends.begin()), homes_ - 1)));
+  return static_cast<std::uint32_t>(std::min(static_cast<std::size_t>(at - ends.begin()), homes_ - 1));
 }
 
 }  // namespace gossamer::optim

@@ -20,17 +20,23 @@ class SampleShare {
   explicit SampleShare(const SampleStreamSpec& spec);
 
   bool by_label() const { return !ends_[0].empty(); }
+  /// Whether all are.
+  bool all() const { return homes_ == 1 && !among_; }
   /// By content and place alone.
   bool mine(std::uint64_t hash, std::uint64_t position) const {
-    return homes_ == 1 && !among_ ? true : has(hash, position, below(key_ + mix(hash), position, homes_));
+    return all() || has(hash, position, below(key_ + mix(hash), position, homes_));
   }
-  bool mine(std::uint64_t hash, std::uint64_t position, float label) const;
+  bool mine(std::uint64_t hash, std::uint64_t position, float label) const {
+    return by_label() ? has(hash, position, home_by_label(hash, position, label)) : mine(hash, position);
+  }
 
  private:
   bool has(std::uint64_t hash, std::uint64_t position, std::uint32_t home) const {
     if (!among_ || stays_) return home == home_;
     return among_->holder(bits(key_ + mix(hash), position), home) == peer_;
   }
+
+  std::uint32_t home_by_label(std::uint64_t hash, std::uint64_t position, float label) const;
 
   std::uint64_t key_;
   std::size_t peer_, homes_, home_;  ///< home: this peer's number among the homes

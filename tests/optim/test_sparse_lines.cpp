@@ -1,5 +1,7 @@
 // Line formats against plain parsers on random valid lines, and each kind of bad line with its place.
+#include <algorithm>
 #include <cmath>
+#include <compare>
 #include <random>
 #include <sstream>
 
@@ -15,12 +17,12 @@ struct Entry {
   std::uint64_t key;
   std::uint32_t field;
   float value;
-  bool operator==(const Entry&) const = default;
+  auto operator<=>(const Entry&) const = default;
 };
 struct Line {
   float label;
   std::vector<Entry> entries;
-  bool operator==(const Line&) const = default;
+  auto operator<=>(const Line&) const = default;
 };
 
 struct Read {
@@ -204,6 +206,32 @@ TEST_CASE("libsvm: what stands beside entries of value 1 is read as beside other
   CHECK(ones.counters.bad_lines > 200);
   CHECK(ones.counters.bad_lines == read.counters.bad_lines);
   CHECK(ones.lines == read.lines);
+  for (const double alpha : {0.0, 1.0}) {  // lines of others are not read, or are but not kept
+    std::vector<Line> shared, all = ones.lines;
+    std::uint64_t bad_lines = 0;
+    for (std::size_t peer = 0; peer < 3; ++peer) {
+      const Read its = read_text(text, {.peer = peer, .peers = 3, .alpha = alpha});
+      CHECK(its.lines.size() > 100);
+      bad_lines += its.counters.bad_lines;
+      shared.insert(shared.end(), its.lines.begin(), its.lines.end());
+    }
+    CHECK(bad_lines == ones.counters.bad_lines);
+    std::sort(shared.begin(), shared.end());
+    std::sort(all.begin(), all.end());
+    CHECK(shared == all);
+  }
+}
+
+TEST_CASE("libsvm: a text may end anywhere in its last line") {
+  std::string text = "1 12345:1\n0 1:1 234:2 \n1";
+  while (text.size() < 250) text += " 1:1 234:1";
+  for (std::size_t size = 1; size < text.size(); ++size) {
+    INFO(size);
+    const Read read = read_text(text.substr(0, size), {});
+    const auto breaks = static_cast<std::size_t>(std::count(text.begin(), text.begin() + size, '\n'));
+    CHECK(read.lines.size() + read.counters.bad_lines == breaks + (text[size - 1] != '\n'));
+    CHECK(read.counters.bad_lines <= 1);
+  }
 }
 
 TEST_CASE("bad lines of libsvm and libffm say where and what was expected") {
@@ -215,6 +243,8 @@ TEST_CASE("bad lines of libsvm and libffm say where and what was expected") {
   CHECK(fault("1 qid:3 3:1\n", svm) == "1:3: found \"qid:3\", expected index:value");
   CHECK(fault("1 3:4 -7:1\n", svm) == "1:7: found \"-7:1\", expected index:value");
   CHECK(fault("1 3:4x 7:1\n", svm) == "1:5: found \"4x\", expected a finite number");
+  CHECK(fault("1 3:1 4:1\n1 3:1 :1 4:1\n", svm) == "2:7: found \":1\", expected index:value");
+  CHECK(fault("1 3:1 4:1\n1 3:1 4:1\r5:1\n", svm) == "2:9: found \"1\\x0d5:1\", expected a finite number");
   CHECK(fault("1 3:nan\n", svm) == "1:5: found \"nan\", expected a finite number");
   CHECK(fault("1 3:1:2\n", svm) == "1:5: found \"1:2\", expected a finite number");
   CHECK(fault("\n\n1 18446744073709551615:1\n", svm) ==
