@@ -29,6 +29,7 @@ bool Add(FloatFormat format, const FloatScale& scale, const std::byte* in, float
 bool Sum(float factor, const float* x, const std::byte* came, std::size_t n, std::byte* out) {
   return plain::sum_floats(factor, x, came, n, out);
 }
+bool Finite(const std::byte* values, std::size_t n) { return plain::all_finite(values, n); }
 #else
 
 namespace hn = hwy::HWY_NAMESPACE;
@@ -279,6 +280,21 @@ bool Sum(float factor, const float* x, const std::byte* came, std::size_t n, std
   if (came == nullptr) return SumKind<true, false>(factor, x, came, n, out);
   return SumKind<true, true>(factor, x, came, n, out);
 }
+
+bool Finite(const std::byte* values, std::size_t n) {
+  const Tag tag;
+  hn::Vec<IntTag> largest[kParts];
+  for (auto& part : largest) part = hn::Zero(IntTag());
+  std::size_t i = 0;
+  for (; i + kGroup <= n; i += kGroup)
+    for (std::size_t k = 0; k < kParts; ++k) {
+      const Vector value = LoadBytes(tag, values + (i + k * kWidth) * sizeof(float));
+      largest[k] = hn::Max(largest[k], IntMagnitudes(value));
+    }
+  for (std::size_t k = 1; k < kParts; ++k) largest[0] = hn::Max(largest[0], largest[k]);
+  return plain::all_finite(values + i * sizeof(float), n - i) &&
+         std::isfinite(std::bit_cast<float>(hn::GetLane(hn::MaxOfLanes(IntTag(), largest[0]))));
+}
 #endif
 
 }  // namespace
@@ -293,6 +309,7 @@ namespace {
 HWY_EXPORT(Send);
 HWY_EXPORT(Add);
 HWY_EXPORT(Sum);
+HWY_EXPORT(Finite);
 
 }  // namespace
 
@@ -308,6 +325,8 @@ bool add_floats(FloatFormat format, const FloatScale& scale, const std::byte* in
 bool sum_floats(float factor, const float* x, const std::byte* came, std::size_t n, std::byte* out) {
   return HWY_DYNAMIC_DISPATCH(Sum)(factor, x, came, n, out);
 }
+
+bool all_finite(const std::byte* values, std::size_t n) { return HWY_DYNAMIC_DISPATCH(Finite)(values, n); }
 
 }  // namespace gossamer::compress
 #endif  // HWY_ONCE

@@ -45,4 +45,7 @@ bool add_floats(FloatFormat format, const FloatScale& scale, const std::byte* in
 /// that term. False where a sum is not finite, as it is not where a term is not.
 bool sum_floats(float factor, const float* x, const std::byte* came, std::size_t n, std::byte* out);
 
+/// Whether all n floats of 32 bits are finite.
+bool all_finite(const std::byte* values, std::size_t n);
+
 }  // namespace gossamer::compress

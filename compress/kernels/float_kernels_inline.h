@@ -122,4 +122,11 @@ inline bool sum_floats(float factor, const float* x, const std::byte* came, std:
   return finite;
 }
 
+inline bool all_finite(const std::byte* values, std::size_t n) {
+  bool finite = true;
+  for (std::size_t i = 0; i < n; ++i)
+    finite = finite && std::isfinite(read_float(FloatFormat::fp32, FloatScale(), values, i));
+  return finite;
+}
+
 }  // namespace gossamer::compress::plain

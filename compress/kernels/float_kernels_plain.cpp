@@ -12,4 +12,10 @@ bool add_floats(FloatFormat format, const FloatScale& scale, const std::byte* in
   return plain::add_floats(format, scale, in, weight, acc, n);
 }
 
+bool sum_floats(float factor, const float* x, const std::byte* came, std::size_t n, std::byte* out) {
+  return plain::sum_floats(factor, x, came, n, out);
+}
+
+bool all_finite(const std::byte* values, std::size_t n) { return plain::all_finite(values, n); }
+
 }  // namespace gossamer::compress
