@@ -99,7 +99,7 @@ std::size_t write_dense_sum(wire::Reader* in, float factor, std::span<const floa
 
 void check_dense(wire::Reader& in, std::size_t n) {
   in.expect_left(n * sizeof(float));
-  if (!all_finite(in.take(n * sizeof(float)).data(), n)) refuse_values();
+  if (!finite_floats(in.take(n * sizeof(float)).data(), n)) refuse_values();
 }
 
 void decode_dense(wire::Reader& in, float weight, std::span<float> acc, Threads* threads) {

@@ -29,7 +29,7 @@ bool Add(FloatFormat format, const FloatScale& scale, const std::byte* in, float
 bool Sum(float factor, const float* x, const std::byte* came, std::size_t n, std::byte* out) {
   return plain::sum_floats(factor, x, came, n, out);
 }
-bool Finite(const std::byte* values, std::size_t n) { return plain::all_finite(values, n); }
+bool Finite(const std::byte* values, std::size_t n) { return plain::finite_floats(values, n); }
 #else
 
 namespace hn = hwy::HWY_NAMESPACE;
@@ -292,7 +292,7 @@ bool Finite(const std::byte* values, std::size_t n) {
       largest[k] = hn::Max(largest[k], IntMagnitudes(value));
     }
   for (std::size_t k = 1; k < kParts; ++k) largest[0] = hn::Max(largest[0], largest[k]);
-  return plain::all_finite(values + i * sizeof(float), n - i) &&
+  return plain::finite_floats(values + i * sizeof(float), n - i) &&
          std::isfinite(std::bit_cast<float>(hn::GetLane(hn::MaxOfLanes(IntTag(), largest[0]))));
 }
 #endif
@@ -326,7 +326,7 @@ bool sum_floats(float factor, const float* x, const std::byte* came, std::size_t
   return HWY_DYNAMIC_DISPATCH(Sum)(factor, x, came, n, out);
 }
 
-bool all_finite(const std::byte* values, std::size_t n) { return HWY_DYNAMIC_DISPATCH(Finite)(values, n); }
+bool finite_floats(const std::byte* values, std::size_t n) { return HWY_DYNAMIC_DISPATCH(Finite)(values, n); }
 
 }  // namespace gossamer::compress
 #endif  // HWY_ONCE

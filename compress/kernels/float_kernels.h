@@ -46,6 +46,6 @@ bool add_floats(FloatFormat format, const FloatScale& scale, const std::byte* in
 bool sum_floats(float factor, const float* x, const std::byte* came, std::size_t n, std::byte* out);
 
 /// Whether all n floats of 32 bits are finite.
-bool all_finite(const std::byte* values, std::size_t n);
+bool finite_floats(const std::byte* values, std::size_t n);
 
 }  // namespace gossamer::compress

@@ -122,7 +122,7 @@ inline bool sum_floats(float factor, const float* x, const std::byte* came, std:
   return finite;
 }
 
-inline bool all_finite(const std::byte* values, std::size_t n) {
+inline bool finite_floats(const std::byte* values, std::size_t n) {
   bool finite = true;
   for (std::size_t i = 0; i < n; ++i)
     finite = finite && std::isfinite(read_float(FloatFormat::fp32, FloatScale(), values, i));

@@ -16,6 +16,6 @@ bool sum_floats(float factor, const float* x, const std::byte* came, std::size_t
   return plain::sum_floats(factor, x, came, n, out);
 }
 
-bool all_finite(const std::byte* values, std::size_t n) { return plain::all_finite(values, n); }
+bool finite_floats(const std::byte* values, std::size_t n) { return plain::finite_floats(values, n); }
 
 }  // namespace gossamer::compress

@@ -46,6 +46,10 @@ std::size_t scan_signs(Sums kind, const SignScan& scan, float* p, const SignPair
   return scan.n;
 }
 
+void subtract(const float* x, const float* y, float* out, std::size_t n) {
+  for (std::size_t i = 0; i < n; ++i) out[i] = x[i] - y[i];
+}
+
 void add_leaves(std::span<const SignLeaf> leaves, float* acc) {
   for (const SignLeaf& leaf : leaves) {
     plain::add_leaf_tail(leaf.signs, leaf.pair, acc, leaf.n);
