@@ -41,8 +41,10 @@ OneValueKernels one_value_kernels();
 class OneValues {
  public:
   OneValues(const OneValueKernels& kernels, LineReading& lines) : kernels_(kernels), lines_(lines) {}
-  /// All of them from p on, as this peer's; returns what follows: another line, or the piece's end.
+  /// All of them from p on, as this peer's; returns what follows: another line, or the piece's end. With all
+  /// that it calls in its loop, and not in that of parse.
   [[gnu::noinline, gnu::flatten]] const char* read_lines(const char* p) {
+    finish();
     while (can_read(p)) {
       const SampleBlock::Writer first(lines_.out);
       OneValueKernels::Line found[OneValueKernels::kMostLines];
