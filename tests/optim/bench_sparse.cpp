@@ -251,14 +251,14 @@ void bench_stream(const std::string& path, std::size_t threads, bool shuffle) {
 }
 
 /// What LR learns on one core, as a peer's objective does, while other threads read: of that thread alone.
-void bench_consumption(const std::string& path, bool shuffle) {
+void bench_consumption(const char* name, const std::string& path, bool shuffle) {
   ClickParts parts;
   parts.batch = 1000;
   parts.train = [&](std::uint64_t epoch) {
     return open_samples({.path = path, .threads = 1, .shuffle = shuffle, .epoch = epoch});
   };
   const auto learner = make_click_objective(std::move(parts));
-  constexpr int kEpochs = 4, kSteps = 650;
+  constexpr int kEpochs = 4, kSteps = 590;
   double best = 1e9;
   std::uint64_t rows = 0;
   for (int epoch = 0; epoch < kEpochs; ++epoch, rows = 0) {
@@ -266,27 +266,36 @@ void bench_consumption(const std::string& path, bool shuffle) {
     for (int step = 0; step < kSteps; ++step) rows += learner->gradient({}, {}, {}, {}).rows;
     best = std::min(best, (cpu_seconds(CLOCK_THREAD_CPUTIME_ID) - start) / static_cast<double>(rows));
   }
-  std::printf("LR with FTRL learns from batches of 1000%s  %6.2f M rows/s of its core\n",
+  std::printf("LR with FTRL learns from batches of 1000%s%s  %6.2f M rows/s of its core\n", name,
               shuffle ? ", shuffled" : "", 1e-6 / best);
 }
 
 void bench_reading(const std::string& folder, const std::string& a9a) {
   bench_parser("a9a,", a9a);
-  std::string hashed;
-  for (std::uint64_t row = 0; row < 30000; ++row, hashed += "\n")
-    for (std::uint64_t e = 0; e < 15; ++e)
+  std::string hashed, valued;
+  for (std::uint64_t row = 0; row < 30000; ++row, hashed += "\n", valued += "\n")
+    for (std::uint64_t e = 0; e < 15; ++e) {
       hashed += e ? " " + std::to_string(bits(row, e) % 100000000) + ":1" : row % 3 ? "0" : "1";
+      valued +=
+          e ? " " + std::to_string(7 * e + bits(row, e) % 7) + ":0." + std::to_string(bits(e, row) % 10000)
+          : row % 3 ? "0"
+                    : "1";
+    }
   bench_parser("hashed indices,", hashed);
-  const std::string path = folder + "/a9a-repeated";
-  {
+  bench_parser("other values,", valued);
+  const auto repeated = [&](const char* name, const std::string& text) {
+    const std::string path = folder + "/" + name;
     std::ofstream out(path, std::ios::binary);
-    for (int i = 0; i < 20; ++i) out << a9a;
-  }
+    for (int i = 0; i < 20; ++i) out << text;
+    return path;
+  };
+  const std::string path = repeated("a9a-repeated", a9a), other = repeated("other-values", valued);
   for (const std::size_t threads : {0, 1, 2}) {
     bench_stream(path, threads, false);
     bench_stream(path, threads, true);
   }
-  for (const bool shuffle : {false, true}) bench_consumption(path, shuffle);
+  for (const bool shuffle : {false, true}) bench_consumption("", path, shuffle);
+  bench_consumption(", other values", other, false);
 }
 
 void study_a9a(const std::string& data) {
