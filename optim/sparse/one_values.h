@@ -93,7 +93,7 @@ class OneValues {
   }
   void finish() {
     if (begin_ != end_) kernels_.read(begin_, values_, static_cast<std::size_t>(end_ - begin_));
-    begin_ = end_;
+    begin_ = end_ = nullptr;
   }
 
  private:

@@ -144,16 +144,20 @@ TEST_CASE("libsvm: lines that begin with entries of value 1 go on with any") {
   const std::uint64_t most = 18446744073709551614U, digits19 = 9999999999999999999U;
   const Read read = read_text(
       "1 3:1 0:1 9999999999999999999:1 18446744073709551614:1 7:1 8:1\n"
-      "-1 3:1 4:1 \r\n+1   2:1 5:1\t6:10 7:1 \n0 1:1 2:1.5 # 3:1 \n1 3:1 # 4:1 \n1 4:1 12",
+      "-1 3:1 4:1 \r\n+1   2:1 5:1\t6:10 7:1 \n0 1:1 2:1.5 # 3:1 \n1 3:1 # 4:1 \n"
+      "\t1 5:1 6:1\n\t0 7:1 8:1 \n 1 9:1 7:1\n1 4:1 12",
       {.format = "libsvm"});
   CHECK(read.lines ==
         std::vector<Line>{{1, {{3, 0, 1}, {0, 0, 1}, {digits19, 0, 1}, {most, 0, 1}, {7, 0, 1}, {8, 0, 1}}},
                           {0, {{3, 0, 1}, {4, 0, 1}}},
                           {1, {{2, 0, 1}, {5, 0, 1}, {6, 0, 10}, {7, 0, 1}}},
                           {0, {{1, 0, 1}, {2, 0, 1.5f}}},
-                          {1, {{3, 0, 1}}}});
+                          {1, {{3, 0, 1}}},
+                          {1, {{5, 0, 1}, {6, 0, 1}}},
+                          {0, {{7, 0, 1}, {8, 0, 1}}},
+                          {1, {{9, 0, 1}, {7, 0, 1}}}});
   CHECK(read.counters.bad ==
-        std::vector<std::string>{"6:9: found the end of the line, expected index:value"});
+        std::vector<std::string>{"9:9: found the end of the line, expected index:value"});
   CHECK(fault("1 3:1 18446744073709551615:1 \n", {}) ==
         "1:7: found \"18446744073709551615:1\", expected an index of at most 18446744073709551614");
 }
