@@ -6,6 +6,7 @@
 #include <sstream>
 
 #include "gossamer/optim/sample_stream.h"
+#include "line_format.h"
 #include "scan.h"
 #include "support.h"
 #include "text.h"
@@ -223,6 +224,55 @@ TEST_CASE("libsvm: what stands beside entries of value 1 is read as beside other
     std::sort(shared.begin(), shared.end());
     std::sort(all.begin(), all.end());
     CHECK(shared == all);
+  }
+}
+
+TEST_CASE("libsvm: what is read many lines at a time is read as line by line") {
+  struct Row {
+    std::uint64_t position;
+    Line line;
+    bool operator==(const Row&) const = default;
+  };
+  const auto read = [](const std::string& text, const SampleStreamSpec& spec, std::vector<Row>& rows) {
+    TextPiece piece;
+    piece.bytes = std::make_unique<char[]>(text.size() + kTextPadding);  // of zeros
+    std::copy(text.begin(), text.end(), piece.bytes.get());
+    piece.size = text.size();
+    const auto format = make_line_format({});
+    SampleBlock block(text.size(), format->most_entries(piece), false);
+    format->parse(piece, SampleShare(spec), block);
+    for (std::size_t i = 0; i < block.rows(); ++i) {
+      const Sample sample = block.at(i);
+      rows.push_back({sample.position, {sample.label, {}}});
+      for (std::size_t e = 0; e < sample.keys.size(); ++e)
+        rows.back().line.entries.push_back({sample.keys[e], 0, sample.values[e]});
+    }
+    return block.bad_lines;
+  };
+  const std::string labels[] = {"1", "0", "-1", "+1", " 1", "\t0", ""},
+                    ends[] = {"\n", " \n", "\r\n", "\n\n"};
+  const std::string characters = " :01239\n\r\t+-#x.\xC3";
+  for (std::uint64_t seed = 0; seed < 3000; ++seed) {
+    std::mt19937_64 random(seed);
+    const auto one_of = [&](const auto& all) { return all[random() % std::size(all)]; };
+    std::string text;
+    for (std::uint64_t lines = random() % 30; lines > 0; --lines) {
+      std::string line = one_of(labels);
+      for (std::uint64_t e = random() % (seed % 2 ? 6 : 40); e > 0; --e)
+        line += " " + std::to_string(random() >> (64 - random() % 34 - 1)) + (random() % 50 ? ":1" : ":2.5");
+      if (random() % 8 == 0 && !line.empty()) line[random() % line.size()] = one_of(characters);
+      text += line + one_of(ends);
+    }
+    if (random() % 2 && !text.empty()) text.pop_back();
+    std::vector<Row> all, shared;
+    const std::uint64_t bad = read(text, {}, all);
+    std::uint64_t shared_bad = 0;
+    for (std::size_t peer = 0; peer < 2; ++peer) shared_bad += read(text, {.peer = peer, .peers = 2}, shared);
+    std::sort(shared.begin(), shared.end(),
+              [](const Row& a, const Row& b) { return a.position < b.position; });
+    INFO(seed);
+    REQUIRE(bad == shared_bad);
+    REQUIRE(shared == all);
   }
 }
 
