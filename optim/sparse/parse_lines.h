@@ -43,7 +43,7 @@ inline const char* scan_digit_label(const char* p, float& label) {
   const char* const digit = p + ((*p == '+') | (*p == '-'));
   const bool one = *digit == '1';
   label = static_cast<float>(one & (*p != '-'));
-  return one | (*digit == '0') ? digit + 1 : nullptr;
+  return (one | (*digit == '0')) ? digit + 1 : nullptr;
 }
 
 /// Labels of clicks: 1, 0 and −1, which is 0 too. Null where there is none.
