@@ -1,6 +1,7 @@
 // Compiled once for each instruction set; which one is used is chosen when the program runs.
 #include "one_values.h"
 
+#include <algorithm>
 #include <bit>
 #include <cstring>
 
@@ -57,6 +58,10 @@ class Block {
   CharVector vectors_[kVectors];
 };
 
+HWY_INLINE std::size_t Count(Bits bits) { return static_cast<std::size_t>(std::popcount(bits)); }
+HWY_INLINE Bits BelowLowest(Bits bits) { return (bits & -bits) - 1; }  // of none, all
+HWY_INLINE Bits BelowHighest(Bits bits) { return std::bit_floor(bits) - 1; }
+
 /// Bits of this block and of the one before it.
 struct Run {
   Bits now = 0, before = 0;
@@ -86,8 +91,8 @@ class Lines {
     } else {
       returns_.before = 0;
     }
-    const Bits ends = blanks_.now & ~blanks_.Later(1);  // of words
-    const Bits labels = breaks_.Later(2) | breaks_.Later(3);
+    const Bits ends = blanks_.now & ~blanks_.Later(1);        // of words
+    const Bits labels = breaks_.Later(2) | breaks_.Later(3);  // their ends: of one character or two
     other_ = others | (colons_.now & ~digits_.Later(1)) | (colons_.Later(1) & ~block.Equal('1')) |
              ((ends ^ colons_.Later(2)) & ~labels);
     twos_.Next(digits_.now & digits_.Later(1));
@@ -111,15 +116,11 @@ class Lines {
   Word LastWord(Bits known) const {
     const Bits blanks = blanks_.now & ~returns_.now & known, before = blanks_.before & ~returns_.before;
     const Bits colons = colons_.now & known;
-    if (blanks != 0) return {std::bit_width(blanks) - 1, Count(colons & ~Below(blanks))};
-    return {std::bit_width(before) - 65, Count(colons) + Count(colons_.before & ~Below(before))};
+    if (blanks != 0) return {std::bit_width(blanks) - 1, Count(colons & ~BelowHighest(blanks))};
+    return {std::bit_width(before) - 65, Count(colons) + Count(colons_.before & ~BelowHighest(before))};
   }
 
  private:
-  /// Bits below the highest one.
-  static Bits Below(Bits bits) { return std::bit_floor(bits) - 1; }
-  static std::size_t Count(Bits bits) { return static_cast<std::size_t>(std::popcount(bits)); }
-
   Run digits_, colons_, breaks_, blanks_, returns_, twos_, fours_, eights_;
   Bits other_ = 0;
 };
@@ -134,14 +135,13 @@ OneValueKernels::Found Find(const char* p, const char* last, std::uint64_t* digi
   Lines text;
   for (; p < last && line < enough; p += kMostInBlock) {
     text.Next(Block(p));
-    const Bits known = text.other() ? (text.other() & -text.other()) - 1 : ~Bits{0};
+    const Bits known = BelowLowest(text.other());
     const Bits colons = text.colons() & known;
     const auto entries = static_cast<std::size_t>(to - digits);
     for (Bits breaks = text.breaks() & known; breaks != 0; breaks &= breaks - 1)
-      *line++ = {p + std::countr_zero(breaks),
-                 entries + static_cast<std::size_t>(std::popcount(colons & ((breaks & -breaks) - 1)))};
+      *line++ = {p + std::countr_zero(breaks), entries + Count(colons & BelowLowest(breaks))};
     const char* const behind = p - OneValueKernels::kBehind;
-    std::uint64_t* const end = to + std::popcount(colons);
+    std::uint64_t* const end = to + Count(colons);
     for (Bits left = colons; left != 0; to += kAtOnce)
       for (std::size_t k = 0; k < kAtOnce; ++k, left &= left - 1)  // of none is left, the first is the 64th
         std::memcpy(to + k, behind + std::countr_zero(left), sizeof *to);

@@ -1,10 +1,8 @@
 #pragma once
 // Lines "label index:1 index:1 …", of which click logs mostly consist, many at a time: bits say which
 // characters stand where in 64 bytes of text, so that no index and no line waits for the one before it.
-#include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <cstring>
 
 #include "parse_lines.h"
 
@@ -28,8 +26,8 @@ struct OneValueKernels {
     std::size_t entries;  ///< up to there
   };
   /// The lines at p, each with its line break, up to `last`, or to one that is written in another way: with
-  /// another value, more than 8 digits, a tab, a comment. Each is empty or begins with a sign or none and one
-  /// digit. digits[i] become the 8 bytes before the colon of entry i.
+  /// another value, more than 8 digits, a tab, a comment. Their labels are only known to be short, if there
+  /// are any. digits[i] become the 8 bytes before the colon of entry i.
   Found (*find)(const char* p, const char* last, std::uint64_t* digits, Line* lines) = nullptr;
   /// Of each 8 bytes the number at their end, and as many ones. Better not at once: what has just been
   /// written a word at a time can be read in vectors only once it is in the cache.
