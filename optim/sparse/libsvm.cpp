@@ -5,14 +5,15 @@
 #include <cstring>
 #include <string>
 
+#include "index_values.h"
 #include "names.h"
-#include "one_values.h"
 #include "parse_lines.h"
 
 namespace gossamer::optim {
 namespace {
 
 constexpr std::uint64_t kMostField = 1U << 24;
+static_assert(LineKernels::kAhead <= kTextPadding);
 
 template <bool fields>
 constexpr const char* kExpectedEntry = fields ? "expected field:index:value" : "expected index:value";
@@ -38,7 +39,7 @@ Parsed bad_entry(LineFault& fault, const char* p, const char* end) {
 
 template <bool fields>
 struct IndexValueLine {
-  OneValues* one_values;  ///< not of libffm
+  IndexValues* index_values;  ///< not of libffm
   Parsed operator()(const char* p, const char* end, SampleBlock::Writer& out, float& label,
                     LineFault& fault) const {
     const char* const begin = p;
@@ -48,7 +49,7 @@ struct IndexValueLine {
     if (!after || (after != end && !is_blank(*after)))
       return bad_line(fault, p, "found " + shown_word(p, end) + ", expected a label: 1, 0 or -1");
     if constexpr (!fields) {
-      after = std::max(after, one_values->read_line(begin, end, out));
+      if (after == end || *after == ' ') after = std::max(after, index_values->read_line(begin, end, out));
       while (is_blank(*after)) ++after;
       after = ones(after, out);
     }
@@ -105,19 +106,15 @@ class IndexValueFormat final : public LineFormat {
   [[gnu::flatten]] void parse(const TextPiece& piece, const SampleShare& share,
                               SampleBlock& out) const override {
     LineReading lines(piece, share, out);
-    OneValues one_values(kernels_, lines);
+    IndexValues index_values(lines);
     const bool together = !fields && share.all();
-    const IndexValueLine<fields> parser{&one_values};
+    const IndexValueLine<fields> parser{&index_values};
     for (const char* p = lines.begin(); p < lines.end();) {
-      if (together) p = one_values.read_lines(p);
+      if (together) p = index_values.read_lines(p);
       if (p < lines.end()) p = lines.read(p, parser);
     }
-    one_values.finish();
+    index_values.finish();
   }
-
- private:
-  static_assert(OneValueKernels::kAhead <= kTextPadding);
-  const OneValueKernels kernels_ = one_value_kernels();
 };
 
 using LineFormatMaker = std::unique_ptr<LineFormat> (*)(const SampleStreamSpec&);

@@ -85,6 +85,8 @@ class LineReading {
     if (share_.mine(place.hash, place.position, label))
       out.end_row(writer, label, place.hash, place.position);
   }
+  /// The end of the line [p, end) without the return that may be a part of its break.
+  static const char* trimmed(const char* p, const char* end) { return end - (end > p && end[-1] == '\r'); }
   /// Somebody else has read so many lines.
   void pass(std::size_t lines) { line_ += lines; }
 
@@ -94,7 +96,6 @@ class LineReading {
   struct Place {
     std::uint64_t hash, position;
   };
-  static const char* trimmed(const char* p, const char* end) { return end - (end > p && end[-1] == '\r'); }
   Place place_of(const char* p, const char* end) const {
     return {XXH3_64bits(p, static_cast<std::size_t>(end - p)),
             piece_.position + static_cast<std::uint64_t>(p - piece_.bytes.get())};

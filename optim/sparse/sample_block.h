@@ -14,7 +14,7 @@ namespace gossamer::optim {
 
 class SampleBlock {
  public:
-  /// Keys that may be written beyond the entries.
+  /// Keys and values that may be written beyond the entries.
   static constexpr std::size_t kSpareEntries = 8;
   /// Room for so many; with or without fields.
   SampleBlock(std::size_t rows, std::size_t entries, bool fields)
@@ -23,7 +23,7 @@ class SampleBlock {
         heads_(std::make_unique_for_overwrite<Head[]>(rows)),
         keys_(std::make_unique_for_overwrite<std::uint64_t[]>(entries + kSpareEntries)),
         fields_(fields ? std::make_unique_for_overwrite<std::uint32_t[]>(entries) : nullptr),
-        values_(std::make_unique_for_overwrite<float[]>(entries)) {}
+        values_(std::make_unique_for_overwrite<float[]>(entries + kSpareEntries)) {}
   static std::size_t bytes_of(std::size_t rows, std::size_t entries, bool fields) {
     return rows * sizeof(Head) +
            entries * (sizeof(std::uint64_t) + sizeof(float) + (fields ? sizeof(std::uint32_t) : 0));

@@ -14,7 +14,7 @@
 namespace gossamer::optim {
 
 /// Zero bytes that follow a piece's text, where scanners stop: no scanner reads more at once.
-inline constexpr std::size_t kTextPadding = 64;
+inline constexpr std::size_t kTextPadding = 128;
 
 /// Whole lines of one text, the last one with its line break unless the text ends without.
 struct TextPiece {
