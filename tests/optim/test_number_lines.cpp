@@ -165,4 +165,42 @@ TEST_CASE("libsvm: values are the nearest floats to the nearest doubles") {
   }
 }
 
+TEST_CASE("libsvm: values that only look like numbers are told where they stand") {
+  const auto fault = [](const std::string& line) {
+    Rows rows;
+    read("0 1:0.5 2:-7.25\n" + line + "\n1 2:3.5\n", {}, rows);
+    REQUIRE(rows.bad.size() == 1);
+    CHECK(rows.rows.size() == 2);
+    return rows.bad[0];
+  };
+  for (const std::string value :
+       {"-.", "-", "+", ".", "--5", "5-", "5e", "1.2.3", ".123456789012345.6", "0.12345678.9",
+        "0.1234567890123456.7", "-0.12345678901234x", "x0.3655", "nan", "1e99"})
+    CHECK(fault("1 3:0.25 4:" + value + " 5:1.5") ==
+          "log:2:12: found \"" + value + "\", expected a finite number");
+}
+
+TEST_CASE("libsvm: values of any length in lines of any length") {
+  std::string text;
+  std::vector<std::uint32_t> expected;
+  for (std::size_t i = 0; i < 64; ++i) {  // where blocks of text end
+    text += "1 " + std::string(i % 8 + 1, '7') + ":1" + std::string(i / 8, '5');
+    expected.push_back(std::bit_cast<std::uint32_t>(std::stof("1" + std::string(i / 8, '5'))));
+    for (std::size_t e = 0; e < 2000; ++e) {
+      const std::string value = e % 3 == 0   ? "1.25e-05"
+                                : e % 3 == 1 ? "123456789.5"
+                                             : "0.12345678901234567890";
+      text += " " + std::to_string(e % 10) + ":" + value;
+      expected.push_back(std::bit_cast<std::uint32_t>(static_cast<float>(std::stod(value))));
+    }
+    text += "\n";
+  }
+  Rows rows;
+  read(text, {}, rows);
+  REQUIRE(rows.rows.size() == 64);
+  std::vector<std::uint32_t> values;
+  for (const Row& row : rows.rows) values.insert(values.end(), row.values.begin(), row.values.end());
+  CHECK(values == expected);
+}
+
 }  // namespace gossamer::optim::test
