@@ -140,47 +140,56 @@ struct RandomLines {
 
 volatile float sink;
 
-/// Median of ns per key; the rivals take turns, so that other load on the machine meets all.
+/// Medians of ns per key; the rivals take turns, so that other load on the machine meets all. Each looks up
+/// two batches: the first one finds caches, those of addresses too, full of what the rival before it read.
 void bench_lookups(const Table& table, const std::unordered_map<std::uint64_t, float>& standard,
                    std::uint64_t n) {
   const RandomLines lines(table.statistics().bytes);
   std::vector<float> out(kBatch);
+  const auto at_once = [&](const Keys& keys) { table.pull(keys, out); };
+  const auto in_parts = [&](const Keys& keys) {
+    for (std::size_t i = 0; i < kBatch; i += 500)
+      table.pull(std::span(keys).subspan(i, 500), std::span(out).subspan(i, 500));
+  };
+  const auto of_standard = [&](const Keys& keys) { sink = look_up(standard, keys); };
+  const auto of_lines = [&](const Keys& keys) { sink = static_cast<float>(lines.read(keys)); };
   for (std::uint64_t round = 0; round < kWarm; ++round) {  // memory that has long lain idle comes back slowly
     const Keys keys = draw(round + 1000, n, true);
-    table.pull(keys, out);
-    sink = look_up(standard, keys);
-    sink = static_cast<float>(lines.read(keys));
+    at_once(keys);
+    of_standard(keys);
+    of_lines(keys);
   }
+  struct Times {
+    std::vector<double> first, then;
+  };
   for (const bool there : {true, false}) {
-    std::vector<double> ours, small, theirs, floor;
-    for (int round = 0; round < kRounds; ++round) {
-      const Keys keys = draw(static_cast<std::uint64_t>(round) + (there ? 0 : 100), n, there);
-      const Keys others = draw(static_cast<std::uint64_t>(round) + 200 + (there ? 0 : 100), n, there);
-      const auto timed = [](std::vector<double>& times, const auto& work) {
+    Times ours, small, theirs, floor;
+    std::uint64_t draws = there ? 0 : 500;
+    const auto timed = [&](Times& times, const auto& work) {
+      for (std::vector<double>* const each : {&times.first, &times.then}) {
+        const Keys keys = draw(draws++, n, there);
         const double start = spent();
-        work();
-        times.push_back(spent() - start);
-      };
-      const auto at_once = [&] { table.pull(keys, out); };
-      const auto in_parts = [&] {
-        for (std::size_t i = 0; i < kBatch; i += 500)
-          table.pull(std::span(others).subspan(i, 500), std::span(out).subspan(i, 500));
-      };
-      // whoever comes after the standard map finds caches that are full of it: each in its turn
-      if (round % 2 == 0) timed(ours, at_once);
+        work(keys);
+        each->push_back(spent() - start);
+      }
+    };
+    for (int round = 0; round < kRounds; ++round) {
+      timed(ours, at_once);
+      timed(floor, of_lines);
       timed(small, in_parts);
-      if (round % 2 != 0) timed(ours, at_once);
-      timed(theirs, [&] { sink = look_up(standard, keys); });
-      const Keys fresh = draw(static_cast<std::uint64_t>(round) + 500, n, there);
-      timed(floor, [&] { sink = static_cast<float>(lines.read(fresh)); });
+      timed(theirs, of_standard);
     }
-    const double per = 1e9 / static_cast<double>(kBatch);
+    constexpr double kPer = 1e9 / static_cast<double>(kBatch);
+    const double standards = median(theirs.then);
     std::printf(
         "lookups of keys %-9s table, batches of 100000: %5.1f ns  of 500: %5.1f ns  std::unordered_map: "
         "%6.1f ns  "
-        "%.1f and %.1f times  a random line alone: %.1f ns\n",
-        there ? "there:" : "missing:", median(ours) * per, median(small) * per, median(theirs) * per,
-        median(theirs) / median(ours), median(theirs) / median(small), median(floor) * per);
+        "%.1f and %.1f times  a random line alone: %.1f ns\n"
+        "  the first batch after another rival's: %.1f ns  %.1f ns  %.1f ns  %.1f ns\n",
+        there ? "there:" : "missing:", median(ours.then) * kPer, median(small.then) * kPer, standards * kPer,
+        standards / median(ours.then), standards / median(small.then), median(floor.then) * kPer,
+        median(ours.first) * kPer, median(small.first) * kPer, median(theirs.first) * kPer,
+        median(floor.first) * kPer);
     std::fflush(stdout);
   }
 }
