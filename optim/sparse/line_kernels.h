@@ -29,8 +29,8 @@ struct LineKernels {
   /// value that is not "1", an index of more than 8 digits, a tab, a comment. Their labels are only known to
   /// be short, if there are any. Click logs mostly consist of such lines.
   Found (*find_ones)(const char* p, const char* last, OneEntries& entries, Line* lines) = nullptr;
-  /// The same for values that NumberEntries can read: a sign or none, digits, and a point with digits or
-  /// none.
+  /// The same for values of any form; the entries are told which of their characters are not a minus, digits
+  /// and a point with digits.
   Found (*find_numbers)(const char* p, const char* last, NumberEntries& entries, Line* lines) = nullptr;
 };
 LineKernels line_kernels();
