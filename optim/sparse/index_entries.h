@@ -13,6 +13,9 @@
 
 namespace gossamer::optim {
 
+/// Characters of a block.
+inline constexpr std::size_t kTextBlock = 64;
+
 /// At each colon of a block, many at once: of none is left, the first is the 64th.
 template <class Keep>
 [[gnu::always_inline]] inline void at_colons(std::uint64_t colons, const Keep& keep) {
@@ -50,7 +53,7 @@ class NumberEntries {
   /// `hard` are characters of values, each behind its colon, that the kernels cannot read.
   [[gnu::always_inline]] void add(const char* block, std::uint64_t colons, std::size_t count,
                                   std::uint64_t hard) {
-    if (unread() > kUnread - kMostInBlock) read();
+    if (unread() > kUnread - kTextBlock) read();
     std::uint64_t* const to = end_;
     DigitKernels::Decimal* const decimals = decimals_ + unread();
     at_colons(colons, [=](std::size_t i, int at) {
@@ -78,7 +81,7 @@ class NumberEntries {
   std::size_t first_bad() const { return first_bad_; }
 
  private:
-  static constexpr std::size_t kUnread = 512, kMostInBlock = 64;
+  static constexpr std::size_t kUnread = 512;
   std::size_t unread() const { return static_cast<std::size_t>(end_ - unread_); }
   std::size_t read_before() const { return static_cast<std::size_t>(unread_ - begin_); }
   /// So that the kernels do not know their values; that of the last block's last one may have been read.

@@ -40,7 +40,7 @@ class Block {
   }
 
  private:
-  static constexpr std::size_t kWidth = hn::MaxLanes(Chars()), kVectors = 64 / kWidth;
+  static constexpr std::size_t kWidth = hn::MaxLanes(Chars()), kVectors = kTextBlock / kWidth;
   template <class Is>
   HWY_INLINE Bits Where(const Is& is) const {
     Bits bits = 0;
@@ -204,11 +204,10 @@ class LinesOfNumbers : public Lines {
 template <class LinesOf, class Entries>
 HWY_INLINE LineKernels::Found Find(const char* p, const char* last, Entries& entries,
                                    LineKernels::Line* lines) {
-  constexpr std::size_t kMostInBlock = 64;
   LineKernels::Line* line = lines;
-  const LineKernels::Line* const enough = lines + LineKernels::kMostLines - kMostInBlock;
+  const LineKernels::Line* const enough = lines + LineKernels::kMostLines - kTextBlock;
   LinesOf text;
-  for (; p < last && line < enough; p += kMostInBlock) {
+  for (; p < last && line < enough; p += kTextBlock) {
     text.Next(Block(p));
     const Bits known = BelowLowest(text.other());
     const Bits colons = text.colons() & known;

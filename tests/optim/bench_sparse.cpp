@@ -25,6 +25,7 @@
 #include "line_format.h"
 #include "plain_sparse.h"
 #include "random.h"
+#include "text_piece.h"
 
 namespace {
 
@@ -195,11 +196,7 @@ void bench_learning(const char* name, const Kept& data, std::uint32_t fields) {
 
 void bench_parser(const char* name, const std::string& text) {
   const auto format = make_line_format({});
-  TextPiece piece;
-  piece.bytes = std::make_unique<char[]>(text.size() + kTextPadding);
-  std::copy(text.begin(), text.end(), piece.bytes.get());
-  piece.size = text.size();
-  piece.line_breaks = static_cast<std::uint64_t>(std::count(text.begin(), text.end(), '\n'));
+  const TextPiece piece = test::piece_of(text);
   const auto parse = [&](std::size_t peers) {
     SampleBlock block(piece.line_breaks + 1, format->most_entries(piece), false);
     SampleStreamSpec sharing;

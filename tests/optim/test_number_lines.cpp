@@ -8,6 +8,7 @@
 #include "line_format.h"
 #include "parse_lines.h"
 #include "support.h"
+#include "text_piece.h"
 
 namespace gossamer::optim::test {
 namespace {
@@ -26,11 +27,8 @@ struct Rows {
 };
 
 void read(const std::string& text, const SampleStreamSpec& spec, Rows& out) {
-  TextPiece piece;
+  TextPiece piece = piece_of(text);
   piece.name = "log";
-  piece.bytes = std::make_unique<char[]>(text.size() + kTextPadding);  // of zeros
-  std::copy(text.begin(), text.end(), piece.bytes.get());
-  piece.size = text.size();
   const auto format = make_line_format({});
   SampleBlock block(text.size() + 1, format->most_entries(piece), false);
   format->parse(piece, SampleShare(spec), block);

@@ -9,7 +9,7 @@
 #include "line_format.h"
 #include "scan.h"
 #include "support.h"
-#include "text.h"
+#include "text_piece.h"
 
 namespace gossamer::optim::test {
 namespace {
@@ -234,10 +234,7 @@ TEST_CASE("libsvm: what is read many lines at a time is read as line by line") {
     bool operator==(const Row&) const = default;
   };
   const auto read = [](const std::string& text, const SampleStreamSpec& spec, std::vector<Row>& rows) {
-    TextPiece piece;
-    piece.bytes = std::make_unique<char[]>(text.size() + kTextPadding);  // of zeros
-    std::copy(text.begin(), text.end(), piece.bytes.get());
-    piece.size = text.size();
+    const TextPiece piece = piece_of(text);
     const auto format = make_line_format({});
     SampleBlock block(text.size(), format->most_entries(piece), false);
     format->parse(piece, SampleShare(spec), block);
