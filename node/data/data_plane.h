@@ -243,6 +243,9 @@ struct Gradient {
   std::vector<std::vector<Op>> on_ready;
   SoftLabels soft{};
   bool idle = false;  ///< none is computed: it counts as zero, without a batch, as if it were not finite
+  /// Of a parcel without on_ready nothing comes but an op::Mix that takes the own step, which may wait for
+  /// the gradient: a data plane may post its ParcelReady as soon as it begins.
+  bool steps_in_mix = false;
 };
 
 struct ParcelReady {
@@ -310,7 +313,8 @@ inline Failed failure(const std::exception& e) {
 }
 
 /// A FIFO of commands. Ops overtake a gradient that is under way, between two of its layers: safe because an
-/// op on a parcel is only submitted after that parcel's ParcelReady (or before the gradient).
+/// op on a parcel is only submitted after that parcel's ParcelReady (or before the gradient; or may wait for
+/// it: Gradient::steps_in_mix).
 class DataPlane {
  public:
   virtual ~DataPlane() = default;

@@ -135,11 +135,18 @@ void ReplicaBase::run(const Op& op, const Post& post) {
   trace_->add(std::move(span));
 }
 
+bool ReplicaBase::waits(const Op& op) const {
+  const auto* mix = std::get_if<op::Mix>(&op);
+  return mix && mix->step && under_way_.contains(mix->range.begin);
+}
+
 void ReplicaBase::run(const Gradient& gradient, const Post& post,
                       const std::function<void()>& between_layers) {
   if (observer_) observer_->on_gradient(base_.peer, gradient);
   round_ = gradient.round;
   left_out_.clear();
+  if (gradient.steps_in_mix && !gradient.idle)
+    for (const Parcel& p : base_.parcels) under_way_.insert(p.range.begin);
   if (std::exchange(handed_on_, false) && !gradient.idle) return take_up(gradient, post, between_layers);
   loss_of_g_.reset();
   if (gradient.idle) return stand_idle(gradient, post);
@@ -188,6 +195,7 @@ bool ReplicaBase::make_ready(const Gradient& gradient, std::size_t layer, const 
     }
     left_out |= skips_update_;
     for (const Op& o : gradient.on_ready[*p]) run(o, post);
+    under_way_.erase(base_.parcels[*p].range.begin);
     post(ParcelReady{gradient.round, *p});
   }
   skips_update_ = false;

@@ -47,6 +47,9 @@ class ReplicaBase {
   void run(const Op& op, const Post& post);
   /// between_layers is called after each layer's on_ready ops.
   void run(const Gradient& gradient, const Post& post, const std::function<void()>& between_layers);
+  /// Whether the op takes a step by a gradient that is under way (Gradient::steps_in_mix), and runs when that
+  /// parcel's stands.
+  bool waits(const Op& op) const;
   virtual void evaluate(Round round, const Post& post) = 0;
 
   /// All that it keeps between rounds. used: as Archive::saving has it.
@@ -117,6 +120,7 @@ class ReplicaBase {
   bool make_ready(const Gradient& gradient, std::size_t layer, const Post& post);
 
   std::set<std::size_t> left_out_;   ///< where parcels begin whose last gradient was none, or not finite
+  std::set<std::size_t> under_way_;  ///< where parcels begin whose gradient is, of those that Mix steps by
   std::uint64_t steps_ = 0;          ///< batches taken
   std::optional<double> loss_of_g_;  ///< of the gradient that stands, and no step was taken by
   bool handed_on_ = false;           ///< it is of the view before

@@ -3,6 +3,7 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <iterator>
 #include <system_error>
@@ -116,16 +117,29 @@ SpareFloats ThreadedDataPlane::release() {
   return spare;
 }
 
-/// Runs what waits in ops_, in order.
+/// Runs what waits in ops_, in order, but for what has to wait longer.
 void ThreadedDataPlane::run_ops() {
   std::unique_lock lock(mutex_);
   while (!ops_.empty()) {
-    const Op op = std::move(ops_.front());
+    Op op = std::move(ops_.front());
     ops_.pop_front();
     lock.unlock();
-    replica_->run(op, [this](DataEvent e) { post(std::move(e)); });
+    if (replica_->waits(op))
+      waiting_.push_back(std::move(op));
+    else
+      replica_->run(op, [this](DataEvent e) { post(std::move(e)); });
     lock.lock();
   }
+}
+
+/// And what has not to wait any more.
+void ThreadedDataPlane::run_waiting() {
+  const auto first = std::stable_partition(waiting_.begin(), waiting_.end(),
+                                           [this](const Op& op) { return replica_->waits(op); });
+  std::vector<Op> now;
+  now.insert(now.end(), std::move_iterator(first), std::move_iterator(waiting_.end()));
+  waiting_.erase(first, waiting_.end());
+  for (const Op& op : now) replica_->run(op, [this](DataEvent e) { post(std::move(e)); });
 }
 
 /// The copy for which training waits.
@@ -139,7 +153,15 @@ SharedState ThreadedDataPlane::save() {
 void ThreadedDataPlane::run_task(const Task& task) {
   struct GivenUp {};
   const auto poster = [this](DataEvent e) { post(std::move(e)); };
-  const auto holder = [this](DataEvent e) {  // a parcel's message, and then that it is ready, wake once
+  const auto* gradient = std::get_if<Gradient>(&task);
+  const auto told_before = [gradient](ParcelId p) {
+    return gradient->steps_in_mix && !gradient->idle && gradient->on_ready[p].empty();
+  };
+  const auto holder = [&](DataEvent e) {  // a parcel's message, and then that it is ready, wake once
+    if (const auto* ready = std::get_if<ParcelReady>(&e); ready && told_before(ready->parcel)) {
+      run_ops();
+      return run_waiting();  // what it reads and writes is in the caches yet
+    }
     held_.push_back(std::move(e));
     if (!std::holds_alternative<Encoded>(held_.back())) post_held();
   };
@@ -150,9 +172,12 @@ void ThreadedDataPlane::run_task(const Task& task) {
     if (finishing_) throw GivenUp{};
   };
   try {
-    if (const auto* gradient = std::get_if<Gradient>(&task))
+    if (gradient) {
+      for (ParcelId p = 0; p < gradient->on_ready.size(); ++p)
+        if (told_before(p)) held_.push_back(ParcelReady{gradient->round, p});
+      post_held();
       replica_->run(*gradient, holder, between_layers);
-    else if (const auto* snapshot = std::get_if<Snapshot>(&task))
+    } else if (const auto* snapshot = std::get_if<Snapshot>(&task))
       post(Saved{snapshot->round, save()});
     else if (std::holds_alternative<Look>(task))
       post(learned_bytes(replica_->save_learned()));

@@ -53,6 +53,7 @@ class ThreadedDataPlane final : public LiveDataPlane {
   using Task = std::variant<Gradient, Evaluation, Snapshot, Look>;
   void loop();
   void run_ops();
+  void run_waiting();
   void run_task(const Task& task);
   SharedState save();
   void post(DataEvent event);
@@ -66,6 +67,7 @@ class ThreadedDataPlane final : public LiveDataPlane {
   std::deque<Task> tasks_;
   std::vector<DataEvent> events_;
   std::vector<DataEvent> held_;  ///< the thread's own: they are posted with what follows at once
+  std::vector<Op> waiting_;      ///< the thread's own: for the gradient under way
   SharedState saved_;            ///< the newest
   bool finishing_ = false;
   std::thread thread_;

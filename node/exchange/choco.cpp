@@ -53,6 +53,7 @@ class Choco final : public Gossip {
   void begin_round(Gradient& gradient) override {
     if (synchronous() && gradient.round == 0)
       for (const Parcel& p : host_.plan().parcels) host_.submit(op::Combine{p.range, kSum, 0, {}});
+    gradient.steps_in_mix = overlaps(gradient.round);
     Gossip::begin_round(gradient);
   }
 

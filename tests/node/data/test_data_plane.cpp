@@ -169,6 +169,76 @@ TEST_CASE("a thread answers with the same events and the same bits") {
   CHECK(Run::same_bits(plane.parameters(), inline_replica->parameters()));
 }
 
+TEST_CASE("a step that a mix takes waits for its parcel's gradient, which is told before it stands") {
+  const Prepared prepared = prepare(small_job({"model.kind=mlp", "exchange.parcel=64"}));
+  const auto parcels = make_parcels(prepared.layers, 64);
+  REQUIRE(parcels.size() > 2);
+  const auto inline_replica = replica_of(prepared);
+  ThreadedDataPlane plane(replica_of(prepared));
+  for (Round t = 0; t < 30; ++t) {
+    std::vector<Op> mixes;
+    for (const Parcel& p : parcels) {
+      Payload told;
+      inline_replica->run(op::encode_exactly(p.range, kParameters, t, 0),
+                          [&](DataEvent e) { told = std::get<Encoded>(std::move(e)).payload; });
+      mixes.push_back(op::Mix{.range = p.range,
+                              .dst = kA,
+                              .payloads = {{0.5f, told}},
+                              .then = {p.range, kParameters, 1, {{-0.1f, kA}}},
+                              .step = op::Update{p.range, t, static_cast<double>(t)}});
+    }
+    if (t % 2 == 1) std::reverse(mixes.begin(), mixes.end());
+    const Gradient gradient{
+        .round = t, .on_ready = std::vector<std::vector<Op>>(parcels.size()), .steps_in_mix = true};
+    plane.submit(gradient);
+    auto events = wait_for(plane, parcels.size());
+    for (const Op& mix : mixes) plane.submit(mix);
+    if (events.size() == parcels.size()) events.push_back(wait_for(plane, 1).back());
+    for (ParcelId p = 0; p < parcels.size(); ++p) CHECK(std::get<ParcelReady>(events[p]).parcel == p);
+    inline_replica->run(
+        gradient,
+        [&](const DataEvent& e) {
+          if (const auto* done = std::get_if<GradientDone>(&e))
+            CHECK(std::get<GradientDone>(events.back()).loss == done->loss);
+        },
+        [] {});
+    for (const Op& mix : mixes) inline_replica->run(mix, [](DataEvent) {});
+  }
+  plane.finish();
+  CHECK(Run::same_bits(plane.parameters(), inline_replica->parameters()));
+}
+
+TEST_CASE("of a gradient that is given up no step is taken but of parcels whose own stood") {
+  const Prepared prepared = prepare(small_job({"model.kind=mlp", "model.hidden=[300,300]"}));
+  const auto parcels = make_parcels(prepared.layers, prepared.job.exchange.parcel);
+  const Gradient gradient{
+      .round = 0, .on_ready = std::vector<std::vector<Op>>(parcels.size()), .steps_in_mix = true};
+  const auto mix = [](const Parcel& p) {
+    return op::Mix{.range = p.range,
+                   .dst = kA,
+                   .payloads = {},
+                   .then = {p.range, kParameters, 1, {{-0.1f, kA}}},
+                   .step = op::Update{p.range, 0, 0}};
+  };
+  const auto stepped = replica_of(prepared);
+  stepped->run(
+      gradient, [](const DataEvent&) {}, [] {});
+  for (const Parcel& p : parcels) stepped->run(mix(p), [](const DataEvent&) {});
+  for (int k = 0; k < 30; ++k) {
+    ThreadedDataPlane plane(replica_of(prepared));
+    plane.submit(gradient);
+    wait_for(plane, 1);
+    for (const Parcel& p : parcels) plane.submit(mix(p));
+    plane.finish();
+    for (const auto& [layer, range, state] : parcels) {
+      const auto x = plane.parameters().subspan(range.begin, range.size);
+      const std::span<const float> before = prepared.initial, after = stepped->parameters();
+      CHECK((Run::same_bits(x, before.subspan(range.begin, range.size)) ||
+             Run::same_bits(x, after.subspan(range.begin, range.size))));
+    }
+  }
+}
+
 TEST_CASE("evaluations are answered in turn") {
   const Prepared prepared = prepare(small_job({}));
   ThreadedDataPlane plane(replica_of(prepared));
@@ -258,6 +328,9 @@ TEST_CASE("peers with threads learn the same bits as simulated ones") {
   const std::vector<Settings> methods{
       {"exchange.method=choco", "exchange.codec=onebit_scaled"},
       {"exchange.method=choco", "exchange.codec=qsgd:bits=4,norm=max", "graph.kind=star"},
+      {"exchange.method=choco", "exchange.codec=onebit_scaled", "exchange.overlap=true"},
+      {"exchange.method=choco", "exchange.codec=topk:density=0.2", "exchange.overlap=true",
+       "exchange.local_steps=3"},
       {"exchange.method=dpsgd", "exchange.codec=dense"},
       {"exchange.method=dpsgd", "exchange.codec=dense", "exchange.overlap=true"},
       {"exchange.method=allreduce", "exchange.codec=dense"},
