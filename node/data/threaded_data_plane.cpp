@@ -9,6 +9,11 @@
 #include <system_error>
 
 namespace gossamer::node {
+namespace {
+
+constexpr std::size_t kFewBytes = std::size_t{1} << 13;
+
+}  // namespace
 
 ThreadedDataPlane::ThreadedDataPlane(std::unique_ptr<ReplicaBase> replica)
     : replica_(std::move(replica)), event_fd_(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)) {
@@ -77,8 +82,19 @@ void ThreadedDataPlane::post(DataEvent event) {
   post_held();
 }
 
+/// While a gradient is under way: a message, or that its parcel is ready. more: something follows at once.
+/// Few bytes are not worth waking anybody, here and at the neighbours: they leave with what comes next.
+void ThreadedDataPlane::hold(DataEvent event, bool more) {
+  const auto* encoded = std::get_if<Encoded>(&event);
+  const bool message = encoded || (!held_.empty() && std::holds_alternative<Encoded>(held_.back()));
+  if (encoded) held_bytes_ += encoded->payload->size();
+  held_.push_back(std::move(event));
+  if (!more && !(message && held_bytes_ < kFewBytes)) post_held();
+}
+
 /// The reader, whom this wakes, finds the mutex free.
 void ThreadedDataPlane::post_held() {
+  held_bytes_ = 0;
   if (held_.empty()) return;
   {
     const std::lock_guard lock(mutex_);
@@ -118,7 +134,7 @@ SpareFloats ThreadedDataPlane::release() {
 }
 
 /// Runs what waits in ops_, in order, but for what has to wait longer.
-void ThreadedDataPlane::run_ops() {
+void ThreadedDataPlane::run_ops(const PostEvent& post) {
   std::unique_lock lock(mutex_);
   while (!ops_.empty()) {
     Op op = std::move(ops_.front());
@@ -127,19 +143,19 @@ void ThreadedDataPlane::run_ops() {
     if (replica_->waits(op))
       waiting_.push_back(std::move(op));
     else
-      replica_->run(op, [this](DataEvent e) { post(std::move(e)); });
+      replica_->run(op, post);
     lock.lock();
   }
 }
 
 /// And what has not to wait any more.
-void ThreadedDataPlane::run_waiting() {
+void ThreadedDataPlane::run_waiting(const PostEvent& post) {
   const auto first = std::stable_partition(waiting_.begin(), waiting_.end(),
                                            [this](const Op& op) { return replica_->waits(op); });
   std::vector<Op> now;
   now.insert(now.end(), std::move_iterator(first), std::move_iterator(waiting_.end()));
   waiting_.erase(first, waiting_.end());
-  for (const Op& op : now) replica_->run(op, [this](DataEvent e) { post(std::move(e)); });
+  for (const Op& op : now) replica_->run(op, post);
 }
 
 /// The copy for which training waits.
@@ -157,17 +173,16 @@ void ThreadedDataPlane::run_task(const Task& task) {
   const auto told_before = [gradient](ParcelId p) {
     return gradient->steps_in_mix && !gradient->idle && gradient->on_ready[p].empty();
   };
-  const auto holder = [&](DataEvent e) {  // a parcel's message, and then that it is ready, wake once
-    if (const auto* ready = std::get_if<ParcelReady>(&e); ready && told_before(ready->parcel)) {
-      run_ops();
-      return run_waiting();  // what it reads and writes is in the caches yet
-    }
-    held_.push_back(std::move(e));
-    if (!std::holds_alternative<Encoded>(held_.back())) post_held();
+  const auto holder = [&](DataEvent e) {
+    if (std::holds_alternative<GradientDone>(e)) return post(std::move(e));
+    const auto* ready = std::get_if<ParcelReady>(&e);
+    if (!ready || !told_before(ready->parcel)) return hold(std::move(e), !ready);
+    const auto answer = [this](DataEvent a) { hold(std::move(a), false); };
+    run_ops(answer);
+    run_waiting(answer);  // what it reads and writes is in the caches yet
   };
-  const auto between_layers = [this] {
-    post_held();
-    run_ops();
+  const auto between_layers = [&] {
+    run_ops(poster);
     const std::lock_guard lock(mutex_);
     if (finishing_) throw GivenUp{};
   };
@@ -184,14 +199,14 @@ void ThreadedDataPlane::run_task(const Task& task) {
     else
       replica_->evaluate(std::get<Evaluation>(task).round, poster);
   } catch (const GivenUp&) {
-    // nobody waits for the rest of the gradient
+    post_held();  // nobody waits for the rest of the gradient
   }
 }
 
 void ThreadedDataPlane::loop() try {
   replica_->enter_thread();
   for (;;) {
-    run_ops();
+    run_ops([this](DataEvent e) { post(std::move(e)); });
     std::unique_lock lock(mutex_);
     if (!ops_.empty()) continue;
     if (tasks_.empty()) {

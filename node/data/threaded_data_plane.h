@@ -52,11 +52,12 @@ class ThreadedDataPlane final : public LiveDataPlane {
   struct Look {};  // at what has been learned
   using Task = std::variant<Gradient, Evaluation, Snapshot, Look>;
   void loop();
-  void run_ops();
-  void run_waiting();
+  void run_ops(const PostEvent& post);
+  void run_waiting(const PostEvent& post);
   void run_task(const Task& task);
   SharedState save();
   void post(DataEvent event);
+  void hold(DataEvent event, bool more);
   void post_held();
 
   std::unique_ptr<ReplicaBase> replica_;
@@ -67,6 +68,7 @@ class ThreadedDataPlane final : public LiveDataPlane {
   std::deque<Task> tasks_;
   std::vector<DataEvent> events_;
   std::vector<DataEvent> held_;  ///< the thread's own: they are posted with what follows at once
+  std::size_t held_bytes_ = 0;   ///< of their messages
   std::vector<Op> waiting_;      ///< the thread's own: for the gradient under way
   SharedState saved_;            ///< the newest
   bool finishing_ = false;
