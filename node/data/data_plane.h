@@ -339,7 +339,7 @@ class LiveDataPlane : public DataPlane {
   /// Moves the waiting events out.
   virtual std::vector<DataEvent> take_events() = 0;
   /// All ops are still run; gradients and evaluations that have not begun are not, and a gradient under way
-  /// is given up between two layers.
+  /// is given up between two layers, with the steps that waited for it.
   virtual void finish() = 0;
   /// Finishes, and lets go of all floats; what is asked for after it is nothing. The memory of the host's is
   /// handed on, for whoever needs as much: new pages cost more than what is written there.

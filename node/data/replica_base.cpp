@@ -135,9 +135,10 @@ void ReplicaBase::run(const Op& op, const Post& post) {
   trace_->add(std::move(span));
 }
 
-bool ReplicaBase::waits(const Op& op) const {
+std::optional<ParcelId> ReplicaBase::waits_for(const Op& op) const {
   const auto* mix = std::get_if<op::Mix>(&op);
-  return mix && mix->step && under_way_.contains(mix->range.begin);
+  const auto found = mix && mix->step ? under_way_.find(mix->range.begin) : under_way_.end();
+  return found == under_way_.end() ? std::nullopt : std::optional(found->second);
 }
 
 void ReplicaBase::run(const Gradient& gradient, const Post& post,
@@ -146,7 +147,7 @@ void ReplicaBase::run(const Gradient& gradient, const Post& post,
   round_ = gradient.round;
   left_out_.clear();
   if (gradient.steps_in_mix && !gradient.idle)
-    for (const Parcel& p : base_.parcels) under_way_.insert(p.range.begin);
+    for (ParcelId p = 0; p < base_.parcels.size(); ++p) under_way_[base_.parcels[p].range.begin] = p;
   if (std::exchange(handed_on_, false) && !gradient.idle) return take_up(gradient, post, between_layers);
   loss_of_g_.reset();
   if (gradient.idle) return stand_idle(gradient, post);

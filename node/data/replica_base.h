@@ -2,6 +2,7 @@
 // ReplicaBase is what replicas have in common wherever their floats are: what happens in a round in which
 // order, and under which names it stands in a State.
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <set>
@@ -47,9 +48,9 @@ class ReplicaBase {
   void run(const Op& op, const Post& post);
   /// between_layers is called after each layer's on_ready ops.
   void run(const Gradient& gradient, const Post& post, const std::function<void()>& between_layers);
-  /// Whether the op takes a step by a gradient that is under way (Gradient::steps_in_mix), and runs when that
-  /// parcel's stands.
-  bool waits(const Op& op) const;
+  /// The parcel whose gradient is under way (Gradient::steps_in_mix) and gives the op its step: it runs when
+  /// that stands.
+  std::optional<ParcelId> waits_for(const Op& op) const;
   virtual void evaluate(Round round, const Post& post) = 0;
 
   /// All that it keeps between rounds. used: as Archive::saving has it.
@@ -119,12 +120,12 @@ class ReplicaBase {
   Range gradient_read(const std::vector<Op>& on_ready, ParcelId parcel) const;
   bool make_ready(const Gradient& gradient, std::size_t layer, const Post& post);
 
-  std::set<std::size_t> left_out_;   ///< where parcels begin whose last gradient was none, or not finite
-  std::set<std::size_t> under_way_;  ///< where parcels begin whose gradient is, of those that Mix steps by
-  std::uint64_t steps_ = 0;          ///< batches taken
-  std::optional<double> loss_of_g_;  ///< of the gradient that stands, and no step was taken by
-  bool handed_on_ = false;           ///< it is of the view before
-  std::uint64_t taken_up_ = 0;       ///< such gradients
+  std::set<std::size_t> left_out_;  ///< where parcels begin whose last gradient was none, or not finite
+  std::map<std::size_t, ParcelId> under_way_;  ///< by where they begin: whose gradient is, for Mix to step by
+  std::uint64_t steps_ = 0;                    ///< batches taken
+  std::optional<double> loss_of_g_;            ///< of the gradient that stands, and no step was taken by
+  bool handed_on_ = false;                     ///< it is of the view before
+  std::uint64_t taken_up_ = 0;                 ///< such gradients
   std::vector<std::vector<ParcelId>> parcels_of_layer_;
   std::shared_ptr<Trace> trace_;
 };

@@ -11,7 +11,11 @@
 namespace gossamer::node {
 namespace {
 
+/// Of messages that are not worth waking anybody for, and how long they wait for others.
 constexpr std::size_t kFewBytes = std::size_t{1} << 13;
+constexpr double kHeld_s = 0.002;
+/// Of a gradient that takes longer, who waits for another thread's turn loses nothing.
+constexpr double kShort_s = 0.1;
 
 }  // namespace
 
@@ -82,14 +86,18 @@ void ThreadedDataPlane::post(DataEvent event) {
   post_held();
 }
 
-/// While a gradient is under way: a message, or that its parcel is ready. more: something follows at once.
-/// Few bytes are not worth waking anybody, here and at the neighbours: they leave with what comes next.
-void ThreadedDataPlane::hold(DataEvent event, bool more) {
-  const auto* encoded = std::get_if<Encoded>(&event);
-  const bool message = encoded || (!held_.empty() && std::holds_alternative<Encoded>(held_.back()));
-  if (encoded) held_bytes_ += encoded->payload->size();
+/// Of a gradient under way: something that is told with what follows.
+void ThreadedDataPlane::hold(DataEvent event) {
+  if (held_.empty()) held_since_ = steady_seconds();
+  if (const auto* encoded = std::get_if<Encoded>(&event)) held_bytes_ += encoded->payload->size();
   held_.push_back(std::move(event));
-  if (!more && !(message && held_bytes_ < kFewBytes)) post_held();
+}
+
+/// The parcel's messages, and that it is ready, are held: they are told now, or with the next one's. To wake
+/// somebody for few bytes, here and at the neighbours, takes longer than to send them.
+void ThreadedDataPlane::tell_parcel(ParcelId parcel) {
+  const bool others_follow = parcel > 0;
+  if (!others_follow || held_bytes_ == 0 || held_bytes_ >= kFewBytes) post_held();
 }
 
 /// The reader, whom this wakes, finds the mutex free.
@@ -134,28 +142,18 @@ SpareFloats ThreadedDataPlane::release() {
 }
 
 /// Runs what waits in ops_, in order, but for what has to wait longer.
-void ThreadedDataPlane::run_ops(const PostEvent& post) {
+void ThreadedDataPlane::run_ops(const PostEvent& answer) {
   std::unique_lock lock(mutex_);
   while (!ops_.empty()) {
     Op op = std::move(ops_.front());
     ops_.pop_front();
     lock.unlock();
-    if (replica_->waits(op))
-      waiting_.push_back(std::move(op));
+    if (const auto parcel = replica_->waits_for(op))
+      waiting_.emplace(*parcel, std::move(op));
     else
-      replica_->run(op, post);
+      replica_->run(op, answer);
     lock.lock();
   }
-}
-
-/// And what has not to wait any more.
-void ThreadedDataPlane::run_waiting(const PostEvent& post) {
-  const auto first = std::stable_partition(waiting_.begin(), waiting_.end(),
-                                           [this](const Op& op) { return replica_->waits(op); });
-  std::vector<Op> now;
-  now.insert(now.end(), std::move_iterator(first), std::move_iterator(waiting_.end()));
-  waiting_.erase(first, waiting_.end());
-  for (const Op& op : now) replica_->run(op, post);
 }
 
 /// The copy for which training waits.
@@ -166,38 +164,50 @@ SharedState ThreadedDataPlane::save() {
   return saved_;
 }
 
-void ThreadedDataPlane::run_task(const Task& task) {
-  struct GivenUp {};
-  const auto poster = [this](DataEvent e) { post(std::move(e)); };
-  const auto* gradient = std::get_if<Gradient>(&task);
-  const auto told_before = [gradient](ParcelId p) {
-    return gradient->steps_in_mix && !gradient->idle && gradient->on_ready[p].empty();
-  };
-  const auto holder = [&](DataEvent e) {
-    if (std::holds_alternative<GradientDone>(e)) return post(std::move(e));
+void ThreadedDataPlane::run_gradient(const Gradient& gradient) {
+  const double begin = steady_seconds();
+  // A long one would decide early on what the next round tells.
+  const bool ahead = gradient.steps_in_mix && !gradient.idle && last_took_s_ < kShort_s;
+  const auto told_before = [&](ParcelId p) { return ahead && gradient.on_ready[p].empty(); };
+  for (ParcelId p = 0; p < gradient.on_ready.size(); ++p)
+    if (told_before(p)) hold(ParcelReady{gradient.round, p});
+  post_held();
+  const auto holder = [this](DataEvent e) { hold(std::move(e)); };
+  const auto teller = [&](DataEvent e) {
+    if (std::holds_alternative<Encoded>(e)) return hold(std::move(e));  // the parcel is ready then
     const auto* ready = std::get_if<ParcelReady>(&e);
-    if (!ready || !told_before(ready->parcel)) return hold(std::move(e), !ready);
-    const auto answer = [this](DataEvent a) { hold(std::move(a), false); };
-    run_ops(answer);
-    run_waiting(answer);  // what it reads and writes is in the caches yet
+    if (!ready) return post(std::move(e));
+    const ParcelId parcel = ready->parcel;
+    if (told_before(parcel)) {
+      run_ops(holder);
+      if (const auto mix = waiting_.extract(parcel); !mix.empty())
+        replica_->run(mix.mapped(), holder);  // what it reads and writes is in the caches yet
+    } else {
+      hold(std::move(e));
+    }
+    tell_parcel(parcel);
   };
-  const auto between_layers = [&] {
-    run_ops(poster);
+  const auto between_layers = [this] {
+    if (!held_.empty() && steady_seconds() > held_since_ + kHeld_s) post_held();
+    run_ops(poster());
     const std::lock_guard lock(mutex_);
     if (finishing_) throw GivenUp{};
   };
+  replica_->run(gradient, teller, between_layers);
+  last_took_s_ = steady_seconds() - begin;
+}
+
+void ThreadedDataPlane::run_task(const Task& task) {
   try {
-    if (gradient) {
-      for (ParcelId p = 0; p < gradient->on_ready.size(); ++p)
-        if (told_before(p)) held_.push_back(ParcelReady{gradient->round, p});
-      post_held();
-      replica_->run(*gradient, holder, between_layers);
-    } else if (const auto* snapshot = std::get_if<Snapshot>(&task))
+    if (const auto* gradient = std::get_if<Gradient>(&task)) {
+      run_gradient(*gradient);
+    } else if (const auto* snapshot = std::get_if<Snapshot>(&task)) {
       post(Saved{snapshot->round, save()});
-    else if (std::holds_alternative<Look>(task))
+    } else if (std::holds_alternative<Look>(task)) {
       post(learned_bytes(replica_->save_learned()));
-    else
-      replica_->evaluate(std::get<Evaluation>(task).round, poster);
+    } else {
+      replica_->evaluate(std::get<Evaluation>(task).round, poster());
+    }
   } catch (const GivenUp&) {
     post_held();  // nobody waits for the rest of the gradient
   }
@@ -206,7 +216,7 @@ void ThreadedDataPlane::run_task(const Task& task) {
 void ThreadedDataPlane::loop() try {
   replica_->enter_thread();
   for (;;) {
-    run_ops([this](DataEvent e) { post(std::move(e)); });
+    run_ops(poster());
     std::unique_lock lock(mutex_);
     if (!ops_.empty()) continue;
     if (tasks_.empty()) {

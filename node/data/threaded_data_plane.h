@@ -2,6 +2,8 @@
 // ThreadedDataPlane gives a replica a thread: commands in, events out through a descriptor to poll.
 #include <condition_variable>
 #include <deque>
+#include <limits>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <thread>
@@ -52,12 +54,17 @@ class ThreadedDataPlane final : public LiveDataPlane {
   struct Look {};  // at what has been learned
   using Task = std::variant<Gradient, Evaluation, Snapshot, Look>;
   void loop();
-  void run_ops(const PostEvent& post);
-  void run_waiting(const PostEvent& post);
+  struct GivenUp {};
+  PostEvent poster() {
+    return [this](DataEvent e) { post(std::move(e)); };
+  }
+  void run_ops(const PostEvent& answer);
   void run_task(const Task& task);
+  void run_gradient(const Gradient& gradient);
   SharedState save();
   void post(DataEvent event);
-  void hold(DataEvent event, bool more);
+  void hold(DataEvent event);
+  void tell_parcel(ParcelId parcel);
   void post_held();
 
   std::unique_ptr<ReplicaBase> replica_;
@@ -67,10 +74,13 @@ class ThreadedDataPlane final : public LiveDataPlane {
   std::deque<Op> ops_;
   std::deque<Task> tasks_;
   std::vector<DataEvent> events_;
-  std::vector<DataEvent> held_;  ///< the thread's own: they are posted with what follows at once
+  // The thread's own.
+  std::vector<DataEvent> held_;  ///< they are posted with what follows
   std::size_t held_bytes_ = 0;   ///< of their messages
-  std::vector<Op> waiting_;      ///< the thread's own: for the gradient under way
-  SharedState saved_;            ///< the newest
+  double held_since_ = 0;
+  std::map<ParcelId, Op> waiting_;                                ///< for the gradient under way
+  double last_took_s_ = std::numeric_limits<double>::infinity();  ///< the last gradient
+  SharedState saved_;                                             ///< the newest
   bool finishing_ = false;
   std::thread thread_;
 };

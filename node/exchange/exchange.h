@@ -148,7 +148,7 @@ class Exchange {
   /// ends_alone is so, and that step has been taken; the round is not waited for.
   virtual void end_alone() {}
   /// The messages without which the round, or after the last one the method, does not end; of parcels whose
-  /// own gradient is there.
+  /// own gradient is there, or is told before it is (Gradient::steps_in_mix).
   virtual std::vector<Awaited> awaits() const { return {}; }
   /// All that it keeps between rounds, messages that came early included; while nothing is awaited, and of
   /// an exchange that has begun no round where it restores.

@@ -170,39 +170,74 @@ TEST_CASE("a thread answers with the same events and the same bits") {
 }
 
 TEST_CASE("a step that a mix takes waits for its parcel's gradient, which is told before it stands") {
-  const Prepared prepared = prepare(small_job({"model.kind=mlp", "exchange.parcel=64"}));
+  const Prepared prepared =
+      prepare(small_job({"model.kind=mlp", "exchange.parcel=64", "exchange.codec=onebit_scaled"}));
   const auto parcels = make_parcels(prepared.layers, 64);
   REQUIRE(parcels.size() > 2);
   const auto inline_replica = replica_of(prepared);
   ThreadedDataPlane plane(replica_of(prepared));
-  for (Round t = 0; t < 30; ++t) {
+  const Gradient first{0, std::vector<std::vector<Op>>(parcels.size())};
+  plane.submit(first);  // how long it takes decides what is told when
+  wait_for(plane, parcels.size() + 1);
+  inline_replica->run(
+      first, [](const DataEvent&) {}, [] {});
+  constexpr Round kRounds = 30;
+  for (Round t = 1; t < kRounds; ++t) {
     std::vector<Op> mixes;
-    for (const Parcel& p : parcels) {
+    for (ParcelId p = 0; p < parcels.size(); ++p) {
+      const Range range = parcels[p].range;
       Payload told;
-      inline_replica->run(op::encode_exactly(p.range, kParameters, t, 0),
+      inline_replica->run(op::encode_exactly(range, kParameters, t, 0),
                           [&](DataEvent e) { told = std::get<Encoded>(std::move(e)).payload; });
-      mixes.push_back(op::Mix{.range = p.range,
-                              .dst = kA,
-                              .payloads = {{0.5f, told}},
-                              .then = {p.range, kParameters, 1, {{-0.1f, kA}}},
-                              .step = op::Update{p.range, t, static_cast<double>(t)}});
+      mixes.push_back(op::Mix{
+          .range = range,
+          .dst = kA,
+          .payloads = {{0.5f, told}},
+          .then = {range, kParameters, 1, {{-0.1f, kA}}},
+          .step = op::Update{range, t, static_cast<double>(t)},
+          .encode = op::Encode{
+              .range = range, .src = kParameters, .minus = kB, .apply_to = kB, .round = t + 1, .parcel = p}});
     }
     if (t % 2 == 1) std::reverse(mixes.begin(), mixes.end());
+    const bool is_last = t + 1 == kRounds;  // its gradients are not finite, and no step is taken
+    for (Op& mix : mixes)
+      if (is_last) std::get<op::Mix>(mix).encode.reset();
+    for (int k = 0; is_last && k < 2; ++k) {
+      const op::Combine huge{{0, prepared.initial.size()}, kParameters, 1e30f, {}};
+      plane.submit(huge);
+      inline_replica->run(huge, [](const DataEvent&) {});
+    }
     const Gradient gradient{
         .round = t, .on_ready = std::vector<std::vector<Op>>(parcels.size()), .steps_in_mix = true};
     plane.submit(gradient);
     auto events = wait_for(plane, parcels.size());
     for (const Op& mix : mixes) plane.submit(mix);
-    if (events.size() == parcels.size()) events.push_back(wait_for(plane, 1).back());
+    const std::size_t answers = is_last ? 0 : parcels.size();
+    if (const std::size_t all = parcels.size() + 1 + answers; events.size() < all)
+      for (DataEvent& e : wait_for(plane, all - events.size())) events.push_back(std::move(e));
     for (ParcelId p = 0; p < parcels.size(); ++p) CHECK(std::get<ParcelReady>(events[p]).parcel == p);
+    std::map<ParcelId, Payload> expected, told;
+    GradientDone done{}, seen{};
     inline_replica->run(
         gradient,
         [&](const DataEvent& e) {
-          if (const auto* done = std::get_if<GradientDone>(&e))
-            CHECK(std::get<GradientDone>(events.back()).loss == done->loss);
+          if (const auto* d = std::get_if<GradientDone>(&e)) done = *d;
         },
         [] {});
-    for (const Op& mix : mixes) inline_replica->run(mix, [](DataEvent) {});
+    for (const Op& mix : mixes)
+      inline_replica->run(mix, [&](DataEvent e) {
+        Encoded& encoded = std::get<Encoded>(e);
+        expected[encoded.parcel] = std::move(encoded.payload);
+      });
+    for (DataEvent& e : events) {
+      if (auto* encoded = std::get_if<Encoded>(&e)) told[encoded->parcel] = std::move(encoded->payload);
+      if (const auto* d = std::get_if<GradientDone>(&e)) seen = *d;
+    }
+    CHECK(seen.skipped == is_last);
+    CHECK(seen.skipped == done.skipped);
+    if (!done.skipped) CHECK(seen.loss == done.loss);
+    CHECK(told.size() == answers);
+    CHECK((told == expected));
   }
   plane.finish();
   CHECK(Run::same_bits(plane.parameters(), inline_replica->parameters()));
@@ -221,11 +256,14 @@ TEST_CASE("of a gradient that is given up no step is taken but of parcels whose 
                    .step = op::Update{p.range, 0, 0}};
   };
   const auto stepped = replica_of(prepared);
-  stepped->run(
-      gradient, [](const DataEvent&) {}, [] {});
+  for (int k = 0; k < 2; ++k)
+    stepped->run(
+        gradient, [](const DataEvent&) {}, [] {});
   for (const Parcel& p : parcels) stepped->run(mix(p), [](const DataEvent&) {});
   for (int k = 0; k < 30; ++k) {
     ThreadedDataPlane plane(replica_of(prepared));
+    plane.submit(Gradient{0, gradient.on_ready});
+    wait_for(plane, parcels.size() + 1);
     plane.submit(gradient);
     wait_for(plane, 1);
     for (const Parcel& p : parcels) plane.submit(mix(p));

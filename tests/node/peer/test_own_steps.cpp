@@ -124,6 +124,30 @@ std::vector<std::string> settings_of(const std::string& method) {
 
 }  // namespace
 
+TEST_CASE("what a loop calls ready reaches the others while the loop is busy with something else") {
+  const LoopJob files(2);
+  const Job job = files.load({"exchange.method=dpsgd", "run.rounds=2"});
+  TrainingLoop busy(job, "peer0", kTensors), other(job, "peer1", kTensors);
+  REQUIRE((busy.wait() && other.wait()));
+  compute(busy, 0);
+  for (std::size_t t = 0; t < kTensors.size(); ++t) busy.ready(t);
+  compute(other, 1);
+  other.post(1, 8);
+  REQUIRE(other.wait());
+  busy.post(1, 8);
+  REQUIRE(busy.wait());
+  std::jthread last([&] {
+    compute(other, 1);
+    other.post(1, 8);
+    CHECK_FALSE(other.wait());
+    CHECK(other.finish().outcome == Outcome::finished);
+  });
+  compute(busy, 0);
+  busy.post(1, 8);
+  CHECK_FALSE(busy.wait());
+  CHECK(busy.finish().outcome == Outcome::finished);
+}
+
 TEST_CASE("with every method steps of the loop's own come to what the job's optimiser comes to") {
   const LoopJob job(3);
   for (const Method* method : methods()) {
