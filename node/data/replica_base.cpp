@@ -122,8 +122,10 @@ void ReplicaBase::run(const Op& op, const Post& post) {
   const auto* mix = std::get_if<op::Mix>(&op);
   const bool mix_steps = mix && mix->step;
   if (is.template operator()<op::Update, op::Step, op::StepEncode, op::StepBySum, op::StepByParts>() ||
-      mix_steps)
+      mix_steps) {
     loss_of_g_.reset();
+    stepped_by_g_ = true;
+  }
   const double begin = trace_ ? steady_seconds() : 0;
   if (mix_steps) skips_update_ = left_out_.contains(mix->range.begin);
   execute(op, post);
@@ -146,6 +148,7 @@ void ReplicaBase::run(const Gradient& gradient, const Post& post,
   if (observer_) observer_->on_gradient(base_.peer, gradient);
   round_ = gradient.round;
   left_out_.clear();
+  stepped_by_g_ = false;
   if (gradient.steps_in_mix && !gradient.idle)
     for (ParcelId p = 0; p < base_.parcels.size(); ++p) under_way_[base_.parcels[p].range.begin] = p;
   if (std::exchange(handed_on_, false) && !gradient.idle) return take_up(gradient, post, between_layers);
@@ -171,7 +174,7 @@ void ReplicaBase::run(const Gradient& gradient, const Post& post,
     for (const Op& o : gradient.on_ready.back()) run(o, post);
     post(ParcelReady{gradient.round, static_cast<ParcelId>(base_.parcels.size())});
   }
-  if (hands_on_gradients() && !skipped) loss_of_g_ = loss;
+  if (hands_on_gradients() && !skipped && !stepped_by_g_) loss_of_g_ = loss;
   post(GradientDone{gradient.round, loss, rows_taken, skipped});
 }
 
@@ -207,11 +210,12 @@ bool ReplicaBase::make_ready(const Gradient& gradient, std::size_t layer, const 
 void ReplicaBase::take_up(const Gradient& gradient, const Post& post,
                           const std::function<void()>& between_layers) {
   ++steps_, ++taken_up_;
+  const double loss = *loss_of_g_;  // that is gone with a step between two layers
   for (std::size_t layer = parcels_of_layer_.size(); layer-- > 0;) {
     make_ready(gradient, layer, post);  // finite, or it would not have been handed on
     between_layers();
   }
-  post(GradientDone{.round = gradient.round, .loss = *loss_of_g_, .rows = 0});
+  post(GradientDone{.round = gradient.round, .loss = loss, .rows = 0});
 }
 
 void ReplicaBase::stand_idle(const Gradient& gradient, const Post& post) {
