@@ -192,9 +192,11 @@ TEST_CASE("a run that stands still with all peers alive ends, and each says what
            "\"\naddress = \"tcp://127.0.0.1:" + std::to_string(ports.first() + port) +
            "\"\nbatch = " + std::to_string(batch) + "\n";
   };
-  folder.write("job.toml", "[graph]\nkind = \"ring\"\n" + peer("quick", 0, 1) + peer("slow", 1, 30'000) +
-                               "[model]\nkind = \"mlp\"\nhidden = [512, 512]\n[data]\nrows = 60000\n"
-                               "[run]\nrounds = 3\nstall_timeout = 0.001\nmin_peers = 0\n");
+  folder.write("job.toml",
+               "[graph]\nkind = \"ring\"\n" + peer("quick", 0, 1) + peer("slow", 1, 10'000) +
+                   "[model]\nkind = \"mlp\"\nhidden = [512, 512, 512, 512, 512, 512, 512, 512, 512, "
+                   "512, 512, 512]\n[data]\nrows = 20000\n"
+                   "[run]\nrounds = 3\nstall_timeout = 0.001\nmin_peers = 0\n");
   const auto ended = gossamer(folder, {"run", "job.toml"});
   INFO(ended.err);
   CHECK(ended.status == kLost);
