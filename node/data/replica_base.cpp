@@ -124,7 +124,7 @@ void ReplicaBase::run(const Op& op, const Post& post) {
   if (is.template operator()<op::Update, op::Step, op::StepEncode, op::StepBySum, op::StepByParts>() ||
       mix_steps) {
     loss_of_g_.reset();
-    stepped_by_g_ = true;
+    stepped_ = true;
   }
   const double begin = trace_ ? steady_seconds() : 0;
   if (mix_steps) skips_update_ = left_out_.contains(mix->range.begin);
@@ -148,7 +148,7 @@ void ReplicaBase::run(const Gradient& gradient, const Post& post,
   if (observer_) observer_->on_gradient(base_.peer, gradient);
   round_ = gradient.round;
   left_out_.clear();
-  stepped_by_g_ = false;
+  stepped_ = false;
   if (gradient.steps_in_mix && !gradient.idle)
     for (ParcelId p = 0; p < base_.parcels.size(); ++p) under_way_[base_.parcels[p].range.begin] = p;
   if (std::exchange(handed_on_, false) && !gradient.idle) return take_up(gradient, post, between_layers);
@@ -174,7 +174,7 @@ void ReplicaBase::run(const Gradient& gradient, const Post& post,
     for (const Op& o : gradient.on_ready.back()) run(o, post);
     post(ParcelReady{gradient.round, static_cast<ParcelId>(base_.parcels.size())});
   }
-  if (hands_on_gradients() && !skipped && !stepped_by_g_) loss_of_g_ = loss;
+  if (hands_on_gradients() && !skipped && !stepped_) loss_of_g_ = loss;
   post(GradientDone{gradient.round, loss, rows_taken, skipped});
 }
 

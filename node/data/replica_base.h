@@ -124,7 +124,7 @@ class ReplicaBase {
   std::map<std::size_t, ParcelId> under_way_;  ///< by where they begin: whose gradient is, for Mix to step by
   std::uint64_t steps_ = 0;                    ///< batches taken
   std::optional<double> loss_of_g_;            ///< of the gradient that stands, and no step was taken by
-  bool stepped_by_g_ = false;                  ///< since the last gradient began
+  bool stepped_ = false;                       ///< a step was taken since the last gradient began
   bool handed_on_ = false;                     ///< it is of the view before
   std::uint64_t taken_up_ = 0;                 ///< such gradients
   std::vector<std::vector<ParcelId>> parcels_of_layer_;
