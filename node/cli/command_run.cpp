@@ -212,7 +212,8 @@ class Run {
       reports_dropped_ += record->reports_dropped;
     } else if (const auto* event = std::get_if<MemberEvent>(&record->body)) {
       metrics_ << line << '\n' << std::flush;
-      losses_.take(*event, training_ ? steady_seconds() - *training_ : 0);
+      // peers that end together find each other gone
+      if (!interrupted_) losses_.take(*event, training_ ? steady_seconds() - *training_ : 0);
     } else {
       reasons_[child] = std::get<Failure>(record->body).message;
     }
