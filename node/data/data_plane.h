@@ -176,6 +176,7 @@ struct EncodeRows {
   Round round;
   ParcelId parcel;
   bool send;
+  bool together;  ///< who is told applies it when all have been told of the round, and this peer has
 };
 /// A step of the table's optimiser with the sum of what the own last gradient changed (where `own`) and of
 /// what others told, in the order of the peers.

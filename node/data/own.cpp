@@ -5,7 +5,8 @@
 namespace gossamer::node {
 namespace {
 
-constexpr std::string_view kPart = "data/own/", kGradientPart = "data/own_gradient/";
+constexpr std::string_view kPart = "data/own/", kRowsPart = "data/own_rows/",
+                           kGradientPart = "data/own_gradient/";
 constexpr char kBetween = '\n';  // names are of one line
 
 Archive part(const Archive& all) { return all.part("data").part("own"); }
@@ -13,7 +14,9 @@ bool has(const State& state, std::string_view prefix) {
   const auto first = state.lower_bound(std::string(prefix));
   return first != state.end() && first->first.starts_with(prefix);
 }
-bool is_own(std::string_view piece) { return piece.starts_with(kPart) || piece.starts_with(kGradientPart); }
+bool is_own(std::string_view piece) {
+  return piece.starts_with(kPart) || piece.starts_with(kRowsPart) || piece.starts_with(kGradientPart);
+}
 
 }  // namespace
 
@@ -56,6 +59,8 @@ void add_passage(State& state, Passage passage) {
 }
 
 bool has_own(const State& state) { return has(state, kPart); }
+bool has_own_rows(const State& state) { return has(state, kRowsPart); }
+Archive own_rows(const Archive& state) { return state.part("data").part("own_rows"); }
 bool has_own_gradient(const State& state) { return has(state, kGradientPart); }
 Archive own_gradient(const Archive& state) { return state.part("data").part("own_gradient"); }
 

@@ -38,7 +38,10 @@ bool has_own(const State& state);
 /// Those that have been sent what they may not have taken, ascending; which an extension's own says.
 std::vector<Incarnation> owed_in(const State& state);
 void archive_owed(const Archive& own, std::vector<Incarnation>& owed);
-/// Beside that: a gradient by which no step was taken, and what it was computed at is what the state holds.
+/// Beside that: what it learned of rows and has told nobody.
+bool has_own_rows(const State& state);
+Archive own_rows(const Archive& state);
+/// And a gradient by which no step was taken, and what it was computed at is what the state holds.
 bool has_own_gradient(const State& state);
 Archive own_gradient(const Archive& state);
 

@@ -58,6 +58,7 @@ class Replica final : public ReplicaBase, public DataView {
   void archive_slot(Archive archive, const std::string& name, Slot s) override;
   void show_optimizer(optim::StateVisitor& visitor) override { optimizer_->show(visitor); }
   void archive_unsent(Archive archive) override;
+  RowExchange* row_exchange() override { return rows_.get(); }
   void combine(const op::Combine& o, std::size_t begin, std::size_t size);
   bool tells_difference(const op::Encode& o) const;
   void encode_difference(const op::Encode& o, const compress::Codec::Make& make, const Post& post);

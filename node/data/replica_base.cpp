@@ -72,7 +72,9 @@ State ReplicaBase::save_learned() {
 }
 
 State ReplicaBase::save_for_next_view(std::span<const Incarnation> seats, bool with_gradient) {
+  if (RowExchange* const rows = row_exchange()) rows->end_view();
   State state = save_learned();
+  if (RowExchange* const rows = row_exchange()) rows->archive_untold(own_rows(Archive::saving(state)));
   if (extension_) extension_->save_own(Archive::saving(state).part("data").part("own"), seats);
   if (with_gradient && loss_of_g_) {
     Archive own = own_gradient(Archive::saving(state));
@@ -97,6 +99,8 @@ void ReplicaBase::restore(const State& state, Kept kept) {
     own.value("loss", loss_of_g_.emplace());
     archive_slot(own, "g", kGradient);
   }
+  if (RowExchange* const rows = row_exchange(); rows && has_own_rows(state))
+    rows->archive_untold(own_rows(Archive::restoring(state)));
   if (buffers_.anchored) return;
   spread_parameters();
   if (buffers_.extension) extension_ = buffers_.extension({parameters(), base_.rate});

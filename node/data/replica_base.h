@@ -103,6 +103,8 @@ class ReplicaBase {
   virtual void archive_slot(Archive archive, const std::string& name, Slot s) = 0;
   virtual void show_optimizer(optim::StateVisitor& visitor) = 0;
   virtual void archive_unsent(Archive archive) = 0;
+  /// As rows().
+  virtual RowExchange* row_exchange() { return nullptr; }
 
   ReplicaBaseParts base_;
   Buffers buffers_;

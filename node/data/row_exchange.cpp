@@ -1,5 +1,7 @@
 #include "row_exchange.h"
 
+#include <algorithm>
+#include <functional>
 #include <utility>
 
 #include "hash.h"
@@ -29,6 +31,7 @@ void RowExchange::run(const op::EncodeRows& o, compress::Workspace& workspace, c
     throw Diverged(std::string("the gradient of the table's rows is not finite: ") + e.what());
   }
   told_ = {};
+  unpushed_ = o;
   if (!o.send) return;
   auto payload = std::make_shared<const std::vector<std::byte>>(
       sender_.encode({seed_, self_, 0, o.round}, workspace, &told_));
@@ -48,6 +51,7 @@ void RowExchange::run(const op::PushRows& o) {
     if (!own || before < self_) return;
     append(rows_.changes().keys, rows_.changes().gradients);
     own = false;
+    unpushed_.reset();
   };
   for (const auto& [from, payload] : o.received) {
     push_own(from);
@@ -72,6 +76,36 @@ void RowExchange::archive(Archive archive) {
   } catch (const compress::StateError& e) {
     throw StateError(e.what());
   }
+}
+
+void RowExchange::end_view() {
+  if (!unpushed_) return;
+  const auto [keys, gradients] = rows_.changes();
+  if (unpushed_->together) {
+    std::vector<float> back(gradients.size());
+    std::transform(gradients.begin(), gradients.end(), back.begin(), std::negate());
+    sender_.add(keys, back);
+    sender_.add(told_.keys, told_.values);
+  } else {
+    rows_.table().push(keys, gradients);
+  }
+  unpushed_.reset();
+}
+
+void RowExchange::archive_untold(Archive archive) {
+  std::vector<std::uint64_t> keys;
+  std::vector<float> values;
+  if (!archive.restores())
+    sender_.visit([&](std::uint64_t key, std::span<const float> e) {
+      keys.push_back(key);
+      values.insert(values.end(), e.begin(), e.end());
+    });
+  archive.numbers("keys", keys);
+  archive.floats("values", values);
+  if (!archive.restores()) return;
+  if (values.size() != keys.size() * rows_.table().spec().width)
+    archive.refuse("values", "are more or fewer than the rows beside them");
+  sender_.add(keys, values);
 }
 
 optim::Figures row_figures(const optim::Table& table, const RowExchange* exchange) {

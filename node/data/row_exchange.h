@@ -3,6 +3,7 @@
 // what keys the others' numbers stand for, and the table itself.
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -23,6 +24,11 @@ class RowExchange {
   void run(const op::EncodeRows& o, compress::Workspace& workspace, const PostEvent& post);
   void run(const op::PushRows& o);
   void archive(Archive archive);
+  /// A view ends: a round that is not over is forgotten where its changes are applied together, else the own
+  /// ones are applied.
+  void end_view();
+  /// What no other has been told, after that; for the peer's next view.
+  void archive_untold(Archive archive);
 
   // For observers.
   const compress::RowSender& sender() const { return sender_; }
@@ -40,6 +46,7 @@ class RowExchange {
   PeerId self_;
   std::uint64_t seed_;
   compress::RowChanges told_, got_, pushed_;
+  std::optional<op::EncodeRows> unpushed_;  ///< the last, until its changes are applied here
   [[no_unique_address]] Planted planted_;
 };
 

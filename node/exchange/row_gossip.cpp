@@ -31,7 +31,7 @@ std::vector<Op> RowGossip::on_ready(Round round, ParcelId parcel) {
   if (!is_rows(parcel)) return parcels_->on_ready(round, parcel);
   const bool send = staleness() || can_send(origins_[host_.plan().self]);
   if (!send) host_.count_held_back();
-  return {op::EncodeRows{round, parcel, send}};
+  return {op::EncodeRows{round, parcel, send, synchronous()}};
 }
 
 void RowGossip::on_parcel_ready(Round round, ParcelId parcel) {

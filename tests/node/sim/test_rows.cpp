@@ -4,11 +4,14 @@
 
 #include <cmath>
 #include <map>
+#include <set>
 
 #include "gossamer/optim/click_objective.h"
 #include "gossamer_test/catch.h"
 #include "routes.h"
+#include "row_exchange.h"
 #include "sim_job.h"
+#include "view_observer.h"
 
 using namespace gossamer;
 using namespace gossamer::node;
@@ -119,6 +122,22 @@ struct Given final : Observer {
   std::size_t since = 0, most = 0;
 };
 
+/// What peers have not told, by the members of the view.
+struct Untold final : ViewObserver {
+  struct InView final : Observer {
+    void on_op(PeerId p, const Op& op, const DataView& after) override {
+      if (!std::holds_alternative<op::EncodeRows>(op)) return;
+      of[p].clear();
+      after.rows()->sender().visit([&](std::uint64_t key, std::span<const float> e) {
+        of[p].emplace(key, std::vector<float>(e.begin(), e.end()));
+      });
+    }
+    std::map<PeerId, Weights> of;
+  };
+  Observer* on_enter(PeerId, const Entry& entry) override { return &views[entry.view.seats.size()]; }
+  std::map<std::size_t, InView> views;
+};
+
 }  // namespace
 
 TEST_CASE("Peers that tell all of their rows learn what one process learns, over any graph") {
@@ -182,6 +201,36 @@ TEST_CASE("What has changed enough is told, and tables stay near each other, how
       }
       CHECK(distance(weights_of(simulation, 0), weights_of(simulation, 2)) < 1.0);
     }
+}
+
+TEST_CASE("What peers have not told of rows when a view ends they tell in the next") {
+  constexpr double kRate = 0.1;
+  const auto at = [](const Weights& weights, std::uint64_t key) {
+    const auto found = weights.find(key);
+    return found == weights.end() ? 0.0 : static_cast<double>(found->second[0]);
+  };
+  const Prepared prepared = prepare(
+      click_job({"peers=3", "graph.kind=full", "data.rows=6000", "data.keys=200", "run.rounds=200",
+                 "table.optimizer=sgd", "table.learning_rate=0.1", "table.density=0.05", "run.min_peers=1"}));
+  Untold untold;
+  Simulation simulation(prepared, {.crashes = {{2, 0.8}}, .views = true, .view_observer = &untold});
+  const SimResult result = simulation.run();
+  for (PeerId p = 0; p < 2; ++p) REQUIRE(result.peers[p].outcome == Outcome::finished);
+  REQUIRE(untold.views.contains(2));
+  Weights tables[] = {weights_of(simulation, 0), weights_of(simulation, 1)};
+  std::set<std::uint64_t> keys;
+  for (const Weights& table : tables)
+    for (const auto& [key, row] : table) keys.insert(key);
+  double differ = 0, explained = 0;
+  for (const std::uint64_t key : keys) {
+    const double difference = at(tables[0], key) - at(tables[1], key);
+    auto& last = untold.views.at(2).of;
+    const double unsent = -kRate * (at(last[0], key) - at(last[1], key));
+    differ = std::max(differ, std::abs(difference));
+    explained = std::max(explained, std::abs(difference - unsent));
+  }
+  CHECK(differ > 0.05);
+  CHECK(explained < 0.001);
 }
 
 TEST_CASE("A table that is full stays within its limit, and says so") {
