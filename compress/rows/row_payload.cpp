@@ -13,7 +13,7 @@ namespace {
 
 constexpr unsigned kKeyBits = 64;
 /// A row takes a bit at least, whatever its width: what a payload claims is bounded by what it holds.
-constexpr std::size_t kRowsPerByte = 64;
+constexpr std::size_t kRowsPerByte = 8;
 
 void put_varint(std::vector<std::byte>& out, std::uint64_t value) {
   std::array<std::byte, wire::kVarintMax> bytes;
@@ -105,13 +105,14 @@ std::size_t take_count(wire::Reader& in) {
 }
 
 void take_numbers(const RowsSpec& spec, wire::Reader& in, std::vector<std::uint32_t>& numbers) {
-  numbers.resize(take_count(in));
-  if (numbers.empty()) return;
+  const std::size_t count = take_count(in);
+  if (count == 0) return;
   const unsigned form = in.u8();
   const std::uint64_t bytes = in.varint(), n = in.varint();
-  if (n > spec.most_numbered || numbers.size() > n)
+  if (n > spec.most_numbered || count > n)
     throw PayloadError("payload names rows by numbers beyond the most that are given");
   if (bytes > in.left()) throw PayloadError("payload truncated: its numbers end early");
+  numbers.resize(count);
   IndexReader reader(in.take(static_cast<std::size_t>(bytes)), form, numbers.size(),
                      static_cast<std::size_t>(n));
   for (std::size_t at = 0; at < numbers.size(); at += IndexReader::kBlock)
@@ -120,12 +121,13 @@ void take_numbers(const RowsSpec& spec, wire::Reader& in, std::vector<std::uint3
 }
 
 void take_keys(wire::Reader& in, std::vector<std::uint64_t>& keys) {
-  keys.resize(take_count(in));
-  if (keys.empty()) return;
+  const std::size_t count = take_count(in);
+  if (count == 0) return;
   const unsigned width = in.u8();
-  if (width > kKeyBits || (width == 0 && keys.size() > 1))
+  if (width > kKeyBits || (width == 0 && count > 1))
     throw PayloadError("payload's keys do not ascend, or have more than 64 bits");
-  BitReader reader(in.take(key_bytes(keys.size(), width)));
+  BitReader reader(in.take(key_bytes(count, width)));
+  keys.resize(count);
   keys[0] = take_long(reader, kKeyBits);
   for (std::size_t i = 1; i < keys.size(); ++i) {
     keys[i] = keys[i - 1] + take_long(reader, width);

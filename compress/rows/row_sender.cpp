@@ -115,6 +115,8 @@ struct RowSender::Impl {
     if (changed < threshold) return false;
     return changed / kNewKey >= threshold || numbers.find(key).has_value();
   }
+  /// Also that a row was touched and has not changed: others' optimisers count that as its own does.
+  bool tells_all() const { return spec.density >= 1 && codec->traits().exact; }
   /// Of the touched rows those that have changed enough.
   void choose() {
     chosen.clear();
@@ -128,7 +130,7 @@ struct RowSender::Impl {
       threshold = static_cast<double>(*at) / kNewKey;  // all are new
     }
     for (std::size_t i = 0; i < candidates.size(); ++i)
-      if (scores[i] == 0)
+      if (scores[i] == 0 && !tells_all())
         drop(candidates[i]);
       else if (is_due(static_cast<double>(scores[i]), keys[candidates[i]]))
         chosen.push_back(candidates[i]);

@@ -53,8 +53,9 @@ Verdict RowGossip::judge(PeerId from, Round round, ParcelId parcel, std::uint32_
   if (tag >= origins_.size() || tag == host_.plan().self || origins_[tag].from != from)
     return Verdict::never(Refusal::tag);
   const auto& seen = origins_[tag].seen;
-  if (seen && round <= *seen) return Verdict::past();
+  // where nobody waits no round says that one is old: links give each once and in order
   if (!staleness()) return Verdict::now(kRowEntries);
+  if (seen && round <= *seen) return Verdict::past();
   // Nobody ends a round without what this peer told of the one `staleness` before.
   if (round > round_ + *staleness() + 1) return Verdict::never(Refusal::round);
   return round == (seen ? *seen + 1 : 0) ? Verdict::now(kRowEntries) : Verdict::later(kRowEntries);

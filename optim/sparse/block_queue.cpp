@@ -83,63 +83,67 @@ void BlockQueue::deliver(std::uint64_t turn, Ready ready) {
   changed_.notify_all();
 }
 
-/// Reads and parses one piece. False at the end, and where there is nothing yet and the caller will not wait.
-bool BlockQueue::step(bool wait) {
-  TextPiece piece;
-  std::uint64_t turn = 0;
-  const std::size_t text_bytes = piece_bytes_ + kTextPadding;
-  std::size_t reserved = 0, entries = 0;
-  try {
-    const std::lock_guard reading(reading_);
-    turn = read_;
-    if (ended_ || !reserve(text_bytes, 0)) return false;
-    reserved = text_bytes;
-    TextSource::Found found = text_->next(piece_bytes_, piece);
-    while (found == TextSource::Found::nothing_yet && wait && !stop_) {
-      pause(Clock::now() + kLook);
-      found = text_->next(piece_bytes_, piece);
-    }
-    if (found == TextSource::Found::end) {
-      ended_ = true;
-      const std::lock_guard lock(mutex_);
-      end_ = read_;
-    }
-    if (found != TextSource::Found::piece) {
-      release(reserved);
-      return false;
-    }
-    ++read_;
-    if (piece.starts_text) piece.skip = format_->start(piece);
-    entries = format_->most_entries(piece);
-    const std::size_t room = SampleBlock::bytes_of(most_rows(piece), entries, format_->has_fields());
-    if (!reserve(room, reserved)) return false;
-    reserved += room;
-  } catch (...) {
-    {
-      const std::lock_guard reading(reading_);
-      ended_ = true;
-    }
-    deliver(turn, {nullptr, std::current_exception()});
-    return false;
+/// The next piece, with room for what it becomes; none at the end, and where there is nothing yet and the
+/// caller will not wait. Whoever has `reading_`.
+std::optional<BlockQueue::Piece> BlockQueue::read(bool wait) {
+  Piece piece{.turn = read_, .reserved = piece_bytes_ + kTextPadding};
+  if (!reserve(piece.reserved, 0)) return std::nullopt;
+  TextSource::Found found = text_->next(piece_bytes_, piece.text);
+  while (found == TextSource::Found::nothing_yet && wait && !stop_) {
+    pause(Clock::now() + kLook);
+    found = text_->next(piece_bytes_, piece.text);
   }
+  if (found == TextSource::Found::end) {
+    ended_ = true;
+    const std::lock_guard lock(mutex_);
+    end_ = read_;
+  }
+  if (found != TextSource::Found::piece) {
+    release(piece.reserved);
+    return std::nullopt;
+  }
+  ++read_;
+  if (piece.text.starts_text) piece.text.skip = format_->start(piece.text);
+  piece.entries = format_->most_entries(piece.text);
+  const std::size_t room = SampleBlock::bytes_of(most_rows(piece.text), piece.entries, format_->has_fields());
+  if (!reserve(room, piece.reserved)) return std::nullopt;
+  piece.reserved += room;
+  return piece;
+}
+
+/// Reads and parses one piece. False where there is none.
+bool BlockQueue::step(bool wait) {
+  std::optional<Piece> piece;
+  {
+    const std::lock_guard reading(reading_);
+    if (ended_) return false;
+    const std::uint64_t turn = read_;
+    try {
+      piece = read(wait);
+    } catch (...) {
+      ended_ = true;  // before anybody else reads on
+      deliver(turn, {nullptr, std::current_exception()});
+    }
+  }
+  if (!piece) return false;
   try {
-    deliver(turn, {parse(piece, entries, reserved), nullptr});
+    deliver(piece->turn, {parse(*piece), nullptr});
   } catch (...) {
-    deliver(turn, {nullptr, std::current_exception()});
+    deliver(piece->turn, {nullptr, std::current_exception()});
   }
   return true;
 }
 
-/// `reserved` bytes ← the block's.
-std::unique_ptr<SampleBlock> BlockQueue::parse(TextPiece& piece, std::size_t entries, std::size_t& reserved) {
-  auto block = std::make_unique<SampleBlock>(most_rows(piece), entries, format_->has_fields());
-  block->lines = piece.line_breaks + (piece.view().ends_with('\n') ? 0 : 1);
-  block->text_bytes = piece.size;
-  format_->parse(piece, *share(), *block);
-  piece.bytes.reset();
+/// The piece's reserved bytes become the block's.
+std::unique_ptr<SampleBlock> BlockQueue::parse(Piece& piece) {
+  TextPiece& text = piece.text;
+  auto block = std::make_unique<SampleBlock>(most_rows(text), piece.entries, format_->has_fields());
+  block->lines = text.line_breaks + (text.view().ends_with('\n') ? 0 : 1);
+  block->text_bytes = text.size;
+  format_->parse(text, *share(), *block);
+  text.bytes.reset();
   block->shrink();
-  release(reserved - block->bytes());
-  reserved = block->bytes();
+  release(piece.reserved - block->bytes());
   return block;
 }
 

@@ -58,11 +58,17 @@ class BlockQueue {
     std::unique_ptr<SampleBlock> block;
     std::exception_ptr error;
   };
+  struct Piece {
+    TextPiece text{};
+    std::uint64_t turn = 0;
+    std::size_t entries = 0, reserved = 0;  ///< at most; bytes
+  };
   void work();
+  std::optional<Piece> read(bool wait);
   bool step(bool wait);
   bool reserve(std::size_t bytes, std::size_t own);
   void release(std::size_t bytes);
-  std::unique_ptr<SampleBlock> parse(TextPiece& piece, std::size_t entries, std::size_t& reserved);
+  std::unique_ptr<SampleBlock> parse(Piece& piece);
   void deliver(std::uint64_t turn, Ready ready);
   void pause(Clock::time_point until);
   std::shared_ptr<const SampleShare> share();

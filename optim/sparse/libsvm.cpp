@@ -49,7 +49,10 @@ struct IndexValueLine {
     if (!after || (after != end && !is_blank(*after)))
       return bad_line(fault, p, "found " + shown_word(p, end) + ", expected a label: 1, 0 or -1");
     if constexpr (!fields) {
-      if (after == end || *after == ' ') after = std::max(after, index_values->read_line(begin, end, out));
+      if (after == end || *after == ' ')
+        after = std::max(after, index_values->read_line(begin, end, out));
+      else
+        index_values->finish();  // what follows is written where another peer's line may have left digits
       while (is_blank(*after)) ++after;
       after = ones(after, out);
     }

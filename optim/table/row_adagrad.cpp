@@ -17,8 +17,10 @@ class RowAdagrad final : public WeightsInFront {
   void step(float* row, std::span<const float> g, std::uint32_t) const override {
     float* const squares = row + g.size();
     for (std::size_t i = 0; i < g.size(); ++i) {
-      const float n = squares[i] += g[i] * g[i];
-      row[i] -= rate_ * g[i] / (std::sqrt(n) + epsilon_);
+      const float n = squares[i] + g[i] * g[i];
+      const float w = row[i] - rate_ * g[i] / (std::sqrt(n) + epsilon_);
+      row[i] = is_finite(n) ? w : row[i];
+      squares[i] = is_finite(n) ? n : squares[i];
     }
   }
 

@@ -22,9 +22,13 @@ class RowAdam final : public WeightsInFront {
     const auto epsilon = static_cast<float>(spec_.epsilon);
     float *const means = row + g.size(), *const squares = means + g.size();
     for (std::size_t i = 0; i < g.size(); ++i) {
-      const float m = means[i] = keep1 * means[i] + add1 * g[i];
-      const float v = squares[i] = keep2 * squares[i] + add2 * g[i] * g[i];
-      row[i] -= rate * m / (std::sqrt(v * scale) + epsilon);
+      const float m = keep1 * means[i] + add1 * g[i];
+      const float v = keep2 * squares[i] + add2 * g[i] * g[i];
+      const float w = row[i] - rate * m / (std::sqrt(v * scale) + epsilon);
+      const bool fits = is_finite(v * scale);
+      means[i] = fits ? m : means[i];
+      squares[i] = fits ? v : squares[i];
+      row[i] = fits ? w : row[i];
     }
   }
 

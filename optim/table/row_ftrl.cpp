@@ -37,8 +37,9 @@ class RowFtrl final : public RowOptimizer {
     for (std::size_t i = 0; i < g.size(); ++i) {
       const float n = squares[i] + g[i] * g[i], before = std::sqrt(squares[i]);
       const float sigma = (std::sqrt(n) - before) * rule.over_alpha;
-      row[i] += g[i] - sigma * rule.weight(row[i], before);
-      squares[i] = n;
+      const float z = row[i] + (g[i] - sigma * rule.weight(row[i], before));
+      row[i] = is_finite(n) ? z : row[i];
+      squares[i] = is_finite(n) ? n : squares[i];
     }
   }
 

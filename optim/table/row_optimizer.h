@@ -2,8 +2,10 @@
 // A RowOptimizer updates one row of a table. What it keeps of a row are arrays of `width` floats one after
 // the other: weights w, then its state; or a state alone that says what the weights are. No weight knows of
 // another: many rows of one weight, put together array by array, are a wide row.
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <memory>
 #include <span>
 
@@ -13,6 +15,9 @@ namespace gossamer::optim {
 
 inline constexpr std::size_t kMostColumns = 4;  ///< arrays of a row
 
+/// Of a number whose square, or a sum, may have been too large.
+inline bool is_finite(float v) { return std::abs(v) <= std::numeric_limits<float>::max(); }
+
 /// Any thread; rows as wide as the span beside them.
 class RowOptimizer {
  public:
@@ -20,6 +25,7 @@ class RowOptimizer {
   /// row ← that of these first weights.
   virtual void start(float* row, std::span<const float> weights) const = 0;
   virtual void read(const float* row, std::span<float> weights) const = 0;
+  /// What would leave the row with a number that is not finite is left out, weight by weight.
   /// updates: how many the row has had, this one included; known where the descriptor's `counts` says so.
   virtual void step(float* row, std::span<const float> gradient, std::uint32_t updates) const = 0;
   /// w ← w + deltas, the rest of the state as it is.

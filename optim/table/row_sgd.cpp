@@ -8,7 +8,10 @@ class RowSgd final : public WeightsInFront {
  public:
   explicit RowSgd(const TableSpec& spec) : WeightsInFront(1), rate_(static_cast<float>(spec.learning_rate)) {}
   void step(float* row, std::span<const float> g, std::uint32_t) const override {
-    for (std::size_t i = 0; i < g.size(); ++i) row[i] -= rate_ * g[i];
+    for (std::size_t i = 0; i < g.size(); ++i) {
+      const float w = row[i] - rate_ * g[i];
+      row[i] = is_finite(w) ? w : row[i];
+    }
   }
 
  private:

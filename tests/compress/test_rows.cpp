@@ -102,6 +102,24 @@ TEST_CASE("Rows that were told of are sent or kept, whatever codec and bounds") 
   }
 }
 
+TEST_CASE("Who tells of all rows exactly tells of those that have not changed, too") {
+  const std::vector<std::uint64_t> keys{3, 5, 9};
+  const std::vector<float> values{0, 1, 0};
+  const auto told = [&](const RowsSpec& spec) {
+    RowSender sender(spec);
+    Workspace workspace;
+    RowChanges changes;
+    sender.add(keys, values);
+    sender.encode({1, 0, 0, 0}, workspace, &changes);
+    return changes;
+  };
+  const RowChanges all = told({.codec = "dense", .density = 1});
+  CHECK(all.keys == keys);
+  CHECK(all.values == values);
+  CHECK(told({.codec = "dense", .density = 0.5}).keys == std::vector<std::uint64_t>{5});
+  CHECK(told({.codec = "onebit_scaled", .density = 1}).keys == std::vector<std::uint64_t>{5});
+}
+
 TEST_CASE("The threshold follows the density, and rows that come often are known by number") {
   const RowsSpec spec{.density = 0.05};
   RowSender sender(spec);

@@ -195,8 +195,11 @@ TEST_CASE("libsvm: what stands beside entries of value 1 is read as beside other
   for (int i = 0; i < 3000; ++i) {
     std::string line = random() % 3 ? "1" : "-1";
     const std::uint64_t most_digits = 1 + random() % 10;
+    const bool tab = random() % 5 == 0;  // behind the label; such a line is read by itself
     for (std::uint64_t e = random() % 30; e > 0; --e)
-      line += " " + std::to_string(random() % static_cast<std::uint64_t>(std::pow(10, most_digits))) + ":1";
+      line += (tab && line.size() < 3 ? "\t" : " ") +
+              std::to_string(random() % static_cast<std::uint64_t>(std::pow(10, most_digits))) +
+              (tab && e % 3 == 0 ? ":0.5" : ":1");
     line += random() % 3 ? " \n" : "\n";
     if (random() % 3 == 0) line.insert(random() % line.size(), 1, characters[random() % characters.size()]);
     text += line;

@@ -283,6 +283,18 @@ TEST_CASE("a followed folder gives appended lines and new files, and never half 
   }
 }
 
+TEST_CASE("an error of reading ends a stream whichever thread meets it") {
+  for (const std::size_t threads : {2, 4, 8})
+    for (int run = 0; run < 40; ++run) {
+      const SampleStreamSpec spec{.command = "yes '1 2:1' | head -c 200000; exit 1",
+                                  .threads = threads,
+                                  .memory = 1 << 20,
+                                  .shuffle = false};
+      INFO(threads << " threads, run " << run);
+      REQUIRE(message_of([&] { read_all(spec); }).find("exit status 1, expected 0") != std::string::npos);
+    }
+}
+
 TEST_CASE("a command's exit status is an error at its end") {
   const auto error = [](const std::string& command, std::size_t threads = 1) {
     return message_of([&] { read_all({.command = command, .threads = threads}); });

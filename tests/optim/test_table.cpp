@@ -2,6 +2,7 @@
 #include <cmath>
 #include <unordered_map>
 
+#include "gossamer/optim/finite.h"
 #include "gossamer/optim/table.h"
 #include "random.h"
 #include "support.h"
@@ -141,6 +142,21 @@ TEST_CASE("ftrl rows start at weights other than 0, too") {
   table->push(Keys{7}, Floats(4, 0.0f));
   const Floats after = pulled(*table, {7});
   for (std::size_t i = 0; i < 4; ++i) CHECK(after[i] == Approx(before[i]));
+}
+
+TEST_CASE("no finite gradient leaves a row with numbers that are none") {
+  for (const RowOptimizerInfo& info : row_optimizer_table())
+    for (const std::size_t width : {1, 5}) {
+      const auto table = make_table({.width = width, .optimizer = info.name, .learning_rate = 2});
+      CAPTURE(info.name, width);
+      for (const float g : {1.0f, 1e19f, -3e38f, 3e38f, 3e38f, -1e30f, 2e19f})
+        table->push(Keys{7}, Floats(width, g));
+      const Floats before = pulled(*table, {7});
+      CHECK(all_finite(before));
+      table->visit([](const TableRow& row) { CHECK(all_finite(row.weights)); });
+      table->push(Keys{7}, Floats(width, 0.5f));
+      CHECK(all_finite(pulled(*table, {7})));
+    }
 }
 
 TEST_CASE("gradients of a key that occurs more than once are summed in the order of the call") {
