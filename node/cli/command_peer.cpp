@@ -260,15 +260,15 @@ class PeerProcess {
     LiveDataPlane* plane = peer_->plane();
     optim::KeyedRows* rows = plane ? plane->objective().keyed_rows() : nullptr;
     if (!rows || result.rounds == 0) return;
+    const auto file = folder_ / (flags_.out.empty() ? "rows.table" : flags_.name + ".table");
+    save_table_file(file, rows->table());
+    say(fmt::format("{} rows saved to {}", rows->table().statistics().rows, file.string()));
     // Who is told to end has little time.
     result.figures = result.outcome == Outcome::interrupted
                          ? row_figures(rows->table(), plane->rows())
                          : all_figures(plane->objective(), peer_->parameters(), plane->rows());
     if (const auto* clicks = dynamic_cast<const optim::ClickObjective*>(&plane->objective()))
       for (const std::string& line : clicks->counters().bad) say("a line was passed over: " + line);
-    const auto file = folder_ / (flags_.out.empty() ? "rows.table" : flags_.name + ".table");
-    save_table_file(file, rows->table());
-    say(fmt::format("{} rows saved to {}", rows->table().statistics().rows, file.string()));
   }
 
   void finish(WorkerResult result) {

@@ -37,6 +37,9 @@ namespace {
 namespace fs = std::filesystem;
 using Clock = std::chrono::steady_clock;
 
+constexpr const char* kNoInput =
+    ": found \"-\", standard input, which peers that `run` starts have not; expected a file, data.command, "
+    "or `gossamer peer`";
 /// How long peers may take to end after they were told to, or after one of them failed to start.
 constexpr double kPatience_s = 15;
 /// Before a peer that has crashed is started again, for the first time; then twice as long each time.
@@ -212,8 +215,8 @@ class Run {
       reports_dropped_ += record->reports_dropped;
     } else if (const auto* event = std::get_if<MemberEvent>(&record->body)) {
       metrics_ << line << '\n' << std::flush;
-      // peers that end together find each other gone
-      if (!interrupted_) losses_.take(*event, training_ ? steady_seconds() - *training_ : 0);
+      if (!interrupted_)  // peers that end together find each other gone
+        losses_.take(*event, training_ ? steady_seconds() - *training_ : 0);
     } else {
       reasons_[child] = std::get<Failure>(record->body).message;
     }
@@ -369,6 +372,7 @@ int run_all(RunFlags flags) {
   const std::string path =
       flags.job.path.empty() ? (fs::path(flags.resume) / "job.toml").string() : flags.job.path;
   Job job = load_job(path, flags.job.overrides);
+  if (job.data.path == "-" && flags.program.empty()) throw ConfigError(job.where("data.path") + kNoInput);
   const Plan plan = make_plan(job, 0);  // refuses an unsound combination before anything is started
   for (const std::string& warning : warnings_of_run(job, plan)) tell("gossamer: " + warning);
   if (!flags.trace.empty()) check_writable(flags.trace);

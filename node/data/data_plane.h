@@ -328,6 +328,8 @@ class DataPlane {
   virtual void submit_learned() = 0;
   /// Before anything is submitted: what a data plane of the same job and peer had saved. Throws StateError.
   virtual void restore(const State& state, Kept kept) = 0;
+  /// The run is to end soon: gradients wait for no data from now on.
+  virtual void hurry() {}
 };
 
 /// A DataPlane of a real process: its answers wait to be fetched.

@@ -70,6 +70,8 @@ class ReplicaBase {
 
   /// A gradient under way is to end soon, whatever it waits for; from another thread.
   void cancel() { base_.objective->cancel(); }
+  /// The same, of gradients that wait for data: they are left out from now on.
+  void hurry() { base_.objective->hurry(); }
 
   /// The memory of what it holds on the host; nothing runs after it.
   virtual SpareFloats hand_on() { return {}; }

@@ -25,6 +25,7 @@ class ThreadedDataPlane final : public LiveDataPlane {
   void submit_snapshot(Round round) override;
   void submit_learned() override;
   void restore(const State& state, Kept kept) override;
+  void hurry() override { replica_->hurry(); }
 
   void use_threads(std::size_t threads) override;
   int event_fd() const override { return event_fd_; }

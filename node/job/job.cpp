@@ -194,7 +194,9 @@ void check_training(Draft& draft) {
   if (!job.learns_by_key() && optim::data_format_traits(job.data.format).needs_path && job.data.path.empty())
     throw ConfigError(draft.where("data.format") + ": data.format is " + in_quotes(job.data.format) +
                       " without data.path; expected path = \"…\" under [data]");
-  if (const auto fault = optim::contradiction(job.data))
+  optim::DataSpec data = job.data;
+  if (job.learns_by_key()) data.text.clear();  // of samples, whose text is always hashed
+  if (const auto fault = optim::contradiction(data))
     throw ConfigError(draft.where("data." + fault->member) + ": data." + fault->member + ": " + fault->what);
   try {
     optim::check_split(job.split, job.private_data);

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <functional>
 #include <string>
 #include <utility>
@@ -32,6 +33,22 @@ double alpha_of(const Job& job) {
   return colon == std::string::npos ? 0 : std::stod(job.split.substr(colon + 1));
 }
 
+optim::SparseModelSpec model_of(const Job& job) {
+  optim::SparseModelSpec spec = job.sparse.model;
+  spec.kind = job.model.kind;
+  spec.hidden = job.model.hidden;
+  spec.fields = job.sparse.samples.fields;
+  return spec;
+}
+
+/// Whether the model has no place for other fields than those below data.fields.
+bool reads_fields(const Job& job) {
+  const auto rows = optim::sparse_model_table();
+  const auto row =
+      std::find_if(rows.begin(), rows.end(), [&](const auto& r) { return r.name == job.model.kind; });
+  return row != rows.end() && row->reads_fields(model_of(job));
+}
+
 /// All peers' samples, in the order of the text.
 optim::SampleStreamSpec samples_of(const Job& job) {
   optim::SampleStreamSpec spec = job.sparse.samples;
@@ -40,6 +57,7 @@ optim::SampleStreamSpec samples_of(const Job& job) {
   spec.label = job.data.label;
   spec.text = job.data.text;
   spec.seed = job.data.seed;
+  if (reads_fields(job)) spec.most_fields = spec.fields;
   return spec;
 }
 
@@ -102,10 +120,43 @@ std::function<std::unique_ptr<optim::SampleStream>()> testing_of(const Job& job)
   return [spec] { return optim::open_samples(spec); };
 }
 
+/// A run that only in the end finds nothing to evaluate on would be in vain. What a command says is not asked
+/// for twice.
+void check_test(const Job& job) {
+  if (made_up(job) || job.data.test_path.empty()) return;
+  optim::SparseBatch batch;
+  if (!testing_of(job)()->next(1, false, batch) || batch.size() == 0)
+    throw ConfigError(fmt::format("{}: {} holds no sample that can be understood; expected at least one",
+                                  job.where("data.test_path"), job.data.test_path));
+}
+
 }  // namespace
+
+void find_initial_rows(Job& job) {
+  namespace fs = std::filesystem;
+  if (!job.learns_by_key() || job.initial.empty() || !job.sparse.initial.empty()) return;
+  const fs::path initial = job.initial;
+  std::vector<fs::path> tables;
+  if (fs::is_directory(initial)) {
+    for (const fs::path& folder : {initial, initial / "peers"}) {
+      std::error_code none;
+      for (const auto& entry : fs::directory_iterator(folder, none))
+        if (entry.path().extension() == ".table") tables.push_back(entry.path());
+    }
+  } else if (const fs::path beside = fs::path(initial).replace_extension(".table"); fs::exists(beside)) {
+    tables.push_back(beside);
+  }
+  if (tables.empty())
+    throw ConfigError(
+        fmt::format("{}: {} has no table of rows beside its parameters; expected the folder of a run of "
+                    "such a model, or table.initial",
+                    job.where("model.initial"), job.initial));
+  job.sparse.initial = std::min_element(tables.begin(), tables.end())->string();
+}
 
 ClickData survey(const Job& job) {
   const optim::SampleStreamSpec spec = samples_of(job);
+  check_test(job);
   ClickData data;
   if (made_up(job) && !endless(job)) data.samples = job.data.rows;
   if (!made_up(job) && !endless(job)) {
@@ -133,10 +184,7 @@ ClickData dealt_anew(ClickData data, const Job& job, const std::vector<optim::Ro
 optim::ClickParts click_parts(const Job& job, const ClickData& data, std::size_t peer, std::size_t threads,
                               std::shared_ptr<optim::DataCourse> course) {
   optim::ClickParts parts;
-  parts.model = job.sparse.model;
-  parts.model.kind = job.model.kind;
-  parts.model.hidden = job.model.hidden;
-  parts.model.fields = job.sparse.samples.fields;
+  parts.model = model_of(job);
   parts.table = job.sparse.table;
   parts.table.seed = job.run.seed;
   if (!job.sparse.initial.empty())

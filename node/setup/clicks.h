@@ -17,7 +17,10 @@ struct ClickData {
   std::uint64_t samples = 0;         ///< 0: nobody has counted them
   std::vector<std::string> homes{};  ///< names of the peers that they were dealt to at first; empty: these
 };
-/// Reads files once. Throws ConfigError, OptimError.
+/// table.initial, where model.initial names a run and it stands empty: the rows that go with its parameters.
+/// Throws ConfigError where there are none.
+void find_initial_rows(Job& job);
+/// Reads files once, and the first test sample. Throws ConfigError, OptimError.
 ClickData survey(const Job& job);
 /// The same samples among the peers of another job, some of which they were dealt to at first.
 ClickData dealt_anew(ClickData data, const Job& job, const std::vector<optim::RowHome>& homes);

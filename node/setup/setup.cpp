@@ -238,6 +238,7 @@ optim::Data load_rows(const Job& job) {
 Prepared prepare(Job job, Learner learner, PeerId self) {
   Prepared p;
   p.job = std::move(job);
+  find_initial_rows(p.job);
   p.learner = std::move(learner);
   const Job& j = p.job;
   auto objective = p.learner.objective ? ask_for_objective(p, self) : load_objective(p);

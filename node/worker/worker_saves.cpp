@@ -166,6 +166,7 @@ void Worker::interrupt() {
       "{}, for {:.4g} s at most (run.grace); once more ends it at once",
       spec_.saves.leave ? "told to end: waiting until nothing is under way" : "saving before the end",
       spec_.grace_s));
+  env_.data().hurry();
   const bool news = spec_.saves.leave && saver_.leave();
   if (saver_.ask(told_up_to(), mean_round_s()) || news) spread_news(0);
   settle();

@@ -48,11 +48,12 @@ class Clicks final : public ClickObjective {
   std::uint64_t steps_per_epoch() const override { return parts_.steps_per_epoch; }
   std::uint64_t data_hash() const override { return parts_.data_hash; }
   void cancel() override { cancelled_ = true; }
+  void hurry() override { hurried_ = true; }
 
   StepResult gradient(std::span<float> x, const BatchKey& key, std::span<float> g,
                       const OnLayer& on_layer) override {
     observe();
-    next_batch(key.idle);
+    if (!next_batch(key.idle)) return leave_out(g, on_layer);
     unobserved_ = table_->spec().statistics;
     if (unobserved_) rates_.add(*table_, batch_, with_rates_);
     const SparseBatch& batch = learned();
@@ -75,8 +76,9 @@ class Clicks final : public ClickObjective {
   Figures evaluate(std::span<const float> x) override {
     Figures figures;
     if (parts_.test) {
-      const ClickMetrics test = predict_all(x);
-      figures = {{"auc", test.auc()}, {"loss", test.log_loss()}, {"calibration", test.calibration()}};
+      const ClickMetrics test = predict_all(x, figures);
+      figures.insert(figures.begin(),
+                     {{"auc", test.auc()}, {"loss", test.log_loss()}, {"calibration", test.calibration()}});
       if (parts_.best_auc && !best_auc_) best_auc_ = parts_.best_auc();
       if (best_auc_) figures.push_back({"best_auc", *best_auc_});
     }
@@ -123,11 +125,8 @@ class Clicks final : public ClickObjective {
     for (std::uint64_t& taken = course_->batches; taken < place[1]; ++taken) {
       const bool more = course_->stream->next(parts_.batch, model_->reads_bias(), batch_);
       // It may have been another peer that learned from so many, of a share of its own.
-      if (parts_.course && more && batch_.size() == 0) break;
-      if (more) continue;
-      if (parts_.course) return open(place[0] + 1);
-      throw OptimError(
-          "found fewer samples than were learned from before it was saved; expected the same data");
+      if (!more) return open(place[0] + 1);
+      if (parts_.course && batch_.size() == 0) break;
     }
   }
 
@@ -149,21 +148,63 @@ class Clicks final : public ClickObjective {
   }
 
   /// Reads on, in the next epoch where this one has ended. A stream that grows may have nothing just now.
-  void next_batch(const std::function<void()>* idle) {
+  /// false: and it is not waited for.
+  bool next_batch(const std::function<void()>* idle) {
+    const auto look_or_leave = [this, idle] {
+      if (idle) (*idle)();
+      if (cancelled_) throw OptimError("reading was given up");
+      if (hurried_) throw Hurried{};
+    };
     for (bool anew = false;; anew = true) {
-      while (course_->stream->next(parts_.batch, model_->reads_bias(), batch_)) {
-        ++course_->batches;
-        if (batch_.size() > 0) return;
-        if (idle) (*idle)();
-        if (cancelled_) throw OptimError("reading was given up");
+      SampleStream& stream = *course_->stream;
+      try {
+        const Looking looking(stream, look_or_leave);
+        while (stream.next(parts_.batch, model_->reads_bias(), batch_)) {
+          ++course_->batches;
+          if (batch_.size() > 0) return true;
+          look_or_leave();
+        }
+      } catch (const Hurried&) {
+        return false;
       }
-      if (anew) throw OptimError("found no samples in an epoch; expected at least one for each peer");
-      bad_before_ += course_->stream->counters().bad_lines;
+      if (anew) throw OptimError(no_samples("an epoch", "one for each peer", stream.counters()));
+      bad_before_ += stream.counters().bad_lines;
       open(course_->epoch + 1);
     }
   }
+  struct Hurried {};
+  /// While the stream waits; it outlives this.
+  class Looking {
+   public:
+    Looking(SampleStream& stream, std::function<void()> look) : stream_(stream) {
+      stream_.while_waiting(std::move(look));
+    }
+    ~Looking() { stream_.while_waiting({}); }
+    Looking(const Looking&) = delete;
+    Looking& operator=(const Looking&) = delete;
 
-  ClickMetrics predict_all(std::span<const float> x) {
+   private:
+    SampleStream& stream_;
+  };
+
+  static std::string no_samples(const char* where, const char* expected, const StreamCounters& found) {
+    std::string message = std::string("found no samples in ") + where + ", of " +
+                          std::to_string(found.lines) + " lines; expected at least " + expected;
+    if (!found.bad.empty()) message += "; lines that cannot be understood:";
+    for (const std::string& line : found.bad) message += "\n  " + line;
+    return message;
+  }
+
+  /// A step without a sample.
+  StepResult leave_out(std::span<float> g, const OnLayer& on_layer) {
+    left_out_ = true;
+    std::fill(g.begin(), g.end(), 0.0f);
+    for (std::size_t layer = layers().size(); layer-- > 0;)
+      if (on_layer) on_layer(layer);
+    return {0, 0, true};
+  }
+
+  ClickMetrics predict_all(std::span<const float> x, Figures& figures) {
     const auto stream = parts_.test();
     ClickMetrics metrics;
     SparseBatch batch;
@@ -178,6 +219,10 @@ class Clicks final : public ClickObjective {
       model_->predict(batch, rows, x, probabilities);
       metrics.add(probabilities, batch.labels());
     }
+    const StreamCounters read_lines = stream->counters();
+    if (metrics.samples() == 0) throw OptimError(no_samples("the test data", "one", read_lines));
+    if (read_lines.bad_lines > 0)
+      figures.push_back({"bad_test_lines", static_cast<double>(read_lines.bad_lines)});
     return metrics;
   }
 
@@ -186,7 +231,7 @@ class Clicks final : public ClickObjective {
   std::unique_ptr<Table> table_;
   std::shared_ptr<DataCourse> course_;
   bool goes_on_;  ///< with the stream of the objective before it
-  std::atomic<bool> cancelled_{false};
+  std::atomic<bool> cancelled_{false}, hurried_{false};
   std::optional<double> best_auc_;
   std::uint64_t bad_before_ = 0;  ///< lines of earlier epochs
   std::uint64_t entries_ = 0;     ///< learned from

@@ -86,7 +86,10 @@ class CsvLines final : public LineFormat {
     const std::string_view text = piece.view();
     while (begin < text.size() && (text[begin] == '\n' || text[begin] == '\r')) ++begin;
     const std::string_view line = line_at(text, begin);
-    if (columns_.empty() && !line.empty()) find_columns(piece, line, text.substr(begin));
+    if (columns_.empty() && !line.empty())
+      find_columns(piece, line, text.substr(begin));
+    else
+      refuse_other_header(piece, line);
     return !header_.empty() && line == header_ ? begin + line.size() : begin;
   }
 
@@ -147,6 +150,19 @@ class CsvLines final : public LineFormat {
       if (!place) fail(piece, "text", name, first.size());
       columns_[*place].text = true;
     }
+  }
+
+  /// Columns keep the places in which the first text has them.
+  void refuse_other_header(const TextPiece& piece, std::string_view line) const {
+    LineFault fault;
+    const std::vector<std::string> parts = split(line, fault);
+    const auto label = static_cast<std::size_t>(
+        std::find_if(columns_.begin(), columns_.end(), [](const CsvColumn& c) { return c.label; }) -
+        columns_.begin());
+    if (line == header_ || label >= parts.size() || parts[label].empty() || is_decimal(parts[label])) return;
+    throw OptimError(piece.name + ":1: found the header " + shown(line) + ", expected " +
+                     (header_.empty() ? "none, as the first file has"
+                                      : shown(header_) + ", as the first file has, or none"));
   }
 
   /// Of each column the first value that is not empty, in the first rows.

@@ -20,15 +20,16 @@ constexpr const char* kExpectedEntry = fields ? "expected field:index:value" : "
 
 /// What is wrong with the entry at p; told apart only once something is.
 template <bool fields>
-Parsed bad_entry(LineFault& fault, const char* p, const char* end) {
+Parsed bad_entry(LineFault& fault, const char* p, const char* end, std::uint64_t most_field) {
   std::uint64_t number = 0;
   for (int colons = 0; colons < (fields ? 2 : 1); ++colons) {
     const char* after = scan_digits(p, number);
     const bool is_field = fields && colons == 0;
-    if (!after || (is_field && number > kMostField) || number == kBiasKey)
+    if (!after || (is_field && number > most_field) || number == kBiasKey)
       return bad_line(fault, p,
                       "found " + shown_word(p, end) + ", expected " + (is_field ? "a field" : "an index") +
-                          " of at most " + std::to_string(is_field ? kMostField : kBiasKey - 1));
+                          " of at most " + std::to_string(is_field ? most_field : kBiasKey - 1) +
+                          (is_field && most_field < kMostField ? " (data.fields)" : ""));
     if (after == p || *after != ':')
       return bad_line(fault, after == p ? p : after,
                       "found " + shown_word(after == p ? p : after, end) + ", " + kExpectedEntry<fields>);
@@ -40,6 +41,7 @@ Parsed bad_entry(LineFault& fault, const char* p, const char* end) {
 template <bool fields>
 struct IndexValueLine {
   IndexValues* index_values;  ///< not of libffm
+  std::uint64_t most_field = kMostField;
   Parsed operator()(const char* p, const char* end, SampleBlock::Writer& out, float& label,
                     LineFault& fault) const {
     const char* const begin = p;
@@ -60,7 +62,7 @@ struct IndexValueLine {
       while (is_blank(*p)) ++p;
       if (p >= end || *p == '#') return Parsed::sample;
       after = entry(p, end, out);
-      if (!after || (after < end && !is_blank(*after))) return bad_entry<fields>(fault, p, end);
+      if (!after || (after < end && !is_blank(*after))) return bad_entry<fields>(fault, p, end, most_field);
       p = after;
     }
   }
@@ -79,11 +81,11 @@ struct IndexValueLine {
     }
   }
 
-  static const char* entry(const char* p, const char* end, SampleBlock::Writer& out) {
+  const char* entry(const char* p, const char* end, SampleBlock::Writer& out) const {
     std::uint64_t field = 0, index = 0;
     if constexpr (fields) {
       const char* after = scan_digits(p, field);
-      if (!after || after == p || *after != ':' || field > kMostField) return nullptr;
+      if (!after || after == p || *after != ':' || field > most_field) return nullptr;
       p = after + 1;
     }
     const char* after = scan_digits(p, index);
@@ -102,6 +104,8 @@ struct IndexValueLine {
 template <bool fields>
 class IndexValueFormat final : public LineFormat {
  public:
+  explicit IndexValueFormat(std::size_t most_fields)
+      : most_field_(most_fields > 0 ? std::min<std::uint64_t>(most_fields - 1, kMostField) : kMostField) {}
   bool has_fields() const override { return fields; }
   std::size_t most_entries(const TextPiece& piece) const override {
     return count_of(piece.view(), ':') / (fields ? 2 : 1);
@@ -111,13 +115,16 @@ class IndexValueFormat final : public LineFormat {
     LineReading lines(piece, share, out);
     IndexValues index_values(lines);
     const bool together = !fields && share.all();
-    const IndexValueLine<fields> parser{&index_values};
+    const IndexValueLine<fields> parser{&index_values, most_field_};
     for (const char* p = lines.begin(); p < lines.end();) {
       if (together) p = index_values.read_lines(p);
       if (p < lines.end()) p = lines.read(p, parser);
     }
     index_values.finish();
   }
+
+ private:
+  std::uint64_t most_field_;
 };
 
 using LineFormatMaker = std::unique_ptr<LineFormat> (*)(const SampleStreamSpec&);
@@ -142,10 +149,10 @@ constexpr auto kLineFormatHelp = help_of(kLineFormats);
 }  // namespace
 
 std::unique_ptr<LineFormat> make_libsvm(const SampleStreamSpec&) {
-  return std::make_unique<IndexValueFormat<false>>();
+  return std::make_unique<IndexValueFormat<false>>(0);
 }
-std::unique_ptr<LineFormat> make_libffm(const SampleStreamSpec&) {
-  return std::make_unique<IndexValueFormat<true>>();
+std::unique_ptr<LineFormat> make_libffm(const SampleStreamSpec& spec) {
+  return std::make_unique<IndexValueFormat<true>>(spec.most_fields);
 }
 
 std::span<const NamedHelp> sample_format_table() { return kLineFormatHelp; }

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "block_queue.h"
+#include "scan.h"
 #include "shuffle_pool.h"
 #include "text.h"
 
@@ -18,6 +19,7 @@ namespace {
 
 constexpr std::size_t kMostBadKept = 5;
 constexpr std::uint64_t kLeastMemory = 1U << 20;
+constexpr auto kLook = std::chrono::milliseconds(50);  // of whoever waits
 
 void require_stream(bool good, const char* what, double found, const char* expected) {
   if (good) return;
@@ -63,6 +65,7 @@ class ParsedStream final : public SampleStream {
   }
 
   void share_anew(const SampleStreamSpec& spec) override { queue_.share_anew(spec); }
+  void while_waiting(std::function<void()> f) override { waits_ = std::move(f); }
 
   StreamCounters counters() const override {
     StreamCounters now = counters_;
@@ -85,7 +88,13 @@ class ParsedStream final : public SampleStream {
     std::optional<BlockQueue::Clock::time_point> until;
     // Once nothing more comes, what is there is handed out without waiting for each batch again.
     if (spec_.follow) until = quiet_ && !pool_.empty() ? BlockQueue::Clock::now() : deadline;
-    const BlockQueue::Found found = queue_.next(until, pending_);
+    BlockQueue::Found found = BlockQueue::Found::nothing_yet;
+    while (!until && waits_) {
+      found = queue_.next(BlockQueue::Clock::now() + kLook, pending_);
+      if (found != BlockQueue::Found::nothing_yet) break;
+      waits_();
+    }
+    if (found == BlockQueue::Found::nothing_yet) found = queue_.next(until, pending_);
     quiet_ = found == BlockQueue::Found::nothing_yet;
     ended_ = found == BlockQueue::Found::end;
     if (found == BlockQueue::Found::block) count(*pending_);
@@ -116,8 +125,25 @@ class ParsedStream final : public SampleStream {
   BlockQueue queue_;
   std::unique_ptr<SampleBlock> pending_;  ///< that the pool had no room for
   bool ended_ = false, quiet_ = false;
+  std::function<void()> waits_;
   StreamCounters counters_;
 };
+
+}  // namespace
+
+namespace {
+
+/// Lines that are not blank, and no comments.
+std::uint64_t lines_of(std::string_view text, bool comments) {
+  std::uint64_t lines = 0;
+  for (std::size_t at = 0; at < text.size(); ++at) {
+    while (at < text.size() && (is_blank(text[at]) || text[at] == '\r')) ++at;
+    if (at == text.size()) break;
+    if (text[at] != '\n' && !(comments && text[at] == '#')) ++lines;
+    at = std::min(text.size(), text.find('\n', at));
+  }
+  return lines;
+}
 
 }  // namespace
 
@@ -131,10 +157,11 @@ SampleCensus count_lines(const SampleStreamSpec& spec) {
   SampleStreamSpec whole = spec;
   whole.follow = false;
   const auto text = open_text(whole, stop);
+  const bool comments = spec.format == "libsvm" || spec.format == "libffm";
   SampleCensus census;
   TextPiece piece;
   while (text->next(kPieceBytes, piece) == TextSource::Found::piece) {
-    census.lines += count_of(piece.view(), '\n') + (!piece.view().ends_with('\n'));
+    census.lines += lines_of(piece.view(), comments);
     census.hash = XXH3_64bits_withSeed(piece.bytes.get(), piece.size, census.hash);
   }
   return census;

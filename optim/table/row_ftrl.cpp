@@ -51,6 +51,13 @@ class RowFtrl final : public RowOptimizer {
     }
   }
 
+  void adopt(float* row, std::span<const float> weights) const override {
+    for (std::size_t i = 0; i < weights.size(); ++i) {
+      const float root = std::sqrt(row[weights.size() + i]);
+      row[i] = weights[i] != 0 ? rule_.z_of(weights[i], root) : std::clamp(row[i], -rule_.l1, rule_.l1);
+    }
+  }
+
   bool zero(const float* row, std::size_t width) const override {
     return std::all_of(row, row + width, [&](float z) { return std::abs(z) <= rule_.l1; });
   }

@@ -32,6 +32,8 @@ class RowOptimizer {
   virtual void add(float* row, std::span<const float> deltas) const = 0;
   /// Whether all weights are 0 and a row without them would do as well: only where exact zeros are made.
   virtual bool zero(const float* row, std::size_t width) const = 0;
+  /// Of a row that another rule of the same optimizer has kept: these were its weights, and are.
+  virtual void adopt(float*, std::span<const float> /*weights*/) const {}
 };
 
 struct RowOptimizerPart {

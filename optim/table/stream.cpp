@@ -1,12 +1,13 @@
 // A saved table is a row of blocks. A block is its kind, the bytes of its payload (4 bytes each, little
 // endian) and the XXH3 hash of these two, its number in the stream and the payload; then the payload:
-//   head: format version, width, what a row keeps (Columns), 0; then steps and places, 8 bytes each; then the
-//         optimizer's name
+//   head: format version, width, what a row keeps (Columns), 0; then steps and places, 8 bytes each; from
+//         version 2 on the optimizer's numbers (Rule), 8 bytes each; then its name
 //   rows: a key, 8 bytes, and its row's words, any number of times
 //   end: the number of rows, 8 bytes
 #include <algorithm>
 #include <array>
 #include <bit>
+#include <cmath>
 #include <cstring>
 #include <string>
 
@@ -22,7 +23,7 @@ namespace {
 static_assert(std::endian::native == std::endian::little, "rows are written as they stand in memory");
 
 constexpr std::array<char, 8> kMagic{'G', 'O', 'S', 'S', 'R', 'O', 'W', 'S'};
-constexpr std::uint32_t kFormatVersion = 1;
+constexpr std::uint32_t kFormatVersion = 2, kWithoutRule = 1;
 constexpr std::size_t kMostPayload = std::size_t{1} << 20;
 // Memory is taken as bytes come, not as they are claimed.
 constexpr std::size_t kReadAtOnce = std::size_t{1} << 16;
@@ -38,6 +39,13 @@ struct Head {
   std::uint32_t format = kFormatVersion, width = 0, columns = 0, reserved = 0;
   std::uint64_t steps = 0, places = 0;
 };
+
+/// Numbers of the optimizer without which what a row keeps says no weights.
+struct Rule {
+  double learning_rate, beta, l1, l2;
+  bool operator==(const Rule&) const = default;
+};
+Rule rule_of(const TableSpec& spec) { return {spec.learning_rate, spec.beta, spec.l1, spec.l2}; }
 
 std::uint64_t block_hash(const BlockFront& front, std::uint64_t number, std::span<const std::byte> payload) {
   const std::array<std::uint64_t, 3> place{front.kind, front.bytes, number};
@@ -111,18 +119,39 @@ std::uint32_t columns_of(const RowShape& shape) {
          (shape.touches ? kHasTouches : 0U);
 }
 
-/// The first block.
-Head read_head(BlockReader& reader, std::string& optimizer) {
+/// The first block. rule ← the saved one, where there is one.
+Head read_head(BlockReader& reader, Rule& rule, std::string& optimizer) {
   Head head;
   std::span<const std::byte> payload;
   if (reader.read(payload) != kHead || payload.size() < sizeof head)
     reader.fail("found no head in the first block: the stream is damaged");
   std::memcpy(&head, payload.data(), sizeof head);
-  if (head.format != kFormatVersion)
-    reader.fail("found format " + std::to_string(head.format) + ", expected 1: saved by another version");
-  const auto name = payload.subspan(sizeof head);
-  optimizer.assign(reinterpret_cast<const char*>(name.data()), name.size());
+  if (head.format != kFormatVersion && head.format != kWithoutRule)
+    reader.fail("found format " + std::to_string(head.format) +
+                ", expected 1 or 2: saved by another version");
+  auto rest = payload.subspan(sizeof head);
+  if (head.format != kWithoutRule) {
+    if (rest.size() < sizeof rule) reader.fail("found a head that ends early: the stream is damaged");
+    std::memcpy(&rule, rest.data(), sizeof rule);
+    rest = rest.subspan(sizeof rule);
+  }
+  optimizer.assign(reinterpret_cast<const char*>(rest.data()), rest.size());
   return head;
+}
+
+/// Which says the weights of rows that were saved under another rule; null where they are this spec's, too.
+std::unique_ptr<RowOptimizer> former_optimizer(const BlockReader& reader, const TableSpec& spec,
+                                               const Rule& rule, const RowShape& shape) {
+  if (shape.part->in_front || rule == rule_of(spec)) return nullptr;
+  TableSpec former = spec;
+  former.learning_rate = rule.learning_rate;
+  former.beta = rule.beta;
+  former.l1 = rule.l1;
+  former.l2 = rule.l2;
+  const bool good = rule.learning_rate > 0 && rule.beta >= 0 && rule.l1 >= 0 && rule.l2 >= 0 &&
+                    std::isfinite(rule.learning_rate + rule.beta + rule.l1 + rule.l2);
+  if (!good) reader.fail("found numbers of the optimizer that are none: the stream is damaged");
+  return shape.part->make(former);
 }
 
 void check_shape(const BlockReader& reader, const Head& head, const std::string& optimizer,
@@ -190,9 +219,11 @@ void LocalTable::save(const ByteSink& sink) const {
                   .steps = steps_,
                   .places = spec_.places};
   const std::string name = shape_.part->info.name;
-  std::vector<std::byte> rows(sizeof head + name.size());
+  const Rule rule = rule_of(spec_);
+  std::vector<std::byte> rows(sizeof head + sizeof rule + name.size());
   std::memcpy(rows.data(), &head, sizeof head);
-  std::memcpy(rows.data() + sizeof head, name.data(), name.size());
+  std::memcpy(rows.data() + sizeof head, &rule, sizeof rule);
+  std::memcpy(rows.data() + sizeof head + sizeof rule, name.data(), name.size());
   writer.write(kHead, rows);
   std::uint64_t count = 0;
   for (std::size_t shard = 0; shard < shards_.size(); ++shard)
@@ -208,7 +239,8 @@ void LocalTable::save(const ByteSink& sink) const {
 std::unique_ptr<Table> load_table(const TableSpec& spec, const ByteSource& source) {
   BlockReader reader(source);
   std::string optimizer;
-  const Head head = read_head(reader, optimizer);
+  Rule rule = rule_of(spec);
+  const Head head = read_head(reader, rule, optimizer);
   TableSpec apart = spec;
   if (apart.places == head.places) ++apart.places;  // rows come in the order of their old places
   auto table = std::make_unique<LocalTable>(apart);
@@ -219,7 +251,8 @@ std::unique_ptr<Table> load_table(const TableSpec& spec, const ByteSource& sourc
   const std::size_t kept = shape.words - (shape.touches ? 1 : 0);
   const std::size_t record = sizeof(std::uint64_t) + (kept + (touched ? 1 : 0)) * sizeof(float);
   const auto now = static_cast<std::uint32_t>(head.steps);
-  std::vector<float> words(kept + 1);
+  const auto former = former_optimizer(reader, spec, rule, shape);
+  std::vector<float> words(kept + 1), weights(shape.width);
   std::uint64_t count = 0;
   std::span<const std::byte> payload;
   for (;;) {
@@ -232,6 +265,10 @@ std::unique_ptr<Table> load_table(const TableSpec& spec, const ByteSource& sourc
       std::memcpy(&key, payload.data(), sizeof key);
       std::memcpy(&words[kept], &now, sizeof now);
       std::memcpy(words.data(), payload.data() + sizeof key, record - sizeof key);
+      if (former) {
+        former->read(words.data(), weights);
+        shape.optimizer->adopt(words.data(), weights);
+      }
       table->put(key, {words.data(), shape.words});
     }
   }

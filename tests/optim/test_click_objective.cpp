@@ -7,8 +7,11 @@
 
 #include "gossamer/optim/planted_clicks.h"
 #include "gossamer_test/catch.h"
+#include "support.h"
 
 using namespace gossamer::optim;
+using gossamer::optim::test::message_of, gossamer::optim::test::TemporaryDirectory,
+    gossamer::optim::test::write_plain;
 
 namespace {
 
@@ -101,6 +104,42 @@ TEST_CASE("every sparse model learns planted clicks out of its table") {
     CHECK(objective->table().statistics().rows <= 6 * 100 + 1);
     CHECK(objective->layers().empty() == !row.has_dense);
   }
+}
+
+TEST_CASE("a gradient that waits for a command's samples looks up, and waits for none once it is to hurry") {
+  ClickParts parts = parts_of("wide_deep");
+  parts.train = [](std::uint64_t) {
+    return open_samples({.command = "echo '1 2:1'; exec sleep 60", .shuffle = false});
+  };
+  const auto objective = make_click_objective(std::move(parts));
+  std::vector<float> x(objective->buffer_size()), g(x.size(), 7.0f);
+  objective->initialise(1, x);
+  std::size_t looks = 0, layers = 0;
+  const std::function<void()> idle = [&] {
+    if (++looks == 3) objective->hurry();
+  };
+  const StepResult step = objective->gradient(x, {.idle = &idle}, g, [&](std::size_t) { ++layers; });
+  CHECK(looks >= 3);
+  CHECK(step.left_out);
+  CHECK(step.rows == 0);
+  CHECK(layers == objective->layers().size());
+  CHECK(g == std::vector<float>(g.size(), 0.0f));
+  CHECK(objective->keyed_rows()->changes().keys.empty());
+}
+
+TEST_CASE("test data without a sample are an error, and their bad lines are counted") {
+  const TemporaryDirectory dir;
+  const auto tested = [&](const std::string& text) {
+    write_plain(dir.file("test"), text);
+    ClickParts parts = parts_of("lr");
+    parts.test = [&] { return open_samples({.path = dir.file("test"), .threads = 0, .shuffle = false}); };
+    return make_click_objective(std::move(parts))->evaluate({});
+  };
+  CHECK(find_figure(tested("1 2:1\n0 x\n"), "bad_test_lines") == std::optional(1.0));
+  CHECK_FALSE(find_figure(tested("1 2:1\n0 3:1\n"), "bad_test_lines"));
+  for (const char* text : {"", "\n\n", "1 1:nan\n"})
+    CHECK(message_of([&] { tested(text); }).find("found no samples in the test data") != std::string::npos);
+  CHECK(message_of([&] { tested("1 1:nan\n"); }).find("test:1:5: found") != std::string::npos);
 }
 
 TEST_CASE("a stream that ends begins its next epoch, and one without samples is named") {

@@ -283,6 +283,25 @@ TEST_CASE("a followed folder gives appended lines and new files, and never half 
   }
 }
 
+TEST_CASE("lines are counted that may hold samples") {
+  const TemporaryDirectory dir;
+  write_plain(dir.file("a"), "1 2:1\n\n  \r\n# comment\n0 3:1\n \t# another\n\n0 4:1");
+  CHECK(count_lines({.path = dir.file("a")}).lines == 3);
+  CHECK(count_lines({.format = "vw", .path = dir.file("a")}).lines == 5);
+}
+
+TEST_CASE("files of a folder whose columns stand in another order are refused") {
+  const TemporaryDirectory dir;
+  write_plain(dir.file("a.csv"), "label,x,y\n1,0.5,3\n");
+  write_plain(dir.file("b.csv"), "label,x,y\n1,0.25,3\n");
+  const SampleStreamSpec spec{.format = "csv", .path = dir.path(), .threads = 0, .shuffle = false};
+  CHECK(read_all(spec).positions.size() == 2);
+  write_plain(dir.file("c.csv"), "0,0.25,3\n");
+  CHECK(read_all(spec).positions.size() == 3);
+  write_plain(dir.file("d.csv"), "label,y,x\n1,3,0.25\n");
+  CHECK(message_of([&] { read_all(spec); }).find("d.csv:1: found the header") != std::string::npos);
+}
+
 TEST_CASE("an error of reading ends a stream whichever thread meets it") {
   for (const std::size_t threads : {2, 4, 8})
     for (int run = 0; run < 40; ++run) {

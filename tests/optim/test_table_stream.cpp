@@ -61,6 +61,35 @@ Bytes saved(const Table& table) {
 
 }  // namespace
 
+TEST_CASE("rows that are loaded under other numbers of ftrl keep their weights") {
+  const TableSpec saved{.width = 3, .learning_rate = 0.1, .l1 = 0.05};
+  const auto table = make_table(saved);
+  for (int step = 1; step < 20; ++step)
+    for (std::uint64_t key = 0; key < 30; ++key)
+      table->push(std::array{key},
+                  std::array{0.01f * static_cast<float>(key), -0.3f / static_cast<float>(step), 1.0f});
+  TableSpec other = saved;
+  other.learning_rate = 0.02;
+  other.beta = 0.5;
+  other.l1 = 0.2;
+  other.l2 = 0.1;
+  Bytes bytes;
+  table->save(into(bytes));
+  const auto loaded = load_table(other, from(bytes));
+  std::vector<std::uint64_t> keys(30);
+  std::iota(keys.begin(), keys.end(), 0);
+  std::vector<float> before(90), after(90);
+  table->pull(keys, before);
+  loaded->pull(keys, after);
+  std::size_t zeros = 0;
+  for (std::size_t i = 0; i < before.size(); ++i) {
+    zeros += before[i] == 0;
+    CHECK(after[i] == Approx(before[i]).epsilon(1e-4));
+  }
+  CHECK(zeros > 0);
+  CHECK(zeros < 60);
+}
+
 TEST_CASE("a saved table comes back, and goes on as the first would have") {
   for (const RowOptimizerInfo& info : row_optimizer_table())
     for (const std::size_t width : {std::size_t{1}, std::size_t{20}}) {

@@ -39,6 +39,7 @@ struct StepResult {
   double loss = 0;       ///< mean over the batch
   std::size_t rows = 0;  ///< samples, of whatever kind
   /// Something of the step was not finite, and the objective has left it out: rows of a table are as before.
+  /// Or there was none: hurry().
   bool left_out = false;
 };
 
@@ -79,7 +80,7 @@ struct DealtRows {
 };
 
 /// One peer's. Parameters and gradients are the caller's buffers of buffer_size() floats, 64-byte aligned.
-/// Layers are added when it is made, and stand then. One thread at a time, but for cancel.
+/// Layers are added when it is made, and stand then. One thread at a time, but for cancel and hurry.
 class Objective : public Layered {
  public:
   /// Fills x with the initial parameters drawn from seed (padding = 0). Same on every host and peer.
@@ -114,6 +115,8 @@ class Objective : public Layered {
   virtual void restore_private(const ByteSource&) {}
   /// A gradient that waits for something is to return or throw soon; from another thread.
   virtual void cancel() {}
+  /// From now on a gradient waits for no data: it is left out where there are none. From another thread.
+  virtual void hurry() {}
 };
 
 /// A Model on rows of a Dataset.

@@ -2,6 +2,7 @@
 // A SampleStream reads sparse samples ahead from text that need not fit into memory nor ever end.
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -26,6 +27,7 @@ struct SampleStreamSpec {
                                     ///< those whose first value, in 100 rows, is no number
   std::vector<std::string> namespaces{};  ///< vw: field i is the i-th of these; none: a hash below `fields`
   std::size_t fields = 64;                ///< vw
+  std::size_t most_fields = 0;            ///< libffm: fields are below it, or the line is bad; 0: any
   std::size_t threads = 1;                ///< that read and parse ahead; 0: next() does
   std::uint64_t memory = 64 << 20;        ///< bytes of text and samples at any moment, at least 1 MiB
   bool shuffle = true;                    ///< else in the order of the text
@@ -64,6 +66,9 @@ class SampleStream {
   /// What has not been read yet is shared out as seed, peer, peers, alpha, names, homes and stays of that
   /// specification say.
   virtual void share_anew(const SampleStreamSpec& spec) = 0;
+  /// next() calls it, many times a second, where it waits for more than patience_s says; what it throws ends
+  /// that call, whose samples are gone. Empty: nothing is called.
+  virtual void while_waiting(std::function<void()>) {}
 };
 std::span<const NamedHelp> sample_format_table();  ///< libsvm, libffm, vw, csv
 /// Throws OptimError for unknown names, values out of range, and what cannot be opened.
@@ -71,7 +76,7 @@ std::unique_ptr<SampleStream> open_samples(const SampleStreamSpec& spec);
 
 /// What a text that ends holds, whoever reads it.
 struct SampleCensus {
-  std::uint64_t lines = 0;  ///< line breaks, and a last line without
+  std::uint64_t lines = 0;  ///< that are not blank, nor (libsvm, libffm) comments
   std::uint64_t hash = 0;   ///< of the bytes, unpacked: equal text, equal hash
 };
 /// Reads all of the files of spec.path once. Throws OptimError as open_samples and next.
