@@ -65,7 +65,7 @@ class Run {
       : flags_(flags),
         job_(std::move(job)),
         rows_(flags.program.empty() ? std::make_unique<SharedRows>(job_) : nullptr),
-        folder_(flags.out.empty() ? make_run_folder(job_.name) : out_folder(flags.out)),
+        folder_(flags.out.empty() ? make_run_folder(job_.name) : new_out_folder(flags.out, flags.resume)),
         progress_(flags.job.quiet),
         view_(job_.peer_names()),
         results_(job_.peers.size()),

@@ -190,10 +190,10 @@ int simulate(const SimFlags& flags) {
   const SimResult result = simulation.run(stop);
   const double wall = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   progress.clear();
-  // the others have gone on without those that crashed
+  // the others have gone on without those that crashed, or came back too late
   const auto gone = [&](PeerId p) {
     return prepared.job.least_peers() < prepared.job.peers.size() &&
-           result.peers[p].outcome == Outcome::running;
+           (result.peers[p].outcome == Outcome::running || result.peers[p].rounds == 0);
   };
   bool all_gone = true;
   for (PeerId p = 0; p < prepared.job.peers.size(); ++p) all_gone &= gone(p) || !honest(prepared.job, p);

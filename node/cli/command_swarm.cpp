@@ -163,8 +163,10 @@ int run_seeds(const SwarmFlags& flags, const JobFlags& output, const std::option
           .c_str(),
       stdout);
   if (totals.violation) {
-    fmt::print(stderr, "{}\n  gossamer sim{}{} --replay {}\n", violation_text(*totals.violation),
-               job ? " " + job->path : "", flags.churn ? fmt::format(" --churn {}", *flags.churn) : "",
+    std::string keys;
+    for (const std::string& key : output.overrides) keys += " --set '" + key + "'";
+    fmt::print(stderr, "{}\n  gossamer sim{}{}{} --replay {}\n", violation_text(*totals.violation),
+               job ? " " + job->path : "", keys, flags.churn ? fmt::format(" --churn {}", *flags.churn) : "",
                totals.violation->seed);
     return kExitFailure;
   }

@@ -35,6 +35,19 @@ double Member::patience() const {
   return std::clamp(kPatienceInRounds * worker_->mean_round_s(), kLeastPatience_s, kMostPatience_s);
 }
 
+/// Those who had learned something have left, and what they knew with them: who begins anew alone would do
+/// again what is done.
+bool Member::all_have_left() const {
+  if (whole_ || winding_up_) return false;
+  bool any = false;
+  for (const auto& [peer, record] : swim_->members()) {
+    if (peer == name() || !standing_from(record.word).whole) continue;
+    if (record.status == MemberStatus::alive || record.status == MemberStatus::suspect) return false;
+    any |= record.status == MemberStatus::left;
+  }
+  return any;
+}
+
 /// How far another of the view was as it announced another one.
 std::optional<double> Member::share_elsewhere(const Seat& seat) const {
   const auto record = swim_->members().find(seat.name);

@@ -23,6 +23,7 @@ constexpr std::uint64_t kMostAttempts = 5;
 /// Since a copy of what was learned was wanted last.
 constexpr double kKeepServed_s = 10;
 constexpr std::size_t kRemembered = 64;
+constexpr const char* kOver = "the run was over before this peer could take part again";
 
 }  // namespace
 
@@ -171,6 +172,7 @@ void Member::follow_members() {
   if (ahead_) return;
   const bool first = waits_for_all();
   if (first && !left_behind()) return;
+  if (all_have_left()) return end(Outcome::finished, kOver);
   View next = target();
   const std::uint64_t id = next.id();
   const bool waits = (!worker_ || winding_up_) && standing_.view == id && standing_.attempt == next.attempt;
@@ -281,8 +283,7 @@ void Member::advance() {
   if (!all || (worker_ && !step_over())) return;
   end_worker();
   const double share = farthest(*all);
-  if (share >= 1 || (whole_ && share_ >= 1))
-    return end(Outcome::finished, whole_ ? "" : "the run was over before this peer could take part again");
+  if (share >= 1 || (whole_ && share_ >= 1)) return end(Outcome::finished, whole_ ? "" : kOver);
   const bool begun = std::any_of(all->begin(), all->end(), [](const Standing& s) { return s.whole; });
   if (!spec_.alike && !spec_.own_models && !whole_ && begun) {  // it was not to be had before
     if (!who_have_it().empty()) ahead_.emplace();

@@ -239,24 +239,24 @@ struct Peer::Impl {
   void go_back() {
     auto again = std::make_shared<Prepared>(*prepared);
     again->job.optimizer.learning_rate /= 2;
+    again->job.sparse.table.learning_rate /= 2;
     make_plan(*again);
     const bool together = save_spec(prepared->job).together;
     std::vector<Round> rounds = keeper->rounds();
     if (!together) rounds = {rounds.back()};
     Resumption back = back_to(keeper->folder(), rounds, name());
     back.way = together ? Way::all_kept : Way::learned;
-    back.differs = "optimizer.learning_rate is halved";
+    back.differs = "the learning rate is halved";
     back.run = keeper->run();
-    went_back_to = fmt::format("the checkpoint of round {}, and to a rate of {:.4g}",
-                               rounds.empty() ? 0 : rounds.back(), again->job.optimizer.learning_rate);
+    went_back_to = fmt::format(
+        "the checkpoint of round {}, and to a rate of {:.4g}", rounds.empty() ? 0 : rounds.back(),
+        again->parameters > 0 ? again->job.optimizer.learning_rate : again->job.sparse.table.learning_rate);
     log(fmt::format("{}; going back to {}", result.message, went_back_to));
-    const std::string where = keeper->folder().string();
-    learned.reset();
-    if (!together) learned = learned_from(back, *again, name());
+    learned = together ? std::nullopt : std::optional(learned_from(back, *again, name()));
     prepared = now = std::move(again);
     base = prepared;
     resumption = std::move(back);
-    keep(where, std::move(rounds));
+    keep(keeper->folder().string(), std::move(rounds));
     ran = false;  // until the other one has
     env.reset();  // its port is free then
     env = std::make_unique<ZmqEnv>(sockets_of(prepared->job, self));

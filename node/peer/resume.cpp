@@ -60,6 +60,7 @@ class Search {
       found_.way = Way::learned;
       found_.differs = "it was saved while it waited for others that it was cut off from";
     }
+    found_.in_step = job.exchange.staleness == 0u;
     together_ = save_spec(job).together;
     if (!together_ && found_.way != Way::learned) {
       found_.way = Way::learned;
@@ -171,7 +172,7 @@ std::string Resumption::text() const {
           : fmt::format("rounds {} to {} of {}", all.front(), all.back(), folder.parent_path().string());
   switch (way) {
     case Way::same_bits:
-      return where + ", to the same bits";
+      return where + (in_step ? ", to the same bits" : ", with all that was saved");
     case Way::all_kept:
       return fmt::format("{}, with all that was saved; not to the same bits: {}", where, differs);
     case Way::learned:

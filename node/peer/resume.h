@@ -16,7 +16,7 @@ struct WorkerSpec;
 
 /// How a run goes on where another one was saved.
 enum class Way {
-  same_bits,  ///< as if it had never stopped
+  same_bits,  ///< as if it had never stopped, to the same bits where peers are in step
   all_kept,   ///< with all that was saved, under a job that differs in how long it learns, or how fast
   learned,    ///< with what was learned: parameters, optimiser, position; residuals and estimates begin anew
 };
@@ -26,6 +26,7 @@ struct Resumption {
   Way way = Way::same_bits;
   std::string differs;                  ///< why it is not to the same bits; empty: it is
   bool same_optimizer = true;           ///< of the same kind
+  bool in_step = true;                  ///< staleness 0: else when messages come makes a difference, too
   std::uint64_t run = 0;                ///< whose they are
   std::vector<std::string> problems{};  ///< checkpoints that were passed over, and why
   /// Way::learned: of the peers that are taken, one each; all, but of peers that wait for nobody. Else of one

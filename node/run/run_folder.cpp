@@ -44,6 +44,17 @@ std::filesystem::path out_folder(const std::string& out) {
   return out;
 }
 
+std::filesystem::path new_out_folder(const std::string& out, const std::string& resume) {
+  std::error_code none;
+  if (std::filesystem::exists(out + "/" + kMetricsFile, none) &&
+      !std::filesystem::equivalent(out, resume, none))
+    throw ConfigError(
+        fmt::format("--out {0}: holds a run already; expected a new folder, or `--resume {0}` to go on from "
+                    "it",
+                    out));
+  return out_folder(out);
+}
+
 void write_text(const std::filesystem::path& path, const std::string& text) {
   std::ofstream out(path);
   out << text;

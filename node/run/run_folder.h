@@ -15,6 +15,8 @@ std::filesystem::path make_run_folder(const std::string& name);
 /// The folder of --out, made where it is missing. Throws ConfigError where it cannot be written: before the
 /// training, so that this is not in vain.
 std::filesystem::path out_folder(const std::string& out);
+/// The same of a run's folder; refuses that of another one, but of the run that it goes on from.
+std::filesystem::path new_out_folder(const std::string& out, const std::string& resume);
 void write_text(const std::filesystem::path& path, const std::string& text);
 
 }  // namespace gossamer::node

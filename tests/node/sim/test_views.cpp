@@ -270,3 +270,20 @@ TEST_CASE("who goes without a word costs the others of a dense reduce no step") 
     CHECK(v.run.result.virtual_seconds > calm - 0.5);
   }
 }
+
+TEST_CASE("a peer that comes back shortly before the others end does not do the whole run again") {
+  const Job job = job_of("choco", "onebit_scaled", {"peers=2"});
+  const SimFaults crash{.crashes = {{1, 2.0}}, .breaks = true};
+  const double end = Views(job, crash).run.result.virtual_seconds;
+  const auto rows = [](const Views& v) { return v.run.result.peers[0].rows + v.run.result.peers[1].rows; };
+  const std::uint64_t all = rows(Views(job, {}));
+  for (int before = 30; before > 0; --before) {
+    SimFaults back = crash;
+    back.restarts = {{1, end - 0.01 * before}};
+    const Views v(job, back);
+    INFO("started again " << before << " hundredths of a second before the end\n" << v.log);
+    CHECK(v.run.result.peers[0].outcome == Outcome::finished);
+    CHECK(v.run.result.peers[1].outcome == Outcome::finished);
+    CHECK(rows(v) <= all);
+  }
+}
