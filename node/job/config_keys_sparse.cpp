@@ -52,7 +52,8 @@ const Key<Draft> kSparseKeys[] = {
      model<&SparseModelSpec::pooling>,
      {.names = pooling_names}},
     {"model.deviation",
-     "the same and fm, ffm: a new key's latent vector is drawn from minus to plus this",
+     "the same and fm, ffm: of a new key's latent vector, drawn normally with this over sqrt(3): as wide as "
+     "evenly from minus to plus this",
      model<&SparseModelSpec::deviation>,
      {.range = kPositive}},
 

@@ -11,6 +11,7 @@
 #include "difference.h"
 #include "gossamer/node/errors.h"
 #include "hash.h"
+#include "learned_state.h"
 #include "replica.h"
 #include "run_checkpoints.h"
 #include "setup.h"
@@ -177,9 +178,9 @@ std::string Resumption::text() const {
       return fmt::format("{}, with all that was saved; not to the same bits: {}", where, differs);
     case Way::learned:
       return fmt::format(
-          "{}, with parameters, optimiser and position; residuals and estimates begin anew, so "
+          "{}, with parameters, {}; residuals and estimates begin anew, so "
           "that it is not to the same bits: {}",
-          where, differs);
+          where, same_optimizer ? "optimiser and position" : "position and a new optimiser", differs);
   }
   return where;
 }
@@ -238,8 +239,11 @@ Resumed learned_from(const Resumption& from, Prepared& prepared, const std::stri
       state[std::string(kX)] = x_mean;
     }
   }
-  if (!from.same_optimizer)
+  if (!from.same_optimizer) {  // it begins anew
     std::erase_if(state, [](const auto& a) { return a.first.starts_with(kOptimizer); });
+    OptimizerState fresh(Archive::saving(state).part("data").part("optimizer"));
+    optim::make_optimizer(prepared.job.optimizer, prepared.initial.size())->show(fresh);
+  }
 
   double epochs = 0;
   for (const CheckpointEntry& entry : from.entries)

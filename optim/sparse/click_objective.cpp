@@ -55,6 +55,7 @@ class Clicks final : public ClickObjective {
     observe();
     if (!next_batch(key.idle)) return leave_out(g, on_layer);
     unobserved_ = table_->spec().statistics;
+    if (unobserved_) count_all();
     if (unobserved_) rates_.add(*table_, batch_, with_rates_);
     const SparseBatch& batch = learned();
     rows_.resize(batch.keys().size() * model_->row_width());
@@ -139,6 +140,16 @@ class Clicks final : public ClickObjective {
   /// Of the last step's samples, once their keys have rows.
   void observe() const {
     if (std::exchange(unobserved_, false)) rates_.observe(*table_, batch_);
+  }
+
+  /// The shows and clicks of all samples stand at the row of kBiasKey, also where the model reads none.
+  void count_all() {
+    constexpr int kMostSightings = 64;
+    if (model_->reads_bias()) return;
+    const std::span all(&kBiasKey, 1);
+    std::vector<float> row(model_->row_width());
+    for (int i = 0; i < kMostSightings && table_->pull(all, row) == 0; ++i)
+      table_->push(all, std::vector<float>(row.size(), 0.0f));
   }
 
   void open(std::uint64_t epoch) {

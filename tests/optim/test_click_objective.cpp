@@ -202,6 +202,21 @@ TEST_CASE("click rates of keys so far are features where the table counts them")
   CHECK(counting->table().statistics().rows == plain->table().statistics().rows + 6);
 }
 
+TEST_CASE("rates are compared with that of all samples by models without an intercept, too") {
+  for (const char* kind : {"lr", "dnn"}) {
+    ClickParts parts = parts_of(kind);
+    parts.table.statistics = true;
+    const auto objective = make_click_objective(std::move(parts));
+    learned(*objective);
+    std::vector<float> all(1), never(1);
+    objective->table().click_rates(std::span(&kBiasKey, 1), all);
+    const std::uint64_t unknown = 123456789;
+    objective->table().click_rates(std::span(&unknown, 1), never);
+    INFO(kind);
+    CHECK(std::abs(all[0] - never[0]) > 0.05f);
+  }
+}
+
 TEST_CASE("counts go on where they were saved") {
   for (const bool statistics : {false, true}) {
     ClickParts parts = parts_of("fm");

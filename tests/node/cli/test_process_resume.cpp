@@ -118,6 +118,23 @@ TEST_CASE("a run of which a peer is killed goes on, twice in a row, to the bits 
   }
 }
 
+TEST_CASE("a run is gone on with by an optimiser that keeps other state") {
+  const Ports ports(2);
+  const Folder folder;
+  folder.write("job.toml", SmallJob{.peers = 2, .base_port = ports.first(), .rounds = 200}.toml());
+  REQUIRE(
+      gossamer(folder, Words{"run", "job.toml", "--out", "first", "-q"} + setting("run.checkpoint_every=100"))
+          .status == 0);
+  const Ended second = gossamer(folder, Words{"run", "--resume", "first", "--out", "second", "-q"} +
+                                            setting("optimizer.kind=adam") + setting("run.rounds=300"));
+  INFO(second.err);
+  CHECK(second.status == 0);
+  CHECK(says(second.err, "with parameters, position and a new optimiser"));
+  const Ended onto = gossamer(folder, Words{"run", "job.toml", "--out", "first", "-q"});
+  CHECK(onto.status == 2);
+  CHECK(says(onto.err, "--out first: holds a run already; expected a new folder, or `--resume first`"));
+}
+
 TEST_CASE("a run that was killed before all its peers had saved is gone on with where its parent was saved") {
   const Ports ports(4);
   const Folder folder;

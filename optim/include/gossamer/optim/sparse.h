@@ -74,7 +74,9 @@ struct SparseModelSpec {
   std::size_t fields = 1;               ///< F, for ffm and pooling = concat: fields are below it
   std::vector<std::size_t> hidden{64};  ///< dnn, wide_deep, deepfm: units of the hidden layers
   std::string pooling = "sum";  ///< the same: of a sample's embeddings: sum, concat (one place a field)
-  double deviation = 0.05;      ///< of a new row's latent vectors (uniform); its weight starts at 0
+  /// Of initialise_row's latent vectors (uniform); a table draws them normally with 1/√3 of it. Weights start
+  /// at 0.
+  double deviation = 0.05;
 };
 
 /// What the rest of a program must know of a model without making one.
