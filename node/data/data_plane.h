@@ -265,7 +265,7 @@ struct GradientDone {
   double loss;  ///< mean over the batch
   std::size_t rows;
   bool skipped = false;  ///< the loss, or something of the gradient, was not finite and was left out
-  bool idle = false;     ///< as it was asked for
+  bool idle = false;     ///< as it was asked for, or without data: DataPlane::hurry
 };
 struct Evaluated {
   Round round;

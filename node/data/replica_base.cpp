@@ -173,13 +173,14 @@ void ReplicaBase::run(const Gradient& gradient, const Post& post,
     trace_->add({"gradient", TraceSpan::Track::work, begin, steady_seconds(),
                  static_cast<std::int64_t>(gradient.round)});
   if (observer_) observer_->on_rows(base_.peer, base_.objective->batch_rows());
-  skipped |= left_out || !std::isfinite(loss);
+  const bool idle = left_out && rows_taken == 0;  // there were no data, and none are waited for
+  skipped |= (left_out && !idle) || !std::isfinite(loss);
   if (rows()) {
     for (const Op& o : gradient.on_ready.back()) run(o, post);
     post(ParcelReady{gradient.round, static_cast<ParcelId>(base_.parcels.size())});
   }
-  if (hands_on_gradients() && !skipped && !stepped_) loss_of_g_ = loss;
-  post(GradientDone{gradient.round, loss, rows_taken, skipped});
+  if (hands_on_gradients() && !skipped && !idle && !stepped_) loss_of_g_ = loss;
+  post(GradientDone{gradient.round, loss, rows_taken, skipped, idle});
 }
 
 /// What a parcel's commands read of the gradient: where its layer is clipped, those of the first read it all.

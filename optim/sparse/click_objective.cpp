@@ -166,6 +166,7 @@ class Clicks final : public ClickObjective {
       if (cancelled_) throw OptimError("reading was given up");
       if (hurried_) throw Hurried{};
     };
+    if (dry_) return false;  // the run is to end: others wait for its rounds
     for (bool anew = false;; anew = true) {
       SampleStream& stream = *course_->stream;
       try {
@@ -176,6 +177,7 @@ class Clicks final : public ClickObjective {
           look_or_leave();
         }
       } catch (const Hurried&) {
+        dry_ = true;
         return false;
       }
       if (anew) throw OptimError(no_samples("an epoch", "one for each peer", stream.counters()));
@@ -247,6 +249,7 @@ class Clicks final : public ClickObjective {
   std::uint64_t bad_before_ = 0;  ///< lines of earlier epochs
   std::uint64_t entries_ = 0;     ///< learned from
   bool left_to_caller_ = false;
+  bool dry_ = false;       ///< there were no data when it was to hurry
   bool left_out_ = false;  ///< the last step's rows were not finite
   SparseBatch batch_, with_rates_;
   mutable RateFeatures rates_;
