@@ -35,6 +35,7 @@ rounds = 200
 
 /// What a run of job.toml tells, which ends well.
 json run_of(const Folder& folder, const std::vector<std::string>& more = {}) {
+  std::filesystem::remove_all(folder.path("out"));
   std::vector<std::string> words{"run", "job.toml", "--json", "--quiet", "--out", "out"};
   words.insert(words.end(), more.begin(), more.end());
   const auto ended = gossamer(folder, words);
@@ -106,6 +107,7 @@ TEST_CASE("samples come from files, commands and folders that grow") {
                click_toml(ports, 2, samples("command = \"cat train.svm\"\ntest_path = \"test.svm\"\n", 60)));
   CHECK(run_of(folder).at("figures").at("auc") > 0.99);
 
+  std::filesystem::remove_all(folder.path("out"));
   std::filesystem::create_directory(folder.path("logs"));
   folder.write("logs/a.svm", svm_lines(1000));
   folder.write(
@@ -122,7 +124,7 @@ TEST_CASE("samples come from files, commands and folders that grow") {
   CHECK(json::parse(run.out()).at("figures").at("auc") > 0.99);
 }
 
-TEST_CASE("a run that waits for samples ends at once when it is told to, with its rows saved") {
+TEST_CASE("a run that waits for samples ends at once when it is told to, with its rows saved, and goes on") {
   const Folder folder;
   const Ports ports(2);
   std::filesystem::create_directory(folder.path("logs"));
@@ -133,7 +135,67 @@ TEST_CASE("a run that waits for samples ends at once when it is told to, with it
   run.signal(SIGINT);
   REQUIRE(run.wait(15).has_value());
   CHECK(run.status() == 130);
+  CHECK(says(run.err(), "to go on from there"));
   CHECK(std::filesystem::exists(folder.path("out/peers/peer0.table")));
+  folder.write("logs/b.svm", svm_lines(6000, 1000));
+  const auto rest = gossamer(
+      folder, {"run", "--resume", "out", "--out", "rest", "--quiet", "--json", "--set", "run.rounds=200"});
+  INFO(rest.err);
+  CHECK(rest.status == 0);
+}
+
+TEST_CASE("a command that stalls keeps no run from ending, nor its rows from being saved") {
+  const Folder folder;
+  const Ports ports(2);
+  folder.write("a.svm", svm_lines(400));
+  folder.write(
+      "job.toml",
+      click_toml(ports, 2, samples("command = \"cat a.svm; exec sleep 50\"\nshuffle = false\n", 5000)));
+  Process run(folder.path(""), "run", {"run", "job.toml", "--quiet", "--out", "out"});
+  pause(2);
+  run.signal(SIGINT);
+  REQUIRE(run.wait(15).has_value());
+  CHECK(run.status() == 130);
+  for (const char* table : {"out/peers/peer0.table", "out/peers/peer1.table"})
+    CHECK(std::filesystem::exists(folder.path(table)));
+}
+
+TEST_CASE("a run begins where another one ended, with its rows") {
+  const Folder folder;
+  const Ports ports(2);
+  folder.write("train.svm", svm_lines(3000));
+  folder.write("test.svm", svm_lines(500, 9000));
+  folder.write("job.toml",
+               click_toml(ports, 2, samples("path = \"train.svm\"\ntest_path = \"test.svm\"\n", 100)));
+  const double auc = run_of(folder).at("figures").at("auc");
+  const auto after = [&](const std::string& initial) {
+    const auto ended = gossamer(folder, {"sim", "job.toml", "--json", "--quiet", "--set", "run.rounds=1",
+                                         "--set", "model.initial=" + initial});
+    INFO(ended.err);
+    REQUIRE(ended.status == 0);
+    return json::parse(ended.out).at("figures").at("auc").get<double>();
+  };
+  CHECK(after("out") > auc - 0.01);
+  CHECK(after("out/peers/peer0.safetensors") > auc - 0.01);
+  const auto alone = gossamer(folder, {"sim", "job.toml", "--set", "model.initial=out/model.safetensors"});
+  CHECK(alone.status == 2);
+  CHECK(says(alone.err, "has no table of rows beside its parameters"));
+}
+
+TEST_CASE("columns of samples in CSV may be named as text") {
+  const Folder folder;
+  const Ports ports(2);
+  std::string lines = "click,zip,x\n";
+  for (int i = 0; i < 2000; ++i) lines += std::to_string(i % 3 == 0) + "," + std::to_string(i % 3) + ",1\n";
+  folder.write("a.csv", lines);
+  folder.write("job.toml",
+               "peers = 2\n[graph]\nkind = \"ring\"\n[model]\nkind = \"lr\"\n[data]\nformat = \"csv\"\n"
+               "path = \"a.csv\"\ntest_path = \"a.csv\"\nlabel = \"click\"\ntext = [\"zip\"]\n"
+               "[table]\nlearning_rate = 0.5\n[run]\nrounds = 60\n");
+  const auto ended = gossamer(folder, {"sim", "job.toml", "--json", "--quiet"});
+  INFO(ended.err);
+  REQUIRE(ended.status == 0);
+  CHECK(json::parse(ended.out).at("figures").at("auc") == 1.0);
 }
 
 TEST_CASE("wrong samples and tables are named") {
@@ -145,6 +207,7 @@ TEST_CASE("wrong samples and tables are named") {
   CHECK(bad.status != 0);
   CHECK(bad.err.find("train.svm:301:") != std::string::npos);
   CHECK(bad.err.find("max_bad") != std::string::npos);
+  std::filesystem::remove_all(folder.path("out"));
   const auto passed_over =
       gossamer(folder, {"run", "job.toml", "--json", "--quiet", "--out", "out", "--set", "data.max_bad=5"});
   REQUIRE(passed_over.status == 0);
@@ -156,6 +219,11 @@ TEST_CASE("wrong samples and tables are named") {
     return ended.err;
   };
   CHECK(said({"sim", "job.toml", "--set", "data.path=none.svm"}).find("none.svm") != std::string::npos);
+  CHECK(said({"sim", "job.toml", "--set", "data.test_path=none.svm"}).find("none.svm") != std::string::npos);
+  folder.write("empty.svm", "# nothing\n");
+  CHECK(says(said({"sim", "job.toml", "--set", "data.test_path=empty.svm"}), "empty.svm holds no sample"));
+  CHECK(says(said({"run", "job.toml", "--set", "peers=1", "--set", "data.path=-"}),
+             "found \"-\", standard input"));
   CHECK(said({"sim", "job.toml", "--set", "data.follow=true", "--set", "run.rounds=0"})
             .find("run.rounds = N") != std::string::npos);
   CHECK(said({"sim", "job.toml", "--set", "data.path=-"}).find("standard input") != std::string::npos);
