@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <cerrno>
 #include <chrono>
-#include <cmath>
 #include <csignal>
 #include <cstring>
 #include <fstream>
@@ -22,6 +21,7 @@
 #include "program_summary.h"
 #include "progress.h"
 #include "records.h"
+#include "restart.h"
 #include "resume.h"
 #include "run_checkpoints.h"
 #include "run_folder.h"
@@ -38,17 +38,12 @@ namespace fs = std::filesystem;
 using Clock = std::chrono::steady_clock;
 
 constexpr const char* kNoInput =
-    ": found \"-\", standard input, which peers that `run` starts have not; expected a file, data.command, "
-    "or `gossamer peer`";
+    ": found \"-\", standard input, which peers of `run` have not; expected a file, or data.command";
 /// How long peers may take to end after they were told to, or after one of them failed to start.
 constexpr double kPatience_s = 15;
-/// Before a peer that has crashed is started again, for the first time; then twice as long each time.
-constexpr double kRestartAfter_s = 0.5, kMostRestartAfter_s = 30;
-
-/// By a signal that asks it to: it leaves, or leaves at once.
-bool was_told_to_end(int status) {
-  return status == kExitInterrupted || status == 128 + SIGTERM || status == 128 + SIGINT;
-}
+/// In which a peer says nothing though enough others have ended well: it is frozen, or waits for those.
+constexpr double kSilent_s = 60, kWaiting_s = 5;
+bool was_told_to_end(int status) { return ended_as_told(status, kExitInterrupted); }
 
 struct RunFlags {
   JobFlags job;
@@ -142,7 +137,7 @@ class Run {
     while (launcher_.running()) {
       launcher_.poll(0.1, [&](std::size_t child, const std::string& line) { take(child, line); });
       const bool stop = interrupted();
-      if (!deadline && !stop && training_) restart_crashed();
+      if (!deadline && !stop && training_) restart_crashed(), end_silent();
       if (!deadline && (stop || failed_to_start())) {
         interrupted_ = stop;
         for (const auto& c : launcher_.children()) told_to_end_.push_back(!c.status);
@@ -169,8 +164,7 @@ class Run {
         continue;
       Restart& again = restarts_[i];
       if (!again.at) {
-        const double wait =
-            std::min(kMostRestartAfter_s, std::ldexp(kRestartAfter_s, static_cast<int>(again.times)));
+        const double wait = again.wait_s();
         again.at = Clock::now() + std::chrono::milliseconds(static_cast<int>(wait * 1000));
         tell(fmt::format("gossamer: {}: {}; starting it again in {:.1f} s ({} of {} times, run.restart)",
                          children[i].name,
@@ -183,6 +177,16 @@ class Run {
       reasons_[i].clear();
       launcher_.start_again(i);
     }
+  }
+
+  void end_silent() {
+    std::size_t well = 0;
+    bool waiting = true;  // those that run, for others that have ended
+    for (const auto& c : launcher_.children()) well += c.status == kExitOk, waiting &= c.status || !c.spoke;
+    if (!flags_.program.empty() || well < job_.least_peers()) return;
+    const double most = waiting ? kWaiting_s : std::max(kSilent_s, job_.run.join_timeout);
+    for (const std::string& name : launcher_.end_silent(std::max(most, 2 * job_.run.report_every)))
+      tell(fmt::format("gossamer: {}: ended, as it says nothing and the others are done", name));
   }
 
   bool has_finished(std::size_t peer) const {
@@ -348,10 +352,6 @@ class Run {
   Losses losses_;
   Launcher launcher_;
   std::vector<std::optional<WorkerResult>> results_;
-  struct Restart {
-    std::uint64_t times = 0;
-    std::optional<Clock::time_point> at{};  ///< when the next one is due
-  };
   std::vector<Restart> restarts_;     ///< by peer
   std::vector<std::string> reasons_;  ///< by peer: why it ended, as far as it has told
   std::optional<double> training_;    ///< since when, of a steady clock

@@ -24,10 +24,9 @@ struct Needs {
   enum class Rules { none, gradients, parameters } rules = Rules::none;
   bool may_vary = true;  ///< the graph in time
   bool may_be_stale = true;
-  bool newest_alone = false;  ///< where stale it mixes in every round what each neighbour sent last
-  bool may_wait = true;       ///< staleness may be bounded
-  bool may_lose = false;      ///< messages, under exchange.delivery = "best_effort"
-  bool plain_sgd = false;     ///< the optimiser keeps no state of its own
+  bool may_wait = true;    ///< staleness may be bounded
+  bool may_lose = false;   ///< messages, under exchange.delivery = "best_effort"
+  bool plain_sgd = false;  ///< the optimiser keeps no state of its own
   /// What exchange.gamma goes by where it is left open (consensus_step.h); own: Method::own_gamma.
   enum class Gamma { none, own, differences, parameters } gamma = Gamma::none;
   bool codes_gradients = false;  ///< sums encoded gradients before the step

@@ -22,9 +22,4 @@ inline constexpr const char* kOuterDelay =
     "its messages belong to one exchange; use staleness = 0 and exchange.outer_delay, which lets training go "
     "on while they travel";
 
-inline constexpr const char* kMetLongAgo =
-    "on a graph that varies what a neighbour sent last is from when they met last, which may be long ago; "
-    "use staleness "
-    "= 0, method 'push_sum', or a graph that does not vary";
-
 }  // namespace gossamer::node

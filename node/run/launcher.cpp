@@ -161,6 +161,8 @@ void Launcher::spawn(Child& child, int log_flags) {
   close(log_fd);
   fcntl(pipe_fds[0], F_SETFL, O_NONBLOCK);
   child.pid = pid;
+  child.heard = std::chrono::steady_clock::now();
+  child.spoke = false;
   child.out_fd = pipe_fds[0];
 }
 
@@ -182,7 +184,11 @@ void Launcher::poll(double seconds, const std::function<void(std::size_t, const 
       close(c.out_fd);
       c.out_fd = -1;
     }
-    if (got > 0) c.partial.append(buffer, static_cast<std::size_t>(got));
+    if (got > 0) {
+      c.partial.append(buffer, static_cast<std::size_t>(got));
+      c.heard = std::chrono::steady_clock::now();
+      c.spoke = true;
+    }
     for (auto end = c.partial.find('\n'); end != std::string::npos; end = c.partial.find('\n')) {
       on_line(owner[k], c.partial.substr(0, end));
       c.partial.erase(0, end + 1);
@@ -206,6 +212,17 @@ void Launcher::signal_all(int signal) {
     if (c.status && !leaves_others) continue;
     if ((c.path.empty() || kill(-c.pid, signal) != 0) && !c.status) kill(c.pid, signal);
   }
+}
+
+std::vector<std::string> Launcher::end_silent(double seconds) {
+  std::vector<std::string> ended;
+  for (const Child& c : children_) {
+    const std::chrono::duration<double> silent = std::chrono::steady_clock::now() - c.heard;
+    if (c.status || silent.count() < seconds) continue;
+    kill(c.pid, SIGKILL);
+    ended.push_back(c.name);
+  }
+  return ended;
 }
 
 bool Launcher::running() const {

@@ -2,6 +2,7 @@
 // Launcher runs peers, or programs that are peers, as child processes of `gossamer run`.
 #include <sys/types.h>
 
+#include <chrono>
 #include <filesystem>
 #include <functional>
 #include <optional>
@@ -24,6 +25,8 @@ class Launcher {
     std::vector<std::string> environment{};  ///< "NAME=value", of a program beside what this one has
     std::string path{};                      ///< of a program
     std::filesystem::path log{};
+    std::chrono::steady_clock::time_point heard{};  ///< when it wrote last, or was started
+    bool spoke = false;                             ///< since it was started
   };
 
   Launcher() = default;
@@ -45,6 +48,8 @@ class Launcher {
   void poll(double seconds, const std::function<void(std::size_t, const std::string&)>& on_line);
   /// SIGTERM (or another signal) to every child that still runs.
   void signal_all(int signal);
+  /// SIGKILL to those that run and have written nothing for so long; their names.
+  std::vector<std::string> end_silent(double seconds);
   bool running() const;
   const std::vector<Child>& children() const { return children_; }
 

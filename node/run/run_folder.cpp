@@ -46,7 +46,7 @@ std::filesystem::path out_folder(const std::string& out) {
 
 std::filesystem::path new_out_folder(const std::string& out, const std::string& resume) {
   std::error_code none;
-  if (std::filesystem::exists(out + "/" + kMetricsFile, none) &&
+  if (std::filesystem::is_regular_file(out + "/" + kMetricsFile, none) &&
       !std::filesystem::equivalent(out, resume, none))
     throw ConfigError(
         fmt::format("--out {0}: holds a run already; expected a new folder, or `--resume {0}` to go on from "

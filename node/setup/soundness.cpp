@@ -11,7 +11,6 @@
 #include "coding_error.h"
 #include "gossamer/topology/report.h"
 #include "outer.h"
-#include "reasons.h"
 #include "unread.h"
 
 namespace gossamer::node {
@@ -74,9 +73,8 @@ class Check {
     keys();
     const bool bound =
         needs_.partial != Needs::Partial::no && closes_early(job_.exchange);  // staleness is one there
-    const bool old = needs_.newest_alone && schedule_.time_varying();
-    if ((!needs_.may_be_stale || old) && !bound && job_.exchange.staleness != std::optional<std::uint64_t>(0))
-      refuse("needs exchange.staleness = 0: {}", old ? kMetLongAgo : needs_.why_synchronous);
+    if (!needs_.may_be_stale && !bound && job_.exchange.staleness != std::optional<std::uint64_t>(0))
+      refuse("needs exchange.staleness = 0: {}", needs_.why_synchronous);
     if (!needs_.may_wait && job_.exchange.staleness)
       refuse("needs exchange.staleness = \"unbounded\": {}", needs_.why_unbounded);
     delivery();

@@ -139,7 +139,7 @@ TEST_CASE("a run that waits for samples ends at once when it is told to, with it
   CHECK(std::filesystem::exists(folder.path("out/peers/peer0.table")));
   folder.write("logs/b.svm", svm_lines(6000, 1000));
   const auto rest = gossamer(
-      folder, {"run", "--resume", "out", "--out", "rest", "--quiet", "--json", "--set", "run.rounds=200"});
+      folder, {"run", "--resume", "out", "--out", "rest", "--quiet", "--json", "--set", "run.rounds=100"});
   INFO(rest.err);
   CHECK(rest.status == 0);
 }
