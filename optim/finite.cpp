@@ -2,29 +2,33 @@
 
 #include <bit>
 #include <cstdint>
+#include <limits>
 
 namespace gossamer::optim {
 namespace {
 
 /// As signed integers magnitudes keep their order. There is no early exit, which compilers turn into vector
 /// code.
-std::int32_t any_bad(std::span<const float> x) {
-  std::int32_t bad = 0;
-  for (const float v : x) bad |= (std::bit_cast<std::int32_t>(v) & 0x7fffffff) > 0x7f7fffff ? 1 : 0;
-  return bad;
+std::int32_t any_beyond(std::span<const float> x, std::int32_t most) {
+  std::int32_t beyond = 0;
+  for (const float v : x) beyond |= (std::bit_cast<std::int32_t>(v) & 0x7fffffff) > most ? 1 : 0;
+  return beyond;
 }
 
 }  // namespace
 
-bool all_finite(std::span<const float> x) {
+bool all_within(std::span<const float> x, float bound) {
   constexpr std::size_t kLine = 16, kBlock = 256, kAhead = 1024;
-  std::int32_t bad = 0;
-  for (; x.size() >= kBlock && bad == 0; x = x.subspan(kBlock)) {
+  const auto most = std::bit_cast<std::int32_t>(bound);
+  std::int32_t beyond = 0;
+  for (; x.size() >= kBlock && beyond == 0; x = x.subspan(kBlock)) {
     for (std::size_t line = 0; line < kBlock; line += kLine)  // memory by itself brings them too late
       __builtin_prefetch(x.data() + kAhead + line);
-    bad = any_bad(x.first(kBlock));
+    beyond = any_beyond(x.first(kBlock), most);
   }
-  return bad == 0 && any_bad(x) == 0;
+  return beyond == 0 && any_beyond(x, most) == 0;
 }
+
+bool all_finite(std::span<const float> x) { return all_within(x, std::numeric_limits<float>::max()); }
 
 }  // namespace gossamer::optim

@@ -41,8 +41,8 @@ constexpr const char* kNoInput =
     ": found \"-\", standard input, which peers of `run` have not; expected a file, or data.command";
 /// How long peers may take to end after they were told to, or after one of them failed to start.
 constexpr double kPatience_s = 15;
-/// In which a peer says nothing though enough others have ended well: it is frozen, or waits for those.
-constexpr double kSilent_s = 60, kWaiting_s = 5;
+/// For which a peer is stopped before it is ended, where enough others have ended well.
+constexpr double kFrozen_s = 10;
 bool was_told_to_end(int status) { return ended_as_told(status, kExitInterrupted); }
 
 struct RunFlags {
@@ -137,7 +137,7 @@ class Run {
     while (launcher_.running()) {
       launcher_.poll(0.1, [&](std::size_t child, const std::string& line) { take(child, line); });
       const bool stop = interrupted();
-      if (!deadline && !stop && training_) restart_crashed(), end_silent();
+      if (!deadline && !stop && training_) restart_crashed(), end_frozen();
       if (!deadline && (stop || failed_to_start())) {
         interrupted_ = stop;
         for (const auto& c : launcher_.children()) told_to_end_.push_back(!c.status);
@@ -179,14 +179,13 @@ class Run {
     }
   }
 
-  void end_silent() {
+  /// Enough others have ended well: nobody waits for one that is frozen.
+  void end_frozen() {
     std::size_t well = 0;
-    bool waiting = true;  // those that run, for others that have ended
-    for (const auto& c : launcher_.children()) well += c.status == kExitOk, waiting &= c.status || !c.spoke;
+    for (const auto& c : launcher_.children()) well += c.status == kExitOk;
     if (!flags_.program.empty() || well < job_.least_peers()) return;
-    const double most = waiting ? kWaiting_s : std::max(kSilent_s, job_.run.join_timeout);
-    for (const std::string& name : launcher_.end_silent(std::max(most, 2 * job_.run.report_every)))
-      tell(fmt::format("gossamer: {}: ended, as it says nothing and the others are done", name));
+    for (const std::string& name : launcher_.end_stopped(kFrozen_s))
+      tell(fmt::format("gossamer: {}: ended, as it is stopped and the others are done", name));
   }
 
   bool has_finished(std::size_t peer) const {

@@ -61,6 +61,9 @@ void add_passage(State& state, Passage passage) {
 bool has_own(const State& state) { return has(state, kPart); }
 bool has_own_rows(const State& state) { return has(state, kRowsPart); }
 Archive own_rows(const Archive& state) { return state.part("data").part("own_rows"); }
+void drop_own_rows(State& state) {
+  std::erase_if(state, [](const auto& piece) { return piece.first.starts_with(kRowsPart); });
+}
 bool has_own_gradient(const State& state) { return has(state, kGradientPart); }
 Archive own_gradient(const Archive& state) { return state.part("data").part("own_gradient"); }
 

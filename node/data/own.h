@@ -41,6 +41,7 @@ void archive_owed(const Archive& own, std::vector<Incarnation>& owed);
 /// Beside that: what it learned of rows and has told nobody.
 bool has_own_rows(const State& state);
 Archive own_rows(const Archive& state);
+void drop_own_rows(State& state);
 /// And a gradient by which no step was taken, and what it was computed at is what the state holds.
 bool has_own_gradient(const State& state);
 Archive own_gradient(const Archive& state);

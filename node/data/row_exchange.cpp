@@ -97,6 +97,7 @@ void RowExchange::archive_untold(Archive archive) {
   std::vector<float> values;
   if (!archive.restores())
     sender_.visit([&](std::uint64_t key, std::span<const float> e) {
+      if (std::all_of(e.begin(), e.end(), [](float v) { return v == 0; })) return;
       keys.push_back(key);
       values.insert(values.end(), e.begin(), e.end());
     });

@@ -10,9 +10,7 @@
 // the message of round t itself is mixed and, once used, dropped. With staleness the newest message of each
 // neighbour is kept and mixed every round until a newer one comes, without a bound at its fair part
 // (gossip.h); the rest of its weight, and that of a neighbour that has not been heard yet, goes to the peer
-// itself. On a graph that varies the newest may be from when two met last, many rounds ago, and to mix that
-// at the weight of today undoes what was learned since (45 % of accuracy where 61 % was to be had): what is
-// older than a round is left out there.
+// itself.
 //
 // With an aggregation rule, x_i ← rule of x_i and its neighbours' x_j in the sum's place; rounds are
 // synchronous. Every vector counts alike, except under self_clip, x_i + Σ_j W_ij clip(x_j − x_i) (He et al.
@@ -30,8 +28,6 @@
 
 namespace gossamer::node {
 namespace {
-
-constexpr std::uint64_t kMostAge = 1;  ///< in rounds, on a graph that varies
 
 class Dpsgd final : public Gossip {
  public:
@@ -122,7 +118,6 @@ class Dpsgd final : public Gossip {
     float own = weights(round).self_weight(self);
     for (const auto& e : weights(round).in(self)) {
       refresh(round, e.peer, parcel);
-      if (is_old(e.peer, round, parcel)) newest_[e.peer][parcel] = nullptr;
       if (!host_.plan().planted.is(Bug::weights_not_renormalised))
         own += e.weight - (newest_[e.peer][parcel] ? weight(e, round, parcel) : 0);
     }
@@ -139,13 +134,6 @@ class Dpsgd final : public Gossip {
   /// Of a neighbour that has been heard. It mixes every round, as this peer does.
   float weight(const topology::Edge& e, Round round, ParcelId parcel) {
     return e.weight * fair_part(round + 1, inbox(e.peer, parcel).seen.value_or(round) + 1);
-  }
-
-  /// On a graph that varies: what has come last is from when they met last.
-  bool is_old(PeerId from, Round round, ParcelId parcel) {
-    if (synchronous() || !host_.plan().schedule.time_varying()) return false;
-    const auto& seen = inbox(from, parcel).seen;
-    return seen && *seen + kMostAge < round;
   }
 
   /// Moves waiting messages to newest_: all that came, or in synchronous rounds those up to this round.

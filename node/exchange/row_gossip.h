@@ -5,9 +5,9 @@
 // so that over any graph every push is applied once by every peer.
 //
 // Staleness 0: a round ends when what all peers told of it has come, and where all is told exactly (codec
-// dense, density 1) all tables hold the same bits; s: of the round s before, and what comes else is applied at
-// once; unbounded: nobody waits. Then a peer tells nothing in a round in which a link on the way is full: what
-// it would have told stays with the unsent.
+// dense, density 1) all tables hold the same bits; s: of the round s before, and what comes else is applied
+// at once; unbounded: nobody waits. Then a peer tells nothing in a round in which a link on the way is full:
+// what it would have told stays with the unsent.
 #include <list>
 #include <memory>
 #include <optional>

@@ -175,7 +175,8 @@ class Member final : SwimHost {
   bool wind_up();
   bool ends_round(const View& next);
   bool ends_gradient();
-  bool all_have_left() const;
+  bool all_are_done() const;
+  void say_done();
   std::optional<double> share_elsewhere(const Seat& seat) const;
   double patience() const;
   bool step_over() const;

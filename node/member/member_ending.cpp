@@ -35,17 +35,26 @@ double Member::patience() const {
   return std::clamp(kPatienceInRounds * worker_->mean_round_s(), kLeastPatience_s, kMostPatience_s);
 }
 
-/// Those who had learned something have left, and what they knew with them: who begins anew alone would do
-/// again what is done.
-bool Member::all_have_left() const {
+/// All that had learned something have left, one of them at the end of the run: who begins anew alone would
+/// do again what is done.
+bool Member::all_are_done() const {
   if (whole_ || winding_up_) return false;
-  bool any = false;
+  bool done = false;
   for (const auto& [peer, record] : swim_->members()) {
-    if (peer == name() || !standing_from(record.word).whole) continue;
-    if (record.status == MemberStatus::alive || record.status == MemberStatus::suspect) return false;
-    any |= record.status == MemberStatus::left;
+    const Standing s = standing_from(record.word);
+    if (peer == name() || !s.whole) continue;
+    if (record.status != MemberStatus::left) return false;
+    done |= s.share >= 1;
   }
-  return any;
+  return done;
+}
+
+/// For those who come when it has left.
+void Member::say_done() {
+  Standing done = standing_;
+  done.begun = done.whole = true;
+  done.share = 1;
+  say(std::move(done));
 }
 
 /// How far another of the view was as it announced another one.
@@ -127,6 +136,7 @@ void Member::end_worker() {
 /// Where all must be alike also as others can have it, and compare it.
 void Member::keep(State learned) {
   if (spec_.alike) {
+    drop_own_rows(learned);  // all go on with one table, in which its peer's stand whole
     State own = take_own(learned);
     learned_ = to_bytes(learned);
     learned.merge(own);

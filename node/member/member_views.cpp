@@ -98,6 +98,7 @@ void Member::worker_ended() {
   WorkerResult r = worker_->result();
   if (!may_change() || !r.others_gone || !begun_) {
     over_ = true;
+    if (swim_ && r.outcome == Outcome::finished) say_done();
     if (swim_) swim_->leave(env_.now());
     return;
   }
@@ -172,7 +173,7 @@ void Member::follow_members() {
   if (ahead_) return;
   const bool first = waits_for_all();
   if (first && !left_behind()) return;
-  if (all_have_left()) return end(Outcome::finished, kOver);
+  if (all_are_done()) return end(Outcome::finished, kOver);
   View next = target();
   const std::uint64_t id = next.id();
   const bool waits = (!worker_ || winding_up_) && standing_.view == id && standing_.attempt == next.attempt;

@@ -12,6 +12,7 @@
 #include <csignal>
 #include <cstdlib>
 #include <cstring>
+#include <fstream>
 #include <sstream>
 #include <stdexcept>
 #include <string_view>
@@ -109,6 +110,15 @@ std::vector<std::string> environment_with(const std::vector<std::string>& own) {
   return all;
 }
 
+/// By SIGSTOP or a terminal: such a process does nothing until it is told to go on.
+bool is_stopped(pid_t pid) {
+  std::ifstream in(fmt::format("/proc/{}/stat", pid));
+  std::string stat;
+  std::getline(in, stat);
+  const auto name_ends = stat.rfind(')');  // the name may hold anything
+  return name_ends != std::string::npos && stat.size() > name_ends + 2 && stat[name_ends + 2] == 'T';
+}
+
 }  // namespace
 
 Launcher::~Launcher() {
@@ -162,7 +172,6 @@ void Launcher::spawn(Child& child, int log_flags) {
   fcntl(pipe_fds[0], F_SETFL, O_NONBLOCK);
   child.pid = pid;
   child.heard = std::chrono::steady_clock::now();
-  child.spoke = false;
   child.out_fd = pipe_fds[0];
 }
 
@@ -187,7 +196,6 @@ void Launcher::poll(double seconds, const std::function<void(std::size_t, const 
     if (got > 0) {
       c.partial.append(buffer, static_cast<std::size_t>(got));
       c.heard = std::chrono::steady_clock::now();
-      c.spoke = true;
     }
     for (auto end = c.partial.find('\n'); end != std::string::npos; end = c.partial.find('\n')) {
       on_line(owner[k], c.partial.substr(0, end));
@@ -214,11 +222,11 @@ void Launcher::signal_all(int signal) {
   }
 }
 
-std::vector<std::string> Launcher::end_silent(double seconds) {
+std::vector<std::string> Launcher::end_stopped(double seconds) {
   std::vector<std::string> ended;
   for (const Child& c : children_) {
     const std::chrono::duration<double> silent = std::chrono::steady_clock::now() - c.heard;
-    if (c.status || silent.count() < seconds) continue;
+    if (c.status || silent.count() < seconds || !is_stopped(c.pid)) continue;
     kill(c.pid, SIGKILL);
     ended.push_back(c.name);
   }

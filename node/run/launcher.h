@@ -26,7 +26,6 @@ class Launcher {
     std::string path{};                      ///< of a program
     std::filesystem::path log{};
     std::chrono::steady_clock::time_point heard{};  ///< when it wrote last, or was started
-    bool spoke = false;                             ///< since it was started
   };
 
   Launcher() = default;
@@ -48,8 +47,8 @@ class Launcher {
   void poll(double seconds, const std::function<void(std::size_t, const std::string&)>& on_line);
   /// SIGTERM (or another signal) to every child that still runs.
   void signal_all(int signal);
-  /// SIGKILL to those that run and have written nothing for so long; their names.
-  std::vector<std::string> end_silent(double seconds);
+  /// SIGKILL to those that are stopped and have written nothing for so long; their names.
+  std::vector<std::string> end_stopped(double seconds);
   bool running() const;
   const std::vector<Child>& children() const { return children_; }
 

@@ -123,7 +123,12 @@ std::function<std::unique_ptr<optim::SampleStream>()> testing_of(const Job& job)
 /// A run that only in the end finds nothing to evaluate on would be in vain. What a command says is not asked
 /// for twice.
 void check_test(const Job& job) {
-  if (made_up(job) || job.data.test_path.empty()) return;
+  std::error_code none;
+  const bool stays = !std::filesystem::exists(job.data.test_path, none) ||
+                     std::filesystem::is_regular_file(job.data.test_path, none) ||
+                     std::filesystem::is_directory(job.data.test_path, none);
+  if (made_up(job) || job.data.test_path.empty() || job.data.test_path == "-" || !stays)
+    return;  // "-", a pipe
   optim::SparseBatch batch;
   if (!testing_of(job)()->next(1, false, batch) || batch.size() == 0)
     throw ConfigError(fmt::format("{}: {} holds no sample that can be understood; expected at least one",

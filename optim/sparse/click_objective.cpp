@@ -4,6 +4,7 @@
 #include <array>
 #include <atomic>
 #include <cmath>
+#include <limits>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -208,10 +209,10 @@ class Clicks final : public ClickObjective {
     return message;
   }
 
-  /// A step without a sample.
+  /// A step without a sample: the gradient is none, so that no step is taken by it.
   StepResult leave_out(std::span<float> g, const OnLayer& on_layer) {
     left_out_ = true;
-    std::fill(g.begin(), g.end(), 0.0f);
+    std::fill(g.begin(), g.end(), std::numeric_limits<float>::quiet_NaN());
     for (std::size_t layer = layers().size(); layer-- > 0;)
       if (on_layer) on_layer(layer);
     return {0, 0, true};

@@ -156,10 +156,8 @@ class CsvLines final : public LineFormat {
   void refuse_other_header(const TextPiece& piece, std::string_view line) const {
     LineFault fault;
     const std::vector<std::string> parts = split(line, fault);
-    const auto label = static_cast<std::size_t>(
-        std::find_if(columns_.begin(), columns_.end(), [](const CsvColumn& c) { return c.label; }) -
-        columns_.begin());
-    if (line == header_ || label >= parts.size() || parts[label].empty() || is_decimal(parts[label])) return;
+    const bool names = !parts.empty() && std::none_of(parts.begin(), parts.end(), is_decimal);
+    if (line == header_ || !names || parts.size() != columns_.size()) return;
     throw OptimError(piece.name + ":1: found the header " + shown(line) + ", expected " +
                      (header_.empty() ? "none, as the first file has"
                                       : shown(header_) + ", as the first file has, or none"));

@@ -68,10 +68,14 @@ class LocalTable final : public Table {
   std::size_t pull_single(std::span<const std::uint64_t> keys, std::span<float> weights,
                           PulledRows* notes) const;
   std::uint64_t note_moves(std::uint64_t touched, std::uint64_t noted, PulledRows& notes) const;
+  struct Gradients {
+    const float* at;
+    bool careful;  ///< RowOptimizer::step
+  };
   void push_shard(std::size_t of_shard, std::span<std::uint32_t> which, const PulledRows& pulled,
-                  const float* gradients, std::span<float> first_weights);
-  void step(float* row, std::span<const float> gradient) const;
-  void step_single(std::span<std::byte* const> places, const std::uint32_t* which, const float* gradients,
+                  const Gradients& gradients, std::span<float> first_weights);
+  void step(float* row, std::span<const float> gradient, bool careful) const;
+  void step_single(std::span<std::byte* const> places, const std::uint32_t* which, const Gradients& gradients,
                    std::uint32_t now) const;
   /// use(row's words, sum of its key's values) for each key that has a row or gets one.
   template <class Use>

@@ -45,14 +45,14 @@ std::size_t LocalTable::pull_to_learn(std::span<const std::uint64_t> keys, std::
 
 /// Of rows of one weight, put together into a wide one.
 void LocalTable::step_single(std::span<std::byte* const> places, const std::uint32_t* which,
-                             const float* gradients, std::uint32_t now) const {
+                             const Gradients& gradients, std::uint32_t now) const {
   const std::size_t n = places.size(), columns = shape_.floats;
   std::array<float, kMostColumns * kRows> wide;
   std::array<float, kRows> g;
-  for (std::size_t i = 0; i < n; ++i) g[i] = gradients[which[i]];
+  for (std::size_t i = 0; i < n; ++i) g[i] = gradients.at[which[i]];
   for (std::size_t c = 0; c < columns; ++c)
     for (std::size_t i = 0; i < n; ++i) wide[c * n + i] = row_at(places[i])[c];
-  shape_.optimizer->step(wide.data(), {g.data(), n}, 0);
+  shape_.optimizer->step(wide.data(), {g.data(), n}, 0, gradients.careful);
   for (std::size_t c = 0; c < columns; ++c)
     for (std::size_t i = 0; i < n; ++i) row_at(places[i])[c] = wide[c * n + i];
   if (shape_.versions)
@@ -64,13 +64,13 @@ void LocalTable::step_single(std::span<std::byte* const> places, const std::uint
 
 /// Rows that are there come first: those that are made would move them. Changes `which`.
 void LocalTable::push_shard(std::size_t of_shard, std::span<std::uint32_t> which, const PulledRows& pulled,
-                            const float* gradients, std::span<float> first_weights) {
+                            const Gradients& gradients, std::span<float> first_weights) {
   Shard& shard = *shards_[of_shard];
   const auto now = static_cast<std::uint32_t>(steps_);
   const auto update = [&](std::byte* place, std::uint32_t i) {
     float* const row = row_at(place);
     shape_.touch(row, now);
-    step(row, {gradients + i * spec_.width, spec_.width});
+    step(row, {gradients.at + i * spec_.width, spec_.width}, gradients.careful);
   };
   const bool together = spec_.width == 1 && !shape_.part->counts;
   const std::unique_lock lock(shard.mutex());
@@ -114,6 +114,7 @@ void LocalTable::push_pulled(const PulledRows& pulled, std::span<const float> gr
   const std::size_t n = pulled.keys.size();
   assert(pulled.table == this && gradients.size() == n * spec_.width && pulled.places.size() == n);
   const std::uint64_t now = ++steps_;
+  const bool careful = any_large(gradients);
   const Order order(*this);
   const std::span<float> first_weights = order->floats(spec_.width);
   const ShardSplit split = order->split(pulled.keys, shard_bits_);
@@ -121,7 +122,7 @@ void LocalTable::push_pulled(const PulledRows& pulled, std::span<const float> gr
   for (std::size_t i = 0; i < shards_.size(); ++i) {
     const std::size_t shard = (turn + i) % shards_.size();
     if (const auto which = split.of(shard); !which.empty())
-      push_shard(shard, which, pulled, gradients.data(), first_weights);
+      push_shard(shard, which, pulled, {gradients.data(), careful}, first_weights);
   }
   sweep_some(now);
 }

@@ -14,17 +14,22 @@ class RowAdagrad final : public WeightsInFront {
       : WeightsInFront(2),
         rate_(static_cast<float>(spec.learning_rate)),
         epsilon_(static_cast<float>(spec.epsilon)) {}
-  void step(float* row, std::span<const float> g, std::uint32_t) const override {
-    float* const squares = row + g.size();
-    for (std::size_t i = 0; i < g.size(); ++i) {
-      const float n = squares[i] + g[i] * g[i];
-      const float w = row[i] - rate_ * g[i] / (std::sqrt(n) + epsilon_);
-      row[i] = is_finite(n) ? w : row[i];
-      squares[i] = is_finite(n) ? n : squares[i];
-    }
+  void step(float* row, std::span<const float> g, std::uint32_t, bool careful) const override {
+    careful ? steps<true>(row, g) : steps<false>(row, g);
   }
 
  private:
+  template <bool careful>
+  void steps(float* row, std::span<const float> g) const {
+    float* const squares = row + g.size();
+    for (std::size_t i = 0; i < g.size(); ++i) {
+      const float n = squares[i] + g[i] * g[i];
+      if (careful && !is_finite(n)) continue;
+      squares[i] = n;
+      row[i] -= rate_ * g[i] / (std::sqrt(n) + epsilon_);
+    }
+  }
+
   const float rate_, epsilon_;
 };
 

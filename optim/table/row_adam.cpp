@@ -15,24 +15,27 @@ class RowAdam final : public WeightsInFront {
   explicit RowAdam(const TableSpec& spec) : WeightsInFront(3), spec_(spec) {
     for (std::uint32_t t = 1; t <= kKnown; ++t) known_[t - 1] = corrections(t);
   }
-  void step(float* row, std::span<const float> g, std::uint32_t updates) const override {
+  void step(float* row, std::span<const float> g, std::uint32_t updates, bool careful) const override {
+    careful ? steps<true>(row, g, updates) : steps<false>(row, g, updates);
+  }
+
+ private:
+  template <bool careful>
+  void steps(float* row, std::span<const float> g, std::uint32_t updates) const {
     const auto [rate, scale] = updates >= 1 && updates <= kKnown ? known_[updates - 1] : corrections(updates);
     const auto keep1 = static_cast<float>(spec_.beta1), add1 = static_cast<float>(1 - spec_.beta1);
     const auto keep2 = static_cast<float>(spec_.beta2), add2 = static_cast<float>(1 - spec_.beta2);
     const auto epsilon = static_cast<float>(spec_.epsilon);
     float *const means = row + g.size(), *const squares = means + g.size();
     for (std::size_t i = 0; i < g.size(); ++i) {
-      const float m = keep1 * means[i] + add1 * g[i];
       const float v = keep2 * squares[i] + add2 * g[i] * g[i];
-      const float w = row[i] - rate * m / (std::sqrt(v * scale) + epsilon);
-      const bool fits = is_finite(v * scale);
-      means[i] = fits ? m : means[i];
-      squares[i] = fits ? v : squares[i];
-      row[i] = fits ? w : row[i];
+      if (careful && !is_finite(v * scale)) continue;
+      const float m = means[i] = keep1 * means[i] + add1 * g[i];
+      squares[i] = v;
+      row[i] -= rate * m / (std::sqrt(v * scale) + epsilon);
     }
   }
 
- private:
   /// η/(1−β1ᵗ) and 1/(1−β2ᵗ)
   struct Corrections {
     float rate, scale;

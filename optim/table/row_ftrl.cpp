@@ -31,16 +31,8 @@ class RowFtrl final : public RowOptimizer {
     for (std::size_t i = 0; i < width; ++i) weights[i] = rule.weight(row[i], std::sqrt(row[width + i]));
   }
 
-  void step(float* row, std::span<const float> g, std::uint32_t) const override {
-    const Rule rule = rule_;
-    float* const squares = row + g.size();
-    for (std::size_t i = 0; i < g.size(); ++i) {
-      const float n = squares[i] + g[i] * g[i], before = std::sqrt(squares[i]);
-      const float sigma = (std::sqrt(n) - before) * rule.over_alpha;
-      const float z = row[i] + (g[i] - sigma * rule.weight(row[i], before));
-      row[i] = is_finite(n) ? z : row[i];
-      squares[i] = is_finite(n) ? n : squares[i];
-    }
+  void step(float* row, std::span<const float> g, std::uint32_t, bool careful) const override {
+    careful ? steps<true>(row, g) : steps<false>(row, g);
   }
 
   void add(float* row, std::span<const float> deltas) const override {
@@ -73,6 +65,19 @@ class RowFtrl final : public RowOptimizer {
     /// The z of a weight.
     float z_of(float w, float root) const { return w == 0 ? 0 : -w * curvature(root) - std::copysign(l1, w); }
   };
+  template <bool careful>
+  void steps(float* row, std::span<const float> g) const {
+    const Rule rule = rule_;
+    float* const squares = row + g.size();
+    for (std::size_t i = 0; i < g.size(); ++i) {
+      const float n = squares[i] + g[i] * g[i], before = std::sqrt(squares[i]);
+      if (careful && !is_finite(n)) continue;
+      const float sigma = (std::sqrt(n) - before) * rule.over_alpha;
+      row[i] += g[i] - sigma * rule.weight(row[i], before);
+      squares[i] = n;
+    }
+  }
+
   const Rule rule_;
 };
 

@@ -9,14 +9,17 @@
 #include <memory>
 #include <span>
 
+#include "gossamer/optim/finite.h"
 #include "gossamer/optim/table.h"
 
 namespace gossamer::optim {
 
 inline constexpr std::size_t kMostColumns = 4;  ///< arrays of a row
 
-/// Of a number whose square, or a sum, may have been too large.
 inline bool is_finite(float v) { return std::abs(v) <= std::numeric_limits<float>::max(); }
+/// Whether squares of sums of these may be too large for a float. Else steps need not look at what they
+/// compute, and their loops are vectors'.
+inline bool any_large(std::span<const float> gradients) { return !all_within(gradients, 1e12f); }
 
 /// Any thread; rows as wide as the span beside them.
 class RowOptimizer {
@@ -25,9 +28,11 @@ class RowOptimizer {
   /// row ← that of these first weights.
   virtual void start(float* row, std::span<const float> weights) const = 0;
   virtual void read(const float* row, std::span<float> weights) const = 0;
-  /// What would leave the row with a number that is not finite is left out, weight by weight.
   /// updates: how many the row has had, this one included; known where the descriptor's `counts` says so.
-  virtual void step(float* row, std::span<const float> gradient, std::uint32_t updates) const = 0;
+  /// careful (any_large): what would leave the row with a number that is not finite is left out, weight by
+  /// weight.
+  virtual void step(float* row, std::span<const float> gradient, std::uint32_t updates,
+                    bool careful) const = 0;
   /// w ← w + deltas, the rest of the state as it is.
   virtual void add(float* row, std::span<const float> deltas) const = 0;
   /// Whether all weights are 0 and a row without them would do as well: only where exact zeros are made.

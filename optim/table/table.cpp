@@ -219,14 +219,16 @@ void LocalTable::write(std::span<const std::uint64_t> keys, std::span<const floa
 
 void LocalTable::push(std::span<const std::uint64_t> keys, std::span<const float> gradients) {
   const std::uint64_t step = ++steps_;
-  write(keys, gradients, [&](float* row, std::span<const float> gradient) { this->step(row, gradient); });
+  const bool careful = any_large(gradients);
+  write(keys, gradients,
+        [&](float* row, std::span<const float> gradient) { this->step(row, gradient, careful); });
   sweep_some(step);
 }
 
-void LocalTable::step(float* row, std::span<const float> gradient) const {
+void LocalTable::step(float* row, std::span<const float> gradient, bool careful) const {
   const std::uint32_t updates = shape_.version(row) + 1;
   if (shape_.versions) RowShape::set_word(row, shape_.version_at, updates);
-  shape_.optimizer->step(row, gradient, updates);
+  shape_.optimizer->step(row, gradient, updates, careful);
 }
 
 void LocalTable::add(std::span<const std::uint64_t> keys, std::span<const float> deltas) {

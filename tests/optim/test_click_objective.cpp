@@ -123,7 +123,7 @@ TEST_CASE("a gradient that waits for a command's samples looks up, and waits for
   CHECK(step.left_out);
   CHECK(step.rows == 0);
   CHECK(layers == objective->layers().size());
-  CHECK(g == std::vector<float>(g.size(), 0.0f));
+  CHECK(std::all_of(g.begin(), g.end(), [](float v) { return std::isnan(v); }));
   CHECK(objective->keyed_rows()->changes().keys.empty());
 }
 

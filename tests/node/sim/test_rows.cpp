@@ -233,6 +233,22 @@ TEST_CASE("What peers have not told of rows when a view ends they tell in the ne
   CHECK(explained < 0.001);
 }
 
+TEST_CASE("Tables that are alike stay so when a peer is lost") {
+  for (const Settings& more : std::vector<Settings>{kExact + Settings{"table.optimizer=adam"},
+                                                    kExact + Settings{"table.optimizer=ftrl"},
+                                                    {"exchange.method=allreduce", "table.density=0.05"}}) {
+    const Prepared prepared = prepare(click_job(
+        Settings{"peers=3", "graph.kind=full", "data.rows=6000", "run.rounds=200", "run.min_peers=1"} +
+        more));
+    Simulation simulation(prepared, {.crashes = {{2, 0.8}}, .views = true});
+    const SimResult result = simulation.run();
+    for (PeerId p = 0; p < 2; ++p) REQUIRE(result.peers[p].outcome == Outcome::finished);
+    INFO(fmt::format("{}", more.back()));
+    const double apart = distance(weights_of(simulation, 0), weights_of(simulation, 1));
+    CHECK(apart < (prepared.job.sparse.density < 1 ? 0.3 : 1e-9));
+  }
+}
+
 TEST_CASE("A table that is full stays within its limit, and says so") {
   const Job job = click_job({"data.keys=100000", "data.power=0.5", "table.memory=256KiB", "run.rounds=400",
                              "optimizer.batch=32", "data.rows=60000"});

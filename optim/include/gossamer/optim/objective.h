@@ -39,7 +39,7 @@ struct StepResult {
   double loss = 0;       ///< mean over the batch
   std::size_t rows = 0;  ///< samples, of whatever kind
   /// Something of the step was not finite, and the objective has left it out: rows of a table are as before.
-  /// Or there was none: hurry().
+  /// Or there was none (hurry()), and g is NaN.
   bool left_out = false;
 };
 
