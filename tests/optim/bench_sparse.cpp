@@ -135,8 +135,11 @@ template <class Plain>
 void bench_learning(const char* data_name, const Kept& data, const SparseModelSpec& spec,
                     const char* optimizer, std::size_t batch_size, const Plain& plain) {
   const auto model = make_sparse_model(spec);
+  // Rows learn from the sum over a batch: at the usual rate SGD would run away, and numbers be none.
+  const bool sgd = std::string_view(optimizer) == "sgd";
   const auto table = make_table({.width = model->row_width(),
                                  .optimizer = optimizer,
+                                 .learning_rate = sgd ? 0.1 / static_cast<double>(batch_size) : 0.1,
                                  .initial_scale = spec.deviation,
                                  .versions = false});
   SparseBatch batch;
