@@ -72,9 +72,10 @@ State ReplicaBase::save_learned() {
 }
 
 State ReplicaBase::save_for_next_view(std::span<const Incarnation> seats, bool with_gradient) {
-  if (RowExchange* const rows = row_exchange()) rows->end_view();
+  RowExchange* const rows = row_exchange();
+  if (rows) rows->end_view();
   State state = save_learned();
-  if (RowExchange* const rows = row_exchange()) rows->archive_untold(own_rows(Archive::saving(state)));
+  if (rows) rows->archive_untold(own_rows(Archive::saving(state)));
   if (extension_) extension_->save_own(Archive::saving(state).part("data").part("own"), seats);
   if (with_gradient && loss_of_g_) {
     Archive own = own_gradient(Archive::saving(state));

@@ -120,19 +120,19 @@ std::function<std::unique_ptr<optim::SampleStream>()> testing_of(const Job& job)
   return [spec] { return optim::open_samples(spec); };
 }
 
-/// A run that only in the end finds nothing to evaluate on would be in vain. What a command says is not asked
-/// for twice.
+/// A run that only in the end finds nothing to evaluate on would be in vain. What can be read but once, as a
+/// pipe and what a command says, is left to the evaluation.
 void check_test(const Job& job) {
+  const std::string& path = job.data.test_path;
   std::error_code none;
-  const bool stays = !std::filesystem::exists(job.data.test_path, none) ||
-                     std::filesystem::is_regular_file(job.data.test_path, none) ||
-                     std::filesystem::is_directory(job.data.test_path, none);
-  if (made_up(job) || job.data.test_path.empty() || job.data.test_path == "-" || !stays)
-    return;  // "-", a pipe
+  const auto kind = std::filesystem::status(path, none).type();
+  using Type = std::filesystem::file_type;
+  const bool stays = kind == Type::regular || kind == Type::directory || kind == Type::not_found;
+  if (made_up(job) || path.empty() || path == "-" || !stays) return;
   optim::SparseBatch batch;
   if (!testing_of(job)()->next(1, false, batch) || batch.size() == 0)
     throw ConfigError(fmt::format("{}: {} holds no sample that can be understood; expected at least one",
-                                  job.where("data.test_path"), job.data.test_path));
+                                  job.where("data.test_path"), path));
 }
 
 }  // namespace

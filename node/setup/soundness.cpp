@@ -19,6 +19,7 @@ namespace {
 using Graph = Needs::Graph;
 using Weights = Needs::Weights;
 using Code = Needs::Code;
+using Partial = Needs::Partial;
 
 bool every(const topology::Schedule& s, bool (topology::MixingMatrix::*property)() const) {
   for (std::size_t t = 0; t < s.period(); ++t)
@@ -72,7 +73,7 @@ class Check {
   void all() const {
     keys();
     const bool bound =
-        needs_.partial != Needs::Partial::no && closes_early(job_.exchange);  // staleness is one there
+        needs_.partial != Partial::no && closes_early(job_.exchange);  // staleness is one there
     if (!needs_.may_be_stale && !bound && job_.exchange.staleness != std::optional<std::uint64_t>(0))
       refuse("needs exchange.staleness = 0: {}", needs_.why_synchronous);
     if (!needs_.may_wait && job_.exchange.staleness)
@@ -90,8 +91,8 @@ class Check {
     if (job_.exchange.straggler != "wait") straggler();
     if (needs_.plain_sgd && optim::optimizer_traits(job_.optimizer.kind).keeps_state)
       refuse(
-          "needs optimizer.kind 'sgd', found '{}': its correction holds for steps of the present gradient "
-          "alone; use 'sgd', or method 'gradient_tracking'",
+          "needs optimizer.kind 'sgd', found '{}': its correction holds for steps that depend on the present "
+          "gradient alone; use 'sgd', or method 'gradient_tracking'",
           job_.optimizer.kind);
     if (carries_mass_ && job_.least_peers() < job_.peers.size()) lost_mass();
     shapes();
@@ -314,7 +315,7 @@ class Check {
 
   /// Rounds that close before all their messages have come; why: the key that has them do so.
   void early(std::string_view why) const {
-    if (needs_.partial == Needs::Partial::no)
+    if (needs_.partial == Partial::no)
       refuse(
           "takes no {}: none of its messages may be missing or late; use 'dpsgd' (whose messages supersede "
           "each other), 'broadcast' or 'topk_allgather' (whose gradients may be added later)",
@@ -336,7 +337,7 @@ class Check {
             "backup, or exchange.staleness = \"unbounded\" where nobody is to be waited for",
             job_.exchange.backup, job_.peers[i].name, n);
     const std::string& kind = job_.optimizer.kind;
-    if (needs_.partial == Needs::Partial::gradients && !optim::optimizer_traits(kind).adds_up)
+    if (needs_.partial == Partial::gradients && !optim::optimizer_traits(kind).adds_up)
       refuse(
           "with {} needs optimizer.kind 'sgd', 'momentum' or 'nesterov', found '{}': peers take in the same "
           "gradients in different rounds, and its steps do not add up to the same",

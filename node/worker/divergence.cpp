@@ -66,13 +66,15 @@ std::string too_far_apart(const Spread& spread, double initial_square) {
 
 std::string divergence_text(const Plan& plan, double learning_rate, Round round, const std::string& what) {
   const ExchangeSettings& e = plan.exchange;
-  std::string advice = plan.parcels.empty()
-                           ? "lower table.learning_rate"
-                           : fmt::format("lower optimizer.learning_rate (now {:.4g})", learning_rate);
-  if (plan.rows && !plan.parcels.empty()) advice += " or table.learning_rate";
-  if (find_method(e.method).needs.gamma != Needs::Gamma::none && !plan.parcels.empty())
-    advice += fmt::format(" or exchange.gamma (now {:.4g}, by default {:.4g})", plan.gamma, plan.usual_gamma);
-  if (!plan.codec.exact && !plan.parcels.empty()) advice += ", or use a finer codec";
+  std::string advice = "lower table.learning_rate";  // all that there is, where nothing but rows is learned
+  if (!plan.parcels.empty()) {
+    advice = fmt::format("lower optimizer.learning_rate (now {:.4g})", learning_rate);
+    if (plan.rows) advice += " or table.learning_rate";
+    if (find_method(e.method).needs.gamma != Needs::Gamma::none)
+      advice +=
+          fmt::format(" or exchange.gamma (now {:.4g}, by default {:.4g})", plan.gamma, plan.usual_gamma);
+    if (!plan.codec.exact) advice += ", or use a finer codec";
+  }
   return fmt::format("the run diverged in round {}: {}; {} (codec '{}')", round, what, advice, e.codec);
 }
 

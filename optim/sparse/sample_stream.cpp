@@ -88,17 +88,18 @@ class ParsedStream final : public SampleStream {
     std::optional<BlockQueue::Clock::time_point> until;
     // Once nothing more comes, what is there is handed out without waiting for each batch again.
     if (spec_.follow) until = quiet_ && !pool_.empty() ? BlockQueue::Clock::now() : deadline;
-    BlockQueue::Found found = BlockQueue::Found::nothing_yet;
-    while (!until && waits_) {
-      found = queue_.next(BlockQueue::Clock::now() + kLook, pending_);
-      if (found != BlockQueue::Found::nothing_yet) break;
-      waits_();
-    }
-    if (found == BlockQueue::Found::nothing_yet) found = queue_.next(until, pending_);
+    const BlockQueue::Found found = until || !waits_ ? queue_.next(until, pending_) : wait();
     quiet_ = found == BlockQueue::Found::nothing_yet;
     ended_ = found == BlockQueue::Found::end;
     if (found == BlockQueue::Found::block) count(*pending_);
     return found == BlockQueue::Found::block;
+  }
+
+  BlockQueue::Found wait() {
+    for (;; waits_()) {
+      const BlockQueue::Found found = queue_.next(BlockQueue::Clock::now() + kLook, pending_);
+      if (found != BlockQueue::Found::nothing_yet) return found;
+    }
   }
 
   void count(const SampleBlock& block) {
@@ -128,10 +129,6 @@ class ParsedStream final : public SampleStream {
   std::function<void()> waits_;
   StreamCounters counters_;
 };
-
-}  // namespace
-
-namespace {
 
 /// Lines that are not blank, and no comments.
 std::uint64_t lines_of(std::string_view text, bool comments) {

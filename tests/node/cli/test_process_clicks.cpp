@@ -95,13 +95,18 @@ TEST_CASE("processes and the simulator learn the same tables, which can be looke
   CHECK(missing.err.find("key 12 has no row") != std::string::npos);
 }
 
-TEST_CASE("samples come from files, commands and folders that grow") {
-  const Folder folder;
-  const Ports ports(2);
+/// Of two peers, and its samples.
+void write_svm_job(const Folder& folder, const Ports& ports) {
   folder.write("train.svm", svm_lines(3000));
   folder.write("test.svm", svm_lines(500, 9000));
   folder.write("job.toml",
                click_toml(ports, 2, samples("path = \"train.svm\"\ntest_path = \"test.svm\"\n", 100)));
+}
+
+TEST_CASE("samples come from files, commands and folders that grow") {
+  const Folder folder;
+  const Ports ports(2);
+  write_svm_job(folder, ports);
   CHECK(run_of(folder).at("figures").at("auc") > 0.99);
   folder.write("job.toml",
                click_toml(ports, 2, samples("command = \"cat train.svm\"\ntest_path = \"test.svm\"\n", 60)));
@@ -163,10 +168,7 @@ TEST_CASE("a command that stalls keeps no run from ending, nor its rows from bei
 TEST_CASE("a run begins where another one ended, with its rows") {
   const Folder folder;
   const Ports ports(2);
-  folder.write("train.svm", svm_lines(3000));
-  folder.write("test.svm", svm_lines(500, 9000));
-  folder.write("job.toml",
-               click_toml(ports, 2, samples("path = \"train.svm\"\ntest_path = \"test.svm\"\n", 100)));
+  write_svm_job(folder, ports);
   const double auc = run_of(folder).at("figures").at("auc");
   const auto after = [&](const std::string& initial) {
     const auto ended = gossamer(folder, {"sim", "job.toml", "--json", "--quiet", "--set", "run.rounds=1",
