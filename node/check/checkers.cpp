@@ -115,6 +115,7 @@ void Checkers::on_crash(PeerId p) {
   each([&](Observer& o) { o.on_crash(p); });
 }
 void Checkers::on_round(PeerId p, Round r) {
+  round_begun_ = findings_.time;
   each([&](Observer& o) { o.on_round(p, r); });
 }
 void Checkers::on_send(PeerId p, PeerId to, const Message& m) {

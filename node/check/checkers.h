@@ -136,6 +136,8 @@ class Checkers final : public Observer {
   const std::optional<Violation>& first() const { return findings_.first(); }
   Findings& findings() { return findings_; }
   double time() const { return findings_.time; }
+  /// When a peer began a round last.
+  double round_begun() const { return round_begun_; }
   void at_end(const SimResult& result);
   std::uint64_t frames(Fate fate) const { return frames_[static_cast<std::size_t>(fate)]; }
   std::uint64_t messages() const { return messages_; }
@@ -181,6 +183,7 @@ class Checkers final : public Observer {
   std::vector<Seat> all_;
   std::uint64_t frames_[11] = {};
   std::uint64_t messages_ = 0, expected_deltas_ = 0, declined_ = 0;
+  double round_begun_ = 0;
   bool chunked_ = false;
   Invariants invariants_;
 };

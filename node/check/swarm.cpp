@@ -8,7 +8,8 @@
 namespace gossamer::node {
 namespace {
 
-constexpr double kLongest_s = 3600;  ///< of virtual time
+// Of virtual time and of events; in less a peer begins a round.
+constexpr double kLongest_s = 3600, kLongestSteps = 1000;
 constexpr std::uint64_t kMostEvents = 20'000'000;
 constexpr std::uint64_t kEventsPerQuestion = 64;  ///< Simulation::run asks whether to stop
 
@@ -34,9 +35,8 @@ class OneRun {
   SwarmOutcome go() {
     out_.seed = case_.seed;
     Simulation simulation(prepared_, {case_.seed, case_.crashes}, &checkers_);
-    std::uint64_t asked = 0;
     try {
-      result_ = simulation.run([&] { return stop(++asked); });
+      result_ = simulation.run([&] { return stop(); });
       check_end(simulation);
     } catch (const std::exception& e) {
       checkers_.findings().report("stall", e.what());
@@ -53,11 +53,20 @@ class OneRun {
     return p;
   }
 
-  bool stop(std::uint64_t asked) {
+  bool stop() {
     alive_();
-    if (checkers_.time() > kLongest_s || asked > kMostEvents / kEventsPerQuestion)
-      checkers_.findings().report("stall", fmt::format("no end after {:.0f} s of virtual time and {} events",
-                                                       checkers_.time(), asked * kEventsPerQuestion));
+    ++asked_;
+    if (begun_ != checkers_.round_begun()) {
+      begun_ = checkers_.round_begun();
+      asked_then_ = asked_;
+    }
+    const double waited = checkers_.time() - begun_;
+    const std::uint64_t events = (asked_ - asked_then_) * kEventsPerQuestion;
+    if (waited > kLongest_s + kLongestSteps * case_.job.sim.step_time || events > kMostEvents)
+      checkers_.findings().report(
+          "stall", fmt::format("nobody began a round for {:.0f} s of virtual time and {} events, and the run "
+                               "has not ended",
+                               waited, events));
     return checkers_.first().has_value();
   }
 
@@ -125,10 +134,10 @@ class OneRun {
     plan.allreduce = prepared_.plan->allreduce;
     reference.plan = std::make_shared<const Plan>(std::move(plan));
     Simulation simulation(reference, {1, {}});
-    std::uint64_t asked = 0;
+    std::uint64_t left = std::max(asked_, kMostEvents / kEventsPerQuestion);
     const SimResult calm = simulation.run([&] {
       alive_();
-      return ++asked > kMostEvents / kEventsPerQuestion;
+      return left-- == 0;
     });
     ++out_.counts["compared with a calm network"];
     if (calm.digest != result_.digest)
@@ -191,6 +200,8 @@ class OneRun {
   Checkers checkers_;
   SimResult result_;
   SwarmOutcome out_;
+  std::uint64_t asked_ = 0, asked_then_ = 0;  ///< now, and when a round began last
+  double begun_ = 0;                          ///< then
 };
 
 }  // namespace

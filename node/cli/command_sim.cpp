@@ -232,8 +232,7 @@ void add_sim_command(CLI::App& app, int& status) {
   auto flags = std::make_shared<SimFlags>();
   add_job_flags(*command, flags->job, false);
   add_swarm_flags(*command, flags->swarm);
-  command->add_option("--peers", flags->peers, "replace the peers by N local ones")
-      ->check(CLI::PositiveNumber);
+  command->add_option("--peers", flags->peers, "replace the peers by N local ones")->check(above_zero());
   command
       ->add_option("--seed", flags->seed,
                    "seed of the network's faults and jitter (run.seed is the training's)")

@@ -12,6 +12,7 @@
 #include "commands.h"
 #include "exchange.h"
 #include "progress.h"
+#include "setup.h"
 #include "swarm.h"
 #include "text.h"
 
@@ -203,7 +204,7 @@ void add_swarm_flags(CLI::App& command, SwarmFlags& flags) {
           "--seeds", flags.seeds,
           "run N small jobs instead, each with a configuration and faults drawn from its seed (with JOB: "
           "that job with drawn faults), and check everything that must hold")
-      ->check(CLI::PositiveNumber);
+      ->check(above_zero());
   command.add_option("--first-seed", flags.first_seed, "of --seeds")->capture_default_str();
   command.add_option(
       "--replay", flags.replay,
@@ -223,6 +224,7 @@ void add_swarm_flags(CLI::App& command, SwarmFlags& flags) {
 
 int swarm(const SwarmFlags& flags, const JobFlags& output, const std::optional<Job>& job,
           std::size_t processes) {
+  if (job) prepare(*job);  // what is wrong with the job itself is no violation
   return flags.replay ? replay(flags, output, job) : run_seeds(flags, output, job, processes);
 }
 

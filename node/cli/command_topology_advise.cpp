@@ -14,6 +14,7 @@
 #include "commands.h"
 #include "config_document.h"
 #include "config_fields.h"
+#include "flags.h"
 #include "gossamer/compress/codec.h"
 #include "model_parts.h"
 #include "setup.h"
@@ -284,11 +285,11 @@ void add_topology_advise(CLI::App& topology, int& status) {
   command->add_option("--latency", options->latency, "Of links that none is stated of; default: sim's");
   command
       ->add_option("--rounds", options->rounds, "Of training with full averaging; default: the job's, 1000")
-      ->check(CLI::PositiveNumber);
+      ->check(above_zero());
   command
       ->add_option("--heterogeneity", options->heterogeneity,
                    "Data heterogeneity, 0 = IID; default: 1 for dirichlet splits, else 0")
-      ->check(CLI::NonNegativeNumber);
+      ->check(zero_or_more());
   command->add_option("--set", options->overrides, "KEY=VALUE in place of what the files say; repeatable")
       ->allow_extra_args(false);
   command->add_option("--out", options->out, "Write the topology file of the best");

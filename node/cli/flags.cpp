@@ -5,6 +5,7 @@
 
 #include <csignal>
 #include <cstdio>
+#include <functional>
 
 #include "commands.h"
 
@@ -31,6 +32,16 @@ void on_signal(int signal) {
   }
 }
 
+CLI::Validator number_that(const std::string& is, const std::string& name,
+                           const std::function<bool(double)>& holds) {
+  return {[is, holds](const std::string& text) {
+            double number = 0;
+            if (CLI::detail::lexical_cast(text, number) && holds(number)) return std::string();
+            return fmt::format("{}: expected a number {}", text, is);
+          },
+          name};
+}
+
 }  // namespace
 
 void add_job_flags(CLI::App& command, JobFlags& flags, bool required) {
@@ -47,6 +58,13 @@ void add_override_flag(CLI::App& command, JobFlags& flags, const std::string& fl
                        const std::string& help) {
   command.add_option_function<std::string>(
       flag, [&flags, key](const std::string& value) { flags.overrides.push_back(key + "=" + value); }, help);
+}
+
+CLI::Validator above_zero() {
+  return number_that("above 0", "POSITIVE", [](double n) { return n > 0; });
+}
+CLI::Validator zero_or_more() {
+  return number_that("of 0 or more", "NONNEGATIVE", [](double n) { return n >= 0; });
 }
 
 void keep_memory() {

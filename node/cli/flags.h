@@ -20,6 +20,10 @@ void add_job_flags(CLI::App& command, JobFlags& flags, bool required = true);
 void add_override_flag(CLI::App& command, JobFlags& flags, const std::string& flag, const std::string& key,
                        const std::string& help);
 
+/// What a flag's number must be.
+CLI::Validator above_zero();
+CLI::Validator zero_or_more();
+
 int exit_status(Outcome outcome);
 /// Of two peers' statuses the one that is nearer to what went wrong: bad input before failure before peers
 /// that missed another.

@@ -41,6 +41,24 @@ TEST_CASE("a swarm of one job keeps the job") {
   const auto nothing = gossamer(folder, {"sim"});
   CHECK(nothing.status == 2);
   CHECK(nothing.err.find("job file, or --seeds") != std::string::npos);
+  for (const std::string n : {"0", "-1", "many"})
+    CHECK(
+        gossamer(folder, {"sim", "--seeds=" + n}).err.find("--seeds: " + n + ": expected a number above 0") !=
+        std::string::npos);
+}
+
+TEST_CASE("a swarm of a job takes its time, and what is wrong with the job is no violation") {
+  const Folder folder;
+  const Ports ports(3);
+  folder.write("job.toml", SmallJob{3, ports.first(), "ring", "dpsgd", "dense", "0", 100}.toml());
+  const auto ended =
+      gossamer(folder, {"sim", "job.toml", "--seeds", "2", "--quiet", "--set", "sim.step_time=60s"});
+  INFO(ended.err);
+  CHECK(ended.status == 0);
+  const auto unsound = gossamer(
+      folder, {"sim", "job.toml", "--seeds", "2", "--quiet", "--set", "exchange.codec=onebit_scaled"});
+  CHECK(unsound.status == 2);
+  CHECK(unsound.err.find("do not converge under a lossy codec") != std::string::npos);
 }
 
 }  // namespace
