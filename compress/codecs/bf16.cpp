@@ -13,7 +13,9 @@ class Bf16 final : public FusedCodec {
  public:
   std::string spec() const override { return "bf16"; }
   std::string_view name() const override { return "bf16"; }
-  Traits traits() const override { return {.contractive = true, .delta = 1 - 0x1p-16}; }
+  Traits traits() const override {
+    return {.contractive = true, .delta = 1 - 0x1p-16, .promised = 1 - 0x1p-16};
+  }
   std::size_t max_bytes(std::size_t n) const override { return float_bytes(FloatFormat::bf16, n); }
 
  private:

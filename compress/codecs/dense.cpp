@@ -19,7 +19,7 @@ class Dense final : public FusedCodec {
   std::string spec() const override { return "dense"; }
   std::string_view name() const override { return "dense"; }
   Traits traits() const override {
-    return {.exact = true, .unbiased = true, .contractive = true, .delta = 1};
+    return {.exact = true, .unbiased = true, .contractive = true, .delta = 1, .promised = 1};
   }
   std::size_t max_bytes(std::size_t n) const override { return float_bytes(FloatFormat::fp32, n); }
 

@@ -14,7 +14,9 @@ class Fp16 final : public FusedCodec {
  public:
   std::string spec() const override { return "fp16"; }
   std::string_view name() const override { return "fp16"; }
-  Traits traits() const override { return {.contractive = true, .delta = 1 - 0x1p-22}; }
+  Traits traits() const override {
+    return {.contractive = true, .delta = 1 - 0x1p-22, .promised = 1 - 0x1p-22};
+  }
   std::size_t max_bytes(std::size_t n) const override { return float_bytes(FloatFormat::fp16, n); }
 
  private:

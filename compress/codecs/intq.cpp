@@ -34,8 +34,8 @@ class IntQ final : public FusedCodec {
   std::string_view name() const override { return "intq"; }
   Traits traits() const override {
     const double levels = std::ldexp(1.0, static_cast<int>(rule_.buckets.bits)) - 1;
-    const double error = (rule_.buckets.stochastic ? 2 : 1) / levels;
-    return {.unbiased = rule_.buckets.stochastic, .contractive = true, .delta = (1 - error) * (1 - error)};
+    const double error = (rule_.buckets.stochastic ? 2 : 1) / levels, delta = (1 - error) * (1 - error);
+    return {.unbiased = rule_.buckets.stochastic, .contractive = true, .delta = delta, .promised = delta};
   }
 
   std::size_t max_bytes(std::size_t n) const override { return level_max_bytes(rule_, n); }

@@ -163,7 +163,7 @@ class OneBitScaled final : public FusedCodec {
     if (rule_.constant) return {.bounded = true};
     const double lambda = rule_.lambda > 0 ? rule_.lambda : kEvenRatio;
     const double even = lambda * (2 * kEvenRatio - lambda), promised = 1 - rule_.bound * rule_.bound;
-    return {.contractive = true, .delta = std::max(even, promised)};
+    return {.contractive = true, .delta = std::max(even, promised), .promised = promised};
   }
 
   /// No leaf is larger than its values, but for one of a single entry (5 bytes), of which a vector has at

@@ -45,8 +45,9 @@ class Qsgd final : public FusedCodec {
     const bool largest = rule_.buckets.measure == Measure::largest;
     const bool contractive = largest ? levels >= 2 : 4 * levels * levels > bucket;
     const double variance = d / (4 * s * s);  // l2: at most a quarter of a level squared in each entry
-    const double delta = largest ? (1 - 1 / s) * (1 - 1 / s) : (1 - variance) / (1 + variance);
-    return {.unbiased = true, .contractive = contractive, .delta = contractive ? delta : 0};
+    const double each = largest ? (1 - 1 / s) * (1 - 1 / s) : (1 - variance) / (1 + variance);
+    const double delta = contractive ? each : 0;
+    return {.unbiased = true, .contractive = contractive, .delta = delta, .promised = delta};
   }
 
   std::size_t max_bytes(std::size_t n) const override { return level_max_bytes(rule_for(n), n); }

@@ -28,9 +28,10 @@ class RandK final : public SparseCodec {
   std::string_view name() const override { return "randk"; }
   Traits traits() const override {
     const bool contractive = !scaled_ || density_ > 0.5;
-    const double delta = scaled_ ? 2 * density_ - 1 : density_;  // (1−ω)/(1+ω), ω = n/k − 1
+    const double each = scaled_ ? 2 * density_ - 1 : density_;  // (1−ω)/(1+ω), ω = n/k − 1
+    const double delta = contractive ? each : 0;
     return {
-        .unbiased = scaled_, .contractive = contractive, .delta = contractive ? delta : 0, .sparse = true};
+        .unbiased = scaled_, .contractive = contractive, .delta = delta, .promised = delta, .sparse = true};
   }
   std::size_t max_bytes(std::size_t n) const override {
     return wire::kHeaderMax + wire::kVarintMax + sizeof(std::uint64_t) + kept(n) * sizeof(float);

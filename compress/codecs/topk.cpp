@@ -117,6 +117,7 @@ class TopK final : public SparseCodec {
     const bool coarse = form_ == ValueForm::sign || form_ == ValueForm::two_bit;
     return {.contractive = true,
             .delta = density_ * (coarse ? kEvenSigns : 1),
+            .promised = coarse ? 0 : density_,
             .sparse = true,
             .largest = true,
             .merges = selects_exactly(selection_)};

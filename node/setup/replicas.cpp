@@ -1,4 +1,5 @@
 // What a peer's replica is made of.
+#include "method.h"
 #include "plan.h"
 #include "setup.h"
 #include "soundness.h"
@@ -7,6 +8,7 @@ namespace gossamer::node {
 
 optim::OptimizerSpec optimizer_of(const Prepared& prepared) {
   optim::OptimizerSpec spec = prepared.job.optimizer;
+  spec.steps_between = local_steps(prepared.job.exchange);
   if (codes_velocity(prepared.job, prepared.plan->codec))
     spec.second_moment_steps = prepared.job.exchange.dense_rounds;
   return spec;

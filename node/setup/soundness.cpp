@@ -64,7 +64,6 @@ class Check {
   Check(const Method& method, const Job& job, const Plan& plan, const topology::Schedule& schedule)
       : needs_(method.needs),
         name_(method.row.name),
-        carries_mass_(method.invariants.own == MethodInvariants::Own::mass),
         pulls_(method.pattern && method.pattern->mixing == Pattern::Mixing::pull),
         job_(job),
         plan_(plan),
@@ -94,7 +93,6 @@ class Check {
           "needs optimizer.kind 'sgd', found '{}': its correction holds for steps that depend on the present "
           "gradient alone; use 'sgd', or method 'gradient_tracking'",
           job_.optimizer.kind);
-    if (carries_mass_ && job_.least_peers() < job_.peers.size()) lost_mass();
     shapes();
   }
 
@@ -244,19 +242,6 @@ class Check {
           e.codec, o.kind);
   }
 
-  /// The dead take weight along: steps then go further than their rate says.
-  void lost_mass() const {
-    const std::string& kind = job_.optimizer.kind;
-    if (!optim::optimizer_traits(kind).of_gradients_alone)
-      refuse(
-          "with optimizer '{0}' needs run.min_peers = 0, found {1}: a peer that is lost takes weight along, "
-          "with "
-          "less of which every step goes further than it says, and '{0}' goes on in the direction that was "
-          "really "
-          "taken, so that it grows without an end; use optimizer.kind 'momentum', or run.min_peers = 0",
-          kind, job_.run.min_peers);
-  }
-
   void outer() const {
     const ExchangeSettings& e = job_.exchange;
     if (!needs_.outer && (e.fragments != 1 || e.outer_delay != 0))
@@ -273,13 +258,6 @@ class Check {
           "uses the result of an exchange before the next begins: exchange.outer_delay is {} and "
           "exchange.local_steps {}; use a smaller delay",
           e.outer_delay, local_steps(e));
-    const std::string& kind = job_.optimizer.kind;
-    if (needs_.outer && plan_.outer_momentum > 0 && !optim::optimizer_traits(kind).of_gradients_alone)
-      refuse(
-          "takes outer steps with a momentum of their own, and optimizer '{}' would take these for its own "
-          "direction, so that each multiplies the other's; use optimizer.kind 'momentum', or "
-          "exchange.outer_momentum = 0",
-          kind);
     if (pulls_) pull();
   }
 
@@ -393,7 +371,7 @@ class Check {
 
   const Needs& needs_;
   std::string_view name_;
-  bool carries_mass_, pulls_;
+  bool pulls_;
   const Job& job_;
   const Plan& plan_;
   const topology::Schedule& schedule_;
@@ -413,6 +391,7 @@ void drop_unread(ExchangeSettings& exchange) {
 void check_method(const Method& method, const Job& job, const Plan& plan,
                   const topology::Schedule& schedule) {
   Check(method, job, plan, schedule).all();
+  check_direction(method, job, plan);
   check_rule(method, job, plan, schedule);
 }
 

@@ -10,6 +10,10 @@ namespace gossamer::node {
 /// before weights by samples and local steps.
 void check_method(const Method& method, const Job& job, const Plan& plan, const topology::Schedule& schedule);
 
+/// Throws ConfigError where the optimiser goes on in the direction that the model really took, and the job's
+/// mixing would be taken for one.
+void check_direction(const Method& method, const Job& job, const Plan& plan);
+
 /// Whether a full reduce codes the optimiser's velocity in the gradient's place (full_reduce.h): under biased
 /// codecs that send every entry and leave much of each out. Averages of sparse codes are not helped: an entry
 /// that was sent would be sent again and again.

@@ -16,7 +16,7 @@ using topology::Schedule;
 using Edges = std::vector<GraphSpec::EdgeSpec>;
 using Parts = std::vector<std::vector<PeerId>>;
 
-constexpr std::size_t kMostNames = 8;  ///< of a part that a warning lists
+constexpr std::size_t kMostListed = 8;  ///< of a part that a warning lists
 
 bool in_every_round(const Schedule& s, bool (topology::MixingMatrix::*property)() const) {
   for (std::size_t t = 0; t < s.period(); ++t)
@@ -244,8 +244,8 @@ class Search {
   const std::string& name(PeerId member) const { return base_.peers[places_[member]].name; }
   std::string names(const std::vector<PeerId>& members) const {
     std::vector<std::string> list;
-    for (std::size_t i = 0; i < std::min(kMostNames, members.size()); ++i) list.push_back(name(members[i]));
-    if (members.size() > kMostNames) list.push_back(fmt::format("… ({} in all)", members.size()));
+    for (std::size_t i = 0; i < std::min(kMostListed, members.size()); ++i) list.push_back(name(members[i]));
+    if (members.size() > kMostListed) list.push_back(fmt::format("… ({} in all)", members.size()));
     return join(list, ", ");
   }
   std::string fallen(const Parts& parts) const {

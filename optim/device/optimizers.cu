@@ -11,6 +11,7 @@
 #include "elementary.h"
 #include "gossamer/optim/device.h"
 #include "memory.h"
+#include "quasi_global.h"
 
 namespace gossamer::optim::cuda {
 namespace {
@@ -194,10 +195,11 @@ class Adam final : public DeviceOptimizer {
 struct QuasiGlobalStep {
   const float *x, *g;
   float *u, *direction, *before;
-  float rate, decay, m, share;  ///< share 0: the first step
+  float rate, decay, m, share;  ///< share 0: the direction stands
+  bool begins;                  ///< x is that before the steps up to the next mixing
   __device__ void operator()(std::size_t i) const {
     if (share > 0) direction[i] = m * direction[i] + share * (before[i] - x[i]);
-    before[i] = x[i];
+    if (begins) before[i] = x[i];
     u[i] = rate * (m * direction[i] + (g[i] + decay * x[i]));
   }
 };
@@ -211,23 +213,23 @@ class QuasiGlobal final : public DeviceOptimizer {
         before_(state_.array("before")) {}
   void step(double place, std::size_t offset, const float* x_dev, const float* g_dev, float* u_dev,
             std::size_t n) override {
-    double& last_rate = last_rate_[offset];
-    const float share = last_rate > 0 ? static_cast<float>((1 - spec_.momentum) / last_rate) : 0.0f;
-    last_rate = learning_rate(spec_, place);
-    state_.each(n, QuasiGlobalStep{x_dev, g_dev, u_dev, direction_ + offset, before_ + offset,
-                                   static_cast<float>(last_rate), static_cast<float>(spec_.weight_decay),
-                                   static_cast<float>(spec_.momentum), share});
+    const double eta = learning_rate(spec_, place);
+    const QuasiGlobalPeriod::Due due = period_.step(offset, eta);
+    state_.each(
+        n, QuasiGlobalStep{x_dev, g_dev, u_dev, direction_ + offset, before_ + offset,
+                           static_cast<float>(eta), static_cast<float>(spec_.weight_decay),
+                           static_cast<float>(spec_.momentum), static_cast<float>(due.share), due.begins});
   }
   void show(StateVisitor& visitor) override {
     state_.show(visitor);
-    visitor.by_offset("last_rate", last_rate_);
+    period_.show(visitor);
   }
 
  private:
   OptimizerSpec spec_;
   DeviceState state_;
   float *direction_, *before_;
-  std::map<std::size_t, double> last_rate_;
+  QuasiGlobalPeriod period_{spec_};
 };
 
 template <class Kind>

@@ -5,9 +5,11 @@
 //   u = η·(m·q + g + λ·x)     x½ = x − u;  x⁺ = what mixing makes of it
 //   q ← m·q + (1 − m)·(x − x⁺)/η, at the η that the step was taken with
 //
-// x⁺ is first seen as the x of the next step, where q is brought up to date before it is used.
-#include <map>
-
+// x⁺ is first seen as the x of the next step, where q is brought up to date before it is used. With H steps
+// from one mixing to the next q stands still among them, and is then brought up to date once, by what all of
+// them and the mixing made of x over the sum of their η: q taken anew in each of them would repeat one
+// mixing's correction H times, and drive peers apart.
+#include "quasi_global.h"
 #include "optimizers.h"
 
 namespace gossamer::optim {
@@ -23,28 +25,28 @@ class QuasiGlobal final : public EntryOptimizer<QuasiGlobal> {
     float* q = direction_.data() + offset;
     float* before = before_.data() + offset;
     const auto m = static_cast<float>(spec_.momentum);
-    double& last_rate = last_rate_[offset];
-    if (last_rate > 0) {
-      const auto share = static_cast<float>((1 - spec_.momentum) / last_rate);
+    const double eta = learning_rate(spec_, place);
+    const QuasiGlobalPeriod::Due due = period_.step(offset, eta);
+    if (due.share > 0) {
+      const auto share = static_cast<float>(due.share);
       for (std::size_t i = 0; i < x.size(); ++i) q[i] = m * q[i] + share * (before[i] - x[i]);
     }
-    std::copy(x.begin(), x.end(), before);
-    last_rate = learning_rate(spec_, place);
-    const auto rate = static_cast<float>(last_rate), decay = static_cast<float>(spec_.weight_decay);
+    if (due.begins) std::copy(x.begin(), x.end(), before);
+    const auto rate = static_cast<float>(eta), decay = static_cast<float>(spec_.weight_decay);
     return [=](std::size_t i, float g) { return rate * (m * q[i] + (g + decay * x[i])); };
   }
 
   void show(StateVisitor& visitor) override {
     visitor.floats("direction", direction_);
     visitor.floats("before", before_);
-    visitor.by_offset("last_rate", last_rate_);
+    period_.show(visitor);
   }
 
  private:
   OptimizerSpec spec_;
-  LargeVector<float> direction_;             ///< q
-  LargeVector<float> before_;                ///< x of the last step
-  std::map<std::size_t, double> last_rate_;  ///< by the range's offset; 0 before the first step
+  LargeVector<float> direction_;  ///< q
+  LargeVector<float> before_;     ///< x of the period's first step
+  QuasiGlobalPeriod period_{spec_};
 };
 
 std::unique_ptr<Optimizer> make_quasi_global(const OptimizerSpec& spec, std::size_t buffer_size) {

@@ -52,6 +52,23 @@ TEST_CASE("optimisers take the steps of their formulas") {
     optimizer->step(1, 5, {&x, 1}, {&g[1], 1}, {&u, 1});
     CHECK(u == Approx(0.1 * (0.5 * (0.5 * (2 - 1.5) / 0.1) - 3 + 0.25 * 1.5)));
   }
+  SECTION("quasi-global momentum of several steps from one mixing to the next") {
+    spec.kind = "quasi_global";
+    spec.weight_decay = 0;
+    spec.steps_between = 3;
+    const auto optimizer = make_optimizer(spec, 16);
+    float u = 0;
+    const auto step = [&](float x, float gradient) {
+      optimizer->step(0, 5, {&x, 1}, {&gradient, 1}, {&u, 1});
+      return static_cast<double>(u);
+    };
+    const double rate = 0.1, m = 0.5;
+    for (const float x : {2.0f, 1.9f, 1.8f}) CHECK(step(x, 1) == Approx(rate));
+    double q = (1 - m) * (2 - 0.9) / (3 * rate);  // mixing made 0.9 of 1.7
+    for (const float x : {0.9f, 0.5f, 0.4f}) CHECK(step(x, 2) == Approx(rate * (m * q + 2)));
+    q = m * q + (1 - m) * (0.9 - 0.1) / (3 * rate);
+    CHECK(step(0.1f, 2) == Approx(rate * (m * q + 2)));
+  }
   SECTION("adam decays weights beside the step") {
     spec.kind = "adam";
     const auto u = steps_of(spec, g);

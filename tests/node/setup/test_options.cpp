@@ -170,6 +170,29 @@ TEST_CASE("push-sum refuses quasi-global momentum where peers may be lost") {
   CHECK(refusal({"optimizer.kind=momentum"}).empty());
 }
 
+TEST_CASE("mixing that is not sure, or out of turn, is refused under quasi-global momentum") {
+  const auto refusal = [&](const Settings& more) {
+    return refusal_of([&] { make_plan(plain_job(Settings{"optimizer.kind=quasi_global"} + more), 0); });
+  };
+  for (const char* method : {"choco", "deep_squeeze"}) {
+    const auto with = [&](const char* codec) {
+      return refusal({fmt::format("exchange.method={}", method), fmt::format("exchange.codec={}", codec)});
+    };
+    for (const char* codec :
+         {"onebit", "onebit_two", "topk:density=0.3", "randk:density=0.3", "onebit_scaled:bound=0.99"}) {
+      INFO(method << " " << codec);
+      CHECK(says(with(codec), "use optimizer.kind 'momentum', or codec 'onebit_scaled'"));
+    }
+    for (const char* codec : {"onebit_scaled", "qsgd:bits=4,norm=max", "intq:bits=2", "fp16", "dense"}) {
+      INFO(method << " " << codec);
+      CHECK(with(codec).empty());
+    }
+  }
+  const Settings dpsgd{"exchange.method=dpsgd", "exchange.codec=dense", "exchange.overlap=true"};
+  CHECK(says(refusal(dpsgd + Settings{"exchange.staleness=1"}), "exchange.overlap in synchronous rounds"));
+  CHECK(refusal(dpsgd).empty());
+}
+
 TEST_CASE("outer steps with a momentum are refused under quasi-global momentum, which would multiply it") {
   for (const char* method : {"diloco", "noloco"}) {
     const Settings settings{fmt::format("exchange.method={}", method), "exchange.codec=dense",

@@ -159,6 +159,7 @@ struct Traits {
   /// and for signs what holds of magnitudes spread evenly, as feedback and estimates make them in the long
   /// run (¾; onebit_two ½).
   double delta = 0;
+  double promised = 0;   ///< of that, what holds of every vector (of its largest entry where delta does)
   bool sparse = false;   ///< entries that are not sent decode to 0
   bool largest = false;  ///< what is left out is smaller, entry by entry, than what is sent (topk)
   bool votes = false;    ///< signs without a magnitude, for a majority vote (sign_vote)

@@ -26,6 +26,8 @@ struct OptimizerSpec {
   std::uint64_t total_steps = 1;      ///< length of the schedule
   /// adam: steps in which the second moment learns, after which it stands (1-bit Adam); 0: all.
   std::uint64_t second_moment_steps = 0;
+  /// quasi_global: from one mixing with others to the next, ≥ 1.
+  std::uint64_t steps_between = 1;
 };
 /// What others may know of an optimiser.
 struct OptimizerTraits {

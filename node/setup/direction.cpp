@@ -1,0 +1,58 @@
+// What goes with an optimiser that goes on in the direction that the model really took, what others made of
+// it included (quasi_global). Mixing that is wrong by a part of itself, or comes out of turn, is taken for
+// such a direction, and grows.
+#include <fmt/format.h>
+
+#include "method.h"
+#include "soundness.h"
+
+namespace gossamer::node {
+namespace {
+
+/// Of a message, what is to be sure to be taken in. On a ring of four, 80 epochs: with intq:bits=2 (0.44) and
+/// onebit_scaled (0.19) peers stay as near to each other as with momentum, with onebit and onebit_two, which
+/// promise nothing, and with randk and topk they go apart.
+constexpr double kLeastPromised = 0.1;
+
+}  // namespace
+
+void check_direction(const Method& method, const Job& job, const Plan& plan) {
+  const std::string& kind = job.optimizer.kind;
+  const ExchangeSettings& e = job.exchange;
+  if (optim::optimizer_traits(kind).of_gradients_alone) return;
+  const auto refuse = [&](const char* instead, const std::string& what) {
+    throw ConfigError(fmt::format("{}: method '{}' {}; use optimizer.kind 'momentum', or {}", job.path,
+                                  method.row.name, what, instead));
+  };
+  const bool carries_mass = method.invariants.own == MethodInvariants::Own::mass;
+  if (carries_mass && job.least_peers() < job.peers.size())
+    refuse("run.min_peers = 0",
+           fmt::format(
+               "with optimizer '{0}' needs run.min_peers = 0, found {1}: a peer that is lost takes "
+               "weight along, with less of which every step goes further than it says, and '{0}' goes on "
+               "in the direction that was really taken, so that it grows without an end",
+               kind, job.run.min_peers));
+  if (method.needs.outer && plan.outer_momentum > 0)
+    refuse(
+        "exchange.outer_momentum = 0",
+        fmt::format("takes outer steps with a momentum of their own, and optimizer '{}' would take these for "
+                    "its own direction, so that each multiplies the other's",
+                    kind));
+  const bool follows_a_share =
+      method.needs.gamma == Needs::Gamma::differences || method.needs.gamma == Needs::Gamma::parameters;
+  if (follows_a_share && (plan.codec.sparse || plan.codec.promised < kLeastPromised))
+    refuse(
+        "codec 'onebit_scaled' or 'qsgd:bits=4,norm=max'",
+        fmt::format("with optimizer '{}' needs a codec that takes in a share of every vector for sure, and "
+                    "'{}' leaves out more: the optimiser goes on in the direction that the mixing took, its "
+                    "errors included, and drives peers apart",
+                    kind, e.codec));
+  if (e.overlap && e.staleness != 0u)
+    refuse("exchange.overlap = false, or exchange.staleness = 0",
+           fmt::format("with optimizer '{}' takes exchange.overlap in synchronous rounds only: it takes what "
+                       "mixing with peers that are ahead made of the model for its own direction, and grows "
+                       "without an end",
+                       kind));
+}
+
+}  // namespace gossamer::node
