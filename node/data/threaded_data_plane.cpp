@@ -208,7 +208,8 @@ void ThreadedDataPlane::run_task(const Task& task) {
       replica_->evaluate(std::get<Evaluation>(task).round, poster());
     }
   } catch (const GivenUp&) {
-    post_held();  // nobody waits for the rest of the gradient
+    post_held();                     // nobody waits for the rest of the gradient
+  } catch (const optim::GivenUp&) {  // nor for that
   }
 }
 

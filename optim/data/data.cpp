@@ -68,9 +68,13 @@ void for_each_block(const Dataset& data, const std::function<void(const Batch&)>
   }
 }
 
-Evaluation evaluate(Model& model, std::span<const float> x, const Dataset& data) {
+Evaluation evaluate(Model& model, std::span<const float> x, const Dataset& data,
+                    const std::function<void()>& go_on) {
   Evaluation total;
-  for_each_block(data, [&](const Batch& batch) { total += model.evaluate(x, batch); });
+  for_each_block(data, [&](const Batch& batch) {
+    if (go_on) go_on();
+    total += model.evaluate(x, batch);
+  });
   return total;
 }
 

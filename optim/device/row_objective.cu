@@ -3,6 +3,7 @@
 #include <cstring>
 #include <utility>
 
+#include "cancelled.h"
 #include "dataset.h"
 #include "gossamer/optim/device.h"
 #include "memory.h"
@@ -92,10 +93,13 @@ class DeviceRowObjective final : public Objective {
     return {loss().sum / static_cast<double>(batch.size), batch.size};
   }
 
+  void cancel() override { cancelled_.set(); }
   Figures evaluate(std::span<const float> x) override {
     Evaluation total;
     wait_for_exchange();
+    const auto go_on = cancelled_.while_running();
     for_each_block(*parts_.test, [&](const Batch& batch) {
+      go_on();
       model_->evaluate(x.data(), copied(batch), loss_.data());
       read_loss();
       const DeviceLoss found = loss();
@@ -143,6 +147,7 @@ class DeviceRowObjective final : public Objective {
   std::vector<Event> stands_;  ///< per layer: its gradient does, and its parameters are not read any more
   Event exchanged_, loss_read_;
   DeviceArray<float> x_;  ///< of the rows that are evaluated
+  Cancelled cancelled_;
   DeviceArray<std::int32_t> labels_;
   DeviceArray<DeviceLoss> loss_{1};
   PinnedMemory loss_here_{sizeof(DeviceLoss)};

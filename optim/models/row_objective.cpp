@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include "cancelled.h"
+
 namespace gossamer::optim {
 namespace {
 
@@ -23,8 +25,9 @@ class RowObjective final : public Objective {
   }
 
   Figures evaluate(std::span<const float> x) override {
-    return figures_of(optim::evaluate(*parts_.model, x, *parts_.test));
+    return figures_of(optim::evaluate(*parts_.model, x, *parts_.test, cancelled_.while_running()));
   }
+  void cancel() override { cancelled_.set(); }
   std::size_t classes() const override { return batches_.classes(); }
   std::uint64_t steps_per_epoch() const override { return batches_.steps_per_epoch(); }
   std::span<const std::uint32_t> batch_rows() const override { return batches_.rows(); }
@@ -48,6 +51,7 @@ class RowObjective final : public Objective {
   RowObjectiveParts parts_;
   RowBatches batches_;
   std::vector<float> soft_labels_, probabilities_;
+  Cancelled cancelled_;
 };
 
 }  // namespace

@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "cancelled.h"
 #include "gossamer/optim/finite.h"
 #include "rate_features.h"
 
@@ -48,7 +49,7 @@ class Clicks final : public ClickObjective {
   void initialise(std::uint64_t seed, std::span<float> x) const override { model_->initialise(seed, x); }
   std::uint64_t steps_per_epoch() const override { return parts_.steps_per_epoch; }
   std::uint64_t data_hash() const override { return parts_.data_hash; }
-  void cancel() override { cancelled_ = true; }
+  void cancel() override { cancelled_.set(); }
   void hurry() override { hurried_ = true; }
 
   StepResult gradient(std::span<float> x, const BatchKey& key, std::span<float> g,
@@ -225,7 +226,9 @@ class Clicks final : public ClickObjective {
     std::vector<float> rows, probabilities;
     SparseBatch read;
     const bool statistics = table_->spec().statistics;
+    const auto go_on = cancelled_.while_running();
     while (stream->next(kTestBatch, model_->reads_bias(), statistics ? read : batch)) {
+      go_on();
       if (statistics) rates_.add(*table_, read, batch);
       rows.resize(batch.keys().size() * model_->row_width());
       table_->pull(batch.keys(), rows);
@@ -245,7 +248,8 @@ class Clicks final : public ClickObjective {
   std::unique_ptr<Table> table_;
   std::shared_ptr<DataCourse> course_;
   bool goes_on_;  ///< with the stream of the objective before it
-  std::atomic<bool> cancelled_{false}, hurried_{false};
+  Cancelled cancelled_;
+  std::atomic<bool> hurried_{false};
   std::optional<double> best_auc_;
   std::uint64_t bad_before_ = 0;  ///< lines of earlier epochs
   std::uint64_t entries_ = 0;     ///< learned from

@@ -54,6 +54,41 @@ struct PlainBatch {
 
 }  // namespace
 
+/// Says when it is asked for another block of an evaluation.
+class Watched final : public Model {
+ public:
+  explicit Watched(std::shared_ptr<Model> model) : model_(std::move(model)) { adopt_layers(*model_); }
+  void initialise(std::uint64_t seed, std::span<float> x) const override { model_->initialise(seed, x); }
+  double gradient(std::span<float> x, const Batch& batch, std::span<float> g,
+                  const OnLayer& on_layer) override {
+    return model_->gradient(x, batch, g, on_layer);
+  }
+  Evaluation evaluate(std::span<const float> x, const Batch& batch) override {
+    if (on_block) on_block();
+    return model_->evaluate(x, batch);
+  }
+  std::function<void()> on_block{};
+
+ private:
+  std::shared_ptr<Model> model_;
+};
+
+TEST_CASE("an evaluation that is under way is given up when it is cancelled, and no later one") {
+  const Rows rows;
+  const Data data = load_data({.rows = 96, .test_rows = 5000, .features = 6, .classes = 3, .seed = 4});
+  const auto model = std::make_shared<Watched>(rows.model);
+  const auto objective = make_row_objective(
+      {.model = model, .train = rows.data.train, .test = data.test, .split = &rows.split, .batch = 8});
+  std::size_t blocks = 0;
+  model->on_block = [&] {
+    if (++blocks == 2) objective->cancel();
+  };
+  CHECK_THROWS_AS(objective->evaluate(rows.x), GivenUp);
+  CHECK(blocks == 2);
+  CHECK_FALSE(objective->evaluate(rows.x).empty());
+  CHECK(blocks == 2 + 5);
+}
+
 TEST_CASE("an objective's batch is the split's for peer and step, from whichever step on") {
   Rows rows;
   for (const bool prefetch : {false, true}) {

@@ -2,6 +2,7 @@
 // A Dataset holds what is learned from; a Split deals it to peers, and a BatchStream reads ahead.
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -167,7 +168,8 @@ class BatchStream {
   std::unique_ptr<Impl> impl_;
 };
 
-/// Whole-set evaluation in blocks of at most 1024 rows.
-Evaluation evaluate(Model& model, std::span<const float> x, const Dataset& data);
+/// Whole-set evaluation in blocks of at most 1024 rows; before each of them go_on is called, which may throw.
+Evaluation evaluate(Model& model, std::span<const float> x, const Dataset& data,
+                    const std::function<void()>& go_on = {});
 
 }  // namespace gossamer::optim

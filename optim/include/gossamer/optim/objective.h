@@ -35,6 +35,11 @@ struct BatchKey {
   const std::function<void()>* idle = nullptr;
 };
 
+/// Objective::cancel ended what throws it.
+class GivenUp final : public OptimError {
+ public:
+  using OptimError::OptimError;
+};
 struct StepResult {
   double loss = 0;       ///< mean over the batch
   std::size_t rows = 0;  ///< samples, of whatever kind
@@ -91,7 +96,7 @@ class Objective : public Layered {
   /// ends the run with that message.
   virtual StepResult gradient(std::span<float> x, const BatchKey& key, std::span<float> g,
                               const OnLayer& on_layer) = 0;
-  /// Of the model x on held-out data, at least "loss"; none where there are no such data.
+  /// Of the model x on held-out data, at least "loss"; none where there are no such data. Throws GivenUp.
   virtual Figures evaluate(std::span<const float> x) = 0;
   virtual std::size_t classes() const { return 0; }  ///< that samples are told apart into; 0: no classifier
   /// Steps in which the peers together go through all data once.
@@ -113,7 +118,8 @@ class Objective : public Layered {
   virtual bool keeps_private() const { return false; }
   virtual void save_private(const ByteSink&) const {}
   virtual void restore_private(const ByteSource&) {}
-  /// A gradient that waits for something is to return or throw soon; from another thread.
+  /// A gradient that waits for something is to return or throw soon, and an evaluation that is under way to
+  /// throw GivenUp; from another thread.
   virtual void cancel() {}
   /// From now on a gradient waits for no data: it is left out where there are none. From another thread.
   virtual void hurry() {}
