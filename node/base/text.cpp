@@ -119,6 +119,13 @@ std::string did_you_mean(std::string_view word, std::span<const std::string> nam
   return name.empty() ? "" : "; did you mean '" + name + "'?";
 }
 
+bool names_a_peer(std::string_view name) {
+  return !name.empty() && name.size() <= 64 && std::all_of(name.begin(), name.end(), [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '.' ||
+           c == '_' || c == '-';
+  });
+}
+
 std::string join(std::span<const std::string> words, std::string_view between) {
   std::string text;
   for (std::size_t i = 0; i < words.size(); ++i) {

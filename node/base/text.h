@@ -16,6 +16,10 @@ std::string nearest(std::string_view word, std::span<const std::string> names);
 /// "; did you mean 'nearest'?" or nothing.
 std::string did_you_mean(std::string_view word, std::span<const std::string> names);
 
+/// As every peer's: 1 to 64 letters, digits, dots, underscores or hyphens, which also name files.
+bool names_a_peer(std::string_view name);
+constexpr const char* kPeerName = "1 to 64 letters, digits, dots, underscores or hyphens";
+
 std::string join(std::span<const std::string> words, std::string_view between);
 /// A TOML basic string: quotes around it, control characters, quotes and backslashes escaped.
 std::string in_quotes(std::string_view text);

@@ -353,7 +353,7 @@ void add_peer_command(CLI::App& app, int& status) {
   auto flags = std::make_shared<PeerFlags>();
   add_job_flags(*command, flags->job, false);
   command->add_option("--name", flags->name,
-                      "which peer of the topology this is; with --join any name (default: by machine and "
+                      "which peer of the topology this is; with --join any (default: by machine and "
                       "process)");
   command->add_option("--join", flags->join,
                       "tcp://host:port of a peer of a run under way, or tcp://host:port#PUBLICKEY: take part "

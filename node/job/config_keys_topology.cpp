@@ -18,12 +18,7 @@ std::vector<std::string> weight_names() { return names_of(topology::weights_tabl
 }
 
 std::string check_peer_name(const std::string& text) {
-  const bool right = std::all_of(text.begin(), text.end(), [](char c) {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '.' ||
-           c == '_' || c == '-';
-  });
-  if (!right || text.empty() || text.size() > 64)
-    refuse(text, "1 to 64 letters, digits, dots, underscores or hyphens");
+  if (!names_a_peer(text)) refuse(text, kPeerName);
   return text;
 }
 

@@ -7,6 +7,7 @@
 #include <stdexcept>
 
 #include "hash.h"
+#include "text.h"
 
 namespace gossamer::node {
 namespace {
@@ -20,7 +21,8 @@ constexpr std::size_t kExchangeAtShare = 16;
 
 Swim::Swim(SwimSpec spec, SwimHost& host, double now)
     : spec_(std::move(spec)), host_(host), random_(spec_.seed ^ hash_text(spec_.name)) {
-  if (!is_member_name(spec_.name)) throw std::invalid_argument("a member's name must be one line of text");
+  if (!names_a_peer(spec_.name))
+    throw std::invalid_argument(fmt::format("a member's name is to be {}", kPeerName));
   if (!is_member_address(spec_.address))
     throw std::invalid_argument("address of member '" + spec_.name + "': must be one line of text");
   members_[spec_.name] = {spec_.name, spec_.address, spec_.start};

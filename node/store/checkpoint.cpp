@@ -99,10 +99,7 @@ std::filesystem::path CheckpointFolder::path_of(Round round) const {
 std::uint64_t CheckpointFolder::write(const CheckpointHead& head, const std::vector<optim::Layer>& layers,
                                       const State& state) {
   if (!names_a_peer(head.peer))
-    throw StateError(
-        fmt::format("'{}' is no name of a peer; expected 1 to 64 letters, digits, dots, "
-                    "underscores or hyphens",
-                    head.peer));
+    throw StateError(fmt::format("'{}' is no name of a peer; expected {}", head.peer, kPeerName));
   x_of(state, layers);
   CheckpointEntry entry{head, {{head.peer + kParametersSuffix}, {head.peer + kStateSuffix}}, time_text()};
   parse_manifest(to_json(entry));  // throws where nobody could read it

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <charconv>
 
+#include "text.h"
+
 namespace gossamer::node {
 namespace {
 
@@ -12,13 +14,6 @@ constexpr std::string_view kRoundPrefix = "round-";
 constexpr std::string_view kTemporaryPrefix = ".", kTemporarySuffix = ".tmp";
 
 }  // namespace
-
-bool names_a_peer(std::string_view name) {
-  return !name.empty() && name.size() <= 64 && std::all_of(name.begin(), name.end(), [](char c) {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '.' ||
-           c == '_' || c == '-';
-  });
-}
 
 std::string round_folder_name(Round round) { return fmt::format("{}{:012}", kRoundPrefix, round); }
 

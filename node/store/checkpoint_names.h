@@ -12,9 +12,6 @@ constexpr const char* kParametersSuffix = ".safetensors";
 constexpr const char* kStateSuffix = ".state";
 constexpr const char* kManifestSuffix = ".json";
 
-/// 1 to 64 letters, digits, dots, underscores or hyphens, as of every peer of a job.
-bool names_a_peer(std::string_view name);
-
 std::string round_folder_name(Round round);  ///< "round-000000000120"
 /// Empty where a folder's name is none such.
 std::optional<Round> round_of_folder(std::string_view name);

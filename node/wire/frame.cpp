@@ -70,7 +70,7 @@ AnswerBody answer(wire::Status::Reader s) {
 
 std::string member_name(capnp::Text::Reader t) {
   std::string name = text(t);
-  if (!is_member_name(name)) throw Malformed{};
+  if (!names_a_peer(name)) throw Malformed{};
   return name;
 }
 TermsBody terms(wire::Terms::Reader t) {

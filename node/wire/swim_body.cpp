@@ -14,7 +14,7 @@ MemberRecord take_record(BlobReader& from) {
   MemberRecord r;
   r.name = from.text(kMostNameBytes);
   r.address = from.text(kMostAddressBytes);
-  from.demand(is_member_name(r.name) && is_member_address(r.address));
+  from.demand(names_a_peer(r.name) && is_member_address(r.address));
   r.start = from.fixed();
   r.refuted = from.number();
   r.status = static_cast<MemberStatus>(from.number(static_cast<std::uint64_t>(MemberStatus::left)));
@@ -32,7 +32,6 @@ MemberRecord take_record(BlobReader& from) {
 
 }  // namespace
 
-bool is_member_name(const std::string& name) { return !name.empty() && is_line(name, kMostNameBytes); }
 bool is_member_address(const std::string& address) { return is_line(address, kMostAddressBytes); }
 
 std::size_t SwimBody::most_bytes() const {
@@ -89,7 +88,7 @@ std::optional<SwimBody> SwimBody::from_bytes(std::span<const std::byte> bytes) {
   b.from = taker.text(kMostNameBytes);
   b.from_start = taker.fixed();
   b.about = taker.text(kMostNameBytes);
-  taker.demand(is_member_name(b.from) && (b.about.empty() || is_member_name(b.about)));
+  taker.demand(names_a_peer(b.from) && (b.about.empty() || names_a_peer(b.about)));
   const auto count = taker.number(kMostRecords);
   for (std::uint64_t n = 0; n < count && taker.good(); ++n) b.records.push_back(take_record(taker));
   if (!taker.good() || !taker.at_end()) return std::nullopt;

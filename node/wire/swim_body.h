@@ -57,9 +57,7 @@ struct SwimBody {
   bool operator==(const SwimBody&) const = default;
 };
 
-/// Plain text of one line, not empty and not too long.
-bool is_member_name(const std::string& name);
-/// The same, or empty.
+/// Plain text of one line and not too long, or empty.
 bool is_member_address(const std::string& address);
 
 }  // namespace gossamer::node

@@ -81,6 +81,9 @@ TEST_CASE("whoever cannot join is told why") {
   CHECK(says(run.refusal({"--join", run.address(1), "--name", "peer2"}),
              "a peer of the name 'peer2' takes part already, at " + run.address(2)));
   CHECK(says(run.refusal({"--join", "127.0.0.1"}), "expected tcp://host:port"));
+  for (const std::string& name : {std::string("my laptop"), std::string("../evil"), std::string(65, 'a')})
+    CHECK(says(run.refusal({"--join", run.address(1), "--name", name}),
+               "expected 1 to 64 letters, digits, dots, underscores or hyphens"));
   CHECK(says(run.refusal({"--name", "a"}), "expected JOB --name NAME, or --join"));
 }
 
