@@ -85,12 +85,19 @@ void Keeper::judge(Worker& worker, Round round) {
   const optim::Figures& figures = figures_[round];
   if (figures.empty()) return;
   if (!best_ || better(figures, figures_[*best_])) best_ = round;
+  std::erase_if(figures_, [&](const auto& at) { return at.first < round && at.first != *best_; });
   if (spec_.together) worker.judge(*best_, round);
 }
 
-void Keeper::prune(const Worker& worker) {
-  const auto best = spec_.together ? worker.best_saved() : best_;
-  const auto common = spec_.together ? worker.saved_by_all() : std::nullopt;
+/// What a view before knew stands until the present one knows better: peers tell what they save in it alone.
+void Keeper::hear(const Worker& worker) {
+  if (const auto best = worker.best_saved()) told_best_ = best;
+  if (const auto common = worker.saved_by_all()) told_common_ = common;
+}
+
+void Keeper::prune() {
+  const auto best = spec_.together ? told_best_ : best_;
+  const auto common = spec_.together ? told_common_ : std::nullopt;
   const std::pair now{common, best};
   const bool more = rounds_.size() > spec_.keep;
   if (!more || (now == pruned_for_ && rounds_.size() <= 2 * spec_.keep + 1)) return;
@@ -104,7 +111,8 @@ void Keeper::prune(const Worker& worker) {
 void Keeper::turn(Worker& worker) {
   const bool was_free = may_checkpoint();
   take(&worker);
-  prune(worker);
+  hear(worker);
+  prune();
   if (was_free) worker.on_storage();
 }
 

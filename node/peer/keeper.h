@@ -53,7 +53,8 @@ class Keeper {
   void write(SharedState state, const SavePoint& point, bool learned);
   void take(Worker* worker);
   void judge(Worker& worker, Round round);
-  void prune(const Worker& worker);
+  void hear(const Worker& worker);
+  void prune();
 
   KeeperSpec spec_;
   std::function<void(const std::string&)> log_;
@@ -62,6 +63,7 @@ class Keeper {
   std::vector<Round> rounds_;
   std::map<Round, optim::Figures> figures_;
   std::optional<Round> best_;
+  std::optional<Round> told_best_, told_common_;                      ///< where peers save together
   std::pair<std::optional<Round>, std::optional<Round>> pruned_for_;  ///< what all have, and the best
   std::uint64_t run_ = 0;
   bool writing_ = false, of_former_ = false;  ///< a checkpoint; of a view that is over

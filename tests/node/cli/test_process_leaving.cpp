@@ -118,6 +118,29 @@ TEST_CASE("a run names the peers that were killed and came back") {
   CHECK(losses[0].at("returned") > losses[0].at("seconds"));
 }
 
+TEST_CASE("the best checkpoint of a view before stands, and the run goes on as fast") {
+  const Folder folder;
+  const Ports ports(3);
+  folder.write("job.toml", SmallJob{3, ports.first(), "full", "allreduce", "dense", "0", 3000}.toml());
+  Process run(
+      folder.path(""), "run",
+      {"run", "job.toml", "--json", "--out", folder.path("out"), "--set", "run.checkpoint_every=50", "--set",
+       "optimizer.learning_rate=1e-9", "--set", "run.restart=0"});  // none is better than the first
+  REQUIRE(wait_until(kLongStart_s, [&] {
+    return std::filesystem::exists(folder.path("out/checkpoints/round-000000000300"));
+  }));
+  REQUIRE(run.children().size() == 3);
+  REQUIRE(kill(run.children()[2], SIGKILL) == 0);
+  REQUIRE(run.wait(kLongEnd_s));
+  INFO(run.err());
+  CHECK(run.status() == 0);
+  CHECK(std::filesystem::exists(folder.path("out/checkpoints/round-000000000050")));
+  std::string logs;
+  for (const char* peer : {"peer0", "peer1"}) logs += read_text(folder.path("out/peers/") + peer + ".log");
+  CHECK_FALSE(says(logs, "was cut: what came over it was damaged"));
+  CHECK_FALSE(says(logs, "is there after all"));
+}
+
 TEST_CASE("Ctrl-C ends a run whose members may change with a checkpoint that all have") {
   RunOfFour four(kForever, {"--set", "data.test_rows=50000"});  // some take longer than others to end
   four.run->signal(SIGINT);
