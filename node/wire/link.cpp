@@ -88,11 +88,13 @@ void Link::acknowledged(const FrameHeader& header, double now) {
   while (!unused_.empty() && unused_.front().first <= peer_consumed_) unused_.pop_front();
   if (header.received <= peer_received_) return;
   peer_received_ = header.received;
-  backoff_ = 1;
   quiet_since_ = now;
   while (!outstanding_.empty() && outstanding_.front().sequence <= peer_received_) {
     const Outstanding& o = outstanding_.front();
-    if (!o.resent) measure(now - o.sent_at);
+    if (!o.resent) {  // else it is not known which of the two came: patience stays as it is (RFC 6298, 5.7)
+      measure(now - o.sent_at);
+      backoff_ = 1;
+    }
     const auto& body = std::get<ParcelBody>(o.frame.body);
     if (body.chunk + 1 == body.chunks) bytes_outstanding_ -= o.payload->size();
     bytes_measured_ += body.payload.size();

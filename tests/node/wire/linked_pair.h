@@ -51,6 +51,7 @@ class Pair {
   std::vector<Message> got[2];
   bool silent[2] = {false, false};  ///< neither resends nor acknowledges
   bool use_at_once = true;          ///< messages are consumed as they come
+  double latency = 0.015;
 
  private:
   static constexpr double kTick = 0.01;
@@ -72,7 +73,7 @@ class Pair {
     if (uniform() < faults_.loss) return bytes.size();
     for (int copies = uniform() < faults_.duplicate ? 2 : 1; copies > 0; --copies) {
       const double late = uniform() < faults_.reorder ? 0.2 * uniform() : 0;
-      wire_.emplace(now_ + 0.015 + late, std::pair(1 - from, bytes));
+      wire_.emplace(now_ + latency + late, std::pair(1 - from, bytes));
     }
     return bytes.size();
   }

@@ -191,6 +191,18 @@ TEST_CASE("what stays unanswered is resent ever more rarely") {
   CHECK(pair.got[1].size() == 1);
 }
 
+TEST_CASE("a way that takes longer than the first patience is learnt, and no more is sent twice over it") {
+  Pair pair({}, 1);
+  pair.latency = 0.45;
+  for (std::uint64_t round = 0; round < 40; ++round) {
+    pair.send(0, round, 100);
+    pair.pass(1.2);
+  }
+  CHECK(pair.got[1].size() == 40);
+  INFO(pair.end(0).counters().resent);
+  CHECK(pair.end(0).counters().resent < 8);
+}
+
 TEST_CASE("frames that wait on this side are not resent") {
   std::size_t sent = 0;
   Link link(
