@@ -112,6 +112,7 @@ int run(CLI::App& app, int argc, char** argv, const int& status) {
 }  // namespace
 
 int main(int argc, char** argv) {
+  std::signal(SIGCHLD, SIG_DFL);  // ignored, as some programs leave it, it would hide what became of peers
   std::signal(SIGXFSZ, SIG_IGN);  // a file that may not grow so far is an error of whoever writes it
   try {
     CLI::App app{"Decentralised training over any graph", "gossamer"};

@@ -233,8 +233,9 @@ void Member::changed(const MemberRecord& now, std::optional<MemberStatus>) {
 }
 
 void Member::superseded(std::uint64_t) {
-  end(Outcome::bad_input,
-      fmt::format("another process takes part as peer {}, which was started later", name()));
+  end(Outcome::bad_input, fmt::format("another process takes part as peer {}, which was started later, or "
+                                      "this machine's clock was set back: see which of them lives",
+                                      name()));
 }
 
 // --- what is asked of it

@@ -279,7 +279,7 @@ void Member::merge(const Meeting& meeting, std::size_t own) {
   std::vector<float> x = parameters_in(kept_);
   std::vector<double> sum(x.begin(), x.end());
   for (double& v : sum) v *= meeting.weight[side];
-  for (const auto& [other, theirs] : parts_) {
+  for (const auto& [other, theirs] : std::exchange(parts_, {})) {
     const std::string& from = current_.seats[meeting.partner(own, other)].name;
     if (theirs.size() != x.size()) return;  // of another model, which a hash cannot tell
     for (std::size_t k = 0; k < sum.size(); ++k)
@@ -287,7 +287,6 @@ void Member::merge(const Meeting& meeting, std::size_t own) {
     weights.emplace_back(from, meeting.weight[other]);
     words += fmt::format(", {:.3f} of {}'s", meeting.weight[other], from);
   }
-  parts_.clear();
   if (weights.size() == 1) return;
   std::copy(sum.begin(), sum.end(), x.begin());
   std::memcpy(kept_.at(kParametersArray).bytes.data(), x.data(), x.size() * sizeof(float));

@@ -103,7 +103,6 @@ bool Member::step_over() const {
 void Member::close_view() {
   transfer_.reset();
   parts_.clear();
-  askers_.clear();
   leave(current_);
   end_worker();
 }
@@ -115,6 +114,7 @@ void Member::count_own() {
 }
 
 void Member::end_worker() {
+  askers_.clear();  // what the data plane would have answered goes with it: they ask again
   if (!worker_) return;
   if (worker_->joined() && !winding_up_) count_rounds(worker_->share_done());
   failed_attempts_ = worker_->joined() ? 0 : failed_attempts_ + 1;

@@ -26,6 +26,8 @@ constexpr double kFlush_s = 1.0;
 /// Control frames repeat what they say, counts of samples those of half a second later: an old one that could
 /// not leave yet is worth little.
 constexpr std::size_t kMostControlFrames = 8;
+constexpr double kLetGoAfter_s = 5, kTellFullEvery_s = 60;
+constexpr int kKeepalive_s = 60;
 /// Of the status, to whoever asks.
 constexpr double kAnswersEach_s = 10, kMostAnswersAtOnce = 10;
 
@@ -41,6 +43,11 @@ void set_common(zmq::socket_t& s, const ZmqSpec& spec) {
   s.set(zmq::sockopt::heartbeat_ivl, kHeartbeat_ms);
   s.set(zmq::sockopt::heartbeat_timeout, heartbeat_timeout_ms(spec));
   s.set(zmq::sockopt::ipv6, has_ipv6());
+  // who vanishes without a word, as a machine that changes its network, leaves no connection for ever
+  s.set(zmq::sockopt::tcp_keepalive, 1);
+  s.set(zmq::sockopt::tcp_keepalive_idle, kKeepalive_s);
+  s.set(zmq::sockopt::tcp_keepalive_intvl, kKeepalive_s / 3);
+  s.set(zmq::sockopt::tcp_keepalive_cnt, 3);
 }
 
 /// A socket on which the monitored one's events arrive.
@@ -99,14 +106,32 @@ void ZmqEnv::connect(PeerId to) {
   dial(to);
 }
 
+void ZmqEnv::hang_up(Out& out) {
+  if (out.socket) zmq_socket_monitor(out.socket.handle(), nullptr, 0);
+  out.was_there = out.stands = out.full = false;
+  out.connection = -1;
+  sockets_->memory.broken(out.peer);
+  out.socket = {}, out.events = {};
+}
+
+/// Those that nothing stands with nor is told, as of a member that has gone, cost no sockets: three files
+/// each, for ever, of every name that was there once.
+void ZmqEnv::let_go_of_gone() {
+  for (auto& out : sockets_->out) {
+    const bool control_alone = out->queue.size() == out->queue.size(priority::kControl);
+    if (!out->socket || out->stands || !control_alone || now_ < out->told_last + kLetGoAfter_s) continue;
+    hang_up(*out);
+    while (!out->queue.empty()) out->queue.pop();
+    out->let_go = true;
+  }
+}
+
 /// With new sockets; what waits to be sent goes on waiting.
-void ZmqEnv::dial(PeerId to) {
+void ZmqEnv::dial(PeerId to) try {
   Out* out = sockets_->to(to);
-  if (out->socket) zmq_socket_monitor(out->socket.handle(), nullptr, 0);
-  out->was_there = out->stands = out->full = false;
-  out->connection = -1;
-  sockets_->memory.broken(to);
-  out->socket = {}, out->events = {};
+  hang_up(*out);
+  out->let_go = false;
+  out->told_last = now_;
   if (!spec_.addresses[to].starts_with("tcp://")) return;  // empty: it has dialled, or will
   const PublicKey* server = nullptr;
   if (spec_.locks) {
@@ -136,6 +161,14 @@ void ZmqEnv::dial(PeerId to) {
                     error.what()));
     out->socket = {}, out->events = {};
   }
+} catch (const zmq::error_t& error) {  // no more sockets, or files
+  Out& out = *sockets_->to(to);
+  hang_up(out);
+  out.let_go = true;
+  if (now_ < told_full_ + kTellFullEvery_s) return;
+  told_full_ = now_;
+  log(fmt::format("no connection to {}: {}; it is tried again (ulimit -n raises what a process may open)",
+                  names_[to], error.what()));
 }
 
 void ZmqEnv::tick() {
@@ -154,6 +187,8 @@ void ZmqEnv::traced(const TraceSpan& span) {
 void ZmqEnv::send(PeerId to, FrameBytes frame, std::uint32_t priority) {
   if (!sockets_->to(to)) connect(to);
   Out& out = *sockets_->to(to);
+  out.told_last = now_;
+  out.connect_again |= std::exchange(out.let_go, false);
   if (out.queue.empty()) out.waits_since = now_, out.waited_bytes = 0;
   out.waited_bytes += frame.size();
   out.queue.put(std::move(frame), priority);

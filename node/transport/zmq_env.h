@@ -129,6 +129,8 @@ class ZmqEnv final : public MemberEnv {
   void say_refused(Out& out);
   void try_next_key(Out& out);
   void dial(PeerId to);
+  void hang_up(Out& out);
+  void let_go_of_gone();
   void loop(Member& member, const std::function<bool()>& stop);
   void flush_queues(Member& member);
   void poll(Member& member, double until);
@@ -161,8 +163,9 @@ class ZmqEnv final : public MemberEnv {
   double now_ = 0, wake_at_ = 0;
   std::uint64_t dialled_ = 0;  ///< so that names of monitors differ
   std::uint64_t dropped_control_ = 0;
-  double answers_ = 0, answers_at_ = 0;              ///< that may be given, as of then
-  std::unique_ptr<Resolver> resolver_;               ///< until all have joined
+  double told_full_ = -1e9;              ///< when it was said last that no more sockets are to be had
+  double answers_ = 0, answers_at_ = 0;  ///< that may be given, as of then
+  std::unique_ptr<Resolver> resolver_;   ///< until all have joined
   std::map<std::string, std::string> lost_names_{};  ///< its failures, as last logged
   std::uint64_t files_ = 0;  ///< above 0: so many were open while peers joined, and no more could be
 };

@@ -57,10 +57,19 @@ struct ZmqEnv::Out {
   std::optional<PublicKey> server{};     ///< of the connection
   std::size_t key = 0;                   ///< of those that the peer may listen under, the one that is tried
   double told = -1e9;                    ///< when it was last said that it refuses this peer
+  double told_last = 0;                  ///< when something was last to be sent, or it was dialled
+  bool let_go = false;                   ///< it has no sockets until something is to be sent again
 };
 
+/// One that has as many sockets as it can have: three for each peer.
+inline zmq::context_t with_all_sockets() {
+  zmq::context_t context(1);
+  context.set(zmq::ctxopt::max_sockets, context.get(zmq::ctxopt::socket_limit));
+  return context;
+}
+
 struct ZmqEnv::Sockets {
-  zmq::context_t context{1};
+  zmq::context_t context = with_all_sockets();
   std::optional<ZapHandler> zap;
   zmq::socket_t in{context, zmq::socket_type::router};
   zmq::socket_t in_events;

@@ -191,6 +191,7 @@ bool ZmqEnv::receive_all(Member& member) {
 }
 
 void ZmqEnv::read_monitors(Member& member) {
+  let_go_of_gone();
   if (std::exchange(sockets_->in_events_waker.woke, false))
     while (const auto event = next_event(sockets_->in_events)) watch_door(*event, member);
   for (const std::string& line : sockets_->door.take_news()) log(line);
