@@ -16,6 +16,7 @@
 #include "run_checkpoints.h"
 #include "setup.h"
 #include "text.h"
+#include "view_table.h"
 
 namespace gossamer::node {
 namespace {
@@ -36,6 +37,21 @@ Way way_of(const std::vector<KeyDifference>& all) {
   return all.empty() ? Way::same_bits : course ? Way::all_kept : Way::learned;
 }
 
+/// Where peers are reached makes no difference to what they learn, and who they are is said at once.
+void name_peers(std::vector<KeyDifference>& all, const std::vector<std::string>& there,
+                const std::vector<std::string>& here) {
+  const auto says_where = [](const KeyDifference& d) {
+    const bool of_peer = d.key.starts_with("peer[");
+    return d.key == "peers" || d.key == "base_port" ||
+           (of_peer && (d.key.ends_with(".name") || d.key.ends_with(".address") || d.key.ends_with(".bind")));
+  };
+  std::erase_if(all, says_where);
+  if (there == here) return;
+  // a view's own, whatever its job says
+  std::erase_if(all, [](const KeyDifference& d) { return d.key == "exchange.dense_rounds"; });
+  all.insert(all.begin(), {"the list of peers", join(there, ", "), join(here, ", ")});
+}
+
 std::string words_of(const std::vector<KeyDifference>& all) {
   constexpr std::size_t kMost = 3;
   std::vector<std::string> words;
@@ -51,8 +67,15 @@ class Search {
       : run_(run), self_(self), folder_(storage_, checkpoints_of(run, "--resume")) {
     found_.folder = folder_.path();
     entries_ = folder_.list(&found_.problems);
+    const std::vector<std::string> named = job.peer_names();
+    for (const CheckpointEntry& e : entries_)
+      for (const std::string& peer : e.head.peers)
+        if (std::find(named.begin(), named.end(), peer) == named.end()) guests_.push_back(peer);
+    std::sort(guests_.begin(), guests_.end());
+    guests_.erase(std::unique(guests_.begin(), guests_.end()), guests_.end());
     keep_one_run();
-    const std::vector<KeyDifference> all = differences(to_toml(job, true), entries_.back().head.job);
+    std::vector<KeyDifference> all = differences(to_toml(job, true), entries_.back().head.job);
+    name_peers(all, entries_.back().head.peers, job.peer_names());
     found_.way = way_of(all);
     found_.differs = words_of(all);
     found_.same_optimizer = std::none_of(all.begin(), all.end(),
@@ -81,7 +104,7 @@ class Search {
   void keep_one_run() {
     if (entries_.empty()) refuse("none of its checkpoints can be read");
     std::set<std::uint64_t> complete;
-    for (const CompleteRound& r : complete_rounds(entries_)) complete.insert(r.run);
+    for (const CompleteRound& r : complete_rounds(entries_, guests_)) complete.insert(r.run);
     const CheckpointEntry* last = nullptr;
     for (const CheckpointEntry& e : entries_)
       if ((complete.empty() || complete.contains(e.head.run)) && (!last || e.written >= last->written))
@@ -106,10 +129,19 @@ class Search {
     const bool own = found_.entries.size() == 1 && found_.entries.front().head.peer == self_;
     const bool all = found_.entries.size() == peers, several = found_.entries.size() > 1;
     if (all || (!together_ && (several || own))) return;
+    if (together_) choose_without_guests();
+    if (together_ && !found_.entries.empty()) return;
     refuse(
         fmt::format("{}; all peers then begin at the mean of what they had, and of the {} there are whole "
                     "checkpoints of {} here: copy those of all into one folder",
                     found_.differs, peers, found_.entries.size()));
+  }
+  /// Who joined the run keeps its checkpoints elsewhere.
+  void choose_without_guests() {
+    found_.entries.clear();
+    if (guests_.empty()) return;
+    found_.entries = newest_complete(folder_, entries_, found_.problems, guests_);
+    found_.differs += fmt::format("; what {} learned is not here", join(guests_, ", "));
   }
   [[noreturn]] void refuse(const std::string& why) const {
     std::string text = fmt::format("--resume {}: {}", run_, why);
@@ -123,6 +155,7 @@ class Search {
   CheckpointFolder folder_;
   std::vector<CheckpointEntry> entries_;
   Resumption found_;
+  std::vector<std::string> guests_;  ///< peers that this job does not name
   bool together_ = true;
 };
 
@@ -245,26 +278,32 @@ Resumed learned_from(const Resumption& from, Prepared& prepared, const std::stri
     optim::make_optimizer(prepared.job.optimizer, prepared.initial.size())->show(fresh);
   }
 
-  double epochs = 0;
-  for (const CheckpointEntry& entry : from.entries)
+  double epochs = 0, rounds = 0;
+  for (const CheckpointEntry& entry : from.entries) {
     epochs += entry.head.epoch / static_cast<double>(from.entries.size());
-  const Round before =
-      static_cast<Round>(std::llround(epochs * static_cast<double>(prepared.rounds_per_epoch)));
+    rounds += static_cast<double>(entry.head.round) / static_cast<double>(from.entries.size());
+  }
+  const auto each = static_cast<double>(prepared.rounds_per_epoch);
+  const bool by_rounds = prepared.job.run.rounds > 0 && prepared.total_samples == 0;
+  const Round before = static_cast<Round>(std::llround(by_rounds ? rounds : epochs * each));
   if (before >= prepared.rounds)
     throw ConfigError(
-        fmt::format("--resume {}: it had done {:.4g} epochs, and this job has {:.4g}; raise run.epochs",
-                    from.folder.parent_path().string(), epochs,
-                    static_cast<double>(prepared.rounds) / static_cast<double>(prepared.rounds_per_epoch)));
+        by_rounds
+            ? fmt::format("--resume {}: it had done {} rounds, and this job has {}; raise run.rounds",
+                          from.folder.parent_path().string(), before, prepared.rounds)
+            : fmt::format("--resume {}: it had done {:.4g} epochs, and this job has {:.4g}; raise run.epochs",
+                          from.folder.parent_path().string(), epochs,
+                          static_cast<double>(prepared.rounds) / each));
   std::uint64_t steps = before;
   Archive::saving(state).part("data").value("steps", steps);
   make_plan(prepared);
-  return {std::move(state), before};
+  return {std::move(state), before, epochs};
 }
 
 void name_parent(WorkerSpec& spec, const Resumption& from, std::uint64_t session) {
   HelloBody& hello = spec.membership.hello;
   hello.job_text +=
-      fmt::format("\n[resumed]\nfrom = {}\nlearned_alone = {}\n", from.run, from.way == Way::learned);
+      fmt::format("{}from = {}\nlearned_alone = {}\n", kResumedTable, from.run, from.way == Way::learned);
   hello.job_hash = hash_text(hello.job_text);
   spec.job_id = hash_bytes(std::as_bytes(std::span(&hello.job_hash, 1)), session);
 }

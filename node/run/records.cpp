@@ -10,6 +10,7 @@
 #include <nlohmann/json.hpp>
 
 #include "run_folder.h"
+#include "storage.h"
 
 namespace gossamer::node {
 namespace {
@@ -208,9 +209,9 @@ void carry_metrics(const std::filesystem::path& parent, const std::filesystem::p
     const auto at = j.find("round");
     if (at != j.end() && at->is_number_unsigned() && at->get<Round>() <= round) carried += line + '\n';
   }
-  std::ofstream out(folder / kMetricsFile);
-  out << carried;
-  out << ordered_json{{"event", "resumed"}, {"parent", parent.string()}, {"round", round}}.dump() << '\n';
+  carried += ordered_json{{"event", "resumed"}, {"parent", parent.string()}, {"round", round}}.dump() + '\n';
+  PosixStorage storage;
+  replace_file(storage, folder / kMetricsFile, carried);
 }
 
 std::optional<Record> parse_record(std::string_view line) try {

@@ -29,7 +29,8 @@ bool judged(const optim::Figures& figures) {
 
 }  // namespace
 
-std::vector<CompleteRound> complete_rounds(std::span<const CheckpointEntry> entries) {
+std::vector<CompleteRound> complete_rounds(std::span<const CheckpointEntry> entries,
+                                           std::span<const std::string> but) {
   std::map<std::pair<Round, std::uint64_t>, std::map<std::string, const CheckpointEntry*>> found;
   for (const CheckpointEntry& entry : entries)
     found[{entry.head.round, entry.head.run}].emplace(entry.head.peer, &entry);
@@ -37,10 +38,14 @@ std::vector<CompleteRound> complete_rounds(std::span<const CheckpointEntry> entr
   for (const auto& [key, by_peer] : found) {
     const std::vector<std::string>& peers = by_peer.begin()->second->head.peers;
     CompleteRound round{key.first, key.second, {}};
+    std::size_t left_out = 0;
     for (const std::string& peer : peers)
-      if (const auto at = by_peer.find(peer); at != by_peer.end() && at->second->head.peers == peers)
+      if (std::find(but.begin(), but.end(), peer) != but.end())
+        ++left_out;
+      else if (const auto at = by_peer.find(peer); at != by_peer.end() && at->second->head.peers == peers)
         round.entries.push_back(*at->second);
-    if (round.entries.size() == peers.size()) complete.push_back(std::move(round));
+    if (!round.entries.empty() && round.entries.size() + left_out == peers.size())
+      complete.push_back(std::move(round));
   }
   return complete;
 }

@@ -16,9 +16,10 @@ struct CompleteRound {
   std::vector<CheckpointEntry> entries;  ///< by peer, in the job's order
 };
 
-/// Rounds ascend; of one round the runs do. Goes by what the manifests say: whether the files are whole says
-/// CheckpointFolder::damage.
-std::vector<CompleteRound> complete_rounds(std::span<const CheckpointEntry> entries);
+/// Of all peers but those. Rounds ascend; of one round the runs do. Goes by what the manifests say: whether
+/// the files are whole says CheckpointFolder::damage.
+std::vector<CompleteRound> complete_rounds(std::span<const CheckpointEntry> entries,
+                                           std::span<const std::string> but = {});
 
 /// Whether a is better than b by the first of these that both have: accuracy, auc (the higher the better),
 /// loss, log_loss (the lower). False where they share none, or one is NaN.

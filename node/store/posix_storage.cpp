@@ -8,6 +8,7 @@
 #include <system_error>
 
 #include "byte_stream.h"
+#include "checkpoint_names.h"
 #include "storage.h"
 
 namespace gossamer::node {
@@ -92,6 +93,20 @@ class PosixFile final : public StoredFile {
 
 std::unique_ptr<StoredFile> PosixStorage::create(const Path& file) {
   return std::make_unique<PosixFile>(file);
+}
+
+void replace_file(Storage& storage, const Storage::Path& file, std::string_view text) {
+  const Storage::Path temporary = file.parent_path() / temporary_name(file.filename().string());
+  try {
+    const std::unique_ptr<StoredFile> out = storage.create(temporary);
+    out->write(std::as_bytes(std::span(text)));
+    out->sync();
+  } catch (const StorageError&) {
+    storage.remove(temporary);
+    throw;
+  }
+  storage.rename(temporary, file);
+  storage.sync_folder(file.parent_path());
 }
 
 void PosixStorage::rename(const Path& from, const Path& to) {

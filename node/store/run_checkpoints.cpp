@@ -12,6 +12,7 @@
 #include "checkpoint_rounds.h"
 #include "gossamer/node/errors.h"
 #include "gossamer/node/safetensors.h"
+#include "storage.h"
 
 namespace gossamer::node {
 namespace {
@@ -87,9 +88,8 @@ void write_parent(const fs::path& run, const std::string& parent, Round round, b
                                     {"round", round},
                                     {"same_bits", same_bits},
                                     {"differs", differs}};
-  std::ofstream out(run / kParentFile);
-  out << json.dump(2) << '\n';
-  if (!out.flush()) throw std::runtime_error(fmt::format("cannot write {}", (run / kParentFile).string()));
+  PosixStorage storage;
+  replace_file(storage, run / kParentFile, json.dump(2) + '\n');
 }
 
 std::vector<CheckpointEntry> whole(const CheckpointFolder& folder, std::span<const CheckpointEntry> entries,
@@ -104,8 +104,9 @@ std::vector<CheckpointEntry> whole(const CheckpointFolder& folder, std::span<con
 
 std::vector<CheckpointEntry> newest_complete(const CheckpointFolder& folder,
                                              std::span<const CheckpointEntry> entries,
-                                             std::vector<std::string>& problems) {
-  std::vector<CompleteRound> rounds = complete_rounds(entries);
+                                             std::vector<std::string>& problems,
+                                             std::span<const std::string> but) {
+  std::vector<CompleteRound> rounds = complete_rounds(entries, but);
   for (; !rounds.empty(); rounds.pop_back())
     if (auto good = whole(folder, rounds.back().entries, problems);
         good.size() == rounds.back().entries.size())

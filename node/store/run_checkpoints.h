@@ -25,10 +25,11 @@ void write_parent(const std::filesystem::path& run, const std::string& parent, R
 /// The entries whose files are what their manifests say, by their hashes; of the others why not.
 std::vector<CheckpointEntry> whole(const CheckpointFolder& folder, std::span<const CheckpointEntry> entries,
                                    std::vector<std::string>& problems);
-/// The newest round that all peers of the run have, whole; entries as list gives them, of one run.
+/// The newest round that all peers of the run but those have, whole; entries as list gives them, of one run.
 std::vector<CheckpointEntry> newest_complete(const CheckpointFolder& folder,
                                              std::span<const CheckpointEntry> entries,
-                                             std::vector<std::string>& problems);
+                                             std::vector<std::string>& problems,
+                                             std::span<const std::string> but = {});
 /// Of each peer the newest that is whole, in the job's order: of peers that save each at its own time.
 std::vector<CheckpointEntry> newest_of_each(const CheckpointFolder& folder,
                                             std::span<const CheckpointEntry> entries,

@@ -43,6 +43,9 @@ class Storage {
   virtual void read(const Path& file, std::uint64_t offset, std::span<std::byte> into) const = 0;
 };
 
+/// The file is that text from here on, or as it was.
+void replace_file(Storage& storage, const Storage::Path& file, std::string_view text);
+
 class PosixStorage final : public Storage {
  public:
   std::unique_ptr<StoredFile> create(const Path& file) override;
