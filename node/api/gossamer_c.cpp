@@ -156,6 +156,8 @@ struct gs_peer {
 
 namespace {
 
+constexpr std::size_t kMostRowsOfABatch = std::size_t{1} << 32;
+
 void require(const gs_peer* peer) {
   if (!peer) misuse("the peer is null; expected one that gs_open made");
   if (peer->process != getpid())
@@ -272,6 +274,8 @@ gs_status gs_ready(gs_peer* peer, size_t tensor) {
 gs_status gs_post(gs_peer* peer, double loss, size_t rows) {
   return guarded([&] {
     require(peer);
+    if (rows > kMostRowsOfABatch)
+      misuse(fmt::format("gs_post: found {} rows in a batch; expected at most {}", rows, kMostRowsOfABatch));
     peer->loop->post(loss, rows);
     peer->computing = false;
     return GS_OK;

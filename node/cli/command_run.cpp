@@ -158,10 +158,10 @@ class Run {
     if (job_.least_peers() >= children.size() || running == 0) return;
     for (std::size_t i = 0; i < children.size(); ++i) {
       const int status = children[i].status.value_or(kExitOk);
-      const bool crashed = status == kExitFailure ? !diverged(i) : status > 128 && !was_told_to_end(status);
       if (status != kExitOk) view_.ended(i);
-      if (!crashed || has_finished(i) || children[i].out_fd >= 0 || restarts_[i].times >= job_.run.restart)
-        continue;
+      if (has_finished(i) || children[i].out_fd >= 0 || restarts_[i].times >= job_.run.restart) continue;
+      const bool crashed = status == kExitFailure ? !diverged(i) : status > 128 && !was_told_to_end(status);
+      if (!crashed) continue;
       Restart& again = restarts_[i];
       if (!again.at) {
         const double wait = again.wait_s();

@@ -14,6 +14,7 @@
 #include "flags.h"
 #include "gossamer/node/safetensors.h"
 #include "gossamer/optim/finite.h"
+#include "losses.h"
 #include "progress.h"
 #include "records.h"
 #include "simulation.h"
@@ -179,6 +180,8 @@ int simulate(const SimFlags& flags) {
       last_report = fmt::format("  {} at round {}: loss {:.4f}{}", prepared.job.peers[0].name, r.round,
                                 r.loss, r.test ? ", " + figures_text(*r.test) : "");
   };
+  Losses losses;
+  simulation.on_member = [&](double time, const MemberEvent& event) { losses.take(event, time); };
   std::vector<Trace> traces(flags.trace.empty() ? 0 : prepared.job.peers.size());
   if (!traces.empty())
     simulation.on_trace = [&](PeerId peer, const TraceSpan& span) { traces[peer].add(span); };
@@ -207,6 +210,7 @@ int simulate(const SimFlags& flags) {
     results.push_back(result.peers[p]);
   }
   Summary summary = summarise(prepared, results, models, flags.own_models, whose);
+  summary.losses = losses.all();
   summary.virtual_seconds = result.virtual_seconds;
   summary.digest = fmt::format("{:016x}", result.digest);
   double rate = 0;  // each peer over its own rounds: the fast may end long before the slow
@@ -217,6 +221,8 @@ int simulate(const SimFlags& flags) {
   if (!flags.model.empty()) save_average(flags.model, prepared, models, whose);
   const std::string text = flags.job.json ? to_json(summary) + "\n" : to_table(std::span(&summary, 1));
   std::fputs(text.c_str(), stdout);
+  if (!flags.job.quiet)
+    for (const Loss& loss : losses.all()) tell(text_of(loss));
   for (PeerId p = 0; p < result.peers.size(); ++p)
     if (!result.peers[p].message.empty())
       fmt::print(stderr, "{}: {}\n", prepared.job.peers[p].name, result.peers[p].message);

@@ -152,8 +152,10 @@ void fill_edges(Draft& draft, const PeerIndex& index) {
       throw ConfigError(where + " without graph.file; expected file = \"edges.txt\"");
     std::error_code error;
     if (!fs::is_regular_file(draft.job.graph_file, error))
-      throw ConfigError(draft.where("graph.file") + ": graph.file: no such file '" + draft.job.graph_file +
-                        "'; expected an edge list, GraphML, node-link JSON or METIS");
+      throw ConfigError(
+          draft.where("graph.file") + ": graph.file: " +
+          (fs::is_directory(draft.job.graph_file, error) ? "a folder, and no file, is" : "no such file") +
+          " '" + draft.job.graph_file + "'; expected an edge list, GraphML, node-link JSON or METIS");
     graph.edges = topology::read_graph(draft.job.graph_file, index.names());
     return;
   }

@@ -5,10 +5,23 @@
 #include <mutex>
 #include <utility>
 
+#include "archive.h"
 #include "gossamer/node/errors.h"
+#include "gossamer/node/peer.h"
+#include "replica.h"
 #include "worker.h"
 
 namespace gossamer::node {
+
+inline Snapshot snapshot_of(State state) {
+  Snapshot snapshot{0, std::vector<float>(parameters_in(state)), to_bytes(state)};
+  std::uint64_t before = 0;
+  Archive control = Archive::restoring(state).part("control");
+  control.value("round", snapshot.round);
+  control.value("rounds_before", before);
+  snapshot.round += before;
+  return snapshot;
+}
 
 /// Where one thread asks for a snapshot and the run's thread hands it over.
 class Desk {
@@ -29,7 +42,11 @@ class Desk {
   /// The run's thread, whenever something happened.
   void turn(Worker& worker) {
     const std::lock_guard lock(mutex_);
+    const bool waits = stage_ == Stage::held || stage_ == Stage::saving;
+    if (waits && worker_ != worker.number())
+      stage_ = Stage::wanted;  // a view ended, and what it would answer
     if (stage_ == Stage::wanted) {
+      worker_ = worker.number();
       worker.hold_after(std::max(after_, worker.rounds() + 1));
       stage_ = Stage::held;
     }
@@ -64,6 +81,7 @@ class Desk {
   std::condition_variable turned_;
   Stage stage_ = Stage::none;
   Round after_ = 0;
+  std::uint64_t worker_ = 0;  ///< that was told to hold
   bool ended_ = false;
   State state_;
 };

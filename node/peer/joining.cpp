@@ -16,17 +16,11 @@
 #include "gossamer/node/job.h"
 #include "gossamer/topology/schedule.h"
 #include "setup.h"
+#include "text.h"
 #include "view_run.h"
+#include "view_table.h"
 
 namespace gossamer::node {
-namespace {
-
-/// What peers agree on beside the job: of a run that went on from another's, which.
-constexpr const char* kResumed = "\n[resumed]\n";
-
-std::string only_job(const std::string& text) { return text.substr(0, text.find(kResumed)); }
-
-}  // namespace
 
 ZmqSpec sockets_of(const Job& job, PeerId self) {
   const PeerEntry& own = job.peers[self];
@@ -53,6 +47,8 @@ MemberAddress member_of(const Job& job, const std::string& join) {
 
 Terms ask_member(const Job& job, const std::string& join, const std::string& name,
                  const std::function<bool()>& stop) {
+  if (!names_a_peer(name))
+    throw ConfigError(fmt::format("--name: found {}; expected {}", in_quotes(shortened(name)), kPeerName));
   const MemberAddress member = member_of(job, join);
   const std::string certificate = certificate_file(job, name);
   return ask_for_terms(member, client_keys(member, key_file(job, name), certificate), name,
@@ -164,6 +160,7 @@ void Joining::check(const Prepared& base, bool takes_initial) const {
       refuse(fmt::format("{}: here {}, at peer '{}' {}", what, here, terms_.body.from, there));
   };
   differ("layer table", base.hello.layers, terms_.body.layers);
+  differ("what the loop learns from", loop_table(base.hello.job_text), loop_table(terms_.body.job_text));
   differ("data set hash", base.hello.data_hash, terms_.body.data_hash);
   if (!takes_initial)
     differ("hash of the initial parameters", base.hello.parameters_hash, terms_.body.parameters_hash);

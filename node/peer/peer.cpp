@@ -95,6 +95,7 @@ struct Peer::Impl {
     const std::uint64_t both[] = {settings.session, view.id(), view.attempt};
     WorkerSpec spec = view_worker_spec(*run.prepared, seat, draw_epoch(),
                                        hash_bytes(std::as_bytes(std::span(both))), share);
+    spec.epochs_before = epochs.enter(*run.prepared, share);
     set_saves(spec, run.prepared->job, keeper.has_value(), true);
     if (keeper) {  // its checkpoints are of these peers; those before go when these are whole
       keeper->enter(view.names(), to_toml(run.prepared->job, true), spec.saves.together);
@@ -129,12 +130,14 @@ struct Peer::Impl {
     spec.started = now_by_the_clock();
     const Job& job = prepared->job;
     set_saves(spec, job, keeper.has_value(), job.least_peers() < job.peers.size());
+    epochs.enter(*prepared, 0, 0);
     if (!resumption) return spec;
     name_parent(spec, *resumption, settings.session);
     if (learned) {
       spec.rounds_before = learned->before;
       spec.share_before = static_cast<double>(learned->before) / static_cast<double>(spec.rounds);
       spec.rounds -= learned->before;
+      spec.epochs_before = epochs.enter(*prepared, spec.share_before, learned->epochs);
     } else {
       spec.offers = resumption->rounds();
       spec.membership.ready = false;
@@ -278,6 +281,7 @@ struct Peer::Impl {
   std::unique_ptr<ReplicaBase> replica;  ///< until run
   std::shared_ptr<optim::DataCourse> course;
   std::optional<Keeper> keeper;
+  EpochCount epochs;
   std::shared_ptr<Trace> trace;
   MemoryWatch memory{prepared->job.run.memory};
   Desk desk;
@@ -367,16 +371,7 @@ LiveDataPlane* Peer::plane() const {
 }
 
 Snapshot Peer::snapshot(std::uint64_t after_rounds) {
-  return translated([&] {
-    State state = impl_->desk.ask(after_rounds);
-    Snapshot snapshot{0, std::vector<float>(parameters_in(state)), to_bytes(state)};
-    std::uint64_t before = 0;
-    Archive control = Archive::restoring(state).part("control");
-    control.value("round", snapshot.round);
-    control.value("rounds_before", before);
-    snapshot.round += before;
-    return snapshot;
-  });
+  return translated([&] { return snapshot_of(impl_->desk.ask(after_rounds)); });
 }
 
 std::vector<PeerResult> run_local(Job job, Learner learner, std::function<Callbacks(std::size_t)> callbacks,

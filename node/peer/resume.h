@@ -55,6 +55,7 @@ State load_checkpoint(const Resumption& from, Round round, const std::string& pe
 struct Resumed {
   State state;       ///< for Worker::restore_learned
   Round before = 0;  ///< rounds of this job that the run has done
+  double epochs = 0;
 };
 /// Of Way::learned. The mean of the peers' parameters becomes the initial ones; where this peer has its own
 /// alone it begins at these, and the initial ones are the job's.

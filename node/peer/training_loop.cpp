@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <mutex>
 #include <thread>
 
 #include "loop_objective.h"
@@ -88,6 +89,7 @@ struct TrainingLoop::Impl {
   ~Impl() { objective->abandon(); }
 
   PeerResult finish() {
+    const std::lock_guard lock(finishing);  // one waits while another closes
     if (thread.joinable()) {
       objective->abandon();
       thread.request_stop();
@@ -102,6 +104,7 @@ struct TrainingLoop::Impl {
   Peer peer;
   PeerResult result;
   std::exception_ptr thrown;
+  std::mutex finishing;
   std::jthread thread;
 };
 

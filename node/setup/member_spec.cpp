@@ -46,6 +46,10 @@ MemberSpec member_spec(const Job& job, PeerId self, std::uint64_t start, const W
   spec.under_way = rounds_under_way(job);
   spec.batch = job.batch;
   spec.swim.seed = hash_text(job.peers[self].name);
+  const double patience = job.run.silence_timeout / RunSection{}.silence_timeout;
+  for (double* const time : {&spec.swim.probe_timeout_s, &spec.swim.probe_every_s,
+                             &spec.swim.least_suspicion_s, &spec.swim.most_suspicion_s})
+    *time *= patience;
   spec.join_timeout_s = job.run.join_timeout;
   const HelloBody& hello = first.membership.hello;
   spec.terms.job_text = hello.job_text;
@@ -68,6 +72,14 @@ MemberSpec joining_spec(const Prepared& base, const Contact& self, std::uint64_t
   spec.join = join;
   spec.swim.seed = hash_text(self.name);
   return spec;
+}
+
+double EpochCount::enter(const Prepared& view, double share, std::optional<double> known) {
+  const double all = static_cast<double>(view.rounds) / static_cast<double>(view.rounds_per_epoch);
+  epochs_ = known ? *known : all_ ? epochs_ + std::max(0.0, share - share_) * *all_ : share * all;
+  share_ = share;
+  all_ = all;
+  return epochs_;
 }
 
 WorkerSpec view_worker_spec(const Prepared& prepared, PeerId seat, std::uint64_t epoch, std::uint64_t session,

@@ -21,6 +21,7 @@
 #include "soundness.h"
 #include "text.h"
 #include "view_run.h"
+#include "view_table.h"
 
 namespace gossamer::node {
 namespace {
@@ -138,6 +139,9 @@ std::uint64_t topology_hash(const Job& job, const topology::Schedule& schedule) 
 HelloBody hello_of(const Prepared& p, const Plan& plan) {
   HelloBody hello;
   hello.job_text = to_toml(p.job, true);
+  if (p.learner.objective)
+    hello.job_text += fmt::format("{}steps_per_epoch = {}{}\n", kLoopTable, p.rounds_per_epoch,
+                                  p.learner.rows ? fmt::format(", rows = {}", p.learner.rows->rows()) : "");
   hello.job_hash = hash_text(hello.job_text);
   hello.topology_hash = topology_hash(p.job, plan.schedule);
   hello.layers = layer_text(p);

@@ -32,6 +32,7 @@ class Simulation::Node final : public MemberEnv, public DataPlane {
   void begin(const std::shared_ptr<optim::Model>& model, std::uint64_t start) {
     begin_process(start);
     WorkerSpec first = spec(sim_, self_, start);
+    epochs_.enter(sim_.prepared_, 0, 0);
     View view;
     for (const std::string& name : sim_.prepared_.names) view.seats.push_back({name, 0});
     if (ViewObserver* views = sim_.faults_.view_observer) views->on_start(self_, start);
@@ -92,6 +93,7 @@ class Simulation::Node final : public MemberEnv, public DataPlane {
         with_former(sim_.prepared_for(view.names()), view.former);
     const PeerId seat = find_peer(prepared->job, sim_.job_.peers[self_].name, "view");
     WorkerSpec s = view_worker_spec(*prepared, seat, start_ + view_, view.id() + view.attempt, share);
+    s.epochs_before = epochs_.enter(*prepared, share);
     s.observer = observe({view, share, *prepared, s.rounds_before});
     s.may_diverge = !honest(sim_.job_, self_);
     s.least_resend_s = kLeastResend_s;
@@ -118,6 +120,9 @@ class Simulation::Node final : public MemberEnv, public DataPlane {
   void report(const Report& r) override {
     if (sim_.on_report) sim_.on_report(self_, sim_.now_, r);
     if (self_ == 0 && !r.test) sim_.check_consensus();
+  }
+  void member_changed(const MemberEvent& event) override {
+    if (sim_.on_member) sim_.on_member(sim_.now_, event);
   }
   void traced(const TraceSpan& span) override {
     if (!sim_.on_trace) return;
@@ -337,6 +342,7 @@ class Simulation::Node final : public MemberEnv, public DataPlane {
     end_plane();
     start_ = start;
     course_ = sim_.faults_.views ? new_course(sim_.job_) : nullptr;
+    epochs_ = {};
     crashed_ = false;
     wake_at_ = -1;
     writing_ = 0;
@@ -399,14 +405,14 @@ class Simulation::Node final : public MemberEnv, public DataPlane {
   std::optional<Member> member_;
   std::optional<Replica> replica_;
   std::uint64_t view_ = 0;  ///< so many are over
+  EpochCount epochs_;
   SimThreads::Queue queue_;
   std::optional<Failed> failure_;  // written by the threads, read when the queue is finished
-  bool failure_told_ = false;
+  bool failure_told_ = false, crashed_ = false;
   std::size_t unanswered_ = 0;  ///< commands, and answers that are on their way
   std::optional<State> saved_;
   int writing_ = 0;  ///< checkpoints
   double step_time_ = 0, wake_at_ = -1, ended_at_ = 0;
-  bool crashed_ = false;
   bool changes_ = false;        ///< something was submitted in this view
   bool gradient_told_ = false;  ///< the last one is done by the simulation's time, too
 };

@@ -69,7 +69,8 @@ class Simulation {
   ~Simulation();
   /// Called with every report; peer, virtual time.
   std::function<void(PeerId, double, const Report&)> on_report;
-  std::function<void(PeerId, const TraceSpan&)> on_trace;  ///< in virtual time
+  std::function<void(PeerId, const TraceSpan&)> on_trace;     ///< in virtual time
+  std::function<void(double, const MemberEvent&)> on_member;  ///< of one peer, as another sees it
   std::function<void(PeerId, double, const std::string&)> on_log;
 
   /// A peer enters a view; virtual time, share of the run that is over.

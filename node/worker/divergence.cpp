@@ -9,8 +9,9 @@
 
 namespace gossamer::node {
 
-DivergenceWatch::DivergenceWatch(std::size_t classes)
-    : least_first_(std::log(static_cast<double>(std::max(classes, std::size_t{2})))) {}
+DivergenceWatch::DivergenceWatch(std::size_t classes, std::size_t parameters)
+    : least_first_(std::log(static_cast<double>(std::max(classes, std::size_t{2})))),
+      floor_(std::max(1.0, std::sqrt(static_cast<double>(parameters)) / 100)) {}
 
 void DivergenceWatch::on_loss(double loss) {
   if (first_loss_ < 0) first_loss_ = std::max(loss, 0.0);
@@ -28,7 +29,7 @@ std::string DivergenceWatch::on_report(double mean_loss) {
 
 std::string DivergenceWatch::on_norm(double norm) {
   if (first_norm_ < 0) first_norm_ = norm;
-  if (norm <= kMostGrowth * (first_norm_ + 1)) return {};
+  if (norm <= kMostGrowth * (first_norm_ + floor_)) return {};
   return fmt::format("the parameters' norm became {:.4g} (it began at {:.4g})", norm, first_norm_);
 }
 

@@ -11,7 +11,7 @@
 
 namespace gossamer::node {
 
-/// ‖x‖ may grow to this many times ‖x⁰‖ + 1.
+/// ‖x‖ may grow to this many times ‖x⁰‖ + max(1, √n/100) of n parameters, which may begin at 0.
 constexpr double kMostGrowth = 1000;
 /// A report's loss may be this many times the larger of the first loss and ln(classes), and for one report
 /// less than kReportsAbove in a row even more.
@@ -26,7 +26,7 @@ constexpr Round kMeasuredEvery = 16;
 /// in on_report, where it means that no step fell into the interval.
 class DivergenceWatch {
  public:
-  explicit DivergenceWatch(std::size_t classes);
+  explicit DivergenceWatch(std::size_t classes, std::size_t parameters = 0);
   /// Of every step's batch; the first is what reports are measured by.
   void on_loss(double loss);
   std::string on_report(double mean_loss);
@@ -36,6 +36,7 @@ class DivergenceWatch {
 
  private:
   double least_first_;                        ///< ln(classes); of two where there are fewer
+  double floor_;                              ///< added to ‖x⁰‖
   double first_loss_ = -1, first_norm_ = -1;  ///< −1: none yet
   int above_ = 0;                             ///< reports in a row
 };

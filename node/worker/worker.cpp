@@ -24,6 +24,12 @@ constexpr double kNewsAfter_s = 0.005;
 /// of a step, and frames are in proportion to steps.
 constexpr double kSamplesAfter = 0.25, kSamplesAfter_s = 0.02;
 
+std::size_t entries_of(const SharedList<Parcel>& parcels) {
+  std::size_t entries = 0;
+  for (const Parcel& p : parcels) entries += p.range.size;
+  return entries;
+}
+
 }  // namespace
 
 Worker::Worker(WorkerSpec spec, Env& env)
@@ -35,7 +41,7 @@ Worker::Worker(WorkerSpec spec, Env& env)
       used_(spec_.membership.links),
       saver_(spec_.saves, spec_.membership.names.size(), spec_.membership.self),
       gone_(spec_.membership.names.size(), false),
-      watch_(spec_.classes),
+      watch_(spec_.classes, entries_of(spec_.plan.parcels)),
       stall_(spec_.stall_timeout_s) {
   if (spec_.started != 0)
     offers_ = Offers(spec_.membership.names.size(), spec_.membership.self, spec_.started,

@@ -30,10 +30,11 @@ struct WorkerSpec {
   /// then the length of schedules alone.
   double total_samples = 0;
   double rounds_per_epoch = 1;
-  double learning_rate = 0;          ///< for messages
-  std::size_t classes = 0;           ///< of the data
-  bool may_diverge = false;          ///< an attacker, whose own figures say nothing
-  std::uint64_t evaluate_every = 0;  ///< rounds between test evaluations by this peer; 0 = none
+  std::optional<double> epochs_before{};  ///< of the run before its first round here; none: by that round
+  double learning_rate = 0;               ///< for messages
+  std::size_t classes = 0;                ///< of the data
+  bool may_diverge = false;               ///< an attacker, whose own figures say nothing
+  std::uint64_t evaluate_every = 0;       ///< rounds between test evaluations by this peer; 0 = none
   double report_every_s = 0.5;
   double drain_timeout_s = 60;
   double stall_timeout_s = 0;  ///< a wait in one round that ends the run; 0 = none does
@@ -104,7 +105,8 @@ class Worker final : public ExchangeHost {
   void interrupt();
   /// The checkpoint of that name is on disk.
   void committed(Round name);
-  /// The best checkpoint so far, as of another one: of the peer that evaluates.
+  /// The best checkpoint so far, as of another one: of the peer that evaluates. That of a view before is what
+  /// its peers know already, and is not told.
   void judge(Round best, Round as_of);
   /// Env::may_checkpoint has become true.
   void on_storage() { settle(); }
@@ -114,6 +116,8 @@ class Worker final : public ExchangeHost {
   /// Ends because training ran away; the others learn it. what: as of divergence.h.
   void diverge(const std::string& what);
 
+  /// No other worker of the run has it.
+  std::uint64_t number() const { return spec_.membership.epoch; }
   /// Begins no further round once so many have ended, until it is told to go on. A peer that holds still
   /// takes what comes and answers.
   void hold_after(Round rounds) {
@@ -257,6 +261,7 @@ class Worker final : public ExchangeHost {
   std::string where() const;
   std::string awaited() const;
   double samples_after() const;
+  double epoch() const;
   Round all_rounds() const { return spec_.rounds_before + spec_.rounds; }
   void deliver(PeerId from, Message message);
   IntakeRules intake_rules(PeerId from);

@@ -18,6 +18,14 @@ double Worker::place(Round round) const {
   return static_cast<double>(spec_.rounds_before + round);
 }
 
+/// The run's peers, and so the rounds of an epoch, may have been others before.
+double Worker::epoch() const {
+  const double begin = samples_ ? spec_.share_before * static_cast<double>(all_rounds())
+                                : static_cast<double>(spec_.rounds_before);
+  const double each = spec_.rounds_per_epoch;
+  return spec_.epochs_before.value_or(begin / each) + (place(round_) - begin) / each;
+}
+
 double Worker::share_done() const { return place(round_) / static_cast<double>(all_rounds()); }
 
 double Worker::share_after_step() const {
@@ -194,7 +202,7 @@ void Worker::report(const std::optional<optim::Figures>& test) {
   const LinkCounters sums = result().traffic;
   Report r;
   r.round = rounds();
-  r.epoch = place(round_) / spec_.rounds_per_epoch;
+  r.epoch = epoch();
   r.share_done = share_done();
   r.loss = since_.steps ? since_.loss / static_cast<double>(since_.steps) : std::nan("");
   r.rows_per_second = static_cast<double>(since_.rows) / seconds;

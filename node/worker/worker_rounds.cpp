@@ -137,6 +137,7 @@ void Worker::restore(const State& state) {
         "run.rounds)",
         rounds(), spec_.rounds));
   spec_.rounds -= std::min(spec_.rounds, spec_.rounds_before);
+  spec_.epochs_before.reset();
   first_round_ = result_.rounds = round_;
   first_rows_ = result_.rows;
   env_.data().restore(state, Kept::all);

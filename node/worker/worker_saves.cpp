@@ -97,8 +97,7 @@ bool Worker::looked_at(Round name) {
 }
 
 SavePoint Worker::save_point(Round name) const {
-  return {spec_.rounds_before + name, offers_.run(), share_done(), place(round_) / spec_.rounds_per_epoch,
-          tested_};
+  return {spec_.rounds_before + name, offers_.run(), share_done(), epoch(), tested_};
 }
 
 void Worker::handle(const Saved& e) {
@@ -154,6 +153,7 @@ std::optional<Round> Worker::best_saved() const {
 }
 
 void Worker::judge(Round best, Round as_of) {
+  if (best <= spec_.rounds_before) return;
   if (saver_.judge(best - spec_.rounds_before, as_of - spec_.rounds_before)) spread_news(kSaveNewsAfter_s);
 }
 

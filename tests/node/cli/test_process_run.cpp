@@ -152,6 +152,31 @@ TEST_CASE("run leaves its files in the folder of --out, and peers count who shar
   CHECK(gossamer(folder, {"run", "job.toml", "--out", "job.toml"}).status == 2);
 }
 
+TEST_CASE("a simulated run tells whom it was without, and waits as long as it is told to") {
+  const Folder folder;
+  folder.write("job.toml", SmallJob{3, 7001, "full", "dpsgd", "dense", "0", 40}.toml());
+  const auto losses = [&](std::vector<std::string> more) {
+    std::vector<std::string> words{"sim", "job.toml", "--quiet", "--json"};
+    words.insert(words.end(), more.begin(), more.end());
+    const auto ended = gossamer(folder, words);
+    INFO(ended.err);
+    REQUIRE(ended.status == 0);
+    return json::parse(ended.out).at("losses");
+  };
+  CHECK(losses({}).empty());
+  const json crash = losses({"--crash", "peer1@0.05"});
+  REQUIRE(crash.size() == 1);
+  CHECK(crash[0].at("peer") == "peer1");
+  CHECK(crash[0].at("returned").is_null());
+  // a message takes longer than the silence that counts as a loss
+  const std::vector<std::string> slow{"--bandwidth",  "10kbit", "--set",
+                                      "run.rounds=3", "--set",  "model.hidden=[64]"};
+  CHECK_FALSE(losses(slow).empty());
+  std::vector<std::string> patient = slow;
+  patient.insert(patient.end(), {"--set", "run.silence_timeout=600"});
+  CHECK(losses(patient).empty());
+}
+
 TEST_CASE("a simulated run's training loss is the honest peers'") {
   const Folder folder;
   folder.write("job.toml", SmallJob{2, 7001, "full", "none", "dense", "0", 40}.toml());

@@ -60,6 +60,24 @@ const std::vector<std::pair<const char*, const char*>> kMethods{
 
 }  // namespace
 
+TEST_CASE("epochs add up over views whose rounds are larger or smaller parts of one") {
+  Job job = job_of("allreduce", "dense", {"run.report_every=0.05"});
+  std::vector<double> epochs;
+  std::vector<std::uint64_t> rounds;
+  SimFaults faults{.crashes = {{2, 1.0}, {5, 1.0}}};
+  Run run(prepare(job), Views::with(faults, 1));
+  run.simulation.on_report = [&](PeerId p, double, const Report& r) {
+    if (p == 0) epochs.push_back(r.epoch), rounds.push_back(r.round);
+  };
+  run.go();
+  REQUIRE(epochs.size() > 10);
+  for (std::size_t k = 1; k < epochs.size(); ++k) CHECK(epochs[k] >= epochs[k - 1]);
+  const auto each = [&](std::size_t k) {
+    return (epochs[k] - epochs[k - 1]) / static_cast<double>(rounds[k] - rounds[k - 1]);
+  };
+  CHECK(each(epochs.size() - 1) < 0.8 * each(1));  // four peers' samples in place of six
+}
+
 TEST_CASE("a run goes on without peers that die") {
   for (const auto& [method, codec] : kMethods) {
     INFO(method << " " << codec);
