@@ -1,6 +1,7 @@
 """What peers for NumPy and for PyTorch have in common."""
 import ctypes
 import dataclasses
+import operator
 import os
 import signal
 import sys
@@ -8,7 +9,7 @@ import threading
 import time
 import types
 import weakref
-from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple, Type, TypeVar, Union
+from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Tuple, Type, TypeVar, Union
 
 import numpy
 import numpy.typing
@@ -122,13 +123,44 @@ def _text(value: Optional[Path]) -> Optional[bytes]:
     return None if value is None else os.fsencode(value)
 
 
+def whole(what: str, value: object, below: int = 2**32) -> int:
+    """That number; BadInput where it is not a whole one, less than 0 or too large: the library would read another one."""
+    try:
+        number = operator.index(value)  # type: ignore[arg-type]
+    except TypeError:
+        number = -1
+    if not 0 <= number < below:
+        raise _errors.BadInput(f"found {what} = {value!r}; expected a whole number from 0 to {below - 1}")
+    return number
+
+
 def checked_labels(labels: Optional[numpy.typing.ArrayLike], rows: int) -> "Optional[numpy.typing.NDArray[numpy.int32]]":
     if labels is None:
         return None
-    array = numpy.ascontiguousarray(labels, dtype=numpy.int32)
-    if array.shape != (rows,):
-        raise _errors.BadInput(f"found labels of shape {array.shape}; expected ({rows},), one for each row")
-    return array
+    given = numpy.asarray(labels)
+    if given.shape != (rows,):
+        raise _errors.BadInput(f"found labels of shape {given.shape}; expected ({rows},), one for each row")
+    if given.dtype.kind not in "biuf":
+        raise _errors.BadInput(f"found labels of type {given.dtype}; expected whole numbers")
+    odd = given[~((given >= 0) & (given < 2**31) & (given == numpy.floor(given)))]
+    if odd.size:
+        raise _errors.BadInput(f"found a label {odd[0]}; expected whole numbers from 0 to {2**31 - 1}")
+    return numpy.ascontiguousarray(given, dtype=numpy.int32)
+
+
+def starts_of(arrays: Mapping[str, numpy.typing.ArrayLike]) -> List[Start]:
+    """By name, as NumPy loops give them."""
+    return [Start(key, numpy.asarray(value, dtype=numpy.float32, order="C")) for key, value in arrays.items()]
+
+
+def check_starts(starts: Sequence[Start]) -> None:
+    """What files cannot hold, and what nobody can train from."""
+    for start in starts:
+        if not isinstance(start.name, str) or start.name == "__metadata__":
+            raise _errors.BadInput(f"found an array named {start.name!r}; expected a text other than '__metadata__', which safetensors files use "
+                                   "themselves")
+        if not numpy.isfinite(start.values).all():
+            raise _errors.BadInput(f"{start.name} begins with a value that is not finite; expected numbers to train from")
 
 
 def report_of(progress: Progress) -> Report:
@@ -175,7 +207,8 @@ class _Signals:
     def off(self) -> None:
         if threading.current_thread() is threading.main_thread():
             for number, before in self._before.items():
-                signal.signal(number, before)
+                if signal.getsignal(number) == self._hear:  # else the program has set another since
+                    signal.signal(number, before)
             self._before.clear()
 
     def raised(self, error: _errors.Interrupted) -> BaseException:
@@ -186,11 +219,14 @@ class _Signals:
 
 
 class BasePeer:
-    """A peer over arrays; what these are for is its subclasses' affair."""
+    """A peer over arrays; what these are for is its subclasses' affair. It belongs to one thread at a time, but for :meth:`interrupt`,
+    :meth:`close`, :attr:`report` and :attr:`members`."""
 
     def __init__(self, job: Path, starts: Sequence[Start], given: Settings, kept: Sequence[Start] = ()):
-        tensors, own, labels = Tensors(starts), Tensors(kept), checked_labels(given.labels, given.rows)
-        options = Options(ctypes.sizeof(Options), given.session, given.steps_per_epoch, given.rows, None if labels is None else labels.ctypes.data,
+        check_starts(starts)
+        rows = whole("rows", given.rows)
+        tensors, own, labels = Tensors(starts), Tensors(kept), checked_labels(given.labels, rows)
+        options = Options(ctypes.sizeof(Options), whole("session", given.session, 2**64), whole("steps_per_epoch", given.steps_per_epoch), rows, None if labels is None else labels.ctypes.data,
                           _text(given.checkpoints), _text(given.resume), _text(given.join), _text(given.address), _text(given.log),
                           int(given.own_steps), own.array, len(kept))
         words = (ctypes.c_char_p * len(given.settings))(*(word.encode() for word in given.settings))
@@ -200,7 +236,9 @@ class BasePeer:
                             ctypes.byref(pointer)))
         assert pointer.value is not None
         self._handle = _Handle(pointer.value)
+        self._calls, self._closing = threading.Lock(), threading.Event()
         self._signals = _Signals(self._handle)
+        self._handle.before_close.append(self._signals.off)  # of a peer that nobody closes
 
     def _arrays(self, address: Callable[[int, int], int], starts: Sequence[Start], writeable: bool) -> List[Array]:
         pointer = self._handle.pointer
@@ -212,7 +250,8 @@ class BasePeer:
         while True:
             left = _SLICE_S if until is None else min(_SLICE_S, max(until - time.monotonic(), 0.0))
             try:
-                status = checked(ask(self._handle.pointer, left))
+                with self._calls:
+                    status = checked(ask(self._handle.pointer, left))
             except _errors.Interrupted as error:
                 self._signals.off()
                 raise self._signals.raised(error) from None
@@ -223,6 +262,8 @@ class BasePeer:
                 self._signals.off()
             if status != TIMEOUT:
                 return status
+            if self._closing.is_set():
+                raise _errors.Misuse("the peer was closed by another thread while this one waited; expected calls of one thread at a time")
             if until is not None and time.monotonic() >= until:
                 raise TimeoutError(f"the round's parameters do not stand after {timeout:g} seconds")
 
@@ -242,7 +283,9 @@ class BasePeer:
         return self._in_slices(lib.gs_wait_mean, None) != NO_MEAN
 
     def _post(self, loss: float, rows: int) -> None:
-        checked(lib.gs_post(self._handle.pointer, float(loss), rows))
+        value, count = float(loss), whole("rows", rows)
+        with self._calls:
+            checked(lib.gs_post(self._handle.pointer, value, count))
 
     @property
     def step_number(self) -> int:
@@ -296,9 +339,11 @@ class BasePeer:
         checked(lib.gs_interrupt(self._handle.pointer))
 
     def close(self) -> None:
-        """End the run where it still goes on. Arrays keep their values."""
+        """End the run where it still goes on. Arrays keep their values. Where another thread waits for the round, its call raises Misuse."""
         self._signals.off()
-        lib.gs_end(self._handle.pointer)
+        self._closing.set()
+        with self._calls:  # at most a slice of another's wait
+            lib.gs_end(self._handle.pointer)
 
     def __enter__(self: Self) -> Self:
         return self

@@ -4,12 +4,12 @@ from typing import Dict, Iterator, Mapping, Optional, Sequence
 import numpy
 import numpy.typing
 
-from ._base import Array, BasePeer, Path, Settings, Start, _text
+from ._base import Array, BasePeer, Path, Settings, _text, starts_of
 from ._library import checked, lib
 
 
 class Peer(BasePeer):
-    """One of a job's peers, whose gradients a loop of one's own computes.
+    """One of a job's peers, whose gradients a loop of one's own computes, on one thread at a time.
 
     Parameters
     ----------
@@ -54,7 +54,7 @@ class Peer(BasePeer):
                  settings: Sequence[str] = (), rows: int = 0, labels: Optional[numpy.typing.ArrayLike] = None, steps_per_epoch: int = 0,
                  checkpoints: Optional[Path] = None, resume: Optional[Path] = None, join: Optional[str] = None,
                  address: Optional[str] = None, session: int = 0, log: Optional[Path] = None):
-        starts = [Start(key, numpy.asarray(value, dtype=numpy.float32, order="C")) for key, value in parameters.items()]
+        starts = starts_of(parameters)
         super().__init__(job, starts, Settings(name=name, settings=settings, rows=rows, labels=labels, steps_per_epoch=steps_per_epoch,
                                                checkpoints=checkpoints, resume=resume, join=join, address=address, session=session, log=log))
         self._number = {start.name: number for number, start in enumerate(starts)}
@@ -76,7 +76,7 @@ class Peer(BasePeer):
         checked(lib.gs_ready(self._handle.pointer, self._number[key]))
 
     def post(self, loss: float, rows: int) -> None:
-        """All gradients stand. ``loss``: mean over the batch of ``rows`` samples."""
+        """All gradients stand. ``loss``: mean over the batch of ``rows`` samples, 0 where it had none."""
         self._post(loss, rows)
 
     def save(self, path: Path) -> None:

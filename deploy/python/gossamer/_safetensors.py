@@ -23,6 +23,8 @@ def save(path: Path, tensors: Mapping[str, torch.Tensor]) -> None:
     parts: List[torch.Tensor] = []
     offset = 0
     for name, tensor in tensors.items():
+        if name == "__metadata__":
+            raise _errors.BadInput("a tensor is named '__metadata__'; expected another name, as safetensors files use that one themselves")
         if tensor.dtype not in _DTYPES:
             raise _errors.BadInput(f"{name} is of type {tensor.dtype}; expected one of {', '.join(map(str, _DTYPES))}")
         same = (tensor.device, tensor.data_ptr(), tensor.dtype, tuple(tensor.shape), tuple(tensor.stride()))

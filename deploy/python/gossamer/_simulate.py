@@ -7,7 +7,7 @@ import numpy
 import numpy.typing
 
 from . import _errors
-from ._base import Array, Path, Report, Start, Tensors, _text, checked_labels, report_of
+from ._base import Array, Path, Report, Start, Tensors, _text, check_starts, checked_labels, report_of, starts_of, whole
 from ._library import ERRORS, Ending, GradientFunction, Progress, ReportFunction, Simulation, checked, lib
 
 Gradient = Callable[[int, int, "numpy.typing.NDArray[numpy.uint32]", Dict[str, Array], Dict[str, Array]], Tuple[float, int]]
@@ -90,8 +90,9 @@ def simulate_arrays(job: Path, starts: Sequence[Start], gradient: Gradient, *, p
                g: "ctypes._Pointer[ctypes.c_void_p]", loss: "ctypes._Pointer[ctypes.c_double]") -> int:
         try:
             taken = numpy.ctypeslib.as_array(batch, (count,)).copy() if count else numpy.empty(0, dtype=numpy.uint32)
-            loss[0], samples = gradient(peer, step, taken, arrays.at(x), arrays.at(g))
-            return samples
+            mean, samples = gradient(peer, step, taken, arrays.at(x), arrays.at(g))
+            loss[0] = float(mean)
+            return whole("the number of samples", samples)
         except BaseException as error:  # is raised again below; the library has no use for it
             thrown.append(error)
             return -1
@@ -103,6 +104,9 @@ def simulate_arrays(job: Path, starts: Sequence[Start], gradient: Gradient, *, p
         except BaseException as error:
             thrown.append(error)
 
+    check_starts(starts)
+    seed, peers, steps_per_epoch = whole("seed", seed, 2**64), whole("peers", peers), whole("steps_per_epoch", steps_per_epoch)
+    rows = whole("rows", rows)
     tensors, numbers = Tensors(starts), checked_labels(labels, rows)
     calls = GradientFunction(called), ReportFunction(told)
     options = Simulation(ctypes.sizeof(Simulation), calls[0], calls[1], None, seed, peers, steps_per_epoch, rows,
@@ -154,6 +158,5 @@ def simulate(job: Path, parameters: Mapping[str, numpy.typing.ArrayLike], gradie
     report : callable, optional
         ``report(peer, seconds, Report)``, every ``run.report_every`` seconds of virtual time.
     """
-    starts = [Start(key, numpy.asarray(value, dtype=numpy.float32, order="C")) for key, value in parameters.items()]
-    return simulate_arrays(job, starts, gradient, peers=peers, rows=rows, labels=labels, steps_per_epoch=steps_per_epoch, settings=settings,
+    return simulate_arrays(job, starts_of(parameters), gradient, peers=peers, rows=rows, labels=labels, steps_per_epoch=steps_per_epoch, settings=settings,
                            seed=seed, report=report)
