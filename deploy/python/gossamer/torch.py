@@ -78,8 +78,10 @@ def _plain(model: torch.nn.Module) -> torch.nn.Module:
 
 
 def _tensors_of(model: torch.nn.Module, statistics: bool) -> Tuple[List[Tuple[str, torch.Tensor]], List[Start]]:
-    """What is learned, then what has no gradient; by name."""
-    parameters = [(name, p) for name, p in model.named_parameters() if p.requires_grad]
+    """What is learned, then what has no gradient; by name. Without elements, a tensor has nothing to exchange."""
+    parameters = [(name, p) for name, p in model.named_parameters() if p.requires_grad and p.numel() > 0]
+    if not parameters:
+        raise _errors.BadInput("the model has no parameter that requires a gradient; expected at least one to learn")
     states = list(_statistics(model)) if statistics else []
     for name, tensor in [*parameters, *states]:
         if tensor.dtype != torch.float32 or tensor.layout != torch.strided:
@@ -432,7 +434,7 @@ class Peer(BasePeer):
         known = {id(p) for p in parameters}
         for group in optimizer.param_groups:
             for p in group["params"]:
-                if p.requires_grad and id(p) not in known:
+                if p.requires_grad and p.numel() > 0 and id(p) not in known:
                     raise _errors.BadInput(f"the optimiser has a parameter of shape {tuple(p.shape)} that is none of the model's; expected those of "
                                            "model.parameters() alone")
         if not _can_keep(optimizer):
@@ -440,7 +442,7 @@ class Peer(BasePeer):
         where = []
         for group in optimizer.param_groups:
             for p in group["params"]:
-                for key in _KEPT[type(optimizer)] if p.requires_grad else ():
+                for key in _KEPT[type(optimizer)] if id(p) in known else ():
                     if not _uses(group, key):
                         continue
                     state = optimizer.state[p]
@@ -516,6 +518,9 @@ def simulate(job: Path, model: torch.nn.Module, data: "torch.utils.data.Dataset[
     tensors, starts = _tensors_of(_plain(model), statistics)
     own = [(tensor, tensor.data, tensor.grad) for _, tensor in tensors]
     count = len(data)  # type: ignore[arg-type]
+    if count == 0:
+        raise _errors.BadInput("the data has no rows; expected at least one")
+    buffers = [(buffer, buffer.clone()) for buffer in model.buffers()]
 
     def gradient(peer: int, step: int, rows: "numpy.typing.NDArray[numpy.uint32]", x: Dict[str, Array], g: Dict[str, Array]) -> Tuple[float, int]:
         for (name, tensor), start in zip(tensors, starts):
@@ -533,6 +538,8 @@ def simulate(job: Path, model: torch.nn.Module, data: "torch.utils.data.Dataset[
     finally:
         for tensor, values, grad in own:
             tensor.data, tensor.grad = values, grad
+        for buffer, values in buffers:  # counters, and what each peer would have of its own
+            buffer.copy_(values)
 
 
 def load(path: Path) -> Dict[str, torch.Tensor]:
