@@ -140,21 +140,27 @@ class _Seeded(torch.utils.data.Dataset[Any]):
 
 class Sampler(Iterable[List[int]]):
     """Numbers of the rows of this peer's batches, from the one that comes next to the end of the epoch; what DataLoader takes as
-    ``batch_sampler``. Rows are the job's split's, and those of peers that are gone go to the others."""
+    ``batch_sampler``. Rows are the job's split's, and those of peers that are gone go to the others.
+
+    Batches are counted as the loop takes them, which may be several for a step: each pass covers the rows once. Who takes part later, or again
+    without a checkpoint, begins where its peer's steps are, as if there had been a batch for each."""
 
     def __init__(self, peer: "Peer", steps_per_epoch: int):
         self._peer, self._steps = peer, steps_per_epoch
+        self._end: Optional[int] = None  # of the pass before, which was gone through
 
     def __len__(self) -> int:
         return self._steps
 
     def __iter__(self) -> Iterator[List[int]]:
-        first = self._peer.step_number
+        first = self._peer._batch_number(self._end)
+        self._end = None
         for step in range(first, (first // self._steps + 1) * self._steps):
             rows = [_Row(row) for row in self._peer.rows_of(step)]
             for row in rows:
                 row.epoch = step // self._steps
             yield list(rows)
+        self._end = (first // self._steps + 1) * self._steps
 
 
 class Peer(BasePeer):
@@ -192,6 +198,9 @@ class Peer(BasePeer):
         self._copies = _Copies()
         self._warned = False
         self._computing = False
+        self._further = 0  # batches that were no step's last
+        self._unstepped = False  # a batch was given, and no step taken since
+        self._by_batches = False  # the loop goes through batches()
         self._known_members: List[str] = []
         self._on_change: List[Callable[[List[str]], None]] = []
         self._sampled = given.rows
@@ -209,6 +218,14 @@ class Peer(BasePeer):
             raise _errors.Misuse("the number of rows is not known; expected join(..., rows=len(data))")
         return Sampler(self, self.steps_per_epoch)
 
+    def _batch_number(self, passed: Optional[int]) -> int:
+        """Of the batch that the loop takes next, counted from the run's beginning. ``passed``: where the sampler's pass ended, when all of it
+        was asked for, which alone says how many batches went to a step where the loop has the loader to itself."""
+        step = self.step_number
+        if passed is not None and not self._by_batches:
+            self._further = max(self._further, passed - step)
+        return step + self._further + self._unstepped
+
     def seeded(self, data: "torch.utils.data.Dataset[Any]", seed: int = 0) -> "torch.utils.data.Dataset[Any]":
         """``data``, whose rows draw what they draw (augmentations) by seed, epoch and row alone: whichever of a loader's workers makes them, on
         whichever peer, and in a run that goes on from a checkpoint. For loaders with :meth:`sampler`; the generators are torch's, NumPy's and
@@ -217,7 +234,9 @@ class Peer(BasePeer):
 
     def batches(self, loader: Iterable[T]) -> Iterator[T]:
         """What the loader gives, again and again, one for each round, until the run is over: as many on every peer, however much data each
-        has. Between two of them :meth:`step` is called once, or not at all where gradients are accumulated over several."""
+        has. Between two of them :meth:`step` is called once, or not at all where gradients are accumulated over several, and what ends the
+        run is the number of steps."""
+        self._by_batches = True
         while True:
             none = True
             before = torch.get_rng_state()
@@ -227,6 +246,8 @@ class Peer(BasePeer):
                 none = False
                 if not self._next():
                     return
+                self._further += self._unstepped
+                self._unstepped = True
                 self._rows = _rows_in(batch)
                 yield batch
             if none:
@@ -248,6 +269,7 @@ class Peer(BasePeer):
         """
         if not self._next():
             return
+        self._unstepped = False
         value = float(loss.detach()) if isinstance(loss, torch.Tensor) else float(loss)
         rows = self._rows if rows is None else rows
         if self._optimizer is not None and not self._by_mean:
@@ -301,7 +323,7 @@ class Peer(BasePeer):
         if scheduler is not None and all(thing is not scheduler for thing in self._state.values()):
             raise _errors.Misuse("checkpoints are made, and do not hold the scheduler; expected join(..., state={'scheduler': scheduler})")
         what: Dict[str, Any] = {"torch": torch.get_rng_state(), "numpy": numpy.random.get_state(), "python": random.getstate(),
-                                "state": {name: thing.state_dict() for name, thing in self._state.items()}}
+                                "state": {name: thing.state_dict() for name, thing in self._state.items()}, "further": self._further}
         if torch.cuda.is_available():
             what["cuda"] = torch.cuda.get_rng_state_all()
         if self._optimizer is not None:
@@ -317,6 +339,7 @@ class Peer(BasePeer):
         random.setstate(what["python"])
         if "cuda" in what and torch.cuda.is_available():
             torch.cuda.set_rng_state_all(what["cuda"])
+        self._further = what.get("further", 0)
         for name, state in what["state"].items():
             if name not in self._state:
                 raise _errors.BadInput(f"the checkpoint holds the state of '{name}'; expected join(..., state={{'{name}': …}}) as before")
