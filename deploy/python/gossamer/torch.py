@@ -14,6 +14,7 @@
 import dataclasses
 import functools
 import hashlib
+import math
 import os
 import pickle
 import random
@@ -69,6 +70,10 @@ def _statistics(model: torch.nn.Module) -> Iterator[Tuple[str, torch.Tensor]]:
 def _host(tensor: torch.Tensor) -> "numpy.typing.NDArray[numpy.float32]":
     array: "numpy.typing.NDArray[numpy.float32]" = numpy.asarray(tensor.detach().cpu().numpy(), dtype=numpy.float32, order="C")
     return array
+
+
+def _some(names: Sequence[str]) -> str:
+    return f"{', '.join(names[:3])}{' …' if len(names) > 3 else ''}"
 
 
 def _plain(model: torch.nn.Module) -> torch.nn.Module:
@@ -193,10 +198,14 @@ class Peer(BasePeer):
         for held, (of_parameter, key) in zip(self._kept, self._own_state):
             if of_parameter[key].device.type == "cpu":
                 of_parameter[key] = held
+        bound = {id(tensor) for _, tensor in tensors}
+        self._unbound = [(name, p) for name, p in model.named_parameters() if id(p) not in bound and p.numel() > 0]
+        self._optimized = 0 if optimizer is None else sum(len(group["params"]) for group in optimizer.param_groups)
         self._devices = {bound.tensor.device for bound in self._bound if not bound.on_host}
         self._pin()
         self._copies = _Copies()
-        self._warned = False
+        self._warned = self._warned_late = False
+        self._versions: List[int] = []  # of what is learned, as the step before left it
         self._computing = False
         self._further = 0  # batches that were no step's last
         self._unstepped = False  # a batch was given, and no step taken since
@@ -256,39 +265,49 @@ class Peer(BasePeer):
     def step(self, loss: "torch.Tensor | float", rows: Optional[int] = None, scaler: Any = None, scheduler: Any = None) -> None:
         """Step by the gradients that ``backward`` left, and exchange; once in a round.
 
+        What comes after it (``clamp_``, ``load_state_dict``) is lost where the method averages parameters: those of the next round take their
+        place. A model is changed before it, by the gradient or between ``backward`` and the step; the first change that comes too late is
+        warned of.
+
         Parameters
         ----------
         loss : tensor or float
-            Mean over the batch. Where it or a gradient is not finite, the step is left out.
+            Mean over the batch. Where it or a gradient is not finite, the step is left out, and optimisers' state is as it was.
         rows : int, optional
             Samples in the batch; by default the first dimension of what :meth:`batches` gave last.
         scaler : torch.cuda.amp.GradScaler, optional
             Steps the optimiser in its place, where the peer steps by its own gradients; ``unscale_`` must have been called before.
         scheduler : optional
             Of the rate, by steps: is stepped after the optimiser, so that checkpoints hold it as the next round begins.
+
+        Raises
+        ------
+        BadInput
+            A parameter has a gradient that was frozen, or none of the model's, when the peer joined: what is learned is chosen then.
         """
         if not self._next():
             return
+        self._check_unbound()
         self._unstepped = False
         value = float(loss.detach()) if isinstance(loss, torch.Tensor) else float(loss)
         rows = self._rows if rows is None else rows
         if self._optimizer is not None and not self._by_mean:
             self._hold_state()
-            if scaler is None:
+            if scaler is not None:  # looks at the gradients itself
+                scaler.step(self._optimizer)
+            elif math.isfinite(value) and _all_finite(self._optimizer):
                 self._optimizer.step()
             else:
-                scaler.step(self._optimizer)
+                value = math.nan  # momentum, once it is not finite, stays so
             self._tell_state()
             self._hand_over_values()
             self._end_step(scheduler)
-            self._computing = False
-            self._post(value, rows)
+            self._end_round(value, rows)
             return
         self._hand_over_gradients()
         if not self._by_mean:
             self._end_step(scheduler)
-        self._computing = False
-        self._post(value, rows)
+        self._end_round(value, rows)
         if self._by_mean and self._optimizer is not None and self._wait_mean():
             self._take_gradients()
             self._hold_state()
@@ -296,6 +315,20 @@ class Peer(BasePeer):
             self._tell_state()
             self._hand_over_values()
             self._end_step(scheduler)
+
+    def _end_round(self, loss: float, rows: int) -> None:
+        self._computing = False
+        self._post(loss, rows)
+        self._versions = [] if self._warned_late or self._by_mean else [bound.tensor._version for bound in self._bound]
+
+    def _look_for_changes(self) -> None:
+        """Between a step and the round's parameters, which take their place."""
+        changed = [bound.name for bound, version in zip(self._bound, self._versions) if bound.tensor._version != version and not bound.state]
+        self._versions = []
+        if changed and not self._warned_late:
+            self._warned_late = True
+            warnings.warn(f"{_some(changed)} changed after peer.step(), and the round's parameters have taken their place; change parameters between "
+                          "backward() and peer.step(), or in the optimiser's own step", stacklevel=4)
 
     def on_change(self, call: Callable[[List[str]], None]) -> None:
         """Have ``call(members)`` called, from the loop's own thread, whenever others train together than before."""
@@ -311,6 +344,19 @@ class Peer(BasePeer):
         """End the run where it still goes on. The model keeps its values."""
         super().close()
         self._computing = False
+
+    def _check_unbound(self) -> None:
+        """Nothing is learned by one peer alone."""
+        learned = [name for name, p in self._unbound if p.requires_grad and p.grad is not None]
+        groups = [] if self._optimizer is None else self._optimizer.param_groups
+        if sum(len(group["params"]) for group in groups) != self._optimized:
+            known = {id(bound.tensor) for bound in self._bound} | {id(p) for _, p in self._unbound}
+            learned += [f"a parameter of shape {tuple(p.shape)} that was added to the optimiser" for group in groups for p in group["params"]
+                        if id(p) not in known and p.grad is not None and p.numel() > 0]
+        if learned:
+            raise _errors.BadInput(f"found gradients of {_some(learned)}, which the peer did not know as learned when it joined, so that nobody would "
+                                   "exchange them; expected requires_grad, and a place in the model, before join (and a rate of 0 while they are to "
+                                   "stay), or another run that begins with what this one has learned")
 
     # --- what checkpoints hold
 
@@ -355,6 +401,7 @@ class Peer(BasePeer):
         """Waits for the round, unless it is there; False: the run is over."""
         if self._computing:
             return True
+        self._look_for_changes()
         if not self.wait():
             self._show_values()
             return False
@@ -411,7 +458,7 @@ class Peer(BasePeer):
         self._settle()
         if moved and not self._warned:
             self._warned = True
-            warnings.warn(f"{', '.join(moved[:3])}{' …' if len(moved) > 3 else ''} moved to other memory, and each such move costs a copy; "
+            warnings.warn(f"{_some(moved)} moved to other memory, and each such move costs a copy; "
                           "to() and load_state_dict(assign=True) do that", stacklevel=3)
 
     def _hand_over_gradients(self) -> None:
@@ -491,6 +538,13 @@ class Peer(BasePeer):
         for held, (state, key) in zip(self._kept, self._own_state):
             if self._by_mean and state[key].device.type != "cpu":
                 held.copy_(state[key])
+
+
+def _all_finite(optimizer: torch.optim.Optimizer) -> bool:
+    """All gradients that it would step by; devices are waited for once."""
+    sums = [(p.grad.coalesce().values() if p.grad.is_sparse else p.grad).detach().sum(dtype=torch.float32)
+            for group in optimizer.param_groups for p in group["params"] if p.grad is not None]
+    return all(bool(torch.stack([one for one in sums if one.device == device]).isfinite().all()) for device in {one.device for one in sums})
 
 
 def _uses(group: Dict[str, Any], key: str) -> bool:
