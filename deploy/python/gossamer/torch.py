@@ -29,6 +29,7 @@ import torch
 from . import _errors, _safetensors
 from ._base import Array, BasePeer, Path, Report, Settings, Start
 from ._library import checked, lib
+from ._schedules import Schedules
 from ._simulate import Simulated, simulate_arrays
 
 T = TypeVar("T")
@@ -147,8 +148,8 @@ class Sampler(Iterable[List[int]]):
     """Numbers of the rows of this peer's batches, from the one that comes next to the end of the epoch; what DataLoader takes as
     ``batch_sampler``. Rows are the job's split's, and those of peers that are gone go to the others.
 
-    Batches are counted as the loop takes them, which may be several for a step: each pass covers the rows once. Who takes part later, or again
-    without a checkpoint, begins where its peer's steps are, as if there had been a batch for each."""
+    Batches are counted as the loop takes them, which may be several for a step: each pass covers the rows once. Who takes part later
+    begins where the others are; with the job's optimiser as if there had been a batch for each step."""
 
     def __init__(self, peer: "Peer", steps_per_epoch: int):
         self._peer, self._steps = peer, steps_per_epoch
@@ -182,6 +183,9 @@ class Peer(BasePeer):
         self._state = dict(state)
         self._own_state = self._state_of_optimizer([tensor for _, tensor in tensors])
         kept = [Start(f"{number}.{key}", _host(state[key])) for number, (state, key) in enumerate(self._own_state)]
+        self._schedules = None if optimizer is None else Schedules(optimizer, self._state)
+        if self._schedules is not None:
+            kept.append(Start("schedules", self._schedules.empty))
         super().__init__(job, starts, dataclasses.replace(given, own_steps=optimizer is not None), kept)
         self._by_mean = bool(lib.gs_steps_by_mean(self._handle.pointer))
         if self._by_mean and optimizer is not None and not _can_keep(optimizer):
@@ -192,7 +196,10 @@ class Peer(BasePeer):
         values, gradients = self._arrays(lib.gs_changing, starts, True), self._arrays(lib.gs_gradient, starts, True)
         self._bound = [_Bound(name, tensor, torch.from_numpy(value), torch.from_numpy(gradient), start.state)
                        for (name, tensor), start, value, gradient in zip(tensors, starts, values, gradients)]
-        self._kept = [torch.from_numpy(array) for array in self._arrays(lib.gs_kept, kept, True)]
+        arrays = self._arrays(lib.gs_kept, kept, True)
+        if self._schedules is not None:
+            self._schedules.hold(arrays.pop())
+        self._kept = [torch.from_numpy(array) for array in arrays]
         if not self._by_mean and any(not bound.on_host for bound in self._bound):
             self._own_state, self._kept = [], []  # to copy it from a device in every step costs more than a newcomer gains
         for held, (of_parameter, key) in zip(self._kept, self._own_state):
@@ -217,6 +224,8 @@ class Peer(BasePeer):
         if self.wait():
             if self.remembered:
                 self._recall()
+                if self._schedules is not None:
+                    self._schedules.known()
             self._begin_round()
 
     # --- the loop's
@@ -278,7 +287,7 @@ class Peer(BasePeer):
         scaler : torch.cuda.amp.GradScaler, optional
             Steps the optimiser in its place, where the peer steps by its own gradients; ``unscale_`` must have been called before.
         scheduler : optional
-            Of the rate, by steps: is stepped after the optimiser, so that checkpoints hold it as the next round begins.
+            Of the rate, by steps: is stepped after the optimiser, so that checkpoints hold it, and newcomers have it, as the next round begins.
 
         Raises
         ------
@@ -288,6 +297,8 @@ class Peer(BasePeer):
         if not self._next():
             return
         self._check_unbound()
+        if scheduler is not None and self._schedules is not None:
+            self._schedules.meet(scheduler)
         self._unstepped = False
         value = float(loss.detach()) if isinstance(loss, torch.Tensor) else float(loss)
         rows = self._rows if rows is None else rows
@@ -364,6 +375,8 @@ class Peer(BasePeer):
         """What is random, and what has a state, as the next round begins."""
         if scheduler is not None:
             scheduler.step()
+        if self._schedules is not None:
+            self._schedules.tell(scheduler, self.step_number + (0 if self._by_mean else 1), self._further)
         if not self._remembers:
             return
         if scheduler is not None and all(thing is not scheduler for thing in self._state.values()):
@@ -411,6 +424,8 @@ class Peer(BasePeer):
     def _begin_round(self) -> None:
         self._computing = True
         self._show_values()
+        further = None if self._schedules is None else self._schedules.take(self.step_number, self._by_mean)
+        self._further = self._further if further is None else further
         members = self.members
         if members != self._known_members:
             before, self._known_members = self._known_members, members
@@ -650,8 +665,10 @@ def join(job: Path, model: torch.nn.Module, optimizer: Optional[torch.optim.Opti
         As of :class:`gossamer.Peer`.
     state : mapping of str to object, optional
         What else checkpoints are to hold, as each step leaves it: things with ``state_dict`` and ``load_state_dict``, such as schedulers and
-        scalers. They always hold parameters, the optimiser's state (SGD's, Adam's and AdamW's as it is, others' copied in every step), the
-        generators of torch, NumPy and Python, and the place in the data.
+        scalers. Checkpoints always hold parameters, the optimiser's state (SGD's, Adam's and AdamW's as it is, others' copied in every step), the
+        generators of torch, NumPy and Python, and the place in the data. Who takes part later takes over, as the others' last step left them, the
+        numbers of the optimiser's groups (``lr`` …) and those in the state of its schedulers: of these, and of what :meth:`Peer.step` is given.
+        All else is each peer's own.
 
     Raises
     ------
