@@ -69,12 +69,13 @@ def _catch_up(scheduler: Any, steps: int) -> None:
 
 
 class Schedules:
-    """Those of one loop's optimiser; ``state`` as of ``join``, of which schedulers of that optimiser are handed on: all else is each peer's."""
+    """Those of one loop's optimiser; ``state`` as of ``join``, of which schedulers of that optimiser are handed on: all else is each peer's.
+    ``frozen``: digests of what nobody learns, which go along so that a newcomer's can be compared."""
 
-    def __init__(self, optimizer: torch.optim.Optimizer, state: Mapping[str, Any]):
-        self._optimizer = optimizer
+    def __init__(self, optimizer: torch.optim.Optimizer, state: Mapping[str, Any], frozen: Mapping[str, str]):
+        self._optimizer, self._frozen = optimizer, dict(frozen)
         self._named = {name: thing for name, thing in state.items() if getattr(thing, "optimizer", None) is optimizer}
-        told = {"groups": self._groups(), "state": {name: _plain_part(thing.state_dict()) for name, thing in self._named.items()}}
+        told = {"frozen": self._frozen, "groups": self._groups(), "state": {name: _plain_part(thing.state_dict()) for name, thing in self._named.items()}}
         self.empty = numpy.zeros(-(-(_room(told) + _ROOM) // 4), dtype=numpy.float32)
         self._array, self._written = self.empty, b""
         self._late: Optional[Dict[str, Any]] = None  # of the scheduler that step() is given
@@ -95,7 +96,7 @@ class Schedules:
         if scheduler is not None and not by_step:
             state[""] = _plain_part(scheduler.state_dict())
         state = {name: part for name, part in state.items() if _room(part) <= _MOST}
-        told = {"step": step, "batches": batches, "by_step": by_step, "groups": self._groups(), "state": state}
+        told = {"step": step, "batches": batches, "by_step": by_step, "frozen": self._frozen, "groups": self._groups(), "state": state}
         text = json.dumps(told).encode()
         memory = self._array.view(numpy.uint8)
         if len(text) + 4 > memory.size:
@@ -118,12 +119,13 @@ class Schedules:
         text = self._text()
         if not text and self._first:
             self._missed = step
-        self._first = False
+        first, self._first = self._first, False
         if not text or text == self._written:
             return None
         self._written = text
         try:
             told = json.loads(text)
+            theirs = {what: str(digest) for what, digest in told["frozen"].items()}
             behind = step - int(told["step"])
             self._missed = behind if not exact and 0 < behind <= _LATE else 0  # numbers of steps leap where members change
             for group, values in zip(self._optimizer.param_groups, told["groups"]):
@@ -136,9 +138,19 @@ class Schedules:
                 self._missed, missed = 0, self._missed
                 _catch_up(by_step, missed)
             self._late = told["state"].get("")
-            return whole("batches", told["batches"])
+            batches = whole("batches", told["batches"])
         except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
             raise _errors.BadInput(f"what another peer tells of its optimiser's schedule cannot be read: {error}") from error
+        if first:
+            self._compare(theirs)
+        return batches
+
+    def _compare(self, theirs: Mapping[str, str]) -> None:
+        if theirs.get("parameters") != self._frozen.get("parameters"):
+            raise _errors.BadInput("the frozen parameters are others than those of the run, and nobody exchanges them; expected the same, from one file "
+                                   "or one seed")
+        if theirs.get("buffers") != self._frozen.get("buffers"):
+            warnings.warn("buffers of the model are others than those of the run, and nobody exchanges them", stacklevel=6)
 
     def meet(self, scheduler: Any) -> None:
         """What goes by steps, before the first of these, where it was unknown until now or nobody told anything: then by their number."""

@@ -96,6 +96,23 @@ def _tensors_of(model: torch.nn.Module, statistics: bool) -> Tuple[List[Tuple[st
     return [*parameters, *states], [Start(name, _host(p)) for name, p in parameters] + [Start(name, _host(b), True) for name, b in states]
 
 
+def _digest(tensors: Iterable[Tuple[str, torch.Tensor]]) -> str:
+    digest = hashlib.blake2b(digest_size=16)
+    for name, tensor in tensors:
+        digest.update(f"{name} {tensor.dtype} {tuple(tensor.shape)};".encode())
+        if tensor.layout == torch.strided and not tensor.is_quantized:
+            digest.update(tensor.detach().cpu().contiguous().reshape(-1).view(torch.uint8).numpy())
+    return digest.hexdigest()
+
+
+def _digests(model: torch.nn.Module) -> Dict[str, str]:
+    """Of what nobody learns: frozen parameters, and buffers in files but for normalisations' statistics."""
+    own = {id(buffer) for module in model.modules() if isinstance(module, torch.nn.modules.batchnorm._NormBase) for buffer in module.buffers()}
+    kept = model.state_dict(keep_vars=True)
+    return {"parameters": _digest((name, p) for name, p in model.named_parameters() if not p.requires_grad),
+            "buffers": _digest((name, buffer) for name, buffer in model.named_buffers() if name in kept and id(buffer) not in own)}
+
+
 class _Copies:
     """Of what devices compute into the peer's memory, in order; nobody waits for them but who asks."""
 
@@ -183,7 +200,7 @@ class Peer(BasePeer):
         self._state = dict(state)
         self._own_state = self._state_of_optimizer([tensor for _, tensor in tensors])
         kept = [Start(f"{number}.{key}", _host(state[key])) for number, (state, key) in enumerate(self._own_state)]
-        self._schedules = None if optimizer is None else Schedules(optimizer, self._state)
+        self._schedules = None if optimizer is None else Schedules(optimizer, self._state, _digests(model))
         if self._schedules is not None:
             kept.append(Start("schedules", self._schedules.empty))
         super().__init__(job, starts, dataclasses.replace(given, own_steps=optimizer is not None), kept)
@@ -221,12 +238,16 @@ class Peer(BasePeer):
         self._on_change: List[Callable[[List[str]], None]] = []
         self._sampled = given.rows
         self._remembers = given.checkpoints is not None or bool(os.environ.get("GOSSAMER_CHECKPOINTS"))
-        if self.wait():
-            if self.remembered:
-                self._recall()
-                if self._schedules is not None:
-                    self._schedules.known()
-            self._begin_round()
+        try:
+            if self.wait():
+                if self.remembered:
+                    self._recall()
+                    if self._schedules is not None:
+                        self._schedules.known()
+                self._begin_round()
+        except BaseException:
+            self.close()
+            raise
 
     # --- the loop's
 
@@ -651,7 +672,9 @@ def join(job: Path, model: torch.nn.Module, optimizer: Optional[torch.optim.Opti
         The job file; its ``[model]`` and ``[data]`` are not used.
     model : torch.nn.Module
         Its parameters that require a gradient are what is learned: of type float32. All peers begin with those of the job's first peer, or of
-        the run under way that this one joins; with those of the file that the job's ``model.initial`` names, where it does.
+        the run under way that this one joins; with those of the file that the job's ``model.initial`` names, where it does. Frozen parameters
+        and other buffers are never exchanged: they must be the same on every peer, from one file or one seed. They are not compared when a run
+        begins; a newcomer with an optimiser of its own whose frozen parameters are others than the run's is refused (its buffers: warned of).
     optimizer : torch.optim.Optimizer, optional
         The loop's own, over those parameters, the same on every peer; ``[optimizer]`` is then not read but for the batch. Where the
         method averages gradients (allreduce …) it steps by the mean of all; else by the peer's own. None: the job's.
