@@ -236,7 +236,7 @@ class BasePeer:
                             ctypes.byref(pointer)))
         assert pointer.value is not None
         self._handle = _Handle(pointer.value)
-        self._calls, self._closing = threading.Lock(), threading.Event()
+        self._calls, self._closing = threading.RLock(), threading.Event()
         self._signals = _Signals(self._handle)
         self._handle.before_close.append(self._signals.off)  # of a peer that nobody closes
 
@@ -263,7 +263,7 @@ class BasePeer:
             if status != TIMEOUT:
                 return status
             if self._closing.is_set():
-                raise _errors.Misuse("the peer was closed by another thread while this one waited; expected calls of one thread at a time")
+                raise _errors.Misuse("the peer was closed while this call waited for the round; expected one thread at a time")
             if until is not None and time.monotonic() >= until:
                 raise TimeoutError(f"the round's parameters do not stand after {timeout:g} seconds")
 

@@ -27,7 +27,7 @@ import numpy.typing
 import torch
 
 from . import _errors, _safetensors
-from ._base import Array, BasePeer, Path, Report, Settings, Start
+from ._base import Array, BasePeer, Path, Report, Settings, Start, whole
 from ._library import checked, lib
 from ._schedules import Schedules
 from ._simulate import Simulated, simulate_arrays
@@ -187,7 +187,7 @@ class Sampler(Iterable[List[int]]):
 
 
 class Peer(BasePeer):
-    """One of a job's peers, whose loop is PyTorch's; see :func:`join`.
+    """One of a job's peers, whose loop is PyTorch's, on one thread at a time; see :func:`join`.
 
     Where the model is on the CPU, its parameters, and the gradients that are exchanged, are arrays of the peer's from the beginning to the end.
     """
@@ -296,7 +296,7 @@ class Peer(BasePeer):
         """Step by the gradients that ``backward`` left, and exchange; once in a round.
 
         What comes after it (``clamp_``, ``load_state_dict``) is lost where the method averages parameters: those of the next round take their
-        place. A model is changed before it, by the gradient or between ``backward`` and the step; the first change that comes too late is
+        place. A model is changed before it, by its gradient or between ``backward`` and the step; the first change that comes too late is
         warned of.
 
         Parameters
@@ -322,7 +322,7 @@ class Peer(BasePeer):
             self._schedules.meet(scheduler)
         self._unstepped = False
         value = float(loss.detach()) if isinstance(loss, torch.Tensor) else float(loss)
-        rows = self._rows if rows is None else rows
+        rows = whole("rows", self._rows if rows is None else rows)
         if self._optimizer is not None and not self._by_mean:
             self._hold_state()
             if scaler is not None:  # looks at the gradients itself
