@@ -48,8 +48,10 @@ void name_peers(std::vector<KeyDifference>& all, const std::vector<std::string>&
   std::erase_if(all, says_where);
   if (there == here) return;
   // a view's own, whatever its job says
-  std::erase_if(all, [](const KeyDifference& d) { return d.key == "exchange.dense_rounds"; });
-  all.insert(all.begin(), {"the list of peers", join(there, ", "), join(here, ", ")});
+  std::erase_if(all, [](const KeyDifference& d) {
+    return d.key == "exchange.dense_rounds" || d.key.starts_with("peer[");
+  });
+  all.insert(all.begin(), {.key = "the list of peers", .here = join(here, ", "), .there = join(there, ", ")});
 }
 
 std::string words_of(const std::vector<KeyDifference>& all) {
