@@ -101,6 +101,8 @@ class Archive {
       v.push_back(static_cast<T>(x));
     }
   }
+  /// Whether restoring finds an array of this name; saving, always.
+  bool has(std::string_view name) const { return !from_ || from_->contains(prefix_ + std::string(name)); }
   /// Throws StateError: what the array of this name holds is not as expected.
   [[noreturn]] void refuse(std::string_view name, const std::string& why) const;
 

@@ -18,6 +18,7 @@ namespace gossamer::node {
 class OptimizerState final : public optim::StateVisitor {
  public:
   explicit OptimizerState(Archive archive) : archive_(std::move(archive)) {}
+  bool has(const char* name) const override { return archive_.has(name); }
   void floats(const char* name, std::span<float> values) override { archive_.floats(name, values); }
   void by_offset(const char* name, std::map<std::size_t, std::uint64_t>& values) override {
     std::vector<std::uint64_t> numbers = values_of<std::uint64_t>(values);

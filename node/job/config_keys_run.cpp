@@ -63,10 +63,10 @@ constexpr Key<Draft> kRunKeys[] = {
     {"run.drain_timeout", "time that a finished peer serves the others", run<&RunSection::drain_timeout>,
      kLocalTime},
     {"run.silence_timeout",
-     "silence after which a peer counts as lost; more where links are so slow that a message fills them for "
-     "as long (64 KiB at 100 kbit/s: 5 s)",
+     "silence after which a peer counts as lost (3.5: from 1.1 s on where several say so, and peers may be "
+     "lost); more where links are so slow that a message fills them for as long (64 KiB at 100 kbit/s: 5 s)",
      run<&RunSection::silence_timeout>,
-     {.unit = "seconds", .range = {0.1}, .scope = Scope::kLocal, .quantity = Quantity::kSeconds}},
+     {.unit = "seconds", .range = {0.1}, .quantity = Quantity::kSeconds}},
     {"run.stall_timeout",
      "time that a peer waits for others in one round, all alive, before the run ends (never before ten times "
      "the longest round so far); 0: for ever",

@@ -317,6 +317,7 @@ class Member final : SwimHost {
   std::optional<Served> served_;
   std::set<std::string> askers_;      ///< who wait for the data plane's answer
   double share_ = 0;                  ///< of the run that is over, where no worker says it
+  double fetched_share_ = 0;          ///< of what transfer_ brings
   double base_ = 0, part_share_ = 0;  ///< as of Standing's base and part
   std::uint64_t own_samples_ = 0,
                 announced_samples_ = 0;  ///< of the last view; of them, in part_share_ as announced

@@ -333,6 +333,7 @@ void Member::fetch(const std::vector<Standing>& all, double share) {
     if (all[p].hash == all[from].hash) sources.push_back(current_.seats[p].name);
   env_.log(fmt::format("taking the state of {} ({}) from {}", current_.seats[from].name,
                        bytes_text(static_cast<double>(all[from].bytes)), fmt::join(sources, ", ")));
+  fetched_share_ = share;
   transfer_.emplace(std::move(sources), all[from].hash, all[from].bytes, spec_.swim.planted);
 }
 
@@ -355,16 +356,17 @@ void Member::handle(const WantBody& want) {
 void Member::handle(const PieceBody& piece) {
   if (ahead_) return take_ahead(piece);
   if (!transfer_ || piece.hash != transfer_->hash() || !transfer_->take(piece.offset, piece.bytes)) return;
-  if (!transfer_->complete()) return;
-  auto bytes = transfer_->result();
+  auto bytes = transfer_->complete() ? transfer_->result() : std::nullopt;
   if (!bytes) return;
   if (!spec_.alike) return take_part(*bytes);
   auto state = state_of(*bytes, "other members");
   transfer_.reset();
   if (!state) return;
   learned_ = std::move(*bytes);
-  kept_ = std::move(*state);
-  whole_ = true;
+  standing_.hash = piece.hash;  // its givers may go
+  standing_.bytes = learned_.size();
+  share_ = std::max(share_, fetched_share_);
+  kept_ = std::move(*state), whole_ = true;
   if (const auto all = standings()) open(farthest(*all));
 }
 

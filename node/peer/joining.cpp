@@ -48,7 +48,8 @@ MemberAddress member_of(const Job& job, const std::string& join) {
 Terms ask_member(const Job& job, const std::string& join, const std::string& name,
                  const std::function<bool()>& stop) {
   if (!names_a_peer(name))
-    throw ConfigError(fmt::format("--name: found {}; expected {}", in_quotes(shortened(name)), kPeerName));
+    throw ConfigError(fmt::format("name of the peer that joins: found {}; expected {}",
+                                  in_quotes(shortened(name)), kPeerName));
   const MemberAddress member = member_of(job, join);
   const std::string certificate = certificate_file(job, name);
   return ask_for_terms(member, client_keys(member, key_file(job, name), certificate), name,

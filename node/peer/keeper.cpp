@@ -20,6 +20,7 @@ Keeper::Keeper(KeeperSpec spec, std::function<void(const std::string&)> log)
       log_(std::move(log)),
       writer_(storage_, spec_.folder, spec_.layers),
       rounds_(spec_.rounds),
+      evaluator_{spec_.peers.front(), 0},
       run_(spec_.run) {}
 
 Keeper::~Keeper() = default;
@@ -32,7 +33,7 @@ void Keeper::keep_learned(const Prepared& base, const View& view, Round round, d
   if (std::find(rounds_.begin(), rounds_.end(), round) != rounds_.end()) return;
   const auto run = run_of_view(base, view.names(), true, view.diallers()).prepared;
   const double epochs = static_cast<double>(run->rounds) / static_cast<double>(run->rounds_per_epoch);
-  enter(view.names(), to_toml(run->job, true), false);
+  enter(view.names(), to_toml(run->job, true), false, evaluator_);
   write(std::make_shared<State>(learned),
         {.name = round, .run = view.id(), .share_done = share, .epoch = share * epochs}, true);
 } catch (const ConfigError& error) {  // those cannot train by themselves
@@ -51,8 +52,11 @@ void Keeper::write(SharedState state, const SavePoint& point, bool learned) {
   writer_.write(std::move(head), std::move(state));
 }
 
-void Keeper::enter(std::vector<std::string> peers, std::string job, bool together) {
+void Keeper::enter(std::vector<std::string> peers, std::string job, bool together, Incarnation evaluator) {
   take(nullptr);
+  const bool started_anew = evaluator.start != evaluator_.start && evaluator.start * evaluator_.start != 0;
+  if (told_best_ && (started_anew || evaluator.name != evaluator_.name)) former_bests_.insert(*told_best_);
+  evaluator_ = std::move(evaluator);
   spec_.peers = std::move(peers);
   spec_.job = std::move(job);
   spec_.together = together;
@@ -103,6 +107,7 @@ void Keeper::prune() {
   if (!more || (now == pruned_for_ && rounds_.size() <= 2 * spec_.keep + 1)) return;
   pruned_for_ = now;
   std::vector<Round> gone = superfluous(rounds_, common, spec_.keep, best);
+  std::erase_if(gone, [&](Round r) { return former_bests_.contains(r); });
   if (gone.empty()) return;
   std::erase_if(rounds_, [&](Round r) { return std::binary_search(gone.begin(), gone.end(), r); });
   writer_.remove(spec_.peer, std::move(gone));

@@ -2,10 +2,12 @@
 // A Keeper has what a worker wants kept written, tells it what is on disk, and removes what need not be kept.
 #include <functional>
 #include <map>
+#include <set>
 #include <string>
 #include <vector>
 
 #include "checkpoint_writer.h"
+#include "own.h"
 #include "setup.h"
 #include "view.h"
 #include "worker.h"
@@ -39,7 +41,8 @@ class Keeper {
   void keep_learned(const Prepared& base, const View& view, Round round, double share, const State& learned);
   /// From here on checkpoints are of those peers, who go on with that job. What is being written is of the
   /// former ones, and no worker hears of it.
-  void enter(std::vector<std::string> peers, std::string job, bool together);
+  /// evaluator: the process that says which is the best; what another one said before stands beside that.
+  void enter(std::vector<std::string> peers, std::string job, bool together, Incarnation evaluator);
   /// After whatever happened to the worker.
   void turn(Worker& worker);
   /// Rounds that this peer has on disk, of this run; ascending.
@@ -64,6 +67,8 @@ class Keeper {
   std::map<Round, optim::Figures> figures_;
   std::optional<Round> best_;
   std::optional<Round> told_best_, told_common_;                      ///< where peers save together
+  Incarnation evaluator_;                                             ///< who told the first of them
+  std::set<Round> former_bests_{};                                    ///< of others before it
   std::pair<std::optional<Round>, std::optional<Round>> pruned_for_;  ///< what all have, and the best
   std::uint64_t run_ = 0;
   bool writing_ = false, of_former_ = false;  ///< a checkpoint; of a view that is over

@@ -75,6 +75,8 @@ struct Peer::Impl {
       keeper->checkpoint(std::move(saved), point);
     };
     env->on_load = [this](Round round) {
+      for (const CheckpointEntry& entry : resumption->entries)
+        if (entry.head.round == round) epochs.enter(*prepared, entry.head.share_done, entry.head.epoch);
       return load_checkpoint(*resumption, round, name(), prepared->layers_of(self),
                              keeper ? keeper->folder() : std::filesystem::path());
     };
@@ -98,7 +100,9 @@ struct Peer::Impl {
     spec.epochs_before = epochs.enter(*run.prepared, share);
     set_saves(spec, run.prepared->job, keeper.has_value(), true);
     if (keeper) {  // its checkpoints are of these peers; those before go when these are whole
-      keeper->enter(view.names(), to_toml(run.prepared->job, true), spec.saves.together);
+      const Seat& first = view.seats.front();
+      keeper->enter(view.names(), to_toml(run.prepared->job, true), spec.saves.together,
+                    {first.name, first.start});
       spec.started = now_by_the_clock();
     }
     const std::uint64_t first = spec.rounds_before;
@@ -251,6 +255,7 @@ struct Peer::Impl {
     back.way = together ? Way::all_kept : Way::learned;
     back.differs = "the learning rate is halved";
     back.run = keeper->run();
+    back.rounds_then = prepared->job.run.rounds;
     went_back_to = fmt::format(
         "the checkpoint of round {}, and to a rate of {:.4g}", rounds.empty() ? 0 : rounds.back(),
         again->parameters > 0 ? again->job.optimizer.learning_rate : again->job.sparse.table.learning_rate);

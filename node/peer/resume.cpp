@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <cstdlib>
 #include <set>
 
 #include "checkpoint_rounds.h"
@@ -24,10 +25,11 @@ namespace {
 namespace fs = std::filesystem;
 
 /// Keys of a job that say how long it learns, how fast, and what is looked at meanwhile.
-constexpr std::array kOfTheCourse{
-    "run.min_peers",      "run.on_partition",     "run.partition_timeout", "run.epochs",
-    "run.rounds",         "run.evaluate_every",   "run.checkpoint_every",  "optimizer.learning_rate",
-    "optimizer.schedule", "optimizer.step_every", "optimizer.step_factor", "optimizer.warmup"};
+constexpr std::array kOfTheCourse{"run.min_peers",       "run.on_partition",     "run.partition_timeout",
+                                  "run.silence_timeout", "run.epochs",           "run.rounds",
+                                  "run.evaluate_every",  "run.checkpoint_every", "optimizer.learning_rate",
+                                  "optimizer.schedule",  "optimizer.step_every", "optimizer.step_factor",
+                                  "optimizer.warmup"};
 
 /// What kind of going on the differences between two jobs allow.
 Way way_of(const std::vector<KeyDifference>& all) {
@@ -80,6 +82,9 @@ class Search {
     name_peers(all, entries_.back().head.peers, job.peer_names());
     found_.way = way_of(all);
     found_.differs = words_of(all);
+    found_.rounds_then = job.run.rounds;
+    for (const KeyDifference& d : all)
+      if (d.key == "run.rounds") found_.rounds_then = std::strtoull(d.there.c_str(), nullptr, 10);
     found_.same_optimizer = std::none_of(all.begin(), all.end(),
                                          [](const KeyDifference& d) { return d.key == "optimizer.kind"; });
     if (entries_.back().head.learned && found_.way != Way::learned) {
@@ -130,20 +135,20 @@ class Search {
     found_.entries = newest_of_each(folder_, entries_, found_.problems);
     const bool own = found_.entries.size() == 1 && found_.entries.front().head.peer == self_;
     const bool all = found_.entries.size() == peers, several = found_.entries.size() > 1;
-    if (all || (!together_ && (several || own))) return;
-    if (together_) choose_without_guests();
-    if (together_ && !found_.entries.empty()) return;
+    if (all || (!together_ && (several || own)) || (together_ && chose_without_guests())) return;
     refuse(
         fmt::format("{}; all peers then begin at the mean of what they had, and of the {} there are whole "
                     "checkpoints of {} here: copy those of all into one folder",
                     found_.differs, peers, found_.entries.size()));
   }
   /// Who joined the run keeps its checkpoints elsewhere.
-  void choose_without_guests() {
-    found_.entries.clear();
-    if (guests_.empty()) return;
-    found_.entries = newest_complete(folder_, entries_, found_.problems, guests_);
+  bool chose_without_guests() {
+    if (guests_.empty()) return false;
+    auto others = newest_complete(folder_, entries_, found_.problems, guests_);
+    if (others.empty()) return false;
+    found_.entries = std::move(others);
     found_.differs += fmt::format("; what {} learned is not here", join(guests_, ", "));
+    return true;
   }
   [[noreturn]] void refuse(const std::string& why) const {
     std::string text = fmt::format("--resume {}: {}", run_, why);
@@ -280,14 +285,15 @@ Resumed learned_from(const Resumption& from, Prepared& prepared, const std::stri
     optim::make_optimizer(prepared.job.optimizer, prepared.initial.size())->show(fresh);
   }
 
-  double epochs = 0, rounds = 0;
+  double epochs = 0, share = 0;
   for (const CheckpointEntry& entry : from.entries) {
     epochs += entry.head.epoch / static_cast<double>(from.entries.size());
-    rounds += static_cast<double>(entry.head.round) / static_cast<double>(from.entries.size());
+    share += entry.head.share_done / static_cast<double>(from.entries.size());
   }
   const auto each = static_cast<double>(prepared.rounds_per_epoch);
-  const bool by_rounds = prepared.job.run.rounds > 0 && prepared.total_samples == 0;
-  const Round before = static_cast<Round>(std::llround(by_rounds ? rounds : epochs * each));
+  const auto then = static_cast<double>(from.rounds_then);
+  const bool by_rounds = prepared.job.run.rounds > 0 && then > 0;
+  const Round before = static_cast<Round>(std::llround(by_rounds ? share * then : epochs * each));
   if (before >= prepared.rounds)
     throw ConfigError(
         by_rounds

@@ -28,6 +28,7 @@ struct Resumption {
   bool same_optimizer = true;           ///< of the same kind
   bool in_step = true;                  ///< staleness 0: else when messages come makes a difference, too
   std::uint64_t run = 0;                ///< whose they are
+  std::uint64_t rounds_then = 0;        ///< run.rounds of that run; 0: it went by epochs
   std::vector<std::string> problems{};  ///< checkpoints that were passed over, and why
   /// Way::learned: of the peers that are taken, one each; all, but of peers that wait for nobody. Else of one
   /// peer all that are whole, or, where no peer was named, of all peers the newest round that is.

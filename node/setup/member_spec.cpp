@@ -28,6 +28,17 @@ std::uint64_t rounds_under_way(const Job& job) {
   return kSynchronous + 2 * job.exchange.staleness.value_or(0);
 }
 
+/// As long as the job says, whatever others confirm; where it says nothing they decide, from 1.1 s on.
+void be_patient(SwimSpec& swim, const Job& job) {
+  const double silence = job.run.silence_timeout, usual = RunSection{}.silence_timeout;
+  if (silence == usual && job.sim.night == 0) return;
+  if (silence < usual)
+    for (double* const time : {&swim.probe_timeout_s, &swim.probe_every_s, &swim.least_suspicion_s})
+      *time *= silence / usual;
+  const double probes = swim.probe_every_s + 2 * swim.probe_timeout_s;
+  swim.least_suspicion_s = swim.most_suspicion_s = std::max(swim.least_suspicion_s, silence - probes);
+}
+
 MemberSpec member_spec(const Job& job, PeerId self, std::uint64_t start, const WorkerSpec& first) {
   MemberSpec spec;
   for (const PeerEntry& peer : job.peers) spec.roster.push_back({peer.name, peer.address});
@@ -46,10 +57,7 @@ MemberSpec member_spec(const Job& job, PeerId self, std::uint64_t start, const W
   spec.under_way = rounds_under_way(job);
   spec.batch = job.batch;
   spec.swim.seed = hash_text(job.peers[self].name);
-  const double patience = job.run.silence_timeout / RunSection{}.silence_timeout;
-  for (double* const time : {&spec.swim.probe_timeout_s, &spec.swim.probe_every_s,
-                             &spec.swim.least_suspicion_s, &spec.swim.most_suspicion_s})
-    *time *= patience;
+  be_patient(spec.swim, job);
   spec.join_timeout_s = job.run.join_timeout;
   const HelloBody& hello = first.membership.hello;
   spec.terms.job_text = hello.job_text;

@@ -8,7 +8,8 @@ namespace gossamer::node {
 
 optim::OptimizerSpec optimizer_of(const Prepared& prepared) {
   optim::OptimizerSpec spec = prepared.job.optimizer;
-  spec.steps_between = local_steps(prepared.job.exchange);
+  const Method& method = find_method(prepared.job.exchange.method);
+  spec.steps_between = method.needs.keeps_apart ? 1 : local_steps(prepared.job.exchange);
   if (codes_velocity(prepared.job, prepared.plan->codec))
     spec.second_moment_steps = prepared.job.exchange.dense_rounds;
   return spec;

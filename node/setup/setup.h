@@ -117,7 +117,6 @@ MemberSpec member_spec(const Job& job, PeerId self, std::uint64_t start, const W
 /// id the members know the run.
 MemberSpec joining_spec(const Prepared& base, const Contact& self, std::uint64_t start, std::uint64_t job_id,
                         const Contact& join);
-/// One peer's, in a view that begins when that share of the run is over; prepared: of the view.
 /// EpochCount adds up the epochs of a run whose views have more rounds to each or fewer.
 class EpochCount {
  public:
@@ -129,6 +128,7 @@ class EpochCount {
   double share_ = 0, epochs_ = 0;
   std::optional<double> all_;  ///< of the whole run, as the last view has them
 };
+/// One peer's, in a view that begins when that share of the run is over; prepared: of the view.
 WorkerSpec view_worker_spec(const Prepared& prepared, PeerId seat, std::uint64_t epoch, std::uint64_t session,
                             double share);
 /// The job's, as the exchange has it.

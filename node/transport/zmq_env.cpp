@@ -121,7 +121,7 @@ void ZmqEnv::let_go_of_gone() {
     const bool control_alone = out->queue.size() == out->queue.size(priority::kControl);
     if (!out->socket || out->stands || !control_alone || now_ < out->told_last + kLetGoAfter_s) continue;
     hang_up(*out);
-    while (!out->queue.empty()) out->queue.pop();
+    for (; !out->queue.empty(); ++dropped_control_) out->queue.pop();
     out->let_go = true;
   }
 }

@@ -101,6 +101,7 @@ struct ZmqEnv::Sockets {
     };
     (to.socket ? to.waker : in_waker).sent = true;
     if (to.socket) return send(to.socket);
+    if (to.let_go || to.connect_again) return false;  // it is dialled, and need not read what it has dialled
     const auto dialler = diallers.find(name);
     if (locked && dialler == diallers.end()) return false;
     try {

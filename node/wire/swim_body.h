@@ -11,7 +11,7 @@
 namespace gossamer::node {
 
 constexpr std::uint32_t kNoPeer = 0xffffffff;
-constexpr std::size_t kMostNameBytes = 255, kMostAddressBytes = 512, kMostWordBytes = 512, kMostRecords = 64,
+constexpr std::size_t kMostNameBytes = 64, kMostAddressBytes = 512, kMostWordBytes = 512, kMostRecords = 64,
                       kMostDoubts = 4;
 
 enum class MemberStatus : std::uint8_t { alive, suspect, dead, left };

@@ -138,12 +138,20 @@ void Worker::restore(const State& state) {
         rounds(), spec_.rounds));
   spec_.rounds -= std::min(spec_.rounds, spec_.rounds_before);
   spec_.epochs_before.reset();
+  if (Archive control = Archive::restoring(state).part("control"); control.has("epoch")) {
+    double saved = 0;
+    control.value("epoch", saved);
+    spec_.epochs_before = 0;
+    spec_.epochs_before = saved - epoch();
+  }
   first_round_ = result_.rounds = round_;
   first_rows_ = result_.rows;
   env_.data().restore(state, Kept::all);
 }
 
 void Worker::archive(Archive archive) {
+  double epochs = epoch();
+  if (!archive.restores()) archive.value("epoch", epochs);
   archive.value("round", round_);
   archive.value("rounds_before", spec_.rounds_before);
   archive.value("share_before", spec_.share_before);

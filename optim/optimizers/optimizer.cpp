@@ -70,6 +70,7 @@ std::optional<double> velocity_decay(const OptimizerSpec& spec) {
 std::unique_ptr<Optimizer> make_optimizer(const OptimizerSpec& spec, std::size_t buffer_size) {
   const OptimizerKind& kind = optimizer_named(spec.kind);
   check(spec);
+  if (spec.steps_between == 0) throw OptimError("steps_between is 0; expected at least 1");
   learning_rate(spec, 0);  // refuses an unknown schedule now rather than in the first step
   return kind.make(spec, buffer_size);
 }

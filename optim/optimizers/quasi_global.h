@@ -29,7 +29,8 @@ class QuasiGlobalPeriod {
 
   void show(StateVisitor& visitor) {
     visitor.by_offset("last_rate", rates_);
-    if (steps_ > 1) visitor.by_offset("steps", taken_);
+    // what was saved of another number of steps, or before there was one, says nothing of this period
+    visitor.has("steps") ? visitor.by_offset("steps", taken_) : taken_.clear();
   }
 
  private:

@@ -21,6 +21,7 @@ Array = numpy.typing.NDArray[numpy.float32]
 Path = Union[str, "os.PathLike[str]"]
 Self = TypeVar("Self", bound="BasePeer")
 
+_CLOSED = "the peer was closed while this call waited for the round; expected one thread at a time"
 _SLICE_S = 0.2  # of a wait, after which Python looks whether Ctrl-C was pressed
 
 
@@ -254,16 +255,20 @@ class BasePeer:
                     status = checked(ask(self._handle.pointer, left))
             except _errors.Interrupted as error:
                 self._signals.off()
+                if self._closing.is_set():
+                    raise _errors.Misuse(_CLOSED) from error
                 raise self._signals.raised(error) from None
-            except _errors.GossamerError:
+            except _errors.GossamerError as error:
                 self._signals.off()
+                if self._closing.is_set():
+                    raise _errors.Misuse(_CLOSED) from error
                 raise
             if status == DONE:
                 self._signals.off()
             if status != TIMEOUT:
                 return status
             if self._closing.is_set():
-                raise _errors.Misuse("the peer was closed while this call waited for the round; expected one thread at a time")
+                raise _errors.Misuse(_CLOSED)
             if until is not None and time.monotonic() >= until:
                 raise TimeoutError(f"the round's parameters do not stand after {timeout:g} seconds")
 

@@ -16,6 +16,7 @@ _NUMBER = 32  # bytes in which each stands
 _ROOM = 4096  # for a scheduler that only step() is given, and the rest
 _LATE = 16  # rounds that others may go on while what one has learned is on its way
 _MOST = 2**16  # of what one scheduler says
+_OWN = {"params", "foreign", "fused", "capturable", "differentiable"}  # of a group: how this machine computes it
 
 
 def _plain(value: Any) -> Tuple[bool, Any]:
@@ -52,7 +53,13 @@ def _kind(value: Any) -> int:
 def _into(own: Dict[str, Any], told: Mapping[str, Any]) -> Dict[str, Any]:
     """Of theirs, what this one has something of the kind for."""
     return {key: tuple(value) if isinstance(own[key], tuple) else value for key, value in told.items()
-            if key in own and _plain(own[key])[0] and _kind(own[key]) == _kind(value)}
+            if key in own and _plain(own[key])[0] and _kind(own[key]) == _kind(value) and (value is not None or own[key] is None)}
+
+
+def _no_nan(text: str) -> float:
+    if text == "NaN":
+        raise ValueError("found NaN; expected a number")
+    return float(text)
 
 
 def _load(scheduler: Any, told: Mapping[str, Any]) -> None:
@@ -83,7 +90,7 @@ class Schedules:
         self._first = True
 
     def _groups(self) -> Any:
-        return [_plain_part({key: value for key, value in group.items() if key != "params"}) for group in self._optimizer.param_groups]
+        return [_plain_part({key: value for key, value in group.items() if key not in _OWN}) for group in self._optimizer.param_groups]
 
     def hold(self, array: Array) -> None:
         """Where the peer has it from now on."""
@@ -97,8 +104,10 @@ class Schedules:
             state[""] = _plain_part(scheduler.state_dict())
         state = {name: part for name, part in state.items() if _room(part) <= _MOST}
         told = {"step": step, "batches": batches, "by_step": by_step, "frozen": self._frozen, "groups": self._groups(), "state": state}
-        text = json.dumps(told).encode()
         memory = self._array.view(numpy.uint8)
+        text = json.dumps(told).encode()
+        if len(text) + 4 > memory.size:  # a scheduler that keeps ever more: the rest is told
+            text = json.dumps({**told, "state": {}}).encode()
         if len(text) + 4 > memory.size:
             text = b""
         memory[:4] = numpy.frombuffer(len(text).to_bytes(4, "little"), dtype=numpy.uint8)
@@ -124,12 +133,12 @@ class Schedules:
             return None
         self._written = text
         try:
-            told = json.loads(text)
+            told = json.loads(text, parse_constant=_no_nan)
             theirs = {what: str(digest) for what, digest in told["frozen"].items()}
             behind = step - int(told["step"])
             self._missed = behind if not exact and 0 < behind <= _LATE else 0  # numbers of steps leap where members change
             for group, values in zip(self._optimizer.param_groups, told["groups"]):
-                group.update(_into(group, values))
+                group.update(_into({key: value for key, value in group.items() if key not in _OWN}, values))
             for name, values in told["state"].items():
                 if name in self._named:
                     _load(self._named[name], values)
@@ -139,7 +148,7 @@ class Schedules:
                 _catch_up(by_step, missed)
             self._late = told["state"].get("")
             batches = whole("batches", told["batches"])
-        except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
+        except (ValueError, TypeError, AttributeError, RecursionError, ArithmeticError, LookupError) as error:
             raise _errors.BadInput(f"what another peer tells of its optimiser's schedule cannot be read: {error}") from error
         if first:
             self._compare(theirs)

@@ -100,8 +100,8 @@ def _digest(tensors: Iterable[Tuple[str, torch.Tensor]]) -> str:
     digest = hashlib.blake2b(digest_size=16)
     for name, tensor in tensors:
         digest.update(f"{name} {tensor.dtype} {tuple(tensor.shape)};".encode())
-        if tensor.layout == torch.strided and not tensor.is_quantized:
-            digest.update(tensor.detach().cpu().contiguous().reshape(-1).view(torch.uint8).numpy())
+        if tensor.layout == torch.strided and not tensor.is_quantized and not tensor.is_meta:
+            digest.update(tensor.detach().cpu().resolve_conj().resolve_neg().contiguous().reshape(-1).view(torch.uint8).numpy())
     return digest.hexdigest()
 
 
@@ -325,7 +325,7 @@ class Peer(BasePeer):
         rows = whole("rows", self._rows if rows is None else rows)
         if self._optimizer is not None and not self._by_mean:
             self._hold_state()
-            if scaler is not None:  # looks at the gradients itself
+            if scaler is not None and scaler.is_enabled():  # looks at the gradients itself
                 scaler.step(self._optimizer)
             elif math.isfinite(value) and _all_finite(self._optimizer):
                 self._optimizer.step()
@@ -652,7 +652,8 @@ def simulate(job: Path, model: torch.nn.Module, data: "torch.utils.data.Dataset[
         for tensor, values, grad in own:
             tensor.data, tensor.grad = values, grad
         for buffer, values in buffers:  # counters, and what each peer would have of its own
-            buffer.copy_(values)
+            if not torch.equal(buffer, values):
+                buffer.copy_(values)
 
 
 def load(path: Path) -> Dict[str, torch.Tensor]:

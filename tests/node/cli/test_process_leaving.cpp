@@ -118,28 +118,33 @@ TEST_CASE("a run names the peers that were killed and came back") {
   CHECK(losses[0].at("returned") > losses[0].at("seconds"));
 }
 
-TEST_CASE("the best checkpoint of a view before stands, and the run goes on as fast") {
+/// peer: of three, which is killed when there is a best checkpoint; no later one is better.
+void keep_best_without(std::size_t peer) {
   const Folder folder;
   const Ports ports(3);
   folder.write("job.toml", SmallJob{3, ports.first(), "full", "allreduce", "dense", "0", 3000}.toml());
-  Process run(
-      folder.path(""), "run",
-      {"run", "job.toml", "--json", "--out", folder.path("out"), "--set", "run.checkpoint_every=50", "--set",
-       "optimizer.learning_rate=1e-9", "--set", "run.restart=0"});  // none is better than the first
-  REQUIRE(wait_until(kLongStart_s, [&] {
-    return std::filesystem::exists(folder.path("out/checkpoints/round-000000000300"));
-  }));
+  Process run(folder.path(""), "run",
+              {"run", "job.toml", "--json", "--out", folder.path("out"), "--set", "run.checkpoint_every=50",
+               "--set", "optimizer.learning_rate=1e-9", "--set", "run.restart=0"});
+  const std::string checkpoints = folder.path("out/checkpoints/");
+  REQUIRE(
+      wait_until(kLongStart_s, [&] { return std::filesystem::exists(checkpoints + "round-000000000300"); }));
   REQUIRE(run.children().size() == 3);
-  REQUIRE(kill(run.children()[2], SIGKILL) == 0);
+  REQUIRE(kill(run.children()[peer], SIGKILL) == 0);
   REQUIRE(run.wait(kLongEnd_s));
   INFO(run.err());
   CHECK(run.status() == 0);
-  CHECK(std::filesystem::exists(folder.path("out/checkpoints/round-000000000050")));
+  CHECK(std::filesystem::exists(checkpoints + "round-000000000050/peer1.json"));
   std::string logs;
-  for (const char* peer : {"peer0", "peer1"}) logs += read_text(folder.path("out/peers/") + peer + ".log");
+  for (const std::string name : {"peer1", peer == 0 ? "peer2" : "peer0"})
+    logs += read_text(folder.path("out/peers/") + name + ".log");
   CHECK_FALSE(says(logs, "was cut: what came over it was damaged"));
   CHECK_FALSE(says(logs, "is there after all"));
 }
+TEST_CASE("the best checkpoint of a view before stands, and the run goes on as fast") {
+  keep_best_without(2);
+}
+TEST_CASE("the best checkpoint stands where the peer that evaluates has gone") { keep_best_without(0); }
 
 TEST_CASE("Ctrl-C ends a run whose members may change with a checkpoint that all have") {
   RunOfFour four(kForever, {"--set", "data.test_rows=50000"});  // some take longer than others to end

@@ -169,8 +169,8 @@ TEST_CASE("a simulated run tells whom it was without, and waits as long as it is
   CHECK(crash[0].at("peer") == "peer1");
   CHECK(crash[0].at("returned").is_null());
   // a message takes longer than the silence that counts as a loss
-  const std::vector<std::string> slow{"--bandwidth",  "10kbit", "--set",
-                                      "run.rounds=3", "--set",  "model.hidden=[64]"};
+  const std::vector<std::string> slow{"--bandwidth",  "50kbit", "--set",
+                                      "run.rounds=3", "--set",  "model.hidden=[1024]"};
   CHECK_FALSE(losses(slow).empty());
   std::vector<std::string> patient = slow;
   patient.insert(patient.end(), {"--set", "run.silence_timeout=600"});

@@ -81,6 +81,7 @@ TEST_CASE("a mix with its own step and what is told next leaves what the command
   for (const std::size_t threads : {1u, 2u})
     for (const std::string& codec : codecs) {
       for (const std::string optimizer : {"sgd", "momentum", "adam", "quasi_global"}) {
+        if (!codec.starts_with("qsgd") && optimizer == "quasi_global") continue;  // is refused
         INFO(codec << ", " << optimizer << ", threads " << threads);
         Mixing fused(codec, optimizer), simple(codec, optimizer);
         fused.replica.use_threads(threads);

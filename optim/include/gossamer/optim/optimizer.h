@@ -58,6 +58,8 @@ double learning_rate(const OptimizerSpec& spec, double place);
 class StateVisitor {
  public:
   virtual ~StateVisitor() = default;
+  /// Whether there is something of that name to put there; for who only reads, always.
+  virtual bool has(const char* /*name*/) const { return true; }
   virtual void floats(const char* name, std::span<float> values) = 0;
   /// By a range's offset in the parameter buffer; there may be more of them or fewer than before.
   virtual void by_offset(const char* name, std::map<std::size_t, std::uint64_t>& values) = 0;
