@@ -248,6 +248,7 @@ class BasePeer:
     def _in_slices(self, ask: Callable[[int, float], int], timeout: Optional[float]) -> int:
         """What the library gives, asked a few times a second, so that Ctrl-C is heard."""
         until = None if timeout is None else time.monotonic() + timeout
+        was_closed = self._closing.is_set()
         while True:
             left = _SLICE_S if until is None else min(_SLICE_S, max(until - time.monotonic(), 0.0))
             try:
@@ -255,12 +256,12 @@ class BasePeer:
                     status = checked(ask(self._handle.pointer, left))
             except _errors.Interrupted as error:
                 self._signals.off()
-                if self._closing.is_set():
+                if self._closing.is_set() and not was_closed:
                     raise _errors.Misuse(_CLOSED) from error
                 raise self._signals.raised(error) from None
             except _errors.GossamerError as error:
                 self._signals.off()
-                if self._closing.is_set():
+                if self._closing.is_set() and not was_closed:
                     raise _errors.Misuse(_CLOSED) from error
                 raise
             if status == DONE:
