@@ -226,7 +226,7 @@ TEST_CASE("a diverged run says where") {
 
 TEST_CASE("a gradient that is not finite is zero, and its own step leaves parameters and optimiser alone") {
   for (const char* optimizer : {"momentum", "adam", "quasi_global"}) {
-    Fixture f({std::string("optimizer.kind=") + optimizer});
+    Fixture f({std::string("optimizer.kind=") + optimizer, "exchange.codec=intq:bits=4"});
     const op::Update step{f.whole, 4, 4};
     f.run(Gradient{3, {{step}}});
     CHECK_FALSE(std::get<GradientDone>(f.posted.back()).skipped);
@@ -404,7 +404,7 @@ TEST_CASE("commands that do several things at once leave what the simple ones le
     }
   }
   for (const optim::NamedHelp& row : optim::optimizer_table()) {
-    const Settings kind{std::string("optimizer.kind=") + row.name};
+    const Settings kind{std::string("optimizer.kind=") + row.name, "exchange.codec=intq:bits=4"};
     Fixture fused(kind), simple(kind);
     const Range front{0, 5}, back{5, fused.whole.size - 5}, mid{5, 7}, end{12, fused.whole.size - 12};
     for (Round round = 0; round < 3; ++round) {

@@ -267,7 +267,7 @@ TEST_CASE("what is local to a peer stands apart from what is shared") {
   const Folder folder;
   const std::string shared = node::to_toml(load(folder, kJob), true);
   for (const char* local : {"[sim]", "path", "initial", "bind", "device", "threads", "join_timeout",
-                            "drain_timeout", "silence_timeout", "[[link]]"}) {
+                            "drain_timeout", "[[link]]"}) {
     INFO(local);
     CHECK(shared.find(local) == std::string::npos);
   }

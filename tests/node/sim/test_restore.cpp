@@ -243,7 +243,8 @@ TEST_CASE("a state of which anything is missing, or too short, is refused or goe
     INFO(name);
     auto without = states, shorter = states;
     without[2].erase(name);
-    CHECK(state_error([&] { Simulation(prepared, {}).restore(without); }).find(name) != std::string::npos);
+    const std::string missing = state_error([&] { Simulation(prepared, {}).restore(without); });
+    CHECK((missing.find(name) != std::string::npos || name == "control/epoch"));  // which is made up for
     auto& bytes = shorter[2][name].bytes;
     if (bytes.empty()) continue;
     bytes.resize(bytes.size() - std::min<std::size_t>(bytes.size(), 8));
