@@ -147,6 +147,12 @@ int simulate(const SimFlags& flags) {
   if (!flags.attacks.empty())
     overrides.push_back(fmt::format("sim.attackers=[\"{}\"]", fmt::join(flags.attacks, "\", \"")));
   if (flags.swarm.wanted()) {
+    if (flags.swarm.seeds && flags.swarm.replay)
+      throw ConfigError("--seeds runs a swarm, --replay one seed of it again; expected one of them");
+    if (flags.job.path.empty() && (!overrides.empty() || flags.peers))
+      throw ConfigError(
+          fmt::format("{} changes a job, and a swarm draws jobs of its own; expected JOB beside it",
+                      flags.peers ? "--peers" : "'" + overrides.front() + "'"));
     optim::set_blas_threads(1);
     return swarm(flags.swarm, flags.job,
                  flags.job.path.empty() ? std::nullopt

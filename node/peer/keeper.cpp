@@ -54,7 +54,8 @@ void Keeper::write(SharedState state, const SavePoint& point, bool learned) {
 
 void Keeper::enter(std::vector<std::string> peers, std::string job, bool together, Incarnation evaluator) {
   take(nullptr);
-  const bool started_anew = evaluator.start != evaluator_.start && evaluator.start * evaluator_.start != 0;
+  const bool known = evaluator.start != 0 && evaluator_.start != 0;
+  const bool started_anew = known && evaluator.start != evaluator_.start;
   if (told_best_ && (started_anew || evaluator.name != evaluator_.name)) former_bests_.insert(*told_best_);
   evaluator_ = std::move(evaluator);
   spec_.peers = std::move(peers);

@@ -41,6 +41,11 @@ TEST_CASE("a swarm of one job keeps the job") {
   const auto nothing = gossamer(folder, {"sim"});
   CHECK(nothing.status == 2);
   CHECK(nothing.err.find("job file, or --seeds") != std::string::npos);
+  const auto drawn = gossamer(folder, {"sim", "--seeds", "1", "--bandwidth", "1mbit"});
+  CHECK(drawn.status == 2);
+  CHECK(drawn.err.find("'sim.bandwidth=1mbit' changes a job, and a swarm draws jobs of its own") !=
+        std::string::npos);
+  CHECK(gossamer(folder, {"sim", "--seeds", "1", "--replay", "1"}).status == 2);
   for (const std::string n : {"0", "-1", "many"})
     CHECK(
         gossamer(folder, {"sim", "--seeds=" + n}).err.find("--seeds: " + n + ": expected a number above 0") !=
