@@ -28,14 +28,8 @@ struct KeysFlags {
 };
 
 std::string check_name(const std::string& name) {
-  const bool right = std::all_of(name.begin(), name.end(), [](char c) {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '.' ||
-           c == '_' || c == '-';
-  });
-  if (!right || name.empty() || name.size() > Certificate::kMostName)
-    throw ConfigError(
-        fmt::format("found {}; expected a name of 1 to {} letters, digits, dots, underscores or hyphens",
-                    in_quotes(shortened(name)), Certificate::kMostName));
+  if (!names_a_peer(name))
+    throw ConfigError(fmt::format("found {}; expected a name of {}", in_quotes(shortened(name)), kPeerName));
   return name;
 }
 
