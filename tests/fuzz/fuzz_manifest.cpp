@@ -9,6 +9,7 @@
 #include "gossamer/node/errors.h"
 #include "hash.h"
 #include "require.h"
+#include "text.h"
 
 using namespace gossamer::node;
 
