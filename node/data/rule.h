@@ -18,14 +18,16 @@ namespace gossamer::node {
 class Rule {
  public:
   explicit Rule(std::string spec) : spec_(std::move(spec)) {}
-  /// at: of op.dst, the same memory each time.
+  /// at: of op.dst, the same memory each time. A vector that does not decode, or is not finite, is left out,
+  /// and the rule is to bear one less; where there are more than it bears, they count as zeros.
   void run(const op::Aggregate& op, const std::function<std::span<float>(Range)>& at,
            compress::Threads* threads);
 
  private:
-  optim::Aggregator& of(std::size_t n);
+  optim::Aggregator& of(std::size_t n, std::size_t left_out);
   std::string spec_;
-  std::map<std::size_t, std::unique_ptr<optim::Aggregator>> rules_;  ///< by size of the neighbourhood
+  /// By size of the neighbourhood, and how many of it are left out.
+  std::map<std::pair<std::size_t, std::size_t>, std::unique_ptr<optim::Aggregator>> rules_;
   AlignedFloats decoded_;
 };
 

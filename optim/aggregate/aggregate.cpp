@@ -180,10 +180,11 @@ AggregatorInfo describe_aggregator(std::string_view spec) {
           parsed.rule->of_signs,   parsed.rule->around_own};
 }
 
-std::unique_ptr<Aggregator> make_aggregator(std::string_view spec, std::size_t n) {
-  const Parsed parsed = parse(spec);
+std::unique_ptr<Aggregator> make_aggregator(std::string_view spec, std::size_t n, std::size_t left_out) {
+  Parsed parsed = parse(spec);
   check_f(spec, parsed, n);
-  auto rule = parsed.rule->make(parsed.parameters, n);
+  parsed.parameters.f -= left_out;
+  auto rule = parsed.rule->make(parsed.parameters, n - left_out);
   if (parsed.nearest_mixing) return make_nearest_mixing(std::move(rule), parsed.parameters.f);
   return rule;
 }

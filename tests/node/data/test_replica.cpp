@@ -283,7 +283,7 @@ TEST_CASE("aggregate puts the rule's value over payloads and the own vector in p
   CHECK(f.at(kParameters, 3) == beside);
 }
 
-TEST_CASE("aggregate takes what does not decode, or is not finite, as a wrong vector of zeros") {
+TEST_CASE("aggregate leaves out what does not decode, or is not finite, and bears one less") {
   Fixture f({"exchange.method=dpsgd", "exchange.codec=dense", "exchange.aggregate=trimmed_mean:f=1",
              "graph.kind=full"});
   const Range r{0, 4};

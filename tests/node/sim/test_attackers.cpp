@@ -71,6 +71,18 @@ TEST_CASE("attackers that hide or learn wrong labels do little harm under a rule
     }
 }
 
+TEST_CASE("attackers whose messages hold no numbers do no harm under any rule") {
+  const Settings full{"graph.kind=full"};
+  const double clean = train("broadcast", "weighted", "", full).least;
+  for (const char* rule : {"median:f=2", "trimmed_mean:f=2", "krum:f=2", "multi_krum:f=2",
+                           "geometric_median:f=2", "centered_clip:f=2", "nnm+krum:f=2"}) {
+    INFO(rule);
+    const Outcomes got = train("broadcast", rule, "\"peer2=nan\", \"peer5=nan\"", full);
+    CHECK(got.least > clean - 0.03);
+    CHECK(got.identical);
+  }
+}
+
 TEST_CASE("in gossip each neighbourhood bears its attacker") {
   const std::string flip = "\"peer2=sign_flip:10\"", noise = "\"peer2=noise:100\"";
   for (const Settings& graph :

@@ -45,7 +45,8 @@ struct AggregatorInfo {
 AggregatorInfo describe_aggregator(std::string_view spec);
 
 /// n: vectors of the neighbourhood, the own one included. Throws OptimError as describe_aggregator, and where
-/// the rule cannot bear f wrong ones among n.
-std::unique_ptr<Aggregator> make_aggregator(std::string_view spec, std::size_t n);
+/// the rule cannot bear f wrong ones among n. left_out: how many of the n, at most f, are seen to be wrong
+/// and are not given to the rule; it bears f − left_out more among the n − left_out others.
+std::unique_ptr<Aggregator> make_aggregator(std::string_view spec, std::size_t n, std::size_t left_out = 0);
 
 }  // namespace gossamer::optim
