@@ -52,6 +52,7 @@ Learner learner_of(const std::shared_ptr<LoopObjective>& held, LoopOptions& opti
   Learner learner{[held](std::size_t) { return std::make_unique<HeldObjective>(held); },
                   std::move(options.optimizer)};
   learner.rows = labelled_rows(options.rows, std::move(options.labels));
+  learner.alike = std::move(options.alike);
   if (options.own_steps)
     learner.optimizer = [held](std::size_t) { return std::make_unique<LoopOptimizer>(held); };
   else if (held->has_state())

@@ -77,12 +77,12 @@ def _catch_up(scheduler: Any, steps: int) -> None:
 
 class Schedules:
     """Those of one loop's optimiser; ``state`` as of ``join``, of which schedulers of that optimiser are handed on: all else is each peer's.
-    ``frozen``: digests of what nobody learns, which go along so that a newcomer's can be compared."""
+    ``buffers``: a digest of the model's, which goes along so that a newcomer's can be compared."""
 
-    def __init__(self, optimizer: torch.optim.Optimizer, state: Mapping[str, Any], frozen: Mapping[str, str]):
-        self._optimizer, self._frozen = optimizer, dict(frozen)
+    def __init__(self, optimizer: torch.optim.Optimizer, state: Mapping[str, Any], buffers: str):
+        self._optimizer, self._buffers = optimizer, buffers
         self._named = {name: thing for name, thing in state.items() if getattr(thing, "optimizer", None) is optimizer}
-        told = {"frozen": self._frozen, "groups": self._groups(), "state": {name: _plain_part(thing.state_dict()) for name, thing in self._named.items()}}
+        told = {"buffers": self._buffers, "groups": self._groups(), "state": {name: _plain_part(thing.state_dict()) for name, thing in self._named.items()}}
         self.empty = numpy.zeros(-(-(_room(told) + _ROOM) // 4), dtype=numpy.float32)
         self._array, self._written = self.empty, b""
         self._late: Optional[Dict[str, Any]] = None  # of the scheduler that step() is given
@@ -103,7 +103,7 @@ class Schedules:
         if scheduler is not None and not by_step:
             state[""] = _plain_part(scheduler.state_dict())
         state = {name: part for name, part in state.items() if _room(part) <= _MOST}
-        told = {"step": step, "batches": batches, "by_step": by_step, "frozen": self._frozen, "groups": self._groups(), "state": state}
+        told = {"step": step, "batches": batches, "by_step": by_step, "buffers": self._buffers, "groups": self._groups(), "state": state}
         memory = self._array.view(numpy.uint8)
         text = json.dumps(told).encode()
         if len(text) + 4 > memory.size:  # a scheduler that keeps ever more: the rest is told
@@ -134,7 +134,7 @@ class Schedules:
         self._written = text
         try:
             told = json.loads(text, parse_constant=_no_nan)
-            theirs = {what: str(digest) for what, digest in told["frozen"].items()}
+            theirs = told["buffers"]
             behind = step - int(told["step"])
             self._missed = behind if not exact and 0 < behind <= _LATE else 0  # numbers of steps leap where members change
             for group, values in zip(self._optimizer.param_groups, told["groups"]):
@@ -150,16 +150,9 @@ class Schedules:
             batches = whole("batches", told["batches"])
         except (ValueError, TypeError, AttributeError, RecursionError, ArithmeticError, LookupError) as error:
             raise _errors.BadInput(f"what another peer tells of its optimiser's schedule cannot be read: {error}") from error
-        if first:
-            self._compare(theirs)
+        if first and theirs != self._buffers:
+            warnings.warn("buffers of the model are others than those of the run, and nobody exchanges them", stacklevel=5)
         return batches
-
-    def _compare(self, theirs: Mapping[str, str]) -> None:
-        if theirs.get("parameters") != self._frozen.get("parameters"):
-            raise _errors.BadInput("the frozen parameters are others than those of the run, and nobody exchanges them; expected the same, from one file "
-                                   "or one seed")
-        if theirs.get("buffers") != self._frozen.get("buffers"):
-            warnings.warn("buffers of the model are others than those of the run, and nobody exchanges them", stacklevel=6)
 
     def meet(self, scheduler: Any) -> None:
         """What goes by steps, before the first of these, where it was unknown until now or nobody told anything: then by their number."""

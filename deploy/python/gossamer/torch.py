@@ -105,12 +105,17 @@ def _digest(tensors: Iterable[Tuple[str, torch.Tensor]]) -> str:
     return digest.hexdigest()
 
 
-def _digests(model: torch.nn.Module) -> Dict[str, str]:
-    """Of what nobody learns: frozen parameters, and buffers in files but for normalisations' statistics."""
+def _buffers(model: torch.nn.Module) -> str:
+    """A digest of those in files but for normalisations' statistics."""
     own = {id(buffer) for module in model.modules() if isinstance(module, torch.nn.modules.batchnorm._NormBase) for buffer in module.buffers()}
     kept = model.state_dict(keep_vars=True)
-    return {"parameters": _digest((name, p) for name, p in model.named_parameters() if not p.requires_grad),
-            "buffers": _digest((name, buffer) for name, buffer in model.named_buffers() if name in kept and id(buffer) not in own)}
+    return _digest((name, buffer) for name, buffer in model.named_buffers() if name in kept and id(buffer) not in own)
+
+
+def _frozen(model: torch.nn.Module) -> Optional[str]:
+    """What all peers must have alike, as nobody learns it."""
+    frozen = [(name, p) for name, p in model.named_parameters() if not p.requires_grad and p.numel() > 0]
+    return f"{len(frozen)} frozen parameters, from one file or one seed, of digest {_digest(frozen)}" if frozen else None
 
 
 class _Copies:
@@ -200,10 +205,10 @@ class Peer(BasePeer):
         self._state = dict(state)
         self._own_state = self._state_of_optimizer([tensor for _, tensor in tensors])
         kept = [Start(f"{number}.{key}", _host(state[key])) for number, (state, key) in enumerate(self._own_state)]
-        self._schedules = None if optimizer is None else Schedules(optimizer, self._state, _digests(model))
+        self._schedules = None if optimizer is None else Schedules(optimizer, self._state, _buffers(model))
         if self._schedules is not None:
             kept.append(Start("schedules", self._schedules.empty))
-        super().__init__(job, starts, dataclasses.replace(given, own_steps=optimizer is not None), kept)
+        super().__init__(job, starts, dataclasses.replace(given, own_steps=optimizer is not None, alike=_frozen(model)), kept)
         self._by_mean = bool(lib.gs_steps_by_mean(self._handle.pointer))
         if self._by_mean and optimizer is not None and not _can_keep(optimizer):
             self.close()
@@ -674,8 +679,8 @@ def join(job: Path, model: torch.nn.Module, optimizer: Optional[torch.optim.Opti
     model : torch.nn.Module
         Its parameters that require a gradient are what is learned: of type float32. All peers begin with those of the job's first peer, or of
         the run under way that this one joins; with those of the file that the job's ``model.initial`` names, where it does. Frozen parameters
-        and other buffers are never exchanged: they must be the same on every peer, from one file or one seed. They are not compared when a run
-        begins; a newcomer with an optimiser of its own whose frozen parameters are others than the run's is refused (its buffers: warned of).
+        and other buffers are never exchanged: they must be the same on every peer, from one file or one seed. Peers whose frozen parameters differ
+        are refused; a newcomer with an optimiser of its own whose buffers are others than the run's is warned.
     optimizer : torch.optim.Optimizer, optional
         The loop's own, over those parameters, the same on every peer; ``[optimizer]`` is then not read but for the batch. Where the
         method averages gradients (allreduce …) it steps by the mean of all; else by the peer's own. None: the job's.

@@ -78,6 +78,8 @@ typedef struct gs_options {
   const gs_tensor* kept; /* arrays of the program's own that checkpoints hold and that are taken over with
                             others' parameters: its optimiser's state. They begin as `initial` says */
   size_t kept_count;
+  const char* alike; /* what else of the program all peers must have alike, in words and digests, as the parts
+                        of its model that nobody learns; null: nothing */
 } gs_options;
 
 typedef struct gs_peer gs_peer;

@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <functional>
 #include <memory>
+#include <string>
 
 #include "gossamer/optim/data.h"
 #include "gossamer/optim/objective.h"
@@ -23,6 +24,8 @@ struct Learner {
   std::shared_ptr<const optim::Dataset> rows{};
   /// What load_data gives for the job, where that has been done already; null: the job's is loaded.
   optim::Data data{};
+  /// What else of the program all peers must have alike, as a digest of what nobody learns. Empty: nothing.
+  std::string alike{};
 };
 
 }  // namespace gossamer::node

@@ -57,6 +57,7 @@ struct LoopOptions {
   /// together, and their labels, which some splits read; steps_per_epoch follows. 0: the loop sees to that.
   std::size_t rows = 0;
   std::vector<std::int32_t> labels{};  ///< none, or one for each row
+  std::string alike{};                 ///< as Learner::alike
 };
 
 /// One thread at a time, which may be any. Throws Error.
