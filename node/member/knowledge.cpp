@@ -52,6 +52,7 @@ News take_newer(MemberRecord& ours, const MemberRecord& theirs, Planted planted)
 }
 
 double suspicion_s(double least_s, double most_s, std::size_t confirmed, std::size_t needed) {
+  if (needed == 0) return most_s;  // there is nobody else to ask
   if (confirmed >= needed) return least_s;
   const double share =
       std::log(static_cast<double>(confirmed) + 1) / std::log(static_cast<double>(needed) + 1);

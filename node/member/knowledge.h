@@ -21,7 +21,7 @@ News take_newer(MemberRecord& ours, const MemberRecord& theirs, Planted planted)
 
 /// How long a suspect has for its refutation: `most` where one member suspects it, `least` where `needed`
 /// others have confirmed it, in between by the logarithm (Dadgar, Phillips, Currey, "Lifeguard", DSN-W 2018,
-/// section IV.B).
+/// section IV.B). Where nobody else is there to confirm it, `most`.
 double suspicion_s(double least_s, double most_s, std::size_t confirmed, std::size_t needed);
 
 }  // namespace gossamer::node

@@ -144,6 +144,7 @@ class Member final : SwimHost {
   bool planted(Bug bug) const { return spec_.swim.planted.is(bug); }
   /// How long a peer that hears of a run under way waits whether it is the one that it is about to begin.
   static constexpr double kPatience_s = 2;
+  static constexpr const char* kOver = "the run was over before this peer could take part again";
 
   // SwimHost
   void send(const Contact& to, SwimBody body) override;
@@ -188,6 +189,18 @@ class Member final : SwimHost {
   Passage passage() const;
   static std::vector<std::pair<PeerId, PeerId>> former(const std::vector<Standing>& all);
   void announce(View view);
+
+  // links that do not come up (member_links.cpp)
+  /// Who is to wait, and why, in words.
+  struct LeftOut {
+    std::set<std::string> names{};
+    std::string why{};
+  };
+  double deaf_after() const;
+  void watch_links();
+  std::vector<std::uint32_t> keys_of_deaf() const;
+  LeftOut left_out() const;
+  bool look_who_is_out();
   /// No record was ever had of it.
   bool is_unheard(const Seat& seat) const;
   bool awaits_unheard() const;
@@ -295,6 +308,15 @@ class Member final : SwimHost {
   std::deque<std::pair<std::uint64_t, std::uint64_t>> past_;
   /// Of the view: what its worker found out before Swim did, and those of whom nothing is heard.
   std::set<std::string> gone_;
+  struct DeafTo {
+    std::uint64_t start = 0;
+    double ill = 0;  ///< when it was last
+  };
+  std::map<std::string, DeafTo> deaf_to_;  ///< others live, and their frames do not come
+  double linked_since_ = 0,
+         looked_at_links_ = 0;  ///< a worker could have heard its neighbours; the last look
+  LeftOut left_out_;
+  bool outside_ = false;  ///< this peer is left out, has no worker, and waits
   double announced_ = 0;  ///< when these seats were first
   WorkerResult before_;   ///< of the views that are over
   Standing standing_;

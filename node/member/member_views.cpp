@@ -23,7 +23,6 @@ constexpr std::uint64_t kMostAttempts = 5;
 /// Since a copy of what was learned was wanted last.
 constexpr double kKeepServed_s = 10;
 constexpr std::size_t kRemembered = 64;
-constexpr const char* kOver = "the run was over before this peer could take part again";
 
 }  // namespace
 
@@ -34,6 +33,7 @@ void Member::settle() {
     if (worker_ && worker_->joined()) whole_ = true;
     say_first();
     if (ahead_) fetch_ahead();
+    watch_links();
     if (awaits_unheard() && env_.now() >= announced_ + spec_.join_timeout_s) give_up_unheard();
     // each event would have it look at all that is known of all
     const bool runs = worker_ && worker_->joined();
@@ -141,6 +141,7 @@ View Member::target() const {
     const auto record = all.find(peer);
     const auto at = seats.find(peer);
     const Seat* seat = at == seats.end() ? nullptr : at->second;
+    if (left_out_.names.contains(peer)) continue;
     if (record == all.end() || record->second.start == 0) {
       if (seat && !gone_.contains(peer)) view.seats.push_back(*seat);
       continue;
@@ -173,6 +174,7 @@ void Member::follow_members() {
   if (ahead_) return;
   const bool first = waits_for_all();
   if (first && !left_behind()) return;
+  if (!look_who_is_out()) return;
   if (all_are_done()) return end(Outcome::finished, kOver);
   View next = target();
   const std::uint64_t id = next.id();
@@ -210,25 +212,6 @@ void Member::leave(const View& view) {
   if (past_.size() > kRemembered) past_.pop_front();
 }
 
-bool Member::is_unheard(const Seat& seat) const {
-  const auto record = swim_->members().find(seat.name);
-  return record == swim_->members().end() || record->second.start == 0;
-}
-
-/// The announced view has members that no record was ever had of: of a run in which they were, all may have
-/// gone who knew that they had gone, too.
-bool Member::awaits_unheard() const {
-  return !worker_ && standing_.view != 0 &&
-         std::any_of(current_.seats.begin(), current_.seats.end(),
-                     [&](const Seat& seat) { return !gone_.contains(seat.name) && is_unheard(seat); });
-}
-
-void Member::give_up_unheard() {
-  for (const Seat& seat : current_.seats)
-    if (is_unheard(seat)) gone_.insert(seat.name);
-  members_changed_ = true;
-}
-
 void Member::announce(View view) {
   if (view.seats != current_.seats) {  // those were of another
     failed_attempts_ = 0;
@@ -258,6 +241,7 @@ void Member::announce(View view) {
 }
 
 void Member::say(Standing standing) {
+  standing.deaf_to = keys_of_deaf();
   std::vector<std::byte> word = standing.to_bytes();
   standing_ = standing_from(word);  // as the others know it
   swim_->say(std::move(word), env_.now());
@@ -279,7 +263,7 @@ std::optional<std::vector<Standing>> Member::standings() const {
 void Member::advance() {
   if (worker_ && !learned_.empty() && worker_->states().all_at_least(PeerStatus::present))
     learned_ = {};  // all have it
-  if ((worker_ && !winding_up_) || transfer_) return;
+  if ((worker_ && !winding_up_) || transfer_ || outside_) return;
   const auto all = standings();
   if (!all || (worker_ && !step_over())) return;
   end_worker();
@@ -387,7 +371,9 @@ void Member::open(double share) try {
   run_ = current_;
   std::vector<std::string> links;
   for (const PeerId p : spec.membership.links) links.push_back(current_.seats[p].name);
-  swim_->links(links, links.size() + 1 == current_.seats.size());
+  const bool everyone = links.size() + 1 == current_.seats.size();
+  for (const auto& [peer, link] : deaf_to_) links.push_back(peer);
+  swim_->links(links, everyone);
   std::uint64_t steps = spec.rounds_before;
   // where nobody waits, a share of the run is so many samples, and fewer members have more of them each
   const double each = spec.total_samples > 0
@@ -397,6 +383,7 @@ void Member::open(double share) try {
   if (const auto all = standings()) hold_all_that(*all);
   last_entered_ = current_.id() + current_.attempt;
   worker_ = std::make_unique<Worker>(std::move(spec), *view_env_);
+  linked_since_ = env_.now();
   opened_ = true;
   owed_ = owed_in(kept_);
   if (!kept_.empty() && !planted(Bug::state_not_restored)) {

@@ -235,12 +235,13 @@ double Swim::verdict_at(const std::string& name) const {
                                                                std::min(kConfirming, living() - 2));
 }
 
-void Swim::note_heard(const std::string& name, std::uint64_t start, double now) {
+void Swim::note_heard(const std::string& name, std::uint64_t start, double now, bool itself) {
   const auto m = members_.find(name);
   if (m == members_.end() || m->second.start != start) return;
   Track& t = tracks_[name];
   if (now <= t.broken + kBrokenEcho_s) return;
   t.heard = now;
+  if (itself) t.itself = now;
   const auto answered = std::erase_if(probes_, [&](const auto& p) { return p.second.target == name; });
   change_health(-static_cast<int>(answered));
 }
@@ -269,6 +270,11 @@ void Swim::on_refused(const std::string& name, double now) {
   t.refused = now;
   bury(name, true, now);
   settle();
+}
+
+double Swim::heard_itself(const std::string& name) const {
+  const auto track = tracks_.find(name);
+  return track == tracks_.end() ? -kNever : track->second.itself;
 }
 
 std::string Swim::why(const std::string& name, double now) const {

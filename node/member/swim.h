@@ -96,6 +96,8 @@ class Swim {
   std::vector<std::string> alive() const;
   /// Whom this member keeps in touch with.
   const std::vector<std::string>& targets();
+  /// When a frame came last that the member had sent itself, to this one; never: long before all times.
+  double heard_itself(const std::string& name) const;
   /// What this member has seen of a suspect, or of one that is gone, in words.
   std::string why(const std::string& name, double now) const;
   /// From 0, all is well, to 8: a probe's period and timeout are 1 + this times as long.
@@ -105,7 +107,8 @@ class Swim {
   static constexpr double kNever = std::numeric_limits<double>::infinity();
   /// What only this member knows of another's present start.
   struct Track {
-    double heard = -kNever, pinged = -kNever;  // heard: from itself, not of it
+    double heard = -kNever, pinged = -kNever;  // heard: from itself, not of it, or it answered another for us
+    double itself = -kNever;                   // of these, from itself
     double suspected = 0;
     double broken = -kNever, refused = -kNever;
     double ended = 0, next_ping = 0, wait = 0;  // dead or left since; dead: pinged again, and then after
@@ -146,7 +149,7 @@ class Swim {
   void note(const MemberRecord& record, double now);
   void doubt(const std::string& name, double now);
   void bury(const std::string& name, bool ended, double now);
-  void note_heard(const std::string& name, std::uint64_t start, double now);
+  void note_heard(const std::string& name, std::uint64_t start, double now, bool itself = true);
   double verdict_at(const std::string& name) const;
   std::size_t living() const { return ring_.size() + diallers_.size(); }
   bool few() const { return living() <= spec_.most_targets + 1; }

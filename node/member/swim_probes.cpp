@@ -109,7 +109,7 @@ void Swim::on_ack(const SwimBody& b, double now) {
     const std::string target = p->second.target;
     Track& t = tracks_.at(target);
     if (t.pinged >= t.broken) t.broken = -kNever;  // no echo from before the connection broke
-    note_heard(target, members_.at(target).start, now);
+    note_heard(target, members_.at(target).start, now, false);
   }
   if (const auto r = relays_.find(b.number); r != relays_.end() && r->second.target == b.from) {
     send(r->second.asker, body_of(Kind::ack, r->second.number, r->second.asker));

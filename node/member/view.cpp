@@ -46,6 +46,24 @@ std::optional<std::vector<std::uint32_t>> take_seats(std::span<const std::byte>&
   return seats;
 }
 
+void put_keys(const std::vector<std::uint32_t>& keys, std::vector<std::byte>& out) {
+  put_varint(keys.size(), out);
+  for (const std::uint32_t key : keys) put_varint(key, out);
+}
+
+/// At least one.
+std::optional<std::vector<std::uint32_t>> take_keys(std::span<const std::byte>& bytes) {
+  const auto count = take_varint(bytes, kMostDeafTo);
+  if (!count || *count == 0) return std::nullopt;
+  std::vector<std::uint32_t> keys;
+  while (keys.size() < *count) {
+    const auto key = take_varint(bytes, ~std::uint32_t{0});
+    if (!key || (!keys.empty() && *key <= keys.back())) return std::nullopt;
+    keys.push_back(static_cast<std::uint32_t>(*key));
+  }
+  return keys;
+}
+
 /// Runs of equal numbers, which a side has as many of as it has members with the same past; 0 ends them.
 void put_runs(const Trained& trained, std::vector<std::byte>& out) {
   for (std::size_t k = 0, next = 0; k < trained.size(); k = next) {
@@ -125,7 +143,7 @@ bool View::has(const std::string& name) const {
 
 std::vector<std::byte> Standing::to_bytes() const {
   std::vector<std::byte> out;
-  put_varint((begun ? 1u : 0u) | (whole ? 2u : 0u) | (holds ? 4u : 0u), out);
+  put_varint((begun ? 1u : 0u) | (whole ? 2u : 0u) | (holds ? 4u : 0u) | (deaf_to.empty() ? 0u : 8u), out);
   put_all(view, out);
   put_varint(attempt, out);
   put_all(std::bit_cast<std::uint64_t>(share), out);
@@ -135,6 +153,7 @@ std::vector<std::byte> Standing::to_bytes() const {
   put_all(std::bit_cast<std::uint64_t>(part), out);
   put_all(last, out);
   put_seats(owed, out);
+  if (!deaf_to.empty()) put_keys(deaf_to, out);
   const std::size_t without = out.size();
   put_runs(trained, out);
   put_others(others, out);
@@ -147,14 +166,17 @@ std::vector<std::byte> Standing::to_bytes() const {
 
 Standing standing_from(std::span<const std::byte> bytes) {
   Standing s;
-  const auto flags = take_varint(bytes, 7);
+  const auto flags = take_varint(bytes, 15);
   const auto view = take_all(bytes);
   const auto attempt = take_varint(bytes, kMost);
   const auto share = take_all(bytes), hash = take_all(bytes);
   const auto size = take_varint(bytes, kMost);
   const auto base = take_all(bytes), part = take_all(bytes), last = take_all(bytes);
   auto owed = last ? take_seats(bytes) : std::nullopt;
-  if (!flags || !view || !attempt || !share || !hash || !size || !base || !part || !owed) return {};
+  const bool is_deaf = flags && (*flags & 8) != 0;
+  auto deaf_to = owed && is_deaf ? take_keys(bytes) : std::optional(std::vector<std::uint32_t>());
+  if (!flags || !view || !attempt || !share || !hash || !size || !base || !part || !owed || !deaf_to)
+    return {};
   auto trained = take_runs(bytes);
   auto others = trained ? take_others(bytes) : std::nullopt;
   if (!others) return {};
@@ -171,7 +193,8 @@ Standing standing_from(std::span<const std::byte> bytes) {
        .last = *last,
        .owed = std::move(*owed),
        .trained = std::move(*trained),
-       .others = std::move(*others)};
+       .others = std::move(*others),
+       .deaf_to = std::move(*deaf_to)};
   const auto is_share = [](double x) { return x >= 0 && x <= 1; };
   return is_share(s.share) && is_share(s.base) && s.part >= 0 && std::isfinite(s.part) ? s : Standing{};
 }

@@ -42,6 +42,9 @@ struct View {
 /// Whom a member says that it owes something in one view; others wait for another view.
 constexpr std::size_t kMostOwed = 32;
 
+/// Members that one says it does not hear though they live.
+constexpr std::size_t kMostDeafTo = 16;
+
 /// What a member says of itself with its signs of life.
 struct Standing {
   bool begun = false;  ///< it knows that the run has begun: nobody waits for all of the file any more
@@ -58,6 +61,8 @@ struct Standing {
   Trained trained{};                  ///< what its model holds, by the seats of the view
   /// And of starts that are not of the view and may be going on elsewhere, by start_key.
   std::map<std::uint32_t, std::uint64_t> others{};
+  /// Starts, by start_key and ascending, whose frames do not come though others hear them; kMostDeafTo.
+  std::vector<std::uint32_t> deaf_to{};
   bool operator==(const Standing&) const = default;
 
   /// No longer than a member's word may be: where `trained` and `others` do not fit, they are not told.

@@ -157,6 +157,8 @@ class Worker final : public ExchangeHost {
   /// Before start: begins with what a peer had learned, where rounds_before and share_before say.
   void restore_learned(const State& state) { env_.data().restore(state, Kept::learned); }
 
+  /// It cannot go on before something comes from that neighbour.
+  bool waits_for(PeerId link) const;
   /// The neighbour is not known to have gone.
   bool reachable(PeerId peer) const { return members_.reachable(peer); }
   bool finished() const { return result_.outcome != Outcome::running; }

@@ -56,6 +56,13 @@ std::string Worker::awaited() const {
   return all.size() > kMostNamed ? fmt::format("{} and {} more", text, all.size() - kMostNamed) : text;
 }
 
+bool Worker::waits_for(PeerId link) const {
+  if (phase_ == Phase::joining) return !in_touch();
+  if (phase_ != Phase::training || !gradient_done_) return false;
+  const std::vector<Awaited> all = exchange_->awaits();
+  return std::any_of(all.begin(), all.end(), [&](const Awaited& a) { return a.peer == link; });
+}
+
 std::string Worker::what_others_said() const {
   const auto told = [&](PeerStatus status, const char* text) {
     return fmt::format(fmt::runtime(text), fmt::join(members_.names_with(status), ", "));
