@@ -58,7 +58,11 @@ int show_access(const JobFlags& flags, const std::vector<std::string>& certifica
         "{:<16} {:<64}  {}{}\n", row["name"].get<std::string>(), row["public"].get<std::string>(),
         row["admitted"].get<bool>() ? row["by"].get<std::string>() : "no: " + row["by"].get<std::string>(),
         row.contains("until") ? ", until " + row["until"].get<std::string>() : "");
-  if (access.authority) fmt::print("and whoever shows a certificate of {}\n", text_of(*access.authority));
+  if (access.authority)
+    fmt::print("{} {}\n",
+               access.vouches() ? "and whoever shows a certificate of"
+                                : "no certificate admits anybody: revoked is the authority's key",
+               text_of(*access.authority));
   if (!access.revoked.empty()) fmt::print("{} keys are revoked\n", access.revoked.size());
   return all ? kExitOk : kExitFailure;
 }

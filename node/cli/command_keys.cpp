@@ -103,7 +103,10 @@ void sign_key(const KeysFlags& flags) {
         "{}: a peer's key; expected an authority's: gossamer keys new NAME --authority", flags.file));
   const std::string name = check_name(flags.name);
   const auto until = unix_now_s() + static_cast<std::int64_t>(flags.days * kDay_s);
-  const Certificate c = sign_certificate(authority, name, key_of(flags.key), until);
+  const PublicKey key = key_of(flags.key);
+  if (key == authority.public_key)
+    throw ConfigError(fmt::format("{}: the authority's own key; expected a peer's", flags.key));
+  const Certificate c = sign_certificate(authority, name, key, until);
   if (flags.out.empty()) {
     fmt::print("{}\n", text_of(c));
     tell(fmt::format("admits {} until {}; give it to that peer (its file: NAME.cert beside the key)", name,

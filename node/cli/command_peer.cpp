@@ -8,11 +8,13 @@
 #include <array>
 #include <cctype>
 #include <cerrno>
+#include <cmath>
 #include <cstring>
 #include <fstream>
 #include <optional>
 
 #include "commands.h"
+#include "endpoint.h"
 #include "flags.h"
 #include "gossamer/node/peer.h"
 #include "gossamer/node/safetensors.h"
@@ -95,10 +97,12 @@ std::string name_of_joiner() {
 /// The job, where a peer that joins a run is given none: as the run's members have it.
 Job job_of(PeerFlags& flags) {
   if (flags.join.empty() || !flags.job.path.empty()) return load_job(flags.job.path, flags.job.overrides);
-  Job plain;
+  std::vector<std::string> of_run;  // what counts before the job is told
+  for (const std::string& text : flags.job.overrides)
+    if (text.starts_with("run.join_timeout=") || text.starts_with("run.insecure=")) of_run.push_back(text);
+  Job plain = load_job("/dev/null", of_run, 1);
   plain.access.key = flags.name + ".key";
   for (const std::string& text : flags.job.overrides) {
-    if (text.starts_with("run.join_timeout=")) plain.run.join_timeout = std::stod(text.substr(17));
     if (text.starts_with("access.key=")) plain.access.key = text.substr(11);
     if (text.starts_with("access.certificate=")) plain.access.certificate = text.substr(19);
   }
@@ -122,6 +126,7 @@ void print_summary(const PeerFlags& flags, const Prepared& prepared, PeerId self
   Summary summary =
       summarise(prepared, std::span(&result, 1), std::span(&parameters, 1), false, std::span(&self, 1));
   summary.losses = losses.all();
+  if (prepared.job.peers.size() > 1) summary.consensus_distance = std::nan("");  // of one model there is none
   const std::string text = flags.job.json ? to_json(summary) + "\n" : to_table(std::span(&summary, 1));
   std::fputs(text.c_str(), stdout);
 }
@@ -177,6 +182,7 @@ class PeerProcess {
         peer_->endpoint().empty() ? "dialling out alone" : "listening on " + peer_->endpoint();
     say(flags_.join.empty() ? fmt::format("{}; waiting for {} peers", where, prepared().job.peers.size() - 1)
                             : fmt::format("{}; joining the run of {}", where, flags_.join));
+    warn_of_loopback();
     if (const std::string from = peer_->goes_on_from(); !from.empty()) say("can go on from " + from);
     if (prepared().job.access.locked()) hung_up();
     peer_->run([this] {
@@ -190,6 +196,20 @@ class PeerProcess {
 
  private:
   const Prepared& prepared() const { return peer_->prepared(); }
+
+  /// As where /etc/hosts says that the machine's own name is 127.0.1.1.
+  void warn_of_loopback() {
+    if (peer_->endpoint().empty() || !is_loopback(endpoint_of(peer_->endpoint()).host)) return;
+    const auto& peers = prepared().job.peers;
+    const auto elsewhere = std::find_if(peers.begin(), peers.end(), [](const PeerEntry& p) {
+      return !p.address.empty() && !is_loopback(endpoint_of(p.address).host);
+    });
+    if (elsewhere != peers.end())
+      say(fmt::format(
+          "no other machine reaches {}, and {} is at {}; expected bind = \"tcp://*:{}\" for this peer in "
+          "the topology file, or another address",
+          peer_->endpoint(), elsewhere->name, elsewhere->address, endpoint_of(peer_->endpoint()).port));
+  }
 
   Callbacks callbacks() {
     return {.on_report = [this](const Report& r) { report(r); },
@@ -215,7 +235,9 @@ class PeerProcess {
 
   void read_access_again() {
     try {
-      peer_->change_access(load_job(flags_.job.path, flags_.job.overrides));
+      // who joined without JOB was told one: the files that it names for itself are read again
+      peer_->change_access(flags_.job.path.empty() ? prepared().job
+                                                   : load_job(flags_.job.path, flags_.job.overrides));
       say("SIGHUP: who may speak was read again");
     } catch (const std::runtime_error& error) {
       say(fmt::format("SIGHUP: who may speak stays as it was: {}", error.what()));

@@ -17,6 +17,8 @@ bool AccessList::lists(const std::string& name) const {
   return std::any_of(allowed.begin(), allowed.end(), [&](const auto& entry) { return entry.second == name; });
 }
 
+bool AccessList::vouches() const { return authority && !revoked.contains(*authority); }
+
 std::string_view text_of(Admitted admitted) {
   switch (admitted) {
     case Admitted::by_list:
@@ -29,6 +31,8 @@ std::string_view text_of(Admitted admitted) {
       return "its key is not listed";
     case Admitted::no_revoked:
       return "its key is revoked";
+    case Admitted::no_authority:
+      return "it is not listed, and the key of the authority that signs certificates is revoked";
     case Admitted::no_expired:
       return "its certificate has expired";
     case Admitted::no_forged:
@@ -45,7 +49,8 @@ Admission admit(const AccessList& access, const PublicKey& key) {
   if (access.revoked.contains(key)) return {Admitted::no_revoked};
   if (const auto at = access.allowed.find(key); at != access.allowed.end())
     return {Admitted::by_list, at->second};
-  return {access.authority ? Admitted::on_probation : Admitted::no_unlisted};
+  if (!access.authority) return {Admitted::no_unlisted};
+  return {access.vouches() ? Admitted::on_probation : Admitted::no_authority};
 }
 
 Admission admit(const AccessList& access, const PublicKey& key, const Certificate& certificate,

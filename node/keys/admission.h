@@ -18,6 +18,8 @@ struct AccessList {
   std::set<PublicKey> revoked{};               ///< goes before all else
 
   bool lists(const std::string& name) const;
+  /// There is an authority, and its own key is not revoked.
+  bool vouches() const;
 };
 
 enum class Admitted {
@@ -26,6 +28,7 @@ enum class Admitted {
   on_probation,  ///< not listed, but an authority may vouch for it: nothing but a certificate is read
   no_unlisted,   ///< neither listed, nor is there an authority
   no_revoked,
+  no_authority,  ///< not listed, and the authority's own key is revoked
   no_expired,    ///< the certificate is over
   no_forged,     ///< not signed by the authority
   no_other_key,  ///< the certificate is of another key than the connection's

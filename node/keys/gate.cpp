@@ -84,6 +84,12 @@ std::optional<std::string> Gate::speaker(const PublicKey& key, std::span<const s
   return std::nullopt;
 }
 
+bool Gate::turns_away(const PublicKey& key, double now_s) {
+  const std::lock_guard lock(mutex_);
+  const auto known = known_.find(key);
+  return known != known_.end() && now_s < known->second.turned_away_until;
+}
+
 void Gate::end_probation(double now_s) {
   const std::lock_guard lock(mutex_);
   for (auto& [key, known] : known_) {

@@ -17,7 +17,7 @@ namespace gossamer::node {
 struct GateSpec {
   std::size_t most_on_probation = 64;    ///< keys at once; more are turned away
   std::size_t most_of_one_address = 16;  ///< of those
-  double probation_s = 1;                ///< in which a certificate must come
+  double probation_s = 5;                ///< in which a certificate must come
   double turned_away_s = 10;             ///< for which a key that failed that is turned away at once
 };
 
@@ -43,6 +43,8 @@ class Gate {
 
   /// Names those whose time has passed without a certificate.
   void end_probation(double now_s);
+  /// Of a key that was turned away lately: its connection is of no use.
+  bool turns_away(const PublicKey& key, double now_s);
 
   /// Lines for the log, since the last call: who was let in by a certificate, who was turned away, and why;
   /// of each key and reason once in turned_away_s.

@@ -1,6 +1,7 @@
 #include "member.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <limits>
@@ -154,6 +155,9 @@ void Member::take(const std::optional<Frame>& frame, std::size_t bytes, const st
   const bool asks = by_name && (std::holds_alternative<AskBody>(frame->body) ||
                                 std::holds_alternative<QueryBody>(frame->body));
   const bool strange = by_name && !asks && (!swim_ || frame->header.job != spec_.job || over_);
+  if (strange && swim_ && !over_ && frame->header.job != spec_.job)
+    if (const auto* said = std::get_if<SwimBody>(&frame->body); said && number(said->from))
+      of_other_runs_.insert(said->from);
   if (strange || (frame && !awaited(frame->body, speaker)) ||
       (frame && limits && !within(*limits, frame->body))) {
     ++before_.dropped_frames;
@@ -232,10 +236,14 @@ void Member::changed(const MemberRecord& now, std::optional<MemberStatus>) {
   if (now.name != name()) tell_change(now);
 }
 
-void Member::superseded(std::uint64_t) {
-  end(Outcome::bad_input, fmt::format("another process takes part as peer {}, which was started later, or "
-                                      "this machine's clock was set back: see which of them lives",
-                                      name()));
+void Member::superseded(std::uint64_t start) {
+  const auto ahead = static_cast<double>(start - std::min(start, spec_.start)) * 1e-6;
+  end(Outcome::bad_input,
+      fmt::format(
+          "another process takes part as peer {}, which was started {:.0f} s later by its clock, or this "
+          "machine's clock was set back: see which of them lives; where none does, set this clock right, "
+          "or take part under another name (--join ADDRESS --name NAME)",
+          name(), ahead));
 }
 
 // --- what is asked of it
@@ -265,6 +273,11 @@ double Member::share_done() const { return worker_ && !winding_up_ ? worker_->sh
 WorkerResult Member::result() const {
   if (!worker_) return before_;
   WorkerResult r = worker_->result();
+  if (r.outcome == Outcome::lost_peer && !worker_->began() && !of_other_runs_.empty())
+    r.message += fmt::format(
+        "; {} take part in a run of another job: start this peer with the same job file, "
+        "--set, data and --session as these",
+        fmt::join(of_other_runs_, ", "));
   for (auto& [peer, counts] : r.refused) peer = view_env_->numbers[peer];
   add_earlier(r, before_);
   return r;

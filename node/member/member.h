@@ -354,6 +354,7 @@ class Member final : SwimHost {
   double started_ = 0;
   double begun_since_ = 0;                       ///< when this peer heard of it
   std::set<std::string> told_false_;             ///< who spoke in another's name
+  std::set<std::string> of_other_runs_;          ///< of the job's peers, who spoke to peers of another run
   std::map<std::string, SpeakerLimits> limits_;  ///< by who speaks, where that is proved
   double worker_wake_;
 };

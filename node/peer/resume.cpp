@@ -102,6 +102,10 @@ class Search {
 
   Resumption result() {
     found_.way == Way::learned ? choose_learned() : choose_kept();
+    const bool any_own = std::any_of(entries_.begin(), entries_.end(),
+                                     [&](const CheckpointEntry& e) { return e.head.peer == self_; });
+    if (found_.entries.empty() && !any_own)
+      refuse(fmt::format("it holds checkpoints of {}; this is {}", entries_.back().head.peer, self_));
     if (found_.entries.empty()) refuse("none of its checkpoints is whole");
     return found_;
   }

@@ -73,6 +73,13 @@ void Doorkeeper::damaged(int fd, double now_s) {
   open_.erase(at);
 }
 
+void Doorkeeper::turned_away(int fd, double now_s) {
+  const auto at = open_.find(fd);
+  if (at == open_.end()) return;
+  cut(fd, at->second, "its key is not admitted any more", now_s);
+  open_.erase(at);
+}
+
 void Doorkeeper::heard(int fd) {
   const auto at = open_.find(fd);
   if (at == open_.end()) return;

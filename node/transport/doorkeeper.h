@@ -33,6 +33,8 @@ class Doorkeeper {
   void heard(int fd);
   /// What came over it was no frame: it is made anew, and what it lost is sent again soon.
   void damaged(int fd, double now_s);
+  /// Whoever speaks over it may not any more: it learns that when it dials again.
+  void turned_away(int fd, double now_s);
   /// Cuts those that are over their bounds.
   void look(double now_s);
   /// Until when it need not look.

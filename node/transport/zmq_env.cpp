@@ -16,7 +16,8 @@
 namespace gossamer::node {
 namespace {
 
-constexpr int kHandshake_ms = 1000, kHeartbeat_ms = 500;
+/// Keys take several round trips, each as long as what waits before them on a link that is busy.
+constexpr int kHandshake_ms = 8000, kHeartbeat_ms = 500;
 constexpr double kLeastHeartbeatTimeout_s = 30, kMostHeartbeatTimeout_s = 86400;
 constexpr int kReconnect_ms = 50, kReconnectMost_ms = 500, kLinger_ms = 1000;
 /// Frames of one link handed to ZeroMQ and not sent: 1 MiB at most, 4 MiB where the link is fast.
@@ -131,7 +132,7 @@ void ZmqEnv::dial(PeerId to) try {
   Out* out = sockets_->to(to);
   hang_up(*out);
   out->let_go = false;
-  out->told_last = now_;
+  out->told_last = out->event_at = now_;
   if (!spec_.addresses[to].starts_with("tcp://")) return;  // empty: it has dialled, or will
   const PublicKey* server = nullptr;
   if (spec_.locks) {

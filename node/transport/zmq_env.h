@@ -129,6 +129,8 @@ class ZmqEnv final : public MemberEnv {
   void say_refused(Out& out);
   void try_next_key(Out& out);
   void dial(PeerId to);
+  void dial_anew(Out& out);
+  void turn_away(zmq::message_t& body);
   void hang_up(Out& out);
   void let_go_of_gone();
   void loop(Member& member, const std::function<bool()>& stop);

@@ -63,6 +63,15 @@ std::optional<std::string> ZmqEnv::speaker_of(zmq::message_t& body, int parts) {
   return spec_.locks->gate->speaker(*key, bytes, steady_s(std::chrono::steady_clock::now()), unix_now_s());
 }
 
+/// Over a connection that stood before its key was revoked, or its certificate was over, nothing is read, and
+/// its other end would never know.
+void ZmqEnv::turn_away(zmq::message_t& body) {
+  const char* user = zmq_msg_gets(body.handle(), "User-Id");
+  const auto key = user ? public_key_of(user) : std::nullopt;
+  if (key && spec_.locks->gate->turns_away(*key, steady_s(std::chrono::steady_clock::now())))
+    sockets_->door.turned_away(zmq_msg_get(body.handle(), ZMQ_SRCFD), now_);
+}
+
 std::vector<std::string> ZmqEnv::gate_news() {
   spec_.locks->gate->end_probation(steady_s(std::chrono::steady_clock::now()));
   return spec_.locks->gate->take_news();
@@ -100,6 +109,7 @@ void ZmqEnv::watch_door(const SocketEvent& event, Member& member) {
 
 void ZmqEnv::came_up(Out& out) {
   out.was_there = out.stands = out.waker.woke = true;
+  out.patience = Out{}.patience;
   if (!spec_.locks || !spec_.locks->certificate) return;
   show(out.socket, *spec_.locks->certificate);  // takes in what happened before, too
 }
@@ -107,8 +117,13 @@ void ZmqEnv::came_up(Out& out) {
 void ZmqEnv::say_refused(Out& out) {
   if (now_ < out.told + kTellAgain_s) return;
   out.told = now_;
-  log(fmt::format("{} refuses this peer's key ({}): is it listed there, or revoked?", names_[out.peer],
-                  text_of(spec_.locks->own->public_key)));
+  const auto& certificate = spec_.locks->certificate;
+  const bool over = certificate && certificate->not_after_s < unix_now_s();
+  log(fmt::format(
+      "{} refuses this peer's key ({}): {}", names_[out.peer], text_of(spec_.locks->own->public_key),
+      over ? fmt::format("its certificate expired at {}; a new one admits it (gossamer keys sign)",
+                         time_text(certificate->not_after_s))
+           : "is it listed there, or revoked?"));
 }
 
 void ZmqEnv::change_access(AccessList access, std::map<std::string, std::vector<PublicKey>> keys) {

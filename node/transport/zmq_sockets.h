@@ -58,6 +58,8 @@ struct ZmqEnv::Out {
   std::size_t key = 0;                   ///< of those that the peer may listen under, the one that is tried
   double told = -1e9;                    ///< when it was last said that it refuses this peer
   double told_last = 0;                  ///< when something was last to be sent, or it was dialled
+  double event_at = 0;                   ///< of the connection, or when it was dialled
+  double patience = 3;                   ///< with a connection that is being made
   bool let_go = false;                   ///< it has no sockets until something is to be sent again
 };
 

@@ -22,6 +22,7 @@ constexpr int kReceiveAtOnce = 256;
 /// Where a neighbour's own socket broke and its connection stands: what was under way is lost, and a new
 /// connection has it sent again.
 constexpr double kConnectAgainAfter_s = 0.5;
+constexpr double kMostPatience_s = 15;  ///< with a connection that is being made
 
 /// ZeroMQ reads the bytes where they are, and lets go of them on its own thread.
 zmq::message_t in_place(const Payload& bytes) {
@@ -179,6 +180,7 @@ bool ZmqEnv::receive_all(Member& member) {
     if (spec_.locks) {
       speaker = speaker_of(came.first, came.parts);
       if (!speaker) {  // counted there
+        turn_away(came.first);
         std::erase_if(sockets_->diallers,
                       [&](const auto& d) { return d.second == identity.to_string_view(); });
         continue;
@@ -188,6 +190,15 @@ bool ZmqEnv::receive_all(Member& member) {
     take_message(came, speaker ? &*speaker : nullptr);
   }
   return !sockets_->in_waker.woke;
+}
+
+/// What is sent to make a connection is lost on its way, and TCP tries that ever more rarely: who comes late
+/// would wait for a minute.
+void ZmqEnv::dial_anew(Out& out) {
+  const bool was_there = out.was_there;
+  dial(out.peer);
+  out.was_there = was_there;
+  out.patience = std::min(2 * out.patience, kMostPatience_s);
 }
 
 void ZmqEnv::read_monitors(Member& member) {
@@ -208,8 +219,11 @@ void ZmqEnv::read_monitors(Member& member) {
       dial(out.peer);
       if (stood) member.on_broken(out.peer);
     }
+    if (out.socket && out.connection < 0 && !out.stands && now_ >= out.event_at + out.patience)
+      dial_anew(out);
     if (!std::exchange(out.events_waker.woke, false)) continue;
     while (const auto event = out.events ? next_event(out.events) : std::nullopt) {
+      out.event_at = now_;
       if (event->number == ZMQ_EVENT_CONNECTED) {
         sockets_->door.dialled(static_cast<int>(event->value), now_);
         out.connection = static_cast<int>(event->value);

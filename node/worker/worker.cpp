@@ -273,7 +273,7 @@ void Worker::check_members() {
   const auto names = [&](PeerStatus status) { return join(members_.names_with(status), ", "); };
   if (phase_ == Phase::joining && left && !lost && members_.any(PeerStatus::unknown))
     return end_without_others(
-        fmt::format("peer {} gave up waiting for all to appear (--join-timeout there): missing {}",
+        fmt::format("peer {} left before all had appeared (why, it says itself): missing {}",
                     names(PeerStatus::left), names(PeerStatus::unknown)));
   const bool saves_first = end_by_ && saver_.keeps() && !spec_.saves.together && !saver_.all_committed();
   if (const std::string what = saves_first ? "" : what_others_said(); !what.empty()) {

@@ -163,6 +163,8 @@ class Worker final : public ExchangeHost {
   bool reachable(PeerId peer) const { return members_.reachable(peer); }
   bool finished() const { return result_.outcome != Outcome::running; }
   bool joined() const { return phase_ != Phase::joining; }
+  /// It came to its first round.
+  bool began() const { return started_ > 0; }
   Round rounds() const { return spec_.rounds_before + std::max(round_, result_.rounds); }  ///< finished
   /// Of the run that is over, as far as this peer knows; at most 1.
   double share_done() const;

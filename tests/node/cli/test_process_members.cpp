@@ -75,6 +75,12 @@ TEST_CASE("whoever cannot join is told why") {
   const std::string nobody =
       run.refusal({"--join", "tcp://127.0.0.1:" + port, "--name", "a", "--join-timeout", "1"});
   CHECK(says(nobody, "no answer within 1 s (run.join_timeout); expected the address of a peer of a run"));
+  CHECK(says(
+      run.refusal({"--join", "tcp://127.0.0.1:" + port, "--name", "a", "--set", "run.join_timeout=soon"}),
+      "run.join_timeout is the string \"soon\"; expected a number above 0 in seconds"));
+  CHECK(says(run.refusal({"--join", "tcp://192.0.2.1:" + port, "--name", "a", "--set", "run.insecure=true",
+                          "--set", "run.join_timeout=0.2s"}),
+             "no answer within 0.2 s"));
   const std::string other =
       run.refusal({"job.toml", "--join", run.address(1), "--name", "a", "--set", "optimizer.batch=8"});
   CHECK(says(other, "the run's job is another one: optimizer.batch: here 8, there 16"));

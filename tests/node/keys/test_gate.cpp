@@ -27,7 +27,10 @@ TEST_CASE("a listed key speaks under its name, also while it changes, and no lon
   CHECK_FALSE(gate.knock(old_key, kFrom, 1, kClock));
   CHECK(gate.speaker(new_key, some(100), 1, kClock) == "ada");
   gate.replace({.allowed = {{new_key, "ada"}}, .revoked = {new_key}});
+  CHECK_FALSE(gate.turns_away(new_key, 2));
   CHECK_FALSE(gate.speaker(new_key, some(100), 2, kClock));
+  CHECK(gate.turns_away(new_key, 2));  // the connection that stands is of no use
+  CHECK_FALSE(gate.turns_away(stranger, 60));
   CHECK(gate.refused().at(Admitted::no_revoked) == 1);
   CHECK(gate.refused().at(Admitted::no_unlisted) == 4);
 }
@@ -35,7 +38,7 @@ TEST_CASE("a listed key speaks under its name, also while it changes, and no lon
 TEST_CASE("a certificate in time admits, and nothing else of a stranger is read") {
   const KeyPair authority = make_key_pair(KeyKind::authority, "lab"),
                 foreign = make_key_pair(KeyKind::authority, "eve");
-  Gate gate({.authority = authority.public_key});
+  Gate gate({.authority = authority.public_key}, {.probation_s = 1});
   const PublicKey key = a_key();
   const auto bytes = encode_certificate(sign_certificate(authority, "ada", key, kClock + 60));
 
@@ -111,12 +114,15 @@ TEST_CASE("a certificate in time admits, and nothing else of a stranger is read"
     CHECK_FALSE(gate.speaker(key, bytes, 0.1, kClock));
     gate.replace({.authority = foreign.public_key});
     CHECK_FALSE(gate.speaker(key, some(100), 0.2, kClock));
+    gate.replace({.authority = authority.public_key, .revoked = {authority.public_key}});
+    CHECK_FALSE(gate.speaker(key, some(100), 0.3, kClock));
+    CHECK_FALSE(gate.knock(key, kFrom, 60, kClock));
   }
 }
 
 TEST_CASE("strangers on probation are few, and their keys take bounded memory") {
   const KeyPair authority = make_key_pair(KeyKind::authority, "lab");
-  Gate gate({.authority = authority.public_key}, {.most_on_probation = 3});
+  Gate gate({.authority = authority.public_key}, {.most_on_probation = 3, .probation_s = 1});
   std::vector<PublicKey> keys;
   for (int i = 0; i < 4; ++i) keys.push_back(a_key());
   for (int i = 0; i < 3; ++i) CHECK(gate.knock(keys[i], kFrom, 0, kClock));
@@ -141,7 +147,8 @@ TEST_CASE("strangers on probation are few, and their keys take bounded memory") 
 
 TEST_CASE("one address does not take all places of those who may show a certificate") {
   const KeyPair authority = make_key_pair(KeyKind::authority, "lab");
-  Gate gate({.authority = authority.public_key}, {.most_on_probation = 8, .most_of_one_address = 3});
+  Gate gate({.authority = authority.public_key},
+            {.most_on_probation = 8, .most_of_one_address = 3, .probation_s = 1});
   for (int k = 0; k < 3; ++k) CHECK(gate.knock(a_key(), "10.0.0.1", 0, kClock));
   CHECK_FALSE(gate.knock(a_key(), "10.0.0.1", 0.1, kClock));
   CHECK(gate.knock(a_key(), "10.0.0.2", 0.2, kClock));

@@ -224,6 +224,9 @@ TEST_CASE("who is admitted: revoked before listed before certified") {
     CHECK(admit(access, ada, c, kNow).how == Admitted::by_list);  // a listed one needs none
     access.revoked = {bob};
     CHECK(admit(access, bob, c, kNow).how == Admitted::no_revoked);
+    access.revoked = {authority.public_key};
+    CHECK(admit(access, bob, c, kNow).how == Admitted::no_authority);
+    CHECK(admit(access, ada, c, kNow).how == Admitted::by_list);
   }
 }
 

@@ -104,6 +104,11 @@ TEST_CASE("a member says for whom it waits, and what its model holds") {
   CHECK(standing_from(s.to_bytes()) == s);
   s.trained.clear();
   CHECK(standing_from(s.to_bytes()) == s);
+  s.deaf_to = {0, 7, ~std::uint32_t{0}};
+  CHECK(standing_from(s.to_bytes()) == s);
+  s.deaf_to = {7, 7};
+  CHECK(standing_from(s.to_bytes()) == Standing{});
+  s.deaf_to.clear();
   s.trained.assign(60000, 123456);  // all alike
   CHECK(standing_from(s.to_bytes()) == s);
   s.others = {{1, 2}};

@@ -56,7 +56,7 @@ TEST_CASE("a suspect has less time the more confirm it") {
   CHECK(suspicion_s(0.5, 3, 0, 3) == Approx(3));
   CHECK(suspicion_s(0.5, 3, 1, 3) == Approx(1.75));
   CHECK(suspicion_s(0.5, 3, 3, 3) == Approx(0.5));
-  CHECK(suspicion_s(0.5, 3, 0, 0) == Approx(0.5));
+  CHECK(suspicion_s(0.5, 3, 0, 0) == Approx(3));  // of two members nobody else is there to confirm it
 }
 
 TEST_CASE("everyone is in as many lists as its own has names") {

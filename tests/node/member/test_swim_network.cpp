@@ -134,7 +134,7 @@ TEST_CASE("a killed member is soon dead for all others") {
     sum += took;
   }
   WARN("killed of 8: dead for all after " << sum / kSeeds << " s on average, at most " << last << " s");
-  CHECK(killed(1, 2) <= 1.5);
+  CHECK(killed(1, 2) <= 4);  // nobody else can confirm it
   CHECK(killed(1, 3) <= 2);
 }
 
