@@ -22,7 +22,7 @@ constexpr const char* kNoAverage = "the peers' models have different hidden size
 std::string percent(double x) { return std::isfinite(x) ? fmt::format("{:.2f} %", 100 * x) : "–"; }
 std::string percent(const std::optional<double>& x) { return x ? percent(*x) : ""; }
 std::string bits(const std::optional<double>& x) { return x ? fmt::format("{:.3f}", *x) : ""; }
-std::string known(double x, std::string text) { return std::isnan(x) ? "–" : std::move(text); }
+std::string distance(double x) { return std::isnan(x) ? "–" : fmt::format("{:.3g}", x); }
 
 double consensus(std::span<const std::span<const float>> models, std::span<const double> weights,
                  std::span<const float> mean) {
@@ -376,9 +376,7 @@ std::string to_table(std::span<const Summary> runs) {
       {"bits per step", [](const Summary& s) { return bits(s.bits_per_step); }},
       {"after dense rounds", [](const Summary& s) { return bits(s.coded_bits_per_step); }},
       {"consensus distance",
-       [](const Summary& s) {
-         return known(s.consensus_distance, fmt::format("{:.3g}", s.consensus_distance));
-       }},
+       [](const Summary& s) { return s.has_average ? distance(s.consensus_distance) : "–"; }},
       {"staleness mean, max",
        [](const Summary& s) { return fmt::format("{:.1f}, {:.0f}", s.staleness_mean, s.staleness_max); }},
       {"waited (% of time)", [](const Summary& s) { return waited_text(s.waited_by_peer); }},
