@@ -22,7 +22,7 @@ constexpr int kReceiveAtOnce = 256;
 /// Where a neighbour's own socket broke and its connection stands: what was under way is lost, and a new
 /// connection has it sent again.
 constexpr double kConnectAgainAfter_s = 0.5;
-constexpr double kMostPatience_s = 15;  ///< with a connection that is being made
+constexpr double kMostPatience_s = 5;  ///< with a connection that is being made
 
 /// ZeroMQ reads the bytes where they are, and lets go of them on its own thread.
 zmq::message_t in_place(const Payload& bytes) {
