@@ -14,6 +14,9 @@ namespace {
 constexpr unsigned kKeyBits = 64;
 /// A row takes a bit at least, whatever its width: what a payload claims is bounded by what it holds.
 constexpr std::size_t kRowsPerByte = 8;
+/// Floats of a part beyond one a bit of its payload: a codec of signs tells zeros, however many, in a few
+/// bytes.
+constexpr std::size_t kMostUnwritten = std::size_t{1} << 26;
 
 void put_varint(std::vector<std::byte>& out, std::uint64_t value) {
   std::array<std::byte, wire::kVarintMax> bytes;
@@ -175,8 +178,7 @@ void read_row_part(const RowsSpec& spec, std::string_view codec, std::span<const
     take_numbers(spec, reader, part.numbers);
     take_keys(reader, part.keys);
     if (part.rows() != rows) throw PayloadError("payload holds another number of rows than it claims");
-    // Each float takes a bit at least.
-    if (rows * spec.width > reader.left() * kRowsPerByte)
+    if (rows * spec.width > reader.left() * kRowsPerByte + kMostUnwritten)
       throw PayloadError("payload claims more rows than it can hold");
     part.values.assign(rows * spec.width, 0.0f);
     take_columns(codec, reader, part, spec.width, 0, spec.linear);

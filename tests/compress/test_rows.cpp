@@ -120,6 +120,44 @@ TEST_CASE("Who tells of all rows exactly tells of those that have not changed, t
   CHECK(told({.codec = "onebit_scaled", .density = 1}).keys == std::vector<std::uint64_t>{5});
 }
 
+TEST_CASE("Columns in which no row has changed are told in a few bytes, and are read") {
+  constexpr std::size_t kRows = 3000;
+  for (RowsSpec spec : row_specs()) {
+    spec.width = 64;
+    spec.linear = 1;
+    spec.density = 1;
+    INFO(spec.codec);
+    std::vector<std::uint64_t> keys(kRows);
+    std::iota(keys.begin(), keys.end(), 1);
+    std::vector<float> values(kRows * spec.width);
+    for (std::size_t row = 0; row < kRows; ++row) values[row * spec.width] = row % 2 ? 1.0f : -1.0f;
+    RowSender sender(spec);
+    RowReceiver receiver(spec);
+    Workspace workspace;
+    RowChanges told, got;
+    sender.add(keys, values);
+    const auto payload = sender.encode({1, 0, 0, 0}, workspace, &told);
+    REQUIRE(decodes_rows(spec, payload));
+    receiver.decode(payload, got);
+    CHECK(told.keys == keys);
+    CHECK(got.values == told.values);
+  }
+}
+
+TEST_CASE("A short payload of zeros without end is refused before it takes memory") {
+  const RowsSpec spec{.width = 4096, .density = 1};
+  // one part of 2^17 rows under keys 0, 1, 2 …: 16 KiB that would be 2 GiB of floats
+  std::vector<std::byte> payload{std::byte{1},    std::byte{0x80}, std::byte{0x80},
+                                 std::byte{8},    std::byte{0},    std::byte{0x80},
+                                 std::byte{0x80}, std::byte{8},    std::byte{1}};
+  payload.resize(payload.size() + 8);
+  payload.resize(payload.size() + (1U << 17) / 8, std::byte{0xFF});
+  payload.back() = std::byte{0x7F};
+  CHECK_FALSE(decodes_rows(spec, payload));
+  RowChanges changes;
+  CHECK_THROWS_WITH(RowReceiver(spec).decode(payload, changes), "payload claims more rows than it can hold");
+}
+
 TEST_CASE("The threshold follows the density, and rows that come often are known by number") {
   const RowsSpec spec{.density = 0.05};
   RowSender sender(spec);
