@@ -16,6 +16,7 @@
 #include "replica.h"
 #include "run_checkpoints.h"
 #include "setup.h"
+#include "sparse_rows.h"
 #include "text.h"
 #include "view_table.h"
 
@@ -65,6 +66,19 @@ std::string words_of(const std::vector<KeyDifference>& all) {
          (all.size() > kMost ? fmt::format(" and {} more keys differ", all.size() - kMost) : "");
 }
 
+std::string beside_checkpoints(const Job& job) {
+  if (!job.learns_by_key()) return "";
+  const optim::TableSpec& table = job.sparse.table;
+  std::vector<std::string> all;
+  if (job.sparse.samples.follow && job.data.format != kPlanted)
+    all.push_back("data.follow makes batches of what has come by then");
+  if (table.admit_after > 1) all.push_back("table.admit_after counts anew");
+  if (table.memory > 0) all.push_back("under table.memory rows stand elsewhere, and others go");
+  if (table.evict_after > 0 || table.evict_zeros_after > 0)
+    all.push_back("old rows are looked for at other steps");
+  return join(all, "; ");
+}
+
 class Search {
  public:
   Search(const std::string& run, const Job& job, const std::string& self)
@@ -92,6 +106,7 @@ class Search {
       found_.differs = "it was saved while it waited for others that it was cut off from";
     }
     found_.in_step = job.exchange.staleness == 0u;
+    found_.beside = beside_checkpoints(job);
     together_ = save_spec(job).together;
     if (!together_ && found_.way != Way::learned) {
       found_.way = Way::learned;
@@ -217,7 +232,9 @@ std::string Resumption::text() const {
           : fmt::format("rounds {} to {} of {}", all.front(), all.back(), folder.parent_path().string());
   switch (way) {
     case Way::same_bits:
-      return where + (in_step ? ", to the same bits" : ", with all that was saved");
+      if (in_step && beside.empty()) return where + ", to the same bits";
+      return where + ", with all that was saved" +
+             (beside.empty() ? "" : "; not to the same bits: " + beside);
     case Way::all_kept:
       return fmt::format("{}, with all that was saved; not to the same bits: {}", where, differs);
     case Way::learned:

@@ -27,6 +27,7 @@ struct Resumption {
   std::string differs;                  ///< why it is not to the same bits; empty: it is
   bool same_optimizer = true;           ///< of the same kind
   bool in_step = true;                  ///< staleness 0: else when messages come makes a difference, too
+  std::string beside{};                 ///< what else does, that is in no checkpoint; empty: nothing
   std::uint64_t run = 0;                ///< whose they are
   std::uint64_t rounds_then = 0;        ///< run.rounds of that run; 0: it went by epochs
   std::vector<std::string> problems{};  ///< checkpoints that were passed over, and why

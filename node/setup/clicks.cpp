@@ -207,6 +207,7 @@ optim::ClickParts click_parts(const Job& job, const ClickData& data, std::size_t
     parts.best_auc = [spec = planted_test_of(job)] {
       return optim::PlantedClicks(spec).best_auc(spec.first, spec.first + spec.samples);
     };
+  parts.follows = job.sparse.samples.follow && !made_up(job);
   parts.batch = job.peers[peer].batch;
   parts.steps_per_epoch = data.steps_per_epoch;
   parts.data_hash = data.hash;

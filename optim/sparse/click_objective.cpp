@@ -110,7 +110,7 @@ class Clicks final : public ClickObjective {
 
   void save(const ByteSink& sink) const override {
     observe();
-    const std::array<std::uint64_t, 2> place{course_->epoch, course_->batches};
+    const std::array<std::uint64_t, 2> place{course_->epoch, course_->samples};
     sink(std::as_bytes(std::span(place)));
     table_->save(sink);
   }
@@ -123,13 +123,16 @@ class Clicks final : public ClickObjective {
       bytes = bytes.subspan(got);
     }
     table_ = load_table(table_->spec(), source);
-    if (goes_on_) return;  // where it stands itself
+    if (goes_on_ && (!parts_.follows || course_->samples > 0)) return;  // where it stands itself
     open(place[0]);
-    for (std::uint64_t& taken = course_->batches; taken < place[1]; ++taken) {
-      const bool more = course_->stream->next(parts_.batch, model_->reads_bias(), batch_);
+    std::uint64_t& taken = course_->samples;
+    if (parts_.follows) taken = course_->stream->skip(place[1]);
+    while (!parts_.follows && taken < place[1]) {
+      const std::size_t next =
+          static_cast<std::size_t>(std::min<std::uint64_t>(parts_.batch, place[1] - taken));
       // It may have been another peer that learned from so many, of a share of its own.
-      if (!more) return open(place[0] + 1);
-      if (parts_.course && batch_.size() == 0) break;
+      if (!course_->stream->next(next, model_->reads_bias(), batch_)) return open(place[0] + 1);
+      taken += batch_.size();
     }
   }
 
@@ -157,7 +160,7 @@ class Clicks final : public ClickObjective {
   void open(std::uint64_t epoch) {
     course_->stream = parts_.train(epoch);
     course_->epoch = epoch;
-    course_->batches = 0;
+    course_->samples = 0;
   }
 
   /// Reads on, in the next epoch where this one has ended. A stream that grows may have nothing just now.
@@ -174,7 +177,7 @@ class Clicks final : public ClickObjective {
       try {
         const Looking looking(stream, look_or_leave);
         while (stream.next(parts_.batch, model_->reads_bias(), batch_)) {
-          ++course_->batches;
+          course_->samples += batch_.size();
           if (batch_.size() > 0) return true;
           look_or_leave();
         }

@@ -18,6 +18,8 @@ namespace gossamer::optim {
 namespace {
 
 constexpr std::size_t kMostBadKept = 5;
+constexpr std::size_t kPieceBytes = std::size_t{1} << 20;  // of text that is only looked at
+constexpr double kPatienceFirst = 10;  // as long for a text's first block, where there is to be one
 constexpr std::uint64_t kLeastMemory = 1U << 20;
 constexpr auto kLook = std::chrono::milliseconds(50);  // of whoever waits
 
@@ -51,8 +53,7 @@ class ParsedStream final : public SampleStream {
   bool next(std::size_t size, bool bias, SparseBatch& batch) override {
     batch.clear(bias);
     refuse_bad();
-    const auto deadline = BlockQueue::Clock::now() + std::chrono::duration_cast<BlockQueue::Clock::duration>(
-                                                         std::chrono::duration<double>(spec_.patience_s));
+    const auto deadline = after_patience();
     while (batch.size() < size) {
       fill(deadline);
       const ShufflePool::Pick* pick = pool_.next();
@@ -62,6 +63,16 @@ class ParsedStream final : public SampleStream {
     counters_.samples += batch.size();
     counters_.entries += batch.entries();
     return batch.size() > 0 || size == 0 || !ended_;
+  }
+
+  std::uint64_t skip(std::uint64_t samples) override {
+    std::uint64_t left = samples;
+    auto until = after_patience(kPatienceFirst);
+    for (; left > 0 && !ended_ && take(until); until = after_patience()) {
+      skipped_ = static_cast<std::size_t>(std::min<std::uint64_t>(left, pending_->rows()));
+      left -= skipped_;
+    }
+    return samples - left;
   }
 
   void share_anew(const SampleStreamSpec& spec) override { queue_.share_anew(spec); }
@@ -75,16 +86,22 @@ class ParsedStream final : public SampleStream {
   }
 
  private:
+  BlockQueue::Clock::time_point after_patience(double times = 1) const {
+    return BlockQueue::Clock::now() + std::chrono::duration_cast<BlockQueue::Clock::duration>(
+                                          std::chrono::duration<double>(times * spec_.patience_s));
+  }
+
   /// Adds blocks while the pool wants them.
   void fill(BlockQueue::Clock::time_point deadline) {
     while (!ended_ && pool_.wants()) {
       if (!pending_ && !take(deadline)) return;
       if (!pool_.make_room(*pending_)) return;
-      pool_.add(std::move(pending_));
+      pool_.add(std::move(pending_), std::exchange(skipped_, 0));
     }
   }
 
   bool take(BlockQueue::Clock::time_point deadline) {
+    drop_pending();
     std::optional<BlockQueue::Clock::time_point> until;
     // Once nothing more comes, what is there is handed out without waiting for each batch again.
     if (spec_.follow) until = quiet_ && !pool_.empty() ? BlockQueue::Clock::now() : deadline;
@@ -100,6 +117,13 @@ class ParsedStream final : public SampleStream {
       const BlockQueue::Found found = queue_.next(BlockQueue::Clock::now() + kLook, pending_);
       if (found != BlockQueue::Found::nothing_yet) return found;
     }
+  }
+
+  /// A block that was passed over whole.
+  void drop_pending() {
+    if (pending_) meter_.remove(pending_->bytes());
+    pending_.reset();
+    skipped_ = 0;
   }
 
   void count(const SampleBlock& block) {
@@ -125,6 +149,7 @@ class ParsedStream final : public SampleStream {
   ShufflePool pool_;
   BlockQueue queue_;
   std::unique_ptr<SampleBlock> pending_;  ///< that the pool had no room for
+  std::size_t skipped_ = 0;               ///< its first samples, which are passed over
   bool ended_ = false, quiet_ = false;
   std::function<void()> waits_;
   StreamCounters counters_;
@@ -149,7 +174,6 @@ std::unique_ptr<SampleStream> open_samples(const SampleStreamSpec& spec) {
 }
 
 SampleCensus count_lines(const SampleStreamSpec& spec) {
-  constexpr std::size_t kPieceBytes = std::size_t{1} << 20;
   const std::atomic<bool> stop{false};
   SampleStreamSpec whole = spec;
   whole.follow = false;

@@ -30,8 +30,8 @@ bool ShufflePool::make_room(const SampleBlock& block) {
   return held_.empty() || bytes_ + bytes_with(block) <= memory_;
 }
 
-void ShufflePool::add(std::unique_ptr<SampleBlock> block) {
-  const std::size_t rows = block->rows(), bytes = bytes_with(*block);
+void ShufflePool::add(std::unique_ptr<SampleBlock> block, std::size_t skipped) {
+  const std::size_t rows = block->rows() - skipped, bytes = bytes_with(*block);
   meter_.add(bytes - block->bytes());
   if (rows == 0) {
     meter_.remove(bytes);
@@ -39,7 +39,7 @@ void ShufflePool::add(std::unique_ptr<SampleBlock> block) {
   }
   bytes_ += bytes;
   held_.push_back(std::make_unique<Held>(Held{std::move(block), rows, bytes}));
-  waiting_.push_back({held_.back().get(), 0, rows, rows, {}});
+  waiting_.push_back({held_.back().get(), skipped, rows, rows, {}});
   open_parts();
 }
 

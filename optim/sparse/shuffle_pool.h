@@ -28,7 +28,8 @@ class ShufflePool {
   bool wants() const { return given_ == picks_.size() && waiting_.empty() && rows_ < most_rows_; }
   /// After wants(); gives up the sample that next() gave last.
   bool make_room(const SampleBlock& block);
-  void add(std::unique_ptr<SampleBlock> block);
+  /// But for its first `skipped` samples.
+  void add(std::unique_ptr<SampleBlock> block, std::size_t skipped);
 
   /// A sample of the pool, valid until the next call of next().
   struct Pick {

@@ -217,6 +217,66 @@ TEST_CASE("rates are compared with that of all samples by models without an inte
   }
 }
 
+TEST_CASE("samples of a text that has grown since it was saved are learned from each once") {
+  const TemporaryDirectory dir;
+  std::size_t name = 0;
+  for (const bool shuffle : {false, true}) {
+    const std::string path = dir.file(std::to_string(name++));
+    const auto append = [&](std::size_t lines) {
+      std::ofstream file(path, std::ios::app);
+      for (std::size_t i = 0; i < lines; ++i) file << (i % 3 ? "0 5:1\n" : "1 7:1\n");
+    };
+    append(100);
+    ClickParts parts = parts_of("lr");
+    parts.follows = true;
+    parts.train = [&](std::uint64_t) {
+      return open_samples(
+          {.path = path, .follow = true, .patience_s = 0.01, .threads = 0, .shuffle = shuffle});
+    };
+    std::size_t learned = 0;
+    // looks at nothing now and then, as a peer without samples does
+    const auto go_on = [&](ClickObjective& objective, std::size_t until) {
+      std::size_t idle = 0;
+      const std::function<void()> look = [&] {
+        if (++idle == 5) objective.hurry();
+      };
+      while (learned < until && idle < 5) learned += objective.gradient({}, {.idle = &look}, {}, {}).rows;
+      if (idle < 5) objective.gradient({}, {.idle = &look}, {}, {});
+    };
+    const auto first = make_click_objective(parts);
+    go_on(*first, 100);
+    CHECK(learned == 100);
+    std::vector<std::byte> saved;
+    first->save([&](std::span<const std::byte> b) { saved.insert(saved.end(), b.begin(), b.end()); });
+    append(900);
+    const auto restore = [&](ClickObjective& objective) {
+      std::span<const std::byte> left(saved);
+      objective.restore([&](std::span<std::byte> to) {
+        const std::size_t n = std::min(to.size(), left.size());
+        std::copy_n(left.begin(), n, to.begin());
+        left = left.subspan(n);
+        return n;
+      });
+    };
+    const auto second = make_click_objective(parts);
+    restore(*second);
+    go_on(*second, 1000);
+    CHECK(learned == 1000);
+    // one that joins has begun to read before it has the state of another
+    parts.course = std::make_shared<DataCourse>();
+    parts.share_anew = [](SampleStream&) {};
+    const auto alone = make_click_objective(parts), joined = make_click_objective(parts);
+    restore(*joined);
+    go_on(*joined, 1900);
+    CHECK(learned == 1900);
+    const auto later = make_click_objective(parts);
+    restore(*later);  // as a view begins
+    append(10);
+    go_on(*later, 1910);
+    CHECK(learned == 1910);
+  }
+}
+
 TEST_CASE("counts go on where they were saved") {
   for (const bool statistics : {false, true}) {
     ClickParts parts = parts_of("fm");

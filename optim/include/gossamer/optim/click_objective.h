@@ -24,8 +24,9 @@ struct ClickParts {
   std::function<std::unique_ptr<SampleStream>(std::uint64_t epoch)> train{};
   /// Read whole at each evaluation; empty: no such data.
   std::function<std::unique_ptr<SampleStream>()> test{};
-  std::function<double()> best_auc{};    ///< that any model can expect of the test samples; empty: not known
-  std::size_t batch = 64;                ///< samples a step
+  std::function<double()> best_auc{};  ///< that any model can expect of the test samples; empty: not known
+  bool follows = false;    ///< text that grows: the order of its samples depends on when what was there
+  std::size_t batch = 64;  ///< samples a step
   std::uint64_t steps_per_epoch = 1;     ///< as Objective's
   std::uint64_t data_hash = 0;           ///< the same
   std::shared_ptr<DataCourse> course{};  ///< null: peers do not come and go

@@ -34,7 +34,7 @@ class DataCourse {
 
   // of samples that are streamed
   std::shared_ptr<SampleStream> stream;  ///< null: none was opened
-  std::uint64_t epoch = 0, batches = 0;  ///< the stream's, and taken from it
+  std::uint64_t epoch = 0, samples = 0;  ///< the stream's, and taken from it
 
  private:
   std::function<std::unique_ptr<Sampler>()> make_;

@@ -63,6 +63,9 @@ class SampleStream {
   /// most 512 KiB), more bad lines than max_bad; then every later call throws it too.
   virtual bool next(std::size_t size, bool bias, SparseBatch& batch) = 0;
   virtual StreamCounters counters() const = 0;
+  /// With `follow`, before any next(): at most so many samples of those that are there are passed over, in
+  /// the order of the text, whatever that of next() is. Returns how many were.
+  virtual std::uint64_t skip(std::uint64_t) { return 0; }
   /// What has not been read yet is shared out as seed, peer, peers, alpha, names, homes and stays of that
   /// specification say.
   virtual void share_anew(const SampleStreamSpec& spec) = 0;
