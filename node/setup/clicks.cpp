@@ -50,12 +50,13 @@ bool reads_fields(const Job& job) {
 }
 
 /// All peers' samples, in the order of the text.
-optim::SampleStreamSpec samples_of(const Job& job) {
+optim::SampleStreamSpec samples_of(const Job& job, const ClickData& data) {
   optim::SampleStreamSpec spec = job.sparse.samples;
   spec.format = job.data.format;
   spec.path = job.data.path;
   spec.label = job.data.label;
   spec.text = job.data.text;
+  spec.head = data.head;
   spec.seed = job.data.seed;
   if (reads_fields(job)) spec.most_fields = spec.fields;
   return spec;
@@ -97,7 +98,7 @@ std::function<std::unique_ptr<optim::SampleStream>(std::uint64_t)> training_of(c
     return [spec = shared_out(planted_of(job), job, data, peer)](std::uint64_t) {
       return optim::open_planted(spec);
     };
-  return [spec = shared_out(samples_of(job), job, data, peer), threads](std::uint64_t epoch) mutable {
+  return [spec = shared_out(samples_of(job, data), job, data, peer), threads](std::uint64_t epoch) mutable {
     spec.threads = threads;
     spec.epoch = epoch;
     return optim::open_samples(spec);
@@ -109,9 +110,9 @@ bool endless(const Job& job) {
   return job.sparse.samples.follow || !job.sparse.samples.command.empty() || job.data.path == "-";
 }
 
-std::function<std::unique_ptr<optim::SampleStream>()> testing_of(const Job& job) {
+std::function<std::unique_ptr<optim::SampleStream>()> testing_of(const Job& job, const ClickData& data) {
   if (made_up(job)) return [spec = planted_test_of(job)] { return optim::open_planted(spec); };
-  optim::SampleStreamSpec spec = samples_of(job);
+  optim::SampleStreamSpec spec = samples_of(job, data);
   spec.path = job.data.test_path;
   spec.command = job.sparse.test_command;
   spec.follow = spec.shuffle = false;
@@ -120,19 +121,35 @@ std::function<std::unique_ptr<optim::SampleStream>()> testing_of(const Job& job)
   return [spec] { return optim::open_samples(spec); };
 }
 
-/// A run that only in the end finds nothing to evaluate on would be in vain. What can be read but once, as a
-/// pipe and what a command says, is left to the evaluation.
-void check_test(const Job& job) {
-  const std::string& path = job.data.test_path;
+/// Whether it is no pipe, nor what a command says, which can be read but once.
+bool stays(const std::string& path) {
   std::error_code none;
   const auto kind = std::filesystem::status(path, none).type();
   using Type = std::filesystem::file_type;
-  const bool stays = kind == Type::regular || kind == Type::directory || kind == Type::not_found;
-  if (made_up(job) || path.empty() || path == "-" || !stays) return;
+  return !path.empty() && path != "-" &&
+         (kind == Type::regular || kind == Type::directory || kind == Type::not_found);
+}
+
+/// A run that only in the end finds nothing to evaluate on would be in vain. What can be read but once is
+/// left to the evaluation.
+void check_test(const Job& job, const ClickData& data) {
+  const std::string& path = job.data.test_path;
+  if (made_up(job) || !stays(path)) return;
+  ClickData looked_at = data;
+  // what is trained on says first which columns there are, also where it is still to come
+  if (!stays(job.data.path) || !optim::note_head(samples_of(job, data)))
+    looked_at.head = std::make_shared<optim::SampleHead>();
   optim::SparseBatch batch;
-  if (!testing_of(job)()->next(1, false, batch) || batch.size() == 0)
+  if (!testing_of(job, looked_at)()->next(1, false, batch) || batch.size() == 0)
     throw ConfigError(fmt::format("{}: {} holds no sample that can be understood; expected at least one",
                                   job.where("data.test_path"), path));
+}
+
+void check_there(const Job& job, const char* key, const std::string& path) {
+  std::error_code error;
+  if (made_up(job) || path.empty() || path == "-" || std::filesystem::exists(path, error)) return;
+  throw ConfigError(fmt::format("{}: {}: {}; expected a file or a folder of samples", job.where(key), path,
+                                error ? error.message() : "no such file"));
 }
 
 }  // namespace
@@ -160,9 +177,11 @@ void find_initial_rows(Job& job) {
 }
 
 ClickData survey(const Job& job) {
-  const optim::SampleStreamSpec spec = samples_of(job);
-  check_test(job);
+  check_there(job, "data.path", job.data.path);
+  check_there(job, "data.test_path", job.data.test_path);
   ClickData data;
+  const optim::SampleStreamSpec spec = samples_of(job, data);
+  check_test(job, data);
   if (made_up(job) && !endless(job)) data.samples = job.data.rows;
   if (!made_up(job) && !endless(job)) {
     const optim::SampleCensus census = optim::count_lines(spec);
@@ -199,10 +218,9 @@ optim::ClickParts click_parts(const Job& job, const ClickData& data, std::size_t
   parts.train = training_of(job, data, peer, threads);
   parts.course = std::move(course);
   if (endless(job))
-    parts.share_anew = [spec = shared_out(samples_of(job), job, data, peer)](optim::SampleStream& stream) {
-      stream.share_anew(spec);
-    };
-  parts.test = testing_of(job);
+    parts.share_anew = [spec = shared_out(samples_of(job, data), job, data, peer)](
+                           optim::SampleStream& stream) { stream.share_anew(spec); };
+  parts.test = testing_of(job, data);
   if (made_up(job))
     parts.best_auc = [spec = planted_test_of(job)] {
       return optim::PlantedClicks(spec).best_auc(spec.first, spec.first + spec.samples);

@@ -14,7 +14,8 @@ namespace gossamer::node {
 /// The job's training samples, as far as anyone knows.
 struct ClickData {
   std::uint64_t steps_per_epoch = 1, hash = 0;
-  std::uint64_t samples = 0;         ///< 0: nobody has counted them
+  std::uint64_t samples = 0;  ///< 0: nobody has counted them
+  std::shared_ptr<optim::SampleHead> head = std::make_shared<optim::SampleHead>();  ///< of all streams
   std::vector<std::string> homes{};  ///< names of the peers that they were dealt to at first; empty: these
 };
 /// table.initial, where model.initial names a run and it stands empty: the rows that go with its parameters.

@@ -74,7 +74,8 @@ bool is_decimal(std::string_view text) {
 
 class CsvLines final : public LineFormat {
  public:
-  explicit CsvLines(const SampleStreamSpec& spec) : label_(spec.label), text_(spec.text) {}
+  explicit CsvLines(const SampleStreamSpec& spec)
+      : label_(spec.label), text_(spec.text), head_(spec.head ? spec.head : std::make_shared<SampleHead>()) {}
 
   bool has_fields() const override { return true; }
   std::size_t most_entries(const TextPiece& piece) const override {
@@ -86,11 +87,15 @@ class CsvLines final : public LineFormat {
     const std::string_view text = piece.view();
     while (begin < text.size() && (text[begin] == '\n' || text[begin] == '\r')) ++begin;
     const std::string_view line = line_at(text, begin);
-    if (columns_.empty() && !line.empty())
-      find_columns(piece, line, text.substr(begin));
-    else
-      refuse_other_header(piece, line);
-    return !header_.empty() && line == header_ ? begin + line.size() : begin;
+    if (line.empty()) return begin;
+    const bool first = columns_.empty();
+    if (first) {
+      const auto [name, lines] = head_->hold({piece.name, std::string(head_of(text.substr(begin)))});
+      find_columns(name, lines);
+      stand_as_in(line);
+    }
+    refuse_others(piece, line, first);
+    return is_header(line) ? begin + line.size() : begin;
   }
 
   void parse(const TextPiece& piece, const SampleShare& share, SampleBlock& out) const override {
@@ -119,48 +124,94 @@ class CsvLines final : public LineFormat {
     }
   }
 
+  static char separator_of(std::string_view line) {
+    char most = ',';
+    for (const char candidate : {';', '\t'})
+      if (count_of(line, candidate) > count_of(line, most)) most = candidate;
+    return most;
+  }
+
+  /// The columns that were found, in the order in which this line names them.
+  void stand_as_in(std::string_view line) {
+    separator_ = separator_of(line);
+    LineFault fault;
+    const std::vector<std::string> parts = split(line, fault);
+    if (parts == names_ || !std::is_permutation(parts.begin(), parts.end(), names_.begin(), names_.end()))
+      return;
+    std::vector<CsvColumn> columns;
+    for (const std::string& part : parts)
+      columns.push_back(columns_[static_cast<std::size_t>(std::ranges::find(names_, part) - names_.begin())]);
+    columns_ = std::move(columns);
+    names_ = parts;
+  }
+
+  /// The lines by which columns are found.
+  static std::string_view head_of(std::string_view text) {
+    std::size_t end = 0;
+    for (std::size_t row = 0; row <= kRowsLookedAt && end < text.size(); ++row)
+      end = std::min(text.size(), text.find('\n', end)) + 1;
+    return text.substr(0, end);
+  }
+
   /// The separator is the one most frequent in the first line; that is a header where the label's place holds
   /// no number.
-  void find_columns(const TextPiece& piece, std::string_view line, std::string_view text) {
-    for (const char candidate : {';', '\t'})
-      if (count_of(line, candidate) > count_of(line, separator_)) separator_ = candidate;
+  void find_columns(const std::string& name, std::string_view text) {
+    const std::string_view line = line_at(text, 0);
+    separator_ = separator_of(line);
     LineFault fault;
     const std::vector<std::string> first = split(line, fault);
     if (first.empty())
-      throw OptimError(piece.name + ":1:" + std::to_string(fault.at - line.data() + 1) + ": " + fault.what);
-    const auto number = [&](const std::string& name) -> std::optional<std::size_t> {
-      if (const auto at = std::find(first.begin(), first.end(), name); at != first.end() && !is_decimal(name))
+      throw OptimError(name + ":1:" + std::to_string(fault.at - line.data() + 1) + ": " + fault.what);
+    const auto number = [&](const std::string& of) -> std::optional<std::size_t> {
+      if (const auto at = std::find(first.begin(), first.end(), of); at != first.end() && !is_decimal(of))
         return static_cast<std::size_t>(at - first.begin());
       std::size_t place = 0;
-      const auto [after, error] = std::from_chars(name.data(), name.data() + name.size(), place);
-      if (error != std::errc() || after != name.data() + name.size() || place >= first.size()) return {};
+      const auto [after, error] = std::from_chars(of.data(), of.data() + of.size(), place);
+      if (error != std::errc() || after != of.data() + of.size() || place >= first.size()) return {};
       return place;
     };
     const auto label = label_ == "first"  ? std::optional<std::size_t>(0)
                        : label_ == "last" ? std::optional(first.size() - 1)
                                           : number(label_);
-    if (!label) fail(piece, "label", label_, first.size());
+    if (!label) fail(name, "label", label_, first.size());
     const bool has_header = !is_decimal(first[*label]);
-    if (has_header) header_ = line;
+    first_text_ = name;
+    if (has_header) {
+      header_ = line;
+      names_ = first;
+    }
     if (has_header) text.remove_prefix(std::min(text.size(), line.size() + 1));
     set_columns(first, has_header, first_values(text, first.size()), *label);
-    for (const std::string& name : text_) {
-      if (name == "*") continue;
-      const auto place = number(name);
-      if (!place) fail(piece, "text", name, first.size());
+    for (const std::string& column : text_) {
+      if (column == "*") continue;
+      const auto place = number(column);
+      if (!place) fail(name, "text", column, first.size());
       columns_[*place].text = true;
     }
   }
 
-  /// Columns keep the places in which the first text has them.
-  void refuse_other_header(const TextPiece& piece, std::string_view line) const {
+  /// What the label is called makes no difference.
+  bool is_header(std::string_view line) const {
+    LineFault fault;
+    const std::vector<std::string> parts = split(line, fault);
+    if (names_.empty() || parts.size() != names_.size()) return false;
+    for (std::size_t c = 0; c < parts.size(); ++c)
+      if (columns_[c].label ? is_decimal(parts[c]) : parts[c] != names_[c]) return false;
+    return true;
+  }
+
+  /// Columns keep the places in which the first text has them. of_others: that was another stream's.
+  void refuse_others(const TextPiece& piece, std::string_view line, bool of_others) const {
+    if (is_header(line)) return;
     LineFault fault;
     const std::vector<std::string> parts = split(line, fault);
     const bool names = !parts.empty() && std::none_of(parts.begin(), parts.end(), is_decimal);
-    if (line == header_ || !names || parts.size() != columns_.size()) return;
+    if (of_others && parts.size() != columns_.size())
+      throw OptimError(piece.name + ":1: found " + std::to_string(parts.size()) + " columns, expected " +
+                       std::to_string(columns_.size()) + ", as in " + first_text_);
+    if (!names || parts.size() != columns_.size()) return;
     throw OptimError(piece.name + ":1: found the header " + shown(line) + ", expected " +
-                     (header_.empty() ? "none, as the first file has"
-                                      : shown(header_) + ", as the first file has, or none"));
+                     (header_.empty() ? "none, as in " : shown(header_) + " or none, as in ") + first_text_);
   }
 
   /// Of each column the first value that is not empty, in the first rows.
@@ -192,9 +243,9 @@ class CsvLines final : public LineFormat {
     }
   }
 
-  [[noreturn]] static void fail(const TextPiece& piece, const char* what, const std::string& name,
+  [[noreturn]] static void fail(const std::string& text, const char* what, const std::string& name,
                                 std::size_t columns) {
-    throw OptimError(piece.name + ": data." + what + ": found \"" + name +
+    throw OptimError(text + ": data." + what + ": found \"" + name +
                      "\", expected a column of the first line, or a number below " + std::to_string(columns));
   }
 
@@ -245,7 +296,9 @@ class CsvLines final : public LineFormat {
   std::string label_;
   std::vector<std::string> text_;
   char separator_ = ',';
-  std::string header_;
+  std::shared_ptr<SampleHead> head_;
+  std::string first_text_, header_;  ///< the name of the text whose columns these are; header: none
+  std::vector<std::string> names_;   ///< of the header
   std::vector<CsvColumn> columns_;
 };
 

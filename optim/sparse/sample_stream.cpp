@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "block_queue.h"
+#include "line_format.h"
 #include "scan.h"
 #include "shuffle_pool.h"
 #include "text.h"
@@ -171,6 +172,16 @@ std::uint64_t lines_of(std::string_view text, bool comments) {
 
 std::unique_ptr<SampleStream> open_samples(const SampleStreamSpec& spec) {
   return std::make_unique<ParsedStream>(spec);
+}
+
+bool note_head(const SampleStreamSpec& spec) {
+  const std::atomic<bool> stop{false};
+  SampleStreamSpec whole = spec;
+  whole.follow = false;
+  TextPiece piece;
+  if (open_text(whole, stop)->next(kPieceBytes, piece) != TextSource::Found::piece) return false;
+  make_line_format(spec)->start(piece);
+  return true;
 }
 
 SampleCensus count_lines(const SampleStreamSpec& spec) {

@@ -2,12 +2,24 @@
 #include <cmath>
 #include <random>
 
+#include "gossamer/optim/sample_stream.h"
 #include "support.h"
 
 namespace gossamer::optim::test {
 namespace {
 
 using Row = std::vector<float>;
+
+/// Of each sample, ascending.
+std::vector<std::uint64_t> first_keys(const SampleStreamSpec& spec) {
+  std::vector<std::uint64_t> keys;
+  const auto stream = open_samples(spec);
+  for (SparseBatch batch; stream->next(100, false, batch);)
+    for (std::size_t b = 0; b < batch.size(); ++b)
+      keys.push_back(batch.keys()[batch.index()[batch.begins()[b]]]);
+  std::sort(keys.begin(), keys.end());
+  return keys;
+}
 
 /// Mean and variance (over n) of every column.
 std::vector<std::pair<double, double>> moments(const Dataset& data) {
@@ -217,6 +229,37 @@ TEST_CASE("a column of more than 1024 texts is to be hashed, and wide rows must 
       starts_with(csv_error(rows, "id,y\nt1,0\n", small),
                   "train.csv: found 1000 features (1000 of the text column \"id\"), of which 1024 rows take "
                   "4096000 bytes; expected at most"));
+}
+
+TEST_CASE("streams that share a head have its columns, whatever their own text begins with") {
+  const TemporaryDirectory dir;
+  write_plain(dir.file("train.csv"), "click,zip,x\n1,n/a,2\n0,123,3\n");
+  const auto read = [&](const std::string& text, std::vector<std::string> as_text = {}) {
+    SampleStreamSpec spec{.format = "csv", .path = dir.file("train.csv"), .label = "click"};
+    spec.text = std::move(as_text);
+    spec.head = std::make_shared<SampleHead>();
+    REQUIRE(note_head(spec));
+    const auto train = first_keys(spec);
+    write_plain(dir.file("test.csv"), text);
+    spec.path = dir.file("test.csv");
+    const auto test = first_keys(spec);
+    CHECK(std::ranges::includes(train, test));
+    return test.size();
+  };
+  const auto error = [&](const std::string& text, std::vector<std::string> as_text = {}) {
+    const std::string message = message_of([&] { read(text, std::move(as_text)); });
+    return message.substr(std::min(message.find("test.csv"), message.size()));
+  };
+  CHECK(read("click,zip,x\n1,123,2\n") == 1);
+  CHECK(read("\"click\", \"zip\", \"x\"\n1,123,2\n") == 1);
+  CHECK(read("1,123,2\n0,n/a,2\n") == 2);
+  CHECK(read("clicked;zip;x\n1;123;2\n") == 1);
+  CHECK(read("zip,x,click\n123,2,1\n") == 1);
+  CHECK(
+      starts_with(error("click,plz,x\n1,a,b\n", {"*"}),
+                  "test.csv:1: found the header \"click,plz,x\", expected \"click,zip,x\" or none, as in "));
+  CHECK(starts_with(error("1,123\n"), "test.csv:1: found 2 columns, expected 3, as in "));
+  CHECK(starts_with(error("1 123 2\n"), "test.csv:1: found 1 columns, expected 3"));
 }
 
 }  // namespace gossamer::optim::test

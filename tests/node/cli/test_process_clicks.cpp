@@ -198,6 +198,16 @@ TEST_CASE("columns of samples in CSV may be named as text") {
   INFO(ended.err);
   REQUIRE(ended.status == 0);
   CHECK(json::parse(ended.out).at("figures").at("auc") == 1.0);
+  // test data have the columns of what is trained on, with a header of their own or without
+  folder.write("bare.csv", lines.substr(lines.find('\n') + 1));
+  const auto bare =
+      gossamer(folder, {"sim", "job.toml", "--json", "--quiet", "--set", "data.test_path=bare.csv"});
+  REQUIRE(bare.status == 0);
+  CHECK(json::parse(bare.out).at("figures").at("auc") == 1.0);
+  folder.write("other.csv", "click,plz,x\n1,0,1\n");
+  const auto other = gossamer(folder, {"sim", "job.toml", "--set", "data.test_path=other.csv"});
+  CHECK(other.status == 2);
+  CHECK(says(other.err, "other.csv:1: found the header \"click,plz,x\", expected \"click,zip,x\""));
 }
 
 TEST_CASE("wrong samples and tables are named") {

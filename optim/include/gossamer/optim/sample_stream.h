@@ -4,12 +4,34 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <mutex>
+#include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "gossamer/optim/sparse.h"
 
 namespace gossamer::optim {
+
+/// csv: the first lines of whichever text was begun first, by which the columns of all are known.
+/// Thread-safe.
+class SampleHead {
+ public:
+  struct Text {
+    std::string name, lines;
+  };
+  /// These, unless it holds others already; returns those that it holds.
+  Text hold(Text text) {
+    const std::lock_guard lock(mutex_);
+    if (!text_) text_ = std::move(text);
+    return *text_;
+  }
+
+ private:
+  std::mutex mutex_;
+  std::optional<Text> text_;
+};
 
 struct SampleStreamSpec {
   std::string format = "libsvm";  ///< a name of sample_format_table()
@@ -21,10 +43,11 @@ struct SampleStreamSpec {
   /// Does not end where the text does: waits for lines that are appended to plain files, for new files of the
   /// folder (a gzip file should be moved there when complete), for what comes from input or command.
   bool follow = false;
-  double patience_s = 0.5;          ///< follow: how long next() waits before it returns fewer samples
-  std::string label = "first";      ///< csv: label column: first, last, a 0-based index or a header name
-  std::vector<std::string> text{};  ///< csv: columns hashed as text, by index or name; "*" for all; none:
-                                    ///< those whose first value, in 100 rows, is no number
+  double patience_s = 0.5;             ///< follow: how long next() waits before it returns fewer samples
+  std::string label = "first";         ///< csv: label column: first, last, a 0-based index or a header name
+  std::vector<std::string> text{};     ///< csv: columns hashed as text, by index or name; "*" for all; none:
+                                       ///< those whose first value, in 100 rows, is no number
+  std::shared_ptr<SampleHead> head{};  ///< csv: of all streams whose columns are the same; null: of this one
   std::vector<std::string> namespaces{};  ///< vw: field i is the i-th of these; none: a hash below `fields`
   std::size_t fields = 64;                ///< vw
   std::size_t most_fields = 0;            ///< libffm: fields are below it, or the line is bad; 0: any
@@ -76,6 +99,10 @@ class SampleStream {
 std::span<const NamedHelp> sample_format_table();  ///< libsvm, libffm, vw, csv
 /// Throws OptimError for unknown names, values out of range, and what cannot be opened.
 std::unique_ptr<SampleStream> open_samples(const SampleStreamSpec& spec);
+
+/// Puts the first lines of spec.path into spec.head; false where there are none. Throws OptimError as
+/// open_samples and next.
+bool note_head(const SampleStreamSpec& spec);
 
 /// What a text that ends holds, whoever reads it.
 struct SampleCensus {
