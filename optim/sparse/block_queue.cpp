@@ -6,7 +6,7 @@
 namespace gossamer::optim {
 namespace {
 
-constexpr std::size_t kLeastPiece = 1U << 12, kMostPiece = 1U << 19;
+constexpr std::size_t kLeastPiece = 1U << 12;
 constexpr auto kLook = std::chrono::milliseconds(50);  // between looks for text that was appended
 
 /// Empty lines are none.

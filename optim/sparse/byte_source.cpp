@@ -119,7 +119,7 @@ class Gunzip final : public RawBytes {
     state_.avail_out = room;
     while (state_.avail_out == room) {
       if (state_.avail_in == 0 && !more()) {
-        if (within_) throw OptimError(name_ + ": truncated: the compressed data breaks off; fetch it again");
+        if (within_) throw Truncated(name_ + ": truncated: the compressed data breaks off; fetch it again");
         return 0;
       }
       if (!within_) inflateReset(&state_);

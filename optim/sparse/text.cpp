@@ -1,9 +1,13 @@
 #define XXH_INLINE_ALL
 #include "text.h"
 
+#include <fcntl.h>
+#include <sys/stat.h>
 #include <xxhash.h>
 
 #include <algorithm>
+#include <cerrno>
+#include <chrono>
 #include <cstdio>
 #include <cstring>
 #include <filesystem>
@@ -18,6 +22,10 @@ namespace {
 
 namespace fs = std::filesystem;
 
+constexpr std::chrono::milliseconds kSettled{200};  // since a file that was cut short grew, until it is tried
+constexpr std::chrono::seconds kComing{60};         // until it is taken for truncated
+constexpr std::size_t kPassed = std::size_t{1} << 16;
+
 /// One text from its beginning to its end.
 class OneText final : public TextSource {
  public:
@@ -30,6 +38,34 @@ class OneText final : public TextSource {
   LineCutter cutter_;
 };
 
+/// What stays the same where a file is renamed, and is another for one that takes its name.
+struct FileIdentity {
+  std::uint64_t device = 0, inode = 0;
+  std::int64_t born_s = 0, born_ns = 0;  ///< 0: the file system does not say
+  bool operator==(const FileIdentity&) const = default;
+};
+
+struct FileState {
+  FileIdentity identity;
+  std::uint64_t size = 0;
+  bool regular = false;
+};
+/// None where it is gone.
+std::optional<FileState> state_of(const std::string& path) {
+  struct statx now {};
+  constexpr unsigned kAsked = STATX_TYPE | STATX_SIZE | STATX_INO | STATX_BTIME;
+  if (::statx(AT_FDCWD, path.c_str(), 0, kAsked, &now) != 0) {
+    if (errno == ENOENT) return std::nullopt;
+    throw OptimError(path + ": cannot be read: " + std::strerror(errno));
+  }
+  FileIdentity identity{(std::uint64_t{now.stx_dev_major} << 32) | now.stx_dev_minor, now.stx_ino, 0, 0};
+  if (now.stx_mask & STATX_BTIME) {
+    identity.born_s = now.stx_btime.tv_sec;
+    identity.born_ns = now.stx_btime.tv_nsec;
+  }
+  return FileState{identity, now.stx_size, S_ISREG(now.stx_mode)};
+}
+
 /// A file, or the files of a folder in the order of their names; with `follow` again and again from where
 /// their whole lines ended.
 class FileTexts final : public TextSource {
@@ -41,12 +77,12 @@ class FileTexts final : public TextSource {
 
   Found next(std::size_t size, TextPiece& piece) override {
     for (;;) {
-      if (cutter_ && cutter_->next(size, follow_ && !current_->packed, piece)) {
+      if (cutter_ && cut(size, piece)) {
         current_->position = cutter_->position() - base();
         current_->line = cutter_->line();
         return Found::piece;
       }
-      if (cutter_) current_->done = current_->packed || !follow_;
+      if (cutter_) current_->done = !follow_;
       cutter_.reset();
       if (open_next()) continue;
       if (!follow_) return Found::end;
@@ -56,56 +92,121 @@ class FileTexts final : public TextSource {
   }
 
  private:
+  using Clock = std::chrono::steady_clock;
   struct File {
-    std::string path;
+    FileIdentity identity;
+    std::string name;                                ///< that it was found under first
     std::uint64_t position = 0, line = 1, size = 0;  ///< up to where it was read; of what was found
-    bool packed = false, done = false;
+    bool regular = false, packed = false, done = false;
+    bool coming = false;            ///< it is packed, and breaks off
+    std::uint64_t opened_size = 0;  ///< of a packed one, when it was opened last
+    Clock::time_point grew{};
   };
 
   /// Tells samples of different files apart, wherever the folder is.
   std::uint64_t base() const {
     if (!folder_) return 0;
-    const std::string name = fs::path(current_->path).filename().string();
-    return XXH3_64bits(name.data(), name.size());
+    return XXH3_64bits(current_->name.data(), current_->name.size());
+  }
+
+  /// The next piece of the file under way. One that is packed may still be on its way here.
+  bool cut(std::size_t size, TextPiece& piece) {
+    try {
+      return cutter_->next(size, follow_ && !current_->packed, piece);
+    } catch (const Truncated&) {
+      if (!follow_ || Clock::now() >= current_->grew + kComing) throw;
+      current_->coming = true;
+      return false;
+    }
+  }
+
+  std::vector<std::string> listed() const {
+    if (!folder_) return {path_};
+    std::vector<std::string> paths;
+    std::error_code error;
+    for (fs::directory_iterator entry(path_, error), end; !error && entry != end; entry.increment(error)) {
+      std::error_code gone;
+      if (entry->is_regular_file(gone) && !entry->path().filename().string().starts_with('.'))
+        paths.push_back(entry->path().string());
+    }
+    if (error) throw OptimError(path_ + ": cannot be read: " + error.message());
+    return paths;
+  }
+
+  /// What was known of the file before, under whatever path.
+  File known(const std::string& path, const FileIdentity& identity) {
+    auto found = files_.find(path);
+    if (found == files_.end() || found->second.identity != identity)
+      found = std::find_if(files_.begin(), files_.end(),
+                           [&](const auto& file) { return file.second.identity == identity; });
+    if (found != files_.end()) return found->second;
+    return {.identity = identity, .name = fs::path(path).filename().string()};
   }
 
   /// The files as they are now.
   void look() {
-    std::vector<std::string> paths;
-    if (!folder_) paths.push_back(path_);
-    std::error_code error;
-    if (folder_)
-      for (fs::directory_iterator entry(path_, error), end; !error && entry != end; entry.increment(error))
-        if (entry->is_regular_file() && !entry->path().filename().string().starts_with('.'))
-          paths.push_back(entry->path().string());
-    if (error) throw OptimError(path_ + ": cannot be read: " + error.message());
-    for (const std::string& path : paths) {
-      File& file = files_[path];
-      file.path = path;
-      file.size = fs::file_size(path, error);
-      if (error) throw OptimError(path + ": cannot be read: " + error.message());
-      if (!file.packed && !file.done && file.size < file.position)
+    std::map<std::string, File> now;
+    for (const std::string& path : listed()) {
+      const std::optional<FileState> state = state_of(path);
+      if (!state && !follow_) open_file_bytes(path);  // says why
+      if (!state) continue;
+      File file = known(path, state->identity);
+      if (file.size != state->size) file.grew = Clock::now();
+      file.size = state->size;
+      file.regular = state->regular;
+      if (file.regular && !file.packed && !file.done && file.size < file.position)
         throw OptimError(path + ": has " + std::to_string(file.size) + " bytes after " +
                          std::to_string(file.position) + " were read; expected that files only grow");
+      now.emplace(path, std::move(file));
     }
+    files_ = std::move(now);
     looked_ = true;
     next_ = files_.begin();
   }
 
+  /// Whether there is something in it that was not read.
+  bool has_more(const File& file) const {
+    if (file.done) return false;
+    if (!file.regular) return true;
+    if (!follow_) return file.size > 0;
+    if (!file.packed) return file.size > file.position;
+    const auto still = Clock::now() - file.grew;
+    if (file.size != file.opened_size) return !file.coming || still >= kSettled;
+    return file.coming && still >= kComing;
+  }
+
   bool open_next() {
     if (!looked_) look();
-    for (; next_ != files_.end(); ++next_) {
-      File& file = next_->second;
-      const bool regular = folder_ || fs::is_regular_file(file.path);
-      if (file.done || (regular && file.size <= file.position && (follow_ || file.size == 0))) continue;
+    while (next_ != files_.end()) {
+      const std::string& path = next_->first;
+      File& file = next_++->second;
+      if (!has_more(file)) continue;
       current_ = &file;
-      if (file.position == 0) file.packed = begins_as_gzip(file.path);
-      auto bytes = open_file_bytes(file.path, file.position);
-      cutter_.emplace(std::move(bytes), file.path, base() + file.position, file.line, file.position == 0);
-      ++next_;
-      return true;
+      if (file.position == 0) file.packed = begins_as_gzip(path);
+      if (open(path, file)) return true;
     }
     return false;
+  }
+
+  /// false: it has gone meanwhile.
+  bool open(const std::string& path, File& file) {
+    file.opened_size = file.size;
+    file.coming = false;
+    if (follow_ && !state_of(path)) return false;
+    auto bytes = open_file_bytes(path, file.packed ? 0 : file.position);
+    if (file.packed) pass_over(*bytes, file.position);
+    cutter_.emplace(std::move(bytes), path, base() + file.position, file.line, file.position == 0);
+    return true;
+  }
+
+  /// What was read before of what is packed.
+  static void pass_over(RawBytes& bytes, std::uint64_t count) {
+    std::vector<char> passed(std::min<std::uint64_t>(count, kPassed));
+    while (count > 0) {
+      const std::size_t got = bytes.read(std::span(passed).first(std::min<std::uint64_t>(count, kPassed)));
+      if (got == 0) return;
+      count -= got;
+    }
   }
 
   static bool begins_as_gzip(const std::string& path) {
@@ -151,7 +252,8 @@ bool LineCutter::next(std::size_t size, bool whole_lines, TextPiece& piece) {
   if (ended_ && !whole_lines) end = have;
   if (end == 0 && have == room)
     throw OptimError(name_ + ":" + std::to_string(line_) + ":1: found a line of more than " +
-                     std::to_string(size) + " bytes, expected line breaks, or more memory for such lines");
+                     std::to_string(size) + " bytes, expected line breaks" +
+                     (size < kMostPiece ? ", or more memory for such lines" : ": none may be longer"));
   rest_.assign(bytes.get() + end, have - end);
   if (end == 0) return false;
   std::memset(bytes.get() + end, 0, kTextPadding);

@@ -16,6 +16,9 @@ namespace gossamer::optim {
 /// Zero bytes that follow a piece's text, where scanners stop: no scanner reads more at once.
 inline constexpr std::size_t kTextPadding = 128;
 
+/// Bytes that are read at once at most, and no line is longer than what is read at once.
+inline constexpr std::size_t kMostPiece = 1U << 19;
+
 /// Whole lines of one text, the last one with its line break unless the text ends without.
 struct TextPiece {
   std::string name;              ///< for messages
@@ -44,6 +47,12 @@ inline std::size_t count_of(std::string_view text, char c) {
   for (; at < text.size(); ++at) total += text[at] == c;
   return total;
 }
+
+/// Packed bytes break off.
+class Truncated : public OptimError {
+ public:
+  using OptimError::OptimError;
+};
 
 /// Bytes in order. Errors are OptimErrors that name the source.
 class RawBytes {

@@ -145,6 +145,10 @@ TEST_CASE("a stream of the least memory holds it, whatever the lines are like") 
       message_of([&] { read_all({.path = dir.file("long"), .memory = 1 << 20}); }) ==
       dir.file("long") +
           ":1:1: found a line of more than 4096 bytes, expected line breaks, or more memory for such lines");
+  write_plain(dir.file("long"), std::string(600000, ' ') + "\n");
+  CHECK(message_of([&] { read_all({.path = dir.file("long"), .memory = 1 << 30}); }) ==
+        dir.file("long") +
+            ":1:1: found a line of more than 524288 bytes, expected line breaks: none may be longer");
 }
 
 TEST_CASE("peers share a stream: disjoint, complete, nearly even, the same however they read it") {
@@ -281,6 +285,46 @@ TEST_CASE("a followed folder gives appended lines and new files, and never half 
             for (int i = 0; i < 100; ++i) stream->next(64, false, batch);
           }).find("expected that files only grow") != std::string::npos);
   }
+}
+
+TEST_CASE("followed files may come bit by bit, be renamed, replaced and removed") {
+  const TemporaryDirectory folder, other;
+  const auto replace = [&](const char* name, const std::string& text) {
+    write_plain(other.file("new"), text);
+    std::filesystem::rename(other.file("new"), folder.file(name));
+  };
+  write_gz(other.file("whole"), numbered(0, 20000));
+  std::ifstream in(other.file("whole"), std::ios::binary);
+  const std::string packed(std::istreambuf_iterator<char>(in), {});
+  write_plain(folder.file("a.gz"), packed.substr(0, packed.size() / 2));
+  const auto stream = open_samples(
+      {.path = folder.path(), .follow = true, .patience_s = 0.02, .threads = 0, .shuffle = false});
+  std::vector<std::uint64_t> got;
+  const auto read = [&] {
+    SparseBatch batch;
+    REQUIRE(stream->next(4096, false, batch));
+    for (std::size_t b = 0; b < batch.size(); ++b)
+      got.push_back(batch.keys()[batch.index()[batch.begins()[b]]]);
+  };
+  const auto read_until = [&](std::size_t count) {
+    for (int i = 0; i < 500 && got.size() < count; ++i) read();
+    REQUIRE(got.size() == count);
+  };
+  for (int i = 0; i < 5; ++i) read();  // what is whole of the half
+  std::ofstream(folder.file("a.gz"), std::ios::app | std::ios::binary) << packed.substr(packed.size() / 2);
+  read_until(20000);
+  write_plain(folder.file("b"), numbered(20000, 50) + "+1 3:1");  // no whole line
+  read_until(20050);
+  std::filesystem::rename(folder.file("b"), folder.file("b.1"));
+  replace("b", numbered(20050, 10));  // shorter
+  read_until(20060);
+  replace("b", numbered(20060, 90));  // longer
+  read_until(20150);
+  std::filesystem::remove(folder.file("b.1"));
+  std::filesystem::remove(folder.file("a.gz"));
+  write_plain(folder.file("c"), numbered(20150, 5));
+  read_until(20155);
+  CHECK(got == counting(20155));
 }
 
 TEST_CASE("lines are counted that may hold samples") {

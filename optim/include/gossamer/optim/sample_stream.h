@@ -41,7 +41,8 @@ struct SampleStreamSpec {
   /// In place of path: a command for /bin/sh whose standard output is read; "hdfs dfs -cat /logs/part-*".
   std::string command{};
   /// Does not end where the text does: waits for lines that are appended to plain files, for new files of the
-  /// folder (a gzip file should be moved there when complete), for what comes from input or command.
+  /// folder (a gzip file that breaks off is read on once it has grown, for a minute). A file that takes
+  /// another's name is a new one; one that is renamed is not, and one that is removed is forgotten.
   bool follow = false;
   double patience_s = 0.5;             ///< follow: how long next() waits before it returns fewer samples
   std::string label = "first";         ///< csv: label column: first, last, a 0-based index or a header name
