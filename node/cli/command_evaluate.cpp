@@ -128,6 +128,7 @@ void evaluate_rows(const EvaluateOptions& options, Job job) {
         "them",
         options.job, job.model.kind));
   job.sparse.initial = options.table;
+  job.sparse.table.memory = 0;  // of whoever learns: here all rows are looked at
   if (!options.models.empty()) job.initial = options.models.front();
   const Prepared prepared = prepare(std::move(job));
   if (!prepared.layers.empty() && options.models.empty())

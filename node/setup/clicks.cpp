@@ -16,6 +16,8 @@ namespace {
 
 /// Number of a sample that no training comes to.
 constexpr std::uint64_t kAfterEndless = std::uint64_t{1} << 40;
+/// Of so many rows that a run begins with, one may have no room: less than what goes at once to make some.
+constexpr std::uint64_t kRowsLost = 16;
 /// Of a run over samples that nobody has counted, in epochs.
 constexpr std::uint64_t kEpochsOfStream = 10;
 
@@ -152,6 +154,20 @@ void check_there(const Job& job, const char* key, const std::string& path) {
                                 error ? error.message() : "no such file"));
 }
 
+/// Rows that a table has no room for are not left out of what a run begins with.
+std::unique_ptr<optim::Table> initial_rows(const std::string& path, const std::string& where,
+                                           const optim::TableSpec& spec) {
+  auto table = load_table_file(path, &spec);
+  const optim::TableStatistics found = table->statistics();
+  const std::uint64_t lost = found.no_room + found.evicted_full;
+  if (lost * kRowsLost > found.rows)
+    throw ConfigError(
+        fmt::format("{}: {} of the {} rows of {} do not fit into table.memory = {} bytes; "
+                    "expected more, or 0 for no limit",
+                    where, lost, lost + found.rows, path, spec.memory));
+  return table;
+}
+
 }  // namespace
 
 void find_initial_rows(Job& job) {
@@ -212,8 +228,8 @@ optim::ClickParts click_parts(const Job& job, const ClickData& data, std::size_t
   parts.table = job.sparse.table;
   parts.table.seed = job.run.seed;
   if (!job.sparse.initial.empty())
-    parts.rows = [path = job.sparse.initial](const optim::TableSpec& spec) {
-      return load_table_file(path, &spec);
+    parts.rows = [path = job.sparse.initial, where = job.where("table.initial")](const auto& spec) {
+      return initial_rows(path, where, spec);
     };
   parts.train = training_of(job, data, peer, threads);
   parts.course = std::move(course);

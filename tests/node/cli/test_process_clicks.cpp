@@ -147,6 +147,28 @@ TEST_CASE("a run that waits for samples ends at once when it is told to, with it
       folder, {"run", "--resume", "out", "--out", "rest", "--quiet", "--json", "--set", "run.rounds=100"});
   INFO(rest.err);
   CHECK(rest.status == 0);
+  CHECK(says(rest.err, "going on from round 1"));  // and not after thousands without a sample
+}
+
+TEST_CASE("rows that table.memory has no room for are not left out without a word") {
+  const Folder folder;
+  const Ports ports(1);
+  std::string lines;
+  for (int i = 0; i < 20000; ++i) lines += std::to_string(i % 2) + " " + std::to_string(i + 1) + ":1\n";
+  folder.write("a.svm", lines);
+  folder.write("job.toml", click_toml(ports, 1, samples("path = \"a.svm\"\ntest_path = \"a.svm\"\n", 40)));
+  run_of(folder, {"--set", "optimizer.batch=1000", "--set", "graph.kind=full"});
+  const auto evaluated = [&](const std::string& memory) {
+    return gossamer(folder, {"evaluate", "job.toml", "--table", "out/peers/peer0.table", "--set",
+                             "graph.kind=full", "--set", "table.memory=" + memory});
+  };
+  REQUIRE(evaluated("0").status == 0);
+  CHECK(evaluated("256KiB").out == evaluated("0").out);
+  const auto begun =
+      gossamer(folder, {"sim", "job.toml", "--set", "graph.kind=full", "--set", "table.memory=256KiB",
+                        "--set", "table.initial=out/peers/peer0.table"});
+  CHECK(begun.status == 2);
+  CHECK(says(begun.err, "do not fit into table.memory"));
 }
 
 TEST_CASE("a command that stalls keeps no run from ending, nor its rows from being saved") {
