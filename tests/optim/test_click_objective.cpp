@@ -142,6 +142,14 @@ TEST_CASE("test data without a sample are an error, and their bad lines are coun
   CHECK(message_of([&] { tested("1 1:nan\n"); }).find("test:1:5: found") != std::string::npos);
 }
 
+TEST_CASE("the AUC of test data is exact, however near their predictions are") {
+  ClickParts parts = parts_of("lr");
+  parts.table.optimizer = "sgd";
+  parts.table.learning_rate = 1e-4;
+  const auto objective = make_click_objective(std::move(parts));
+  CHECK(*find_figure(learned(*objective), "auc") > 0.6);
+}
+
 TEST_CASE("a stream that ends begins its next epoch, and one without samples is named") {
   ClickParts parts = parts_of("lr");
   std::vector<std::uint64_t> epochs;
