@@ -168,7 +168,9 @@ void Worker::interrupt() {
       spec_.grace_s));
   env_.data().hurry();
   const bool news = spec_.saves.leave && saver_.leave();
-  if (saver_.ask(told_up_to(), mean_round_s()) || news) spread_news(0);
+  // one that waits for samples says better how fast rounds come than those before it
+  const double pace_s = std::max(mean_round_s(), env_.now() - round_began_);
+  if (saver_.ask(told_up_to(), pace_s) || news) spread_news(0);
   settle();
 }
 
