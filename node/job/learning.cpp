@@ -43,6 +43,10 @@ void check_samples(const Draft& draft) {
   if (!job.data.path.empty() && command)
     refuse(draft, "data.command",
            "both data.path and data.command say where samples come from; expected one");
+  if (command && samples.follow)
+    refuse(draft, "data.follow",
+           "data.follow waits for what is appended to files, and data.command is read to its end; expected "
+           "data.path, or a command that goes on, as tail -f does, without data.follow");
   if (!job.data.test_path.empty() && !job.sparse.test_command.empty())
     refuse(draft, "data.test_command", "both data.test_path and data.test_command are given; expected one");
   if (job.data.path == "-" && job.peers.size() > 1)

@@ -254,6 +254,10 @@ TEST_CASE("wrong samples and tables are named") {
   };
   CHECK(said({"sim", "job.toml", "--set", "data.path=none.svm"}).find("none.svm") != std::string::npos);
   CHECK(said({"sim", "job.toml", "--set", "data.test_path=none.svm"}).find("none.svm") != std::string::npos);
+  CHECK(says(said({"sim", "job.toml", "--set", "data.path=none.svm"}), "--set data.path=none.svm: "));
+  CHECK(says(said({"sim", "job.toml", "--set", "data.path=", "--set", "data.command=cat train.svm", "--set",
+                   "data.follow=true"}),
+             "data.follow waits for what is appended"));
   folder.write("empty.svm", "# nothing\n");
   CHECK(says(said({"sim", "job.toml", "--set", "data.test_path=empty.svm"}), "empty.svm holds no sample"));
   CHECK(says(said({"run", "job.toml", "--set", "peers=1", "--set", "data.path=-"}),
