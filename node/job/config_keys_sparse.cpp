@@ -140,7 +140,8 @@ const Key<Draft> kSparseKeys[] = {
      table<&TableSpec::memory>,
      {.unit = "bytes", .range = kNotNegative, .quantity = Quantity::kBytes}},
     {"table.admit_after",
-     "sightings after which a key gets a row",
+     "sightings after which a key gets a row: batches of the peer's own and messages of others (few where "
+     "table.density is small); what is learned of it before has no effect",
      table<&TableSpec::admit_after>,
      {.unit = "sightings", .range = {1, 15}}},
     {"table.evict_after",
