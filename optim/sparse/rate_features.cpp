@@ -1,5 +1,6 @@
 #include "rate_features.h"
 
+#include <algorithm>
 #include <cmath>
 
 namespace gossamer::optim {
@@ -19,24 +20,29 @@ void RateFeatures::add(const Table& table, const SparseBatch& from, SparseBatch&
   table.click_rates(from.keys(), rates_);
   for (float& rate : rates_) rate = rate == unseen ? 0.0f : log_odds(rate) - log_odds(all);
   batch.clear(from.has_bias());
-  const std::uint32_t fields = from.field_count();
   for (std::size_t b = 0; b < from.size(); ++b) {
     keys_.clear();
     fields_.clear();
     values_.clear();
-    sums_.assign(fields, 0.0f);
-    counts_.assign(fields, 0.0f);
-    for (std::uint32_t e = from.begins()[b]; e < from.begins()[b + 1]; ++e) {
+    const std::uint32_t begin = from.begins()[b], end = from.begins()[b + 1];
+    for (std::uint32_t e = begin; e < end; ++e) {
       keys_.push_back(from.keys()[from.index()[e]]);
       fields_.push_back(from.fields()[e]);
       values_.push_back(from.values()[e]);
-      sums_[fields_.back()] += rates_[from.index()[e]];
-      ++counts_[fields_.back()];
     }
-    for (std::uint32_t f = 0; f < fields; ++f) {
-      if (counts_[f] == 0) continue;
-      keys_.push_back(rate_key(f));
-      fields_.push_back(f);
+    present_ = fields_;  // numbers of fields may be millions, but not of a sample's
+    std::sort(present_.begin(), present_.end());
+    present_.erase(std::unique(present_.begin(), present_.end()), present_.end());
+    sums_.assign(present_.size(), 0.0f);
+    counts_.assign(present_.size(), 0.0f);
+    for (std::uint32_t e = begin; e < end; ++e) {
+      const auto at = std::lower_bound(present_.begin(), present_.end(), from.fields()[e]) - present_.begin();
+      sums_[static_cast<std::size_t>(at)] += rates_[from.index()[e]];
+      ++counts_[static_cast<std::size_t>(at)];
+    }
+    for (std::size_t f = 0; f < present_.size(); ++f) {
+      keys_.push_back(rate_key(present_[f]));
+      fields_.push_back(present_[f]);
       values_.push_back(sums_[f] / counts_[f]);
     }
     batch.add({keys_, fields_, values_, from.labels()[b], from.hashes()[b], from.positions()[b]});

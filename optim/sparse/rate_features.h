@@ -25,7 +25,7 @@ class RateFeatures {
  private:
   std::vector<float> rates_, clicked_, values_, sums_, counts_;
   std::vector<std::uint64_t> keys_;
-  std::vector<std::uint32_t> fields_;
+  std::vector<std::uint32_t> fields_, present_;  ///< of a sample's entries; each of these once
 };
 
 }  // namespace gossamer::optim

@@ -7,6 +7,7 @@
 
 #include "gossamer/optim/planted_clicks.h"
 #include "gossamer_test/catch.h"
+#include "rate_features.h"
 #include "support.h"
 
 using namespace gossamer::optim;
@@ -208,6 +209,26 @@ TEST_CASE("click rates of keys so far are features where the table counts them")
   CHECK(with > without + 0.01);
   // one row a field more, but for the keys
   CHECK(counting->table().statistics().rows == plain->table().statistics().rows + 6);
+}
+
+TEST_CASE("each field of a sample has a rate, however high its number") {
+  constexpr std::uint32_t kHighest = 1U << 24;
+  const auto table = make_table({.statistics = true});
+  SparseBatch samples, with_rates;
+  samples.clear(false);
+  const std::array<std::uint64_t, 3> keys{5, 6, 7};
+  const std::array<std::uint32_t, 3> fields{kHighest, 3, kHighest};
+  const std::array<float, 3> values{1, 1, 1};
+  for (std::uint64_t s = 0; s < 200; ++s) samples.add({keys, fields, values, 1, s, s});
+  table->push(samples.keys(), std::vector<float>(keys.size(), 0.0f));
+  RateFeatures rates;
+  rates.observe(*table, samples);
+  rates.add(*table, samples, with_rates);
+  CHECK(with_rates.entries() == 5 * 200);
+  CHECK(with_rates.keys()[3] == rate_key(3));
+  CHECK(with_rates.keys()[4] == rate_key(kHighest));
+  CHECK(with_rates.fields()[4] == kHighest);
+  CHECK(with_rates.values()[3] == with_rates.values()[4]);
 }
 
 TEST_CASE("rates are compared with that of all samples by models without an intercept, too") {
