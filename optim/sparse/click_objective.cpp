@@ -94,7 +94,7 @@ class Clicks final : public ClickObjective {
     add("progressive_auc", "progressive_loss", all);
     add("recent_auc", "recent_loss", recent);
     figures.push_back(
-        {"bad_lines", static_cast<double>(bad_before_ + course_->stream->counters().bad_lines)});
+        {"bad_lines", static_cast<double>(std::max(bad_before_, course_->stream->counters().bad_lines))});
     if (all.samples() > 0)
       figures.push_back(
           {"keys_per_sample", static_cast<double>(entries_) / static_cast<double>(all.samples())});
@@ -186,7 +186,7 @@ class Clicks final : public ClickObjective {
         return false;
       }
       if (anew) throw OptimError(no_samples("an epoch", "one for each peer", stream.counters()));
-      bad_before_ += stream.counters().bad_lines;
+      bad_before_ = std::max(bad_before_, stream.counters().bad_lines);
       open(course_->epoch + 1);
     }
   }
@@ -261,7 +261,7 @@ class Clicks final : public ClickObjective {
   Cancelled cancelled_;
   std::atomic<bool> hurried_{false};
   std::optional<double> best_auc_;
-  std::uint64_t bad_before_ = 0;  ///< lines of earlier epochs
+  std::uint64_t bad_before_ = 0;  ///< lines, the most of an earlier epoch
   std::uint64_t entries_ = 0;     ///< learned from
   bool left_to_caller_ = false;
   bool dry_ = false;       ///< there were no data when it was to hurry

@@ -170,6 +170,17 @@ TEST_CASE("a stream that ends begins its next epoch, and one without samples is 
   CHECK_THROWS_AS(make_click_objective(parts)->gradient({}, {}, {}, {}), OptimError);
 }
 
+TEST_CASE("bad lines are those of the text, however often it is read") {
+  const TemporaryDirectory dir;
+  write_plain(dir.file("train"), "1 2:1\n0 x\n0 3:1\n");
+  ClickParts parts = parts_of("lr");
+  parts.train = [&](std::uint64_t) { return open_samples({.path = dir.file("train"), .threads = 0}); };
+  parts.test = {};
+  const auto objective = make_click_objective(std::move(parts));
+  for (std::uint64_t step = 0; step < 4; ++step) objective->gradient({}, {.step = step}, {}, {});
+  CHECK(*find_figure(objective->evaluate({}), "bad_lines") == 1);
+}
+
 TEST_CASE("rows whose gradients are not finite are left as they are, by whomever they are pushed") {
   for (const bool by_caller : {false, true}) {
     ClickParts parts = parts_of("fm");
