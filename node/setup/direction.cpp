@@ -48,12 +48,14 @@ void check_direction(const Method& method, const Job& job, const Plan& plan) {
                     "'{}' leaves out more: the optimiser goes on in the direction that the mixing took, its "
                     "errors included, and drives peers apart",
                     kind, e.codec));
-  if (e.overlap && e.staleness != 0u)
-    refuse("exchange.overlap = false, or exchange.staleness = 0",
-           fmt::format("with optimizer '{}' takes exchange.overlap in synchronous rounds only: it takes what "
-                       "mixing with peers that are ahead made of the model for its own direction, and grows "
-                       "without an end",
-                       kind));
+  // Rounds that close early take what is late for no direction that grows: each message is mixed once.
+  if (e.staleness != 0u && !closes_early(e) && !method.needs.keeps_apart)
+    refuse(
+        method.needs.may_wait ? "exchange.staleness = 0" : "method 'dpsgd'",
+        fmt::format("with optimizer '{}' needs synchronous rounds (exchange.staleness = 0), found {}: the "
+                    "optimiser takes what mixing with older models made of the model for its own direction, "
+                    "and drives peers apart",
+                    kind, e.staleness ? std::to_string(*e.staleness) : "\"unbounded\""));
 }
 
 }  // namespace gossamer::node

@@ -189,9 +189,17 @@ TEST_CASE("mixing that is not sure, or out of turn, is refused under quasi-globa
       CHECK(with(codec).empty());
     }
   }
-  const Settings dpsgd{"exchange.method=dpsgd", "exchange.codec=dense", "exchange.overlap=true"};
-  CHECK(says(refusal(dpsgd + Settings{"exchange.staleness=1"}), "exchange.overlap in synchronous rounds"));
-  CHECK(refusal(dpsgd).empty());
+  const Settings dpsgd{"exchange.method=dpsgd", "exchange.codec=dense"};
+  for (const char* staleness : {"1", "6", "unbounded"}) {
+    const Settings stale = dpsgd + Settings{fmt::format("exchange.staleness={}", staleness)};
+    CHECK(says(refusal(stale), "use optimizer.kind 'momentum', or exchange.staleness = 0"));
+    CHECK(says(refusal(stale + Settings{"exchange.overlap=true"}), "needs synchronous rounds"));
+    CHECK(refusal(stale + Settings{"exchange.method=none"}).empty());
+  }
+  CHECK(says(refusal({"exchange.method=pairwise", "exchange.codec=dense", "exchange.staleness=unbounded"}),
+             "or method 'dpsgd'"));
+  CHECK(refusal(dpsgd + Settings{"exchange.overlap=true"}).empty());
+  CHECK(refusal(dpsgd + Settings{"exchange.backup=1"}).empty());
 }
 
 TEST_CASE("outer steps with a momentum are refused under quasi-global momentum, which would multiply it") {
