@@ -1,4 +1,5 @@
-// Bytes of a file descriptor, and gzip members unpacked (RFC 1952; several may follow each other).
+// Bytes of a file descriptor, and gzip members unpacked (RFC 1952; several may follow each other, zeros
+// between and behind them as tapes and copies of whole blocks leave them; anything else is an error).
 #include <fcntl.h>
 #include <poll.h>
 #include <spawn.h>
@@ -104,7 +105,7 @@ class CommandBytes final : public DescriptorBytes {
 class Gunzip final : public RawBytes {
  public:
   Gunzip(std::unique_ptr<RawBytes> packed, std::string name, std::vector<char> begun)
-      : source_(std::move(packed)), name_(std::move(name)), packed_(std::move(begun)) {
+      : source_(std::move(packed)), name_(std::move(name)), packed_(std::move(begun)), read_(packed_.size()) {
     if (inflateInit2(&state_, 16 + MAX_WBITS) != Z_OK) throw OptimError(name_ + ": zlib has no memory");
     state_.next_in = reinterpret_cast<Bytef*>(packed_.data());
     state_.avail_in = static_cast<uInt>(packed_.size());
@@ -119,25 +120,43 @@ class Gunzip final : public RawBytes {
     state_.avail_out = room;
     while (state_.avail_out == room) {
       if (state_.avail_in == 0 && !more()) {
-        if (within_) throw Truncated(name_ + ": truncated: the compressed data breaks off; fetch it again");
+        if (within_)
+          throw Truncated(name_ + ": truncated: the compressed data breaks off at byte " +
+                          std::to_string(place()) + ", where it ends; fetch it again");
         return 0;
       }
-      if (!within_) inflateReset(&state_);
-      within_ = true;
+      if (!within_ && *state_.next_in == 0) {
+        ++state_.next_in, --state_.avail_in;
+        continue;
+      }
+      if (!within_) begin_member();
       const int code = inflate(&state_, Z_NO_FLUSH);
       if (code == Z_STREAM_END) within_ = false;
       if (code != Z_OK && code != Z_STREAM_END && code != Z_BUF_ERROR)
-        throw OptimError(name_ + ": damaged compressed data: " + (state_.msg ? state_.msg : "zlib failed") +
-                         "; fetch it again");
+        throw OptimError(name_ + ": damaged compressed data at byte " + std::to_string(place()) +
+                         (members_ > 1 ? ", in part " + std::to_string(members_) + " from byte " +
+                                             std::to_string(begun_at_)
+                                       : "") +
+                         ": " + (state_.msg ? state_.msg : "zlib failed") + "; fetch it again");
     }
     return room - state_.avail_out;
   }
   bool ready() override { return state_.avail_in > 0 || source_->ready(); }
 
  private:
+  /// Bytes that were taken of the source.
+  std::uint64_t place() const { return read_ - state_.avail_in; }
+
+  void begin_member() {
+    inflateReset(&state_);
+    within_ = true;
+    begun_at_ = place();
+    ++members_;
+  }
   bool more() {
     packed_.resize(kPacked);
     const std::size_t got = source_->read(packed_);
+    read_ += got;
     state_.next_in = reinterpret_cast<Bytef*>(packed_.data());
     state_.avail_in = static_cast<uInt>(got);
     return got > 0;
@@ -147,6 +166,7 @@ class Gunzip final : public RawBytes {
   std::vector<char> packed_;
   z_stream state_{};
   bool within_ = false;  ///< a member has begun and not ended
+  std::uint64_t read_, begun_at_ = 0, members_ = 0;
 };
 
 /// Gives back first what was read to see whether it is gzip.

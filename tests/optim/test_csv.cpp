@@ -154,8 +154,40 @@ TEST_CASE("a compressed file that breaks off anywhere is refused with the byte")
     std::filesystem::resize_file(path, cut);
     CHECK(message_of([&] { load_data({.format = "csv", .path = path}); }) ==
           path + ": truncated: the compressed data breaks off at byte " + std::to_string(cut) +
-              ", the end of the file; fetch the file again");
+              ", where it ends; fetch it again");
   }
+}
+
+TEST_CASE("what follows a compressed file's first part is another, zeros, or an error that says where") {
+  const TemporaryDirectory dir;
+  const std::string path = dir.file("train.csv.gz");
+  const auto packed = [&](const std::string& text) {
+    write_gz(path, text);
+    std::ifstream in(path, std::ios::binary);
+    return std::string(std::istreambuf_iterator<char>(in), {});
+  };
+  const std::string first = packed("1,0\n2,1\n"), second = packed("3,0\n"), zeros(70000, '\0');
+  const DataSpec spec{.format = "csv", .path = path, .test_path = path};
+  for (const std::string& between : {std::string(), std::string(1, '\0'), zeros}) {
+    write_plain(path, first + between + second + between);
+    CHECK(load_data(spec).train->rows() == 3);
+  }
+  const auto refused = [&](const std::string& content) {
+    write_plain(path, content);
+    const std::string message = message_of([&] { load_data(spec); });
+    INFO(message);
+    CHECK(starts_with(message, path + ": damaged compressed data at byte "));
+    CHECK(message.find(", in part 2 from byte " + std::to_string(first.size()) + ": ") != std::string::npos);
+  };
+  std::string damaged = second;
+  damaged[0] = 'x';
+  refused(first + damaged);
+  refused(first + "junk");
+  damaged = second;
+  damaged[2] = 9;  // no deflate
+  refused(first + damaged);
+  write_plain(path, first + second.substr(0, 2));
+  CHECK(message_of([&] { load_data(spec); }).find("truncated") != std::string::npos);
 }
 
 TEST_CASE("csv values are normalised and files may be compressed") {
