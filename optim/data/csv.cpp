@@ -1,10 +1,10 @@
 // Rows of numbers with a label column, as spreadsheets and data frames write them (csv_reader.h). The first
 // line is a header where none of its feature fields is a number or a word for a missing one (and where text
 // is read, what stands below differs: csv_table.cpp); where both files have one, both name the same columns.
-// Labels that are all integers from 0 to 65535 are the classes themselves; otherwise classes are numbered in
-// the order in which labels first appear, the training file first. Numbers may be standardised, and columns
-// of text become features by one-hot or hashed categories (csv_columns.h); what that takes is learned from
-// the training rows alone.
+// Labels that are all integers from 0 to 65535 are the classes themselves; otherwise they are numbered in
+// their own order, by value or text, whatever that of the rows is; a test row has a label of the training
+// file's. Numbers may be standardised, and columns of text become features by one-hot or hashed categories
+// (csv_columns.h); what that takes is learned from the training rows alone.
 #include <algorithm>
 #include <cmath>
 #include <string>
@@ -136,10 +136,10 @@ Data load_csv(const DataSpec& spec) {
     check_width(spec, columns, widths, std::max(tables.train.rows(), tables.test.rows()));
   }
   const auto make = [&](CsvTable& table) {
-    auto classes = labels.classes_of(table.labels);
-    return wide ? make_category_rows(std::move(table.values), widths, labels.classes(), std::move(classes))
+    return wide ? make_category_rows(std::move(table.values), widths, labels.classes(),
+                                     std::move(table.labels))
                 : make_float_rows(std::move(table.values), table.features, labels.classes(),
-                                  std::move(classes));
+                                  std::move(table.labels));
   };
   return {make(tables.train), make(tables.test)};
 }

@@ -60,13 +60,19 @@ void CsvReader::skip_blanks() {
 
 void CsvReader::find_separator() {
   std::array<std::size_t, 3> counts{};
-  constexpr std::string_view kSeparators = ",;\t";
+  constexpr std::string_view kSeparators = ",;\t", kMayFollow = "\r\n,;\t ";
   bool quoted = false;
   for (std::size_t i = 0; i < kMostRecord; ++i) {
     if (i == buffer_.size() && !more()) break;
     const char c = buffer_[i];
     if (c == '"') quoted = !quoted;
     if (c == '\0' || (c == '\n' && !quoted)) break;
+    const bool line_goes_on = c == '\r' && !quoted && (i + 1 < buffer_.size() || more()) &&
+                              kMayFollow.find(buffer_[i + 1]) == kMayFollow.npos;
+    if (line_goes_on)
+      fail(1, i + 1,
+           "found a carriage return with text behind it, expected lines that end with a line feed; "
+           "tr '\\r' '\\n' makes them of such as end with a carriage return alone");
     if (const std::size_t which = kSeparators.find(c); which != kSeparators.npos && !quoted) ++counts[which];
   }
   const auto most = std::max_element(counts.begin(), counts.end());

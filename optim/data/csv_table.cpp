@@ -27,6 +27,10 @@ class Parser {
       for (const CsvRecord& record : std::span(first).subspan(start(first))) data_row(record);
     for (auto fields = reader_.next(); !fields.empty(); fields = reader_.next()) data_row(fields);
     if (table_.labels.empty()) throw OptimError(path_ + ": found no rows, expected at least 1");
+    if (training_) {
+      const std::vector<std::int32_t> classes = labels_.settle();
+      for (std::int32_t& label : table_.labels) label = classes[static_cast<std::size_t>(label)];
+    }
     return std::move(table_);
   }
 
@@ -87,6 +91,12 @@ class Parser {
       reader_.fail(fields[0].line, 1,
                    "found no label column " + shown(label) + " among " + std::to_string(fields.size()) +
                        " columns, expected first, last, an index from 0 or a name of the header");
+    const auto second =
+        std::find_if(named + 1, fields.end(), [&](const CsvField& f) { return f.text == label; });
+    if (second != fields.end())
+      reader_.fail(*second, "found a second column " + shown(label) +
+                                ", expected one of the label's name; give the place of the one that is "
+                                "meant, an index from 0, as data.label");
     label_ = static_cast<std::size_t>(named - fields.begin());
     return true;
   }
@@ -178,8 +188,18 @@ class Parser {
         continue;
       }
       if (field.text.empty()) reader_.fail(field, "found an empty label, expected a class");
-      table_.labels.push_back(labels_.number(field.text));
+      table_.labels.push_back(label_of(field));
     }
+  }
+
+  std::int32_t label_of(const CsvField& field) {
+    if (training_) return labels_.add(field.text);
+    const auto known = labels_.find(field.text);
+    if (!known)
+      reader_.fail(field, "found the label " + shown(field.text) + ", which no row of " + spec_.path +
+                              " has; expected one of that file's labels, which a model learns alone: leave "
+                              "such rows out, or have some in both files");
+    return *known;
   }
 
   float category_of(std::size_t c, const CsvField& field) {
@@ -240,23 +260,41 @@ class Parser {
 
 }  // namespace
 
-std::uint32_t CsvLabels::number(const std::string& label) {
-  const auto [at, first] = numbers_.emplace(label, static_cast<std::uint32_t>(values_.size()));
-  if (!first) return at->second;
-  std::int32_t value = -1;
-  const auto [end, error] = std::from_chars(label.data(), label.data() + label.size(), value);
-  const bool whole = error == std::errc() && end == label.data() + label.size();
-  integers_ = integers_ && whole && value >= 0 && value <= kMostIntegerLabel;
-  largest_ = std::max(largest_, value);
-  values_.push_back(value);
-  return at->second;
+std::int32_t CsvLabels::add(const std::string& label) {
+  return numbers_.emplace(label, static_cast<std::int32_t>(numbers_.size())).first->second;
 }
 
-std::vector<std::int32_t> CsvLabels::classes_of(const std::vector<std::uint32_t>& numbers) const {
-  std::vector<std::int32_t> out;
-  out.reserve(numbers.size());
-  for (const std::uint32_t n : numbers) out.push_back(integers_ ? values_[n] : static_cast<std::int32_t>(n));
-  return out;
+std::vector<std::int32_t> CsvLabels::settle() {
+  for (const auto& [text, number] : numbers_) {
+    double value = 0;
+    numeric_ = numeric_ && parse_number(text, value) && std::isfinite(value);
+    if (numeric_) values_.emplace(value, 0);
+    texts_.emplace(text, 0);
+  }
+  const bool are_classes =
+      numeric_ && std::all_of(values_.begin(), values_.end(), [](const auto& at) {
+        return at.first >= 0 && at.first <= kMostIntegerLabel && at.first == std::floor(at.first);
+      });
+  std::int32_t next = 0;
+  for (auto& [text, ordered] : texts_) ordered = next++;
+  if (numeric_) next = 0;
+  for (auto& [value, ordered] : values_) {
+    ordered = are_classes ? static_cast<std::int32_t>(value) : next;
+    next = ordered + 1;
+  }
+  classes_ = static_cast<std::size_t>(next);
+  std::vector<std::int32_t> classes(numbers_.size());
+  for (const auto& [text, number] : numbers_) classes[static_cast<std::size_t>(number)] = *find(text);
+  return classes;
+}
+
+std::optional<std::int32_t> CsvLabels::find(const std::string& label) const {
+  double value = 0;
+  if (numeric_ && parse_number(label, value))
+    if (const auto at = values_.find(value); at != values_.end()) return at->second;
+  if (numeric_) return std::nullopt;
+  const auto at = texts_.find(label);
+  return at == texts_.end() ? std::nullopt : std::optional(at->second);
 }
 
 void CsvTable::keep(const std::vector<std::uint32_t>& chosen) {

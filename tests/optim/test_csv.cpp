@@ -32,17 +32,45 @@ TEST_CASE("the label column of csv is chosen by place or name") {
   CHECK(csv_error(text, text, {.label = "3"}).find("found no label column \"3\"") != std::string::npos);
 }
 
-TEST_CASE("text labels become classes in the order of first appearance in both files") {
-  const Data data = load_csv_text("1,dog\n2,cat\n3,dog\n", "4,cat\n5,bird\n");
+TEST_CASE("text labels become classes in their own order, whatever that of the rows is") {
+  const Data data = load_csv_text("1,dog\n2,cat\n3,dog\n4,bird\n", "4,cat\n5,bird\n");
   CHECK(data.train->classes() == 3);
   CHECK(data.test->classes() == 3);
-  CHECK(data.train->label(0) == 0);
+  CHECK(data.train->label(0) == 2);
   CHECK(data.train->label(1) == 1);
   CHECK(data.test->label(0) == 1);
-  CHECK(data.test->label(1) == 2);
-  const Data negative = load_csv_text("1,-1\n2,1\n", "4,1\n");
+  CHECK(data.test->label(1) == 0);
+  const Data negative = load_csv_text("1,1\n2,-1\n", "4,1\n");
   CHECK(negative.train->classes() == 2);
   CHECK(negative.test->label(0) == 1);
+}
+
+TEST_CASE("labels that are all numbers are compared by value") {
+  const Data data = load_csv_text("1,0.0\n2,2.0\n3,0\n", "4,2\n5,+0e1\n");
+  CHECK(data.train->classes() == 3);
+  CHECK(data.train->label(0) == data.train->label(2));
+  CHECK(data.test->label(0) == 2);
+  CHECK(data.test->label(1) == 0);
+  const Data halves = load_csv_text("1,10.5\n2,9\n3,-0.5\n", "4,10.50\n5,9.0\n");
+  CHECK(halves.train->classes() == 3);
+  CHECK(halves.test->label(0) == 2);
+  CHECK(halves.test->label(1) == 1);
+  CHECK(csv_error("1,0\n2,x\n", "1,0.0\n").find("found the label \"0.0\"") != std::string::npos);
+}
+
+TEST_CASE("a test row's label that no training row has is refused with its place") {
+  CHECK(starts_with(csv_error("1,dog\n2,cat\n", "4,cat\n5,bird\n"),
+                    "test.csv:2:3: found the label \"bird\", which no row of "));
+  CHECK(starts_with(csv_error("1,0\n2,1\n", "4,200\n"), "test.csv:1:3: found the label \"200\""));
+  CHECK(starts_with(csv_error("1,0\n2,2\n", "4,1\n"), "test.csv:1:3: found the label \"1\""));
+}
+
+TEST_CASE("a label column that is there twice, and lines that end with a carriage return alone, are told") {
+  const std::string twice = "a,y,b,y\n1,0,2,1\n";
+  CHECK(starts_with(csv_error(twice, twice, {.label = "y"}), "train.csv:1:7: found a second column \"y\""));
+  CHECK(load_csv_text(twice, twice, {.label = "3"}).train->label(0) == 1);
+  CHECK(starts_with(csv_error("a,b\r1,0\r2,1\r", "1,0\n"), "train.csv:1:4: found a carriage return"));
+  CHECK(load_csv_text("1,0\r\r\n2,1\r", "1,0\r").train->rows() == 2);
 }
 
 TEST_CASE("without a test file a tenth of the rows is held out, by a hash") {

@@ -70,13 +70,13 @@ std::span<const NamedHelp> data_format_table();  ///< the keys are those of [dat
 const DataFormatTraits& data_format_traits(std::string_view format);
 /// idx: train-images-idx3-ubyte, train-labels-idx1-ubyte, t10k-…; each plain or .gz. csv: RFC 4180 with
 /// comma, semicolon or tab, with or without a header line, plain or gzip; labels that are integers from 0 to
-/// 65535 are the classes, others are numbered in the order of first appearance, the same in both files. Of a
-/// text column, onehot makes a feature for each text of the training rows (at most 1024), in the order of
-/// first appearance, and hash:N makes N; a row has 1 in its text's and 0 in the others. An empty field has
-/// none, nor has a text that only test rows hold a feature under onehot. Rows take a float a column in
-/// memory; batches have them in full. Throws OptimError: missing or truncated file (how many bytes were found
-/// and expected), a bad magic number, a CSV field that is no number (file:line:column), too many texts in a
-/// column, row counts of images and labels that differ, more rows than memory holds.
+/// 65535 are the classes, others are numbered by value or in the order of their texts; test rows have none
+/// that no training row has. Of a text column, onehot makes a feature for each text of the training rows (at
+/// most 1024), in the order of first appearance, and hash:N makes N; a row has 1 in its text's and 0 in the
+/// others. An empty field has none, nor has a text that only test rows hold a feature under onehot. Rows take
+/// a float a column in memory; batches have them in full. Throws OptimError: missing or truncated file (how
+/// many bytes were found and expected), a bad magic number, a CSV field that is no number (file:line:column),
+/// too many texts in a column, row counts of images and labels that differ, more rows than memory holds.
 Data load_data(const DataSpec& spec);
 /// Puts what load_data gave where processes of this host can read it in place: an open file descriptor of
 /// memory, the caller's, that programs started by this one have as well. Throws OptimError: no memory.
