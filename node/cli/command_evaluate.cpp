@@ -46,15 +46,18 @@ std::vector<std::vector<std::size_t>> all_hidden(const Job& job) {
 /// A model of those hidden sizes of the job that the file holds.
 SavedModel read_model(const std::string& path, const Job& job, optim::ModelSpec spec) {
   const auto choices = all_hidden(job);
-  for (std::size_t i = 0;; ++i) try {
+  SavedModel model;
+  for (std::size_t i = 0; i < choices.size(); ++i) try {
       spec.hidden = choices[i];
-      SavedModel model{optim::make_model(spec), {}};
+      model.model = optim::make_model(spec);
       model.x.resize(model.model->buffer_size());
       read_safetensors(path, model.model->layers(), model.x);
-      return model;
+      break;
     } catch (const ConfigError&) {
       if (i + 1 == choices.size()) throw;
     }
+  check_finite(path, model.model->layers(), model.x);
+  return model;
 }
 
 bool same_shape(const optim::Model& a, const optim::Model& b) {

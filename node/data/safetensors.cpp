@@ -1,10 +1,13 @@
 #include "gossamer/node/safetensors.h"
 
 #include <fcntl.h>
+#include <fmt/format.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
+#include <cmath>
 #include <filesystem>
 #include <fstream>
 #include <map>
@@ -13,6 +16,7 @@
 #include <utility>
 
 #include "gossamer/node/errors.h"
+#include "gossamer/optim/finite.h"
 #include "safetensors_format.h"
 
 namespace gossamer::node {
@@ -113,6 +117,24 @@ std::vector<optim::Layer> layers_in(const std::string& path) {
 
 void read_safetensors(const std::string& path, const std::vector<optim::Layer>& layers, std::span<float> x) {
   SafetensorsReader(path, open_source(path)).read(layers, std::as_writable_bytes(x));
+}
+
+void check_finite(const std::string& path, const std::vector<optim::Layer>& layers,
+                  std::span<const float> x) {
+  if (optim::all_finite(x)) return;
+  for (const optim::Layer& layer : layers)
+    for (const optim::Tensor& tensor : layer.tensors) {
+      std::size_t size = 1;
+      for (const std::size_t n : tensor.shape) size *= n;
+      const auto entries = x.subspan(tensor.offset, size);
+      const auto wrong =
+          std::find_if_not(entries.begin(), entries.end(), [](float v) { return std::isfinite(v); });
+      if (wrong != entries.end())
+        throw ConfigError(fmt::format(
+            "{}: tensor '{}' holds {} at entry {}; expected finite numbers: a run that had diverged may have "
+            "written it, use a model or checkpoint from before",
+            path, tensor.name, *wrong, wrong - entries.begin()));
+    }
 }
 
 }  // namespace gossamer::node

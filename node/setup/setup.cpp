@@ -264,6 +264,7 @@ Prepared prepare(Job job, Learner learner, PeerId self) {
     read_run_parameters(j.initial, p.layers, initial);
   else
     read_safetensors(j.initial, p.layers, initial);
+  if (!j.initial.empty()) check_finite(j.initial, p.layers, initial);
   p.initial = std::move(initial);
   p.shapes = shapes_of(p);
   p.names = j.peer_names();

@@ -189,3 +189,23 @@ TEST_CASE("a model of 40 000 tensors is written, read and refused in little time
     CHECK(std::string(error.what()).size() < 1000);
   }
 }
+
+TEST_CASE("a model with an entry that is not finite is refused with its file and tensor") {
+  std::vector<float> x = values();
+  x[31] = std::numeric_limits<float>::quiet_NaN();  // padding
+  CHECK_NOTHROW(node::check_finite("m.safetensors", layers(), x));
+  const auto refused = [&](std::size_t at, float value, const std::string& words) {
+    std::vector<float> wrong = x;
+    wrong[at] = value;
+    try {
+      node::check_finite("m.safetensors", layers(), wrong);
+      FAIL("nothing was wrong");
+    } catch (const node::ConfigError& error) {
+      INFO(error.what());
+      CHECK(says(error.what(), words));
+    }
+  };
+  refused(7, std::numeric_limits<float>::quiet_NaN(),
+          "m.safetensors: tensor 'b' holds nan at entry 1; expected finite numbers");
+  refused(16, -std::numeric_limits<float>::infinity(), "tensor 'c' holds -inf at entry 0");
+}

@@ -26,4 +26,8 @@ std::vector<optim::Layer> layers_in(const std::string& path);
 /// ConfigError: what is missing, of another shape or type, or how the file is damaged.
 void read_safetensors(const std::string& path, const std::vector<optim::Layer>& layers, std::span<float> x);
 
+/// Throws ConfigError where an entry of a tensor of what was read from path is NaN or infinite: names the
+/// first one.
+void check_finite(const std::string& path, const std::vector<optim::Layer>& layers, std::span<const float> x);
+
 }  // namespace gossamer::node
