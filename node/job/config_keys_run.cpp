@@ -89,7 +89,7 @@ constexpr Key<Draft> kRunKeys[] = {
      run<&RunSection::checkpoint_every>,
      {.check = check_save_interval, .number_too = true}},
     {"run.keep",
-     "checkpoints that each peer keeps, beside the best",
+     "checkpoints that each peer keeps of those that all have, beside the best; of newer ones as many",
      run<&RunSection::keep>,
      {.range = kAtLeastOne, .scope = Scope::kLocal}},
     {"run.grace",

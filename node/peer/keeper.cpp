@@ -47,7 +47,7 @@ void Keeper::write(SharedState state, const SavePoint& point, bool learned) {
   run_ = spec_.run != 0 ? spec_.run : point.run;
   CheckpointHead head{spec_.peer,  spec_.peers, point.name,    run_,   point.share_done,
                       point.epoch, spec_.job,   point.figures, learned};
-  figures_[point.name] = point.figures;
+  if (!point.figures.empty()) figures_[point.name] = point.figures;
   writing_ = true;
   writer_.write(std::move(head), std::move(state));
 }
@@ -85,12 +85,13 @@ void Keeper::take(Worker* worker) {
 }
 
 /// The best is the first peer's to say, which evaluates; where peers save each at their own time, every
-/// one's.
+/// one's. It is one of those that an evaluation came before, since the last checkpoint: figures of others'
+/// parameters say nothing.
 void Keeper::judge(Worker& worker, Round round) {
-  const optim::Figures& figures = figures_[round];
-  if (figures.empty()) return;
-  if (!best_ || better(figures, figures_[*best_])) best_ = round;
-  std::erase_if(figures_, [&](const auto& at) { return at.first < round && at.first != *best_; });
+  const auto at = figures_.find(round);
+  if (at == figures_.end()) return;
+  if (!best_ || better(at->second, figures_[*best_])) best_ = round;
+  std::erase_if(figures_, [&](const auto& of) { return of.first < round && of.first != *best_; });
   if (spec_.together) worker.judge(*best_, round);
 }
 

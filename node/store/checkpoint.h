@@ -35,7 +35,7 @@ struct CheckpointHead {
   std::uint64_t run = 0;  ///< drawn when the peers met; those of one run alone go together
   double share_done = 0, epoch = 0;
   std::string job;           ///< what the peers agreed on, as to_toml writes it
-  optim::Figures figures{};  ///< of the newest evaluation before it; may be empty
+  optim::Figures figures{};  ///< of the newest evaluation since the one before; may be empty
   bool learned = false;      ///< nothing but what was learned is there: the peer had left its view
   bool operator==(const CheckpointHead&) const = default;
 };

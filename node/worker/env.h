@@ -13,7 +13,7 @@ struct SavePoint {
   Round name = 0;         ///< by which all peers of the run know it
   std::uint64_t run = 0;  ///< as of Offers::run
   double share_done = 0, epoch = 0;
-  optim::Figures figures{};  ///< of the newest evaluation; empty: there was none here
+  optim::Figures figures{};  ///< of the newest evaluation since the one before; empty: none
 };
 
 class Env {

@@ -321,7 +321,7 @@ class Worker final : public ExchangeHost {
   double held_since_ = 0;
   double save_by_ = 0;            ///< what cannot be written by then is passed over; 0: nothing waits
   std::optional<double> end_by_;  ///< it was interrupted
-  optim::Figures tested_;         ///< of the newest evaluation
+  optim::Figures tested_;         ///< of the newest evaluation since the last checkpoint
   std::optional<Round> resumed_;  ///< from which checkpoint
   Round through_ = 0;             ///< the least round that the parcels that are mixed are final for
   std::size_t unmixed_ = 0;

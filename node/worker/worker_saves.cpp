@@ -107,6 +107,7 @@ void Worker::handle(const Saved& e) {
   taken(name);
   ++result_.checkpoints;
   env_.checkpoint(e.state, save_point(name));
+  tested_.clear();  // a later checkpoint holds other parameters
   check_ending();
 }
 

@@ -79,6 +79,25 @@ TEST_CASE("checkpoints are listed: whose, how large, how good, and what is missi
   CHECK(gossamer(run.folder, {"checkpoint", "list", "run/checkpoints"}).out == ended.out);
 }
 
+TEST_CASE("a checkpoint has the figures of an evaluation since the one before it, or none") {
+  const Ports ports(2);
+  const Folder folder;
+  folder.write("job.toml",
+               SmallJob{.peers = 2, .base_port = ports.first(), .graph = "full", .rounds = 150}.toml());
+  Words words{"run", "job.toml", "--out", "run", "-q"};
+  for (const char* set : {"data.rows=1024", "data.test_rows=64", "optimizer.batch=8", "run.evaluate_every=1",
+                          "run.checkpoint_every=20", "run.keep=9"})
+    words.insert(words.end(), {"--set", set});
+  const Ended run = gossamer(folder, words);  // evaluates after rounds 64 and 128
+  INFO(run.err);
+  REQUIRE(run.status == 0);
+  const json listed = json::parse(gossamer(folder, {"checkpoint", "list", "run", "--json"}).out);
+  std::vector<Round> judged;
+  for (const json& round : listed["rounds"])
+    if (!round["figures"].empty()) judged.push_back(round["round"]);
+  CHECK(judged == std::vector<Round>{80, 140});
+}
+
 TEST_CASE("a checkpoint is shown: the newest that is complete, another, its job") {
   Run run{10, 20};
   run.write("bob", 30);
