@@ -16,7 +16,8 @@
 //
 // What was learned from the ensemble fades in steps alone, so that a run does best to end with a
 // distillation: after k·L + distill_steps rounds. Steps alone are needed none the less, for labels that are
-// distilled over and over grow ever softer.
+// distilled over and over grow ever softer; where s = 1 and all L steps distil, nothing but labels of labels
+// is ever learned, and that is refused.
 //
 // The rows of W are the ensemble's weights: on a regular graph with Metropolis weights all alike. Slot 2
 // holds the peer's own model as exchanged ("own"), slot 3 + k that of heard_[k]. As nothing is averaged, the
@@ -197,6 +198,12 @@ class Ensemble final : public Exchange {
 
 std::string refusal(const ExchangeSettings& exchange) {
   const std::uint64_t steps = kDistillSteps.of(exchange);
+  if (steps == local_steps(exchange) && kDistillWeight.of(exchange) == 1)
+    return fmt::format(
+        "exchange.distill_weight = 1 with exchange.distill_steps = {} of as many steps from one exchange to "
+        "the next (exchange.local_steps) leaves no step that learns the data's own labels; use a smaller "
+        "weight, or fewer of the steps",
+        steps);
   if (steps <= local_steps(exchange)) return {};
   return fmt::format(
       "exchange.distill_steps = {} are more than the {} steps from one exchange to the next "
@@ -206,7 +213,7 @@ std::string refusal(const ExchangeSettings& exchange) {
 
 std::unique_ptr<Exchange> make_ensemble(ExchangeHost& host) { return std::make_unique<Ensemble>(host); }
 
-constexpr double kDrawnDistillSteps[] = {1, 2}, kDrawnDistillWeights[] = {0.3, 0.5, 1};
+constexpr double kDrawnDistillSteps[] = {1, 2}, kDrawnDistillWeights[] = {0.3, 0.5, 0.9};
 constexpr OwnKey kEnsembleKeys[] = {
     {.value = kDistillSteps,
      .help = "of local_steps, how many learn from the ensemble's labels too",

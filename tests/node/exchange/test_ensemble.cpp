@@ -162,6 +162,10 @@ TEST_CASE("wrong uses of the ensemble are refused with a reason") {
     CHECK(says(said, "use method 'ensemble' or 'none'"));
   }
   CHECK(says(refusal(small_job(ensemble({"exchange.distill_steps=4"}))), "expected at most as many"));
+  const Settings always{"exchange.distill_steps=3", "exchange.distill_weight=1"};
+  CHECK(says(refusal(small_job(ensemble(always))), "leaves no step that learns the data's own labels"));
+  CHECK(refusal(small_job(ensemble(always + Settings{"exchange.distill_steps=2"}))).empty());
+  CHECK(refusal(small_job(ensemble(always + Settings{"exchange.distill_weight=0.99"}))).empty());
   CHECK(says(refusal(small_job(ensemble({"exchange.staleness=2"}))), "staleness = 0"));
   CHECK(says(refusal(small_job(ensemble({"model.kind=quadratic"}))), "predicts classes"));
   for (const char* codec : {"onebit_scaled", "topk:density=0.1", "qsgd:bits=4", "intq:bits=2", "terngrad"})
