@@ -188,6 +188,7 @@ class _Signals:
 
     def __init__(self, handle: _Handle):
         self.came = 0
+        self._came_at = 0.0
         self._handle, self._process = weakref.ref(handle), os.getpid()
         self._before: Dict[int, Any] = {}
         if threading.current_thread() is threading.main_thread():
@@ -202,7 +203,7 @@ class _Signals:
         self.off()
         if os.getpid() != self._process or handle is None:  # as if nothing were handled here
             return os.kill(os.getpid(), number)
-        self.came = number
+        self.came, self._came_at = number, time.monotonic()
         print("gossamer: ending after this round; once more ends at once", file=sys.stderr, flush=True)
         lib.gs_interrupt(handle.pointer)
 
@@ -212,6 +213,10 @@ class _Signals:
                 if signal.getsignal(number) == self._hear:  # else the program has set another since
                     signal.signal(number, before)
             self._before.clear()
+
+    def since(self) -> float:
+        """Seconds since the first; 0 where none has come."""
+        return time.monotonic() - self._came_at if self.came else 0.0
 
     def raised(self, error: _errors.Interrupted) -> BaseException:
         """What the program is told in that one's place."""

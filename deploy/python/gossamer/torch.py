@@ -33,6 +33,8 @@ from ._schedules import Schedules
 from ._simulate import Simulated, simulate_arrays
 
 T = TypeVar("T")
+_MOST_OF_STEP = 64  # batches, where that is more than a pass: a loop that takes more has forgotten the step
+_LEAVE_S = 10.0  # that a loop has to its next step when it is told to end, as run.grace has it
 
 # What each optimiser keeps of a parameter, all of it zeros at first; others' state is not handed to other peers.
 _KEPT: Dict[type, Tuple[str, ...]] = {
@@ -239,6 +241,7 @@ class Peer(BasePeer):
         self._further = 0  # batches that were no step's last
         self._unstepped = False  # a batch was given, and no step taken since
         self._by_batches = False  # the loop goes through batches()
+        self._since_step = self._most_of_step = 0  # batches; the most that a step took so far
         self._known_members: List[str] = []
         self._on_change: List[Callable[[List[str]], None]] = []
         self._sampled = given.rows
@@ -279,23 +282,41 @@ class Peer(BasePeer):
     def batches(self, loader: Iterable[T]) -> Iterator[T]:
         """What the loader gives, again and again, one for each round, until the run is over: as many on every peer, however much data each
         has. Between two of them :meth:`step` is called once, or not at all where gradients are accumulated over several, and what ends the
-        run is the number of steps."""
+        run is the number of steps.
+
+        Raises
+        ------
+        Misuse
+            A whole pass over the loader, of 64 batches or several passes of fewer, went by without a step.
+        KeyboardInterrupt, SystemExit
+            The program was told to end (Ctrl-C, SIGTERM), also where the loop takes no step any more."""
         self._by_batches = True
         while True:
-            none = True
+            given = 0
             before = torch.get_rng_state()
             ahead = iter(loader)
             torch.set_rng_state(before)  # a run that goes on in the midst of an epoch begins one more iterator, which draws a number
             for batch in ahead:
-                none = False
+                given += 1
                 if not self._next():
                     return
                 self._further += self._unstepped
                 self._unstepped = True
+                self._since_step += 1
                 self._rows = _rows_in(batch)
                 yield batch
-            if none:
+                self._look_for_signals()
+            if given == 0:
                 raise _errors.BadInput("the loader gave no batch; expected at least one in each pass over it")
+            if self._since_step >= max(given, _MOST_OF_STEP):
+                raise _errors.Misuse(f"{self._since_step} batches and no peer.step(loss), by which the other peers hear of this one; expected one after each "
+                                     "batch, or after several where gradients are accumulated, in place of optimizer.step()")
+
+    def _look_for_signals(self) -> None:
+        """A loop that is told to end does so by its next step; without one nothing else would end it."""
+        if self._since_step > self._most_of_step and self._signals.since() > _LEAVE_S:
+            self._signals.off()
+            raise self._signals.raised(_errors.Interrupted("told to end in a round that had no peer.step"))
 
     def step(self, loss: "torch.Tensor | float", rows: Optional[int] = None, scaler: Any = None, scheduler: Any = None) -> None:
         """Step by the gradients that ``backward`` left, and exchange; once in a round.
@@ -326,6 +347,7 @@ class Peer(BasePeer):
         if scheduler is not None and self._schedules is not None:
             self._schedules.meet(scheduler)
         self._unstepped = False
+        self._most_of_step, self._since_step = max(self._most_of_step, self._since_step), 0
         value = float(loss.detach()) if isinstance(loss, torch.Tensor) else float(loss)
         rows = whole("rows", self._rows if rows is None else rows)
         if self._optimizer is not None and not self._by_mean:
