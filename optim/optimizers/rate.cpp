@@ -17,11 +17,14 @@ namespace {
 double constant_factor(const OptimizerSpec&, double, double) { return 1; }
 
 double step_factor(const OptimizerSpec& spec, double t, double) {
+  constexpr double kMost = 1e18;  // drops, which an integer holds; there may be many in a step
   // A drop that falls on a step exactly must not be missed by rounding (0.3/0.1 < 3).
-  const auto drops =
-      static_cast<std::uint64_t>(t / static_cast<double>(spec.total_steps) / spec.step_every + 1e-9);
-  double factor = 1;
-  for (std::uint64_t i = 0; i < drops && factor > 0; ++i) factor *= spec.step_factor;
+  const double drops = t / static_cast<double>(spec.total_steps) / spec.step_every + 1e-9;
+  double factor = 1, power = spec.step_factor;
+  for (auto left = static_cast<std::uint64_t>(std::min(drops, kMost)); left > 0; left /= 2) {
+    if (left % 2 == 1) factor *= power;
+    power *= power;
+  }
   return factor;
 }
 

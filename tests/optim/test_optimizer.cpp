@@ -210,6 +210,18 @@ TEST_CASE("learning rate schedules") {
     spec.step_factor = 0.5;
     for (int t = 0; t < 100; ++t) CHECK(learning_rate(spec, t) == std::ldexp(2, -(t / 10)));
   }
+  SECTION("step may drop many times in a step") {
+    spec.schedule = "step";
+    spec.step_every = 1e-9;
+    spec.step_factor = 1;
+    CHECK(learning_rate(spec, 99) == 2);
+    spec.step_factor = std::nextafter(1.0, 0.0);
+    CHECK(learning_rate(spec, 99) == Approx(2).epsilon(1e-6));
+    spec.step_every = 1e-300;
+    CHECK(learning_rate(spec, 99) == Approx(0).margin(1e-9));
+    spec.step_factor = 1;
+    CHECK(learning_rate(spec, 99) == 2);
+  }
   SECTION("cosine falls to zero") {
     spec.schedule = "cosine";
     CHECK(learning_rate(spec, 0) == 2);
