@@ -160,7 +160,7 @@ constexpr Key<Draft> kJobKeys[] = {
     {"optimizer.epsilon",
      "adam: added to the root",
      optimizer<&optim::OptimizerSpec::epsilon>,
-     {.range = kPositive}},
+     {.range = kPositiveFloat}},
     {"optimizer.weight_decay",
      "adds weight_decay times x to the gradient (adam: decoupled)",
      optimizer<&optim::OptimizerSpec::weight_decay>,

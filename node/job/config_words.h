@@ -15,6 +15,7 @@ std::vector<std::string> names_of(std::span<const Row> table) {
 }
 
 constexpr Interval kPositive{0, kInfinity, true}, kNotNegative{0}, kAtLeastOne{1};
+constexpr Interval kPositiveFloat{1e-38};  // what a float of normal precision holds
 constexpr Interval kProbability{0, 1, false, true}, kFraction{0, 1, true}, kShare{0, 1};
 
 constexpr Constraint kLocalSeconds{

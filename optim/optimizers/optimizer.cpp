@@ -30,7 +30,8 @@ void check(const OptimizerSpec& s) {
   require(s.momentum >= 0 && s.momentum < 1, "momentum", s.momentum, "at least 0 and below 1");
   require(s.beta1 >= 0 && s.beta1 < 1, "beta1", s.beta1, "at least 0 and below 1");
   require(s.beta2 >= 0 && s.beta2 < 1, "beta2", s.beta2, "at least 0 and below 1");
-  require(std::isfinite(s.epsilon) && s.epsilon > 0, "epsilon", s.epsilon, "more than 0");
+  require(std::isfinite(s.epsilon) && s.epsilon >= 1e-38, "epsilon", s.epsilon,
+          "at least 1e-38, which is more than 0 as a float");
   require(std::isfinite(s.weight_decay) && s.weight_decay >= 0, "weight_decay", s.weight_decay, "at least 0");
   require(s.warmup >= 0 && s.warmup < 1, "warmup", s.warmup, "a fraction of the run, at least 0 and below 1");
   require(s.total_steps >= 1, "total_steps", 0, "at least 1");

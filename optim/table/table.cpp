@@ -38,7 +38,8 @@ void check_table(const TableSpec& s) {
   in_range(s.beta + s.l2 > 0, "beta", s.beta, "more than 0 where l2 is 0");
   in_range(s.beta1 >= 0 && s.beta1 < 1, "beta1", s.beta1, "at least 0 and below 1");
   in_range(s.beta2 >= 0 && s.beta2 < 1, "beta2", s.beta2, "at least 0 and below 1");
-  in_range(positive(s.epsilon), "epsilon", s.epsilon, "more than 0");
+  in_range(std::isfinite(s.epsilon) && s.epsilon >= 1e-38, "epsilon", s.epsilon,
+           "at least 1e-38, which is more than 0 as a float");
   in_range(at_least_0(s.initial_scale), "initial_scale", s.initial_scale, "at least 0");
   in_range(s.memory == 0 || s.memory >= kLeastMemory, "memory", count(s.memory), "at least 262144 bytes");
   in_range(s.admit_after >= 1 && s.admit_after <= Sightings::kMost, "admit_after",

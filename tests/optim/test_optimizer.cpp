@@ -253,7 +253,8 @@ TEST_CASE("wrong optimiser specifications are refused") {
   CHECK(message({.momentum = 1}).find("momentum") != std::string::npos);
   CHECK(message({.beta1 = 1}).find("beta1") != std::string::npos);
   CHECK(message({.beta2 = -0.1}).find("beta2") != std::string::npos);
-  CHECK(message({.epsilon = 0}).find("epsilon") != std::string::npos);
+  for (const double epsilon : {0.0, 1e-46, 1e-39})
+    CHECK(message({.kind = "adam", .epsilon = epsilon}).find("at least 1e-38") != std::string::npos);
   CHECK(message({.weight_decay = -1}).find("weight_decay") != std::string::npos);
   CHECK(message({.schedule = "step"}).find("step_every") != std::string::npos);
   CHECK(message({.schedule = "step", .step_every = 0.5, .step_factor = 2}).find("step_factor") !=
