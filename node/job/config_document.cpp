@@ -69,6 +69,12 @@ Value convert(const toml::node& node, const std::string& path) {
   return value;
 }
 
+/// 64.0 is a number that is no integer to a key.
+std::string as_written(double number) {
+  const std::string text = number_text(number);
+  return text.find_first_not_of("-0123456789") == text.npos ? text + ".0" : text;
+}
+
 std::string read_text(const std::string& path) {
   std::error_code error;
   const auto status = std::filesystem::status(path, error);
@@ -128,8 +134,11 @@ Value read_document(const std::string& path) {
   try {
     return convert(toml::parse(text, path), path);
   } catch (const toml::parse_error& error) {
-    throw ConfigError(position(path, error.source().begin) +
-                      ": not valid TOML: " + std::string(error.description()));
+    const std::string what(error.description());
+    const bool open = what.find("parsing string") != what.npos &&
+                      (what.find("control characters") != what.npos || what.find("end-of-file") != what.npos);
+    throw ConfigError(position(path, error.source().begin) + ": not valid TOML: " + what +
+                      (open ? "; is the closing quote missing?" : ""));
   }
 }
 
@@ -167,7 +176,7 @@ std::string describe(const Value& value) {
     case Value::Kind::kInteger:
       return std::to_string(value.integer);
     case Value::Kind::kNumber:
-      return number_text(value.number);
+      return as_written(value.number);
     case Value::Kind::kString:
       return "the string " + in_quotes(shortened(value.text));
     case Value::Kind::kList:

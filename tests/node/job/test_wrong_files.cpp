@@ -121,6 +121,9 @@ constexpr Wrong kJobs[] = {
      "a night lasts sim.day x sim.night = 5 s; expected at most 2.5 s, run.silence_timeout less 1 s"},
     {"[run]\nseed = 1\nseed = 2", "job.toml:4:"},
     {"[run\nseed = 1", "job.toml:2:5: not valid TOML"},
+    {"[model]\nkind = \"mlp\nhidden = [8]", "; is the closing quote missing?"},
+    {"[optimizer]\nbatch = 64.0", "optimizer.batch is 64.0; expected an integer of at least 1"},
+    {"[optimizer]\nepsilon = 1e-46", "optimizer.epsilon is 1e-46; expected a number of at least 1e-38"},
     {"[run]\nseed = ", "job.toml:3:"},
 };
 
