@@ -12,6 +12,8 @@
 
 namespace gossamer::node::api {
 
+inline constexpr std::size_t kMostRowsOfABatch = std::size_t{1} << 32;
+
 gs_status status_of(Error::Code code);
 gs_status status_of(Outcome outcome);
 /// That status, and what gs_error says then.
@@ -36,9 +38,14 @@ template <class Options>
 Options known_part(const Options* given, const char* name) {
   Options options{};
   if (!given) return options;
-  if (given->size == 0 || given->size > sizeof options)
-    misuse(fmt::format("{0}.size is {1}; expected sizeof({0}), which is {2} in this library", name,
-                       given->size, sizeof options));
+  if (given->size == 0)
+    misuse(fmt::format("{0}.size is 0; expected sizeof({0}), which is {1} in this library", name,
+                       sizeof options));
+  if (given->size > sizeof options)
+    misuse(
+        fmt::format("{0}.size is {1}; expected sizeof({0}), which is {2} in this library: it is older than "
+                    "the header that the program was compiled with; use a library of that header's version",
+                    name, given->size, sizeof options));
   std::memcpy(&options, given, given->size);
   return options;
 }

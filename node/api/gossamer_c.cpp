@@ -157,8 +157,6 @@ struct gs_peer {
 
 namespace {
 
-constexpr std::size_t kMostRowsOfABatch = std::size_t{1} << 32;
-
 void require(const gs_peer* peer) {
   if (!peer) misuse("the peer is null; expected one that gs_open made");
   if (peer->process != getpid())

@@ -40,6 +40,9 @@ class CalledObjective final : public node::TensorObjective {
         call_(context_, peer_, key.step, rows.data(), rows.size(), x_.data(), g_.data(), &loss);
     if (samples < 0)
       throw node::Error(node::Error::Code::failed, "the program's gradient ended the simulation");
+    if (static_cast<std::size_t>(samples) > kMostRowsOfABatch)
+      misuse(fmt::format("the gradient of peer {} gave {} samples in a batch; expected at most {}", peer_,
+                         samples, kMostRowsOfABatch));
     for (std::size_t t = 0; t < tensors(); ++t) {  // what became of a state is its step
       if (!place_of(t).state) continue;
       for (std::size_t i = 0; i < part(x, t).size(); ++i)

@@ -26,7 +26,9 @@
 extern "C" {
 #endif
 
-/* Grows when something that is here changes its meaning or layout. */
+/* Grows when something that is here changes its meaning or layout. Fields that are added at a structure's end
+ * leave it alone: a library takes structures of its own size and of any that older headers had, not larger
+ * ones, of headers that are newer than it is. */
 #define GS_ABI 2
 int gs_abi(void);
 /* "0.1.0" */
@@ -159,8 +161,8 @@ void gs_close(gs_peer* peer);
 
 /* A gradient of one of the simulation's peers. parameters[t] is read (that of a state is changed, as between
  * gs_wait and gs_post), gradients[t] is to be written, zeros at first; *loss: mean over the batch. rows: of
- * the batch, by the job's split, where gs_simulation.rows is not 0. Gives the samples in the batch; less than
- * 0 ends the simulation. */
+ * the batch, by the job's split, where gs_simulation.rows is not 0. Gives the samples in the batch, at most
+ * 2^32; less than 0 ends the simulation. */
 typedef int64_t (*gs_gradient_function)(void* context, size_t peer, uint64_t step, const uint32_t* rows,
                                         size_t rows_count, float* const* parameters, float* const* gradients,
                                         double* loss);

@@ -163,6 +163,17 @@ TEST_CASE("what a C program does wrong is said, and kills nothing") {
   gs_options options{};
   options.size = sizeof options + 8;
   CHECK(job.open("peer0", &peer, &options) == GS_MISUSE);
+  CHECK_THAT(gs_error(), ContainsSubstring("older than the header that the program was compiled with"));
+  gs_simulation simulation{};
+  simulation.size = sizeof simulation;
+  simulation.gradient = [](void*, size_t, uint64_t, const uint32_t*, size_t, float* const*, float* const*,
+                           double*) -> int64_t { return int64_t{1} << 60; };
+  gs_simulated* simulated = nullptr;
+  REQUIRE(gs_simulate(job.path.c_str(), nullptr, 0, one, 1, &simulation, &simulated) == GS_OK);
+  gs_ending ending;
+  CHECK(gs_simulated_end(simulated, 0, &ending, sizeof ending) != GS_DONE);
+  CHECK_THAT(gs_error(), ContainsSubstring("1152921504606846976 samples in a batch; expected at most"));
+  gs_simulated_free(simulated);
   options.size = sizeof options;
   options.log = "/nowhere/log";
   CHECK(job.open("peer0", &peer, &options) == GS_BAD_INPUT);
