@@ -123,7 +123,8 @@ constexpr OwnKey kMoniquaKeys[] = {
      .drawn = kDrawnBits},
     {.value = kModuloBound,
      .help = "cell that parameters are sent modulo, over twice what neighbours "
-             "differ by; doubled where too small",
+             "differ by; doubled where too small, never halved: neighbours come as near to each "
+             "other as modulo_bound / 2^modulo_bits, so begin with a small one",
      .low = 0,
      .open_low = true,
      .drawn = kDrawnBounds}};
