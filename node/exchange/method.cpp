@@ -153,7 +153,13 @@ std::string method_text(const Method& method) {
   if (n.code_of_mean)
     code += fmt::format("; on a full graph with equal weights {}", at(kCodes, *n.code_of_mean));
   const std::string keys = keys_of(method);
-  const char* const staleness = !n.may_be_stale ? "0" : n.may_wait ? "0, bounded or unbounded" : "unbounded";
+  std::string staleness = !n.may_be_stale ? "0" : n.may_wait ? "0, bounded or unbounded" : "unbounded";
+  if (method.invariants.newest_only)
+    staleness +=
+        "; models of D rounds ago hold the mean back, so that steps count 1 / (1 + (1 - W_ii) D) of "
+        "themselves:\n             where D is large (staleness_mean of the summary) 'pairwise' and "
+        "'push_sum' "
+        "lose nothing";
   return fmt::format(
       "{}: {}\n\n  graph      {}\n  weights    {}\n  schedule   {}\n  codec      {}\n  aggregate  {}\n"
       "  staleness  {}\n  backup     {}\n  delivery   {}\n  optimizer  {}\n  models     {}\n  keys       "
