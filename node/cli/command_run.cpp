@@ -322,6 +322,7 @@ class Run {
     const std::string json = to_json(summary);
     write_text(folder_ / "summary.json", json + "\n");
     std::fputs((flags_.job.json ? json + "\n" : to_table(std::span(&summary, 1))).c_str(), stdout);
+    if (!flags_.job.quiet) std::fputs(told_of_model_age(prepared, summary.staleness_mean).c_str(), stderr);
   }
 
   /// What each came to, and the average of their models.

@@ -229,6 +229,7 @@ int simulate(const SimFlags& flags) {
   std::fputs(text.c_str(), stdout);
   if (!flags.job.quiet)
     for (const Loss& loss : losses.all()) tell(text_of(loss));
+  if (!flags.job.quiet) std::fputs(told_of_model_age(prepared, summary.staleness_mean).c_str(), stderr);
   for (PeerId p = 0; p < result.peers.size(); ++p)
     if (!result.peers[p].message.empty())
       fmt::print(stderr, "{}: {}\n", prepared.job.peers[p].name, result.peers[p].message);

@@ -158,8 +158,7 @@ std::string method_text(const Method& method) {
     staleness +=
         "; models of D rounds ago hold the mean back, so that steps count 1 / (1 + (1 - W_ii) D) of "
         "themselves:\n             where D is large (staleness_mean of the summary) 'pairwise' and "
-        "'push_sum' "
-        "lose nothing";
+        "'push_sum' lose nothing";
   return fmt::format(
       "{}: {}\n\n  graph      {}\n  weights    {}\n  schedule   {}\n  codec      {}\n  aggregate  {}\n"
       "  staleness  {}\n  backup     {}\n  delivery   {}\n  optimizer  {}\n  models     {}\n  keys       "

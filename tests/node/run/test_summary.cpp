@@ -35,6 +35,17 @@ double sent(const Settings& settings) {
 
 }  // namespace
 
+TEST_CASE("what the age of mixed models costs is told where it is more than half of the steps") {
+  const auto told = [](const char* method, const char* latency) {
+    const Figures run(small_job({std::string("exchange.method=") + method, "exchange.codec=dense",
+                                 "exchange.staleness=unbounded", std::string("sim.latency=") + latency}));
+    return told_of_model_age(run.run.prepared, run.summary.staleness_mean);
+  };
+  CHECK(told("dpsgd", "0").empty());
+  CHECK(says(told("dpsgd", "0.2"), "held the mean back: steps have counted about 0."));
+  CHECK(told("push_sum", "0.2").empty());
+}
+
 TEST_CASE("what several peers tell of a loss counts once") {
   using What = MemberEvent::What;
   Losses losses;
