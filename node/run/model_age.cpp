@@ -19,8 +19,10 @@ std::string told_of_model_age(const Prepared& prepared, double age) {
   const double share = 1 / (1 + others / rows * age);
   if (share >= 0.5) return {};
   return fmt::format(
-      "the models that peers mixed were {:.1f} rounds old on average, and held the mean back: steps have "
-      "counted about {:.2g} of themselves; use method 'pairwise' or 'push_sum', which lose nothing, or a "
+      "the oldest models that peers mixed were {:.1f} rounds old on average, and held the mean back: steps "
+      "may "
+      "have counted as little as {:.2g} of themselves; use method 'pairwise' or 'push_sum', which lose "
+      "nothing, or a "
       "smaller exchange.staleness\n",
       age, share);
 }

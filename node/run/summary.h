@@ -81,8 +81,8 @@ std::optional<Summary> parse_summary(const std::string& text);
 /// One column a run, one row a figure.
 std::string to_table(std::span<const Summary> runs);
 
-/// A line for the user where models that were so many rounds old on average, with no weights of their own
-/// for it, have made the peers' steps count less than half; else empty.
+/// A line for the user where models that were so many rounds old, the oldest of a round on average, with no
+/// weights of their own for it, may have made the peers' steps count less than half; else empty.
 std::string told_of_model_age(const Prepared& prepared, double age);
 
 /// "0", "4" or "unbounded"

@@ -42,7 +42,7 @@ TEST_CASE("what the age of mixed models costs is told where it is more than half
     return told_of_model_age(run.run.prepared, run.summary.staleness_mean);
   };
   CHECK(told("dpsgd", "0").empty());
-  CHECK(says(told("dpsgd", "0.2"), "held the mean back: steps have counted about 0."));
+  CHECK(says(told("dpsgd", "0.2"), "held the mean back: steps may have counted as little as 0."));
   CHECK(told("push_sum", "0.2").empty());
 }
 
