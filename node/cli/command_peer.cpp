@@ -99,7 +99,7 @@ Job job_of(PeerFlags& flags) {
   if (flags.join.empty() || !flags.job.path.empty()) return load_job(flags.job.path, flags.job.overrides);
   std::vector<std::string> of_run;  // what counts before the job is told
   for (const std::string& text : flags.job.overrides)
-    if (text.starts_with("run.join_timeout=") || text.starts_with("run.insecure=")) of_run.push_back(text);
+    if (text.starts_with("run.join_timeout") || text.starts_with("run.insecure")) of_run.push_back(text);
   Job plain = load_job("/dev/null", of_run, 1);
   plain.access.key = flags.name + ".key";
   for (const std::string& text : flags.job.overrides) {

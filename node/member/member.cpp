@@ -227,7 +227,12 @@ void Member::post(PeerId to, FrameBody body, std::uint32_t priority) {
 
 void Member::changed(const MemberRecord& now, std::optional<MemberStatus>) {
   members_changed_ = true;
-  heard_begun_ |= standing_from(now.word).begun;
+  const Standing said = standing_from(now.word);
+  heard_begun_ |= said.begun;
+  if (now.name != name() && !said.deaf_to.empty())
+    say_deaf_.insert(now.name);
+  else
+    say_deaf_.erase(now.name);
   const bool lives = now.status == MemberStatus::alive || now.status == MemberStatus::suspect;
   if (lives && now.name != name()) meet({now.name, now.address});
   for (View* view : {&current_, &run_})

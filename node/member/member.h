@@ -144,7 +144,6 @@ class Member final : SwimHost {
   bool planted(Bug bug) const { return spec_.swim.planted.is(bug); }
   /// How long a peer that hears of a run under way waits whether it is the one that it is about to begin.
   static constexpr double kPatience_s = 2;
-  static constexpr const char* kOver = "the run was over before this peer could take part again";
 
   // SwimHost
   void send(const Contact& to, SwimBody body) override;
@@ -197,9 +196,12 @@ class Member final : SwimHost {
     std::string why{};
   };
   double deaf_after() const;
+  std::set<std::string> silent(double now);
+  bool waits_for(const std::string& peer) const;
   void watch_links();
   std::vector<std::uint32_t> keys_of_deaf() const;
   LeftOut left_out() const;
+  bool ended_without_it() const;
   bool look_who_is_out();
   /// No record was ever had of it.
   bool is_unheard(const Seat& seat) const;
@@ -260,6 +262,7 @@ class Member final : SwimHost {
   void tell_apart() const;
   bool bring_together(const std::vector<Standing>& all);
   void show_model();
+  void look_at_part();
   void take_part(std::span<const std::byte> bytes);
   void merge(const Meeting& meeting, std::size_t own);
   void tell_dropped(const std::vector<Standing>& all, PeerId from) const;
@@ -313,8 +316,13 @@ class Member final : SwimHost {
     double ill = 0;  ///< when it was last
   };
   std::map<std::string, DeafTo> deaf_to_;  ///< others live, and their frames do not come
-  double linked_since_ = 0,
-         looked_at_links_ = 0;  ///< a worker could have heard its neighbours; the last look
+  struct Listening {
+    std::uint64_t start = 0;
+    double since = 0;
+  };
+  std::map<std::string, Listening> listens_to_;
+  double listens_since_ = 0, looked_at_links_ = 0;  ///< this process has not stood still; the last look
+  std::set<std::string> say_deaf_;                  ///< members whose word has deaf_to
   LeftOut left_out_;
   bool outside_ = false;  ///< this peer is left out, has no worker, and waits
   double announced_ = 0;  ///< when these seats were first
@@ -335,6 +343,8 @@ class Member final : SwimHost {
   std::uint64_t told_apart_ = 0;                     ///< the view of which it has told that it waits
   std::map<std::size_t, std::vector<float>> parts_;  ///< of the sides that the own model comes together with
   std::size_t part_ = 0;                             ///< that is being fetched
+  std::size_t part_tries_ = 0;                       ///< members that were asked for it in vain
+  double part_came_ = 0;                             ///< when something of it came last
   std::optional<Ahead> ahead_;
   std::optional<Served> served_;
   std::set<std::string> askers_;      ///< who wait for the data plane's answer

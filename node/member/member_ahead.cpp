@@ -28,8 +28,9 @@ constexpr double kFresh_s = 5;
 /// The members that have what the run has learned.
 std::vector<std::string> Member::who_have_it() const {
   std::vector<std::string> names;
+  const std::set<std::string> out = left_out().names;  // what they have is old
   for (const auto& [name, record] : swim_->members()) {
-    const bool lives = record.status == MemberStatus::alive;
+    const bool lives = record.status == MemberStatus::alive && !out.contains(name);
     const Standing s = standing_from(record.word);
     if (lives && name != this->name() && s.begun && s.whole) names.push_back(name);
   }

@@ -17,7 +17,8 @@ namespace gossamer::node {
 namespace {
 
 constexpr double kNearTheEnd = 0.9;
-constexpr std::size_t kNamed = 16;  ///< of those that it is cut off from
+constexpr double kPartPatience_s = 5;  ///< without a piece of another side's model
+constexpr std::size_t kNamed = 16;     ///< of those that it is cut off from
 
 }  // namespace
 
@@ -120,7 +121,7 @@ void Member::keep_learned() {
 
 /// It was told to.
 void Member::end_between_views() {
-  if (!standing_.holds)
+  if (!standing_.holds && !outside_)
     return end(Outcome::interrupted, "told to end, and left while the members agreed on who goes on");
   keep_learned();
   end(Outcome::interrupted, "told to end, and left while it waited for the others");
@@ -147,6 +148,7 @@ void Member::tell_apart() const {
 
 std::string Member::waits_text() const {
   if (worker_ || over_) return {};
+  if (outside_) return left_out_.why;
   if (standing_.holds)
     return fmt::format("{}: waits {:.0f} s more, then {}", apart_text(sides_of(current_)),
                        std::max(0.0, *apart_since_ + spec_.apart.wait_s - env_.now()),
@@ -244,10 +246,14 @@ bool Member::bring_together(const std::vector<Standing>& all) {
   if (meeting.weight[side] > 0 && standing_.hash == 0) show_model();
   for (std::size_t other = 0; other < meeting.weight.size(); ++other) {
     if (other == side || meeting.weight[other] == 0 || parts_.contains(other)) continue;
-    const std::size_t from = meeting.partner(own, other);
+    const std::vector<std::size_t> seats = meeting.seats_of(other);
+    const auto first = static_cast<std::size_t>(
+        std::find(seats.begin(), seats.end(), meeting.partner(own, other)) - seats.begin());
+    const std::size_t from = seats[(first + part_tries_) % seats.size()];
     if (all[from].hash == 0 || !can_be(all[from].bytes))
       return false;  // it has yet to see that others want it
     part_ = other;
+    part_came_ = env_.now();
     transfer_.emplace(std::vector{current_.seats[from].name}, all[from].hash, all[from].bytes,
                       spec_.swim.planted);
     return false;
@@ -263,6 +269,13 @@ void Member::show_model() {
   shown.hash = hash_bytes(learned_);
   shown.bytes = learned_.size();
   say(std::move(shown));
+}
+
+/// Another member of that side is asked where nothing comes.
+void Member::look_at_part() {
+  if (spec_.alike || env_.now() < part_came_ + kPartPatience_s) return;
+  ++part_tries_;
+  transfer_.reset();
 }
 
 void Member::take_part(std::span<const std::byte> bytes) {

@@ -36,16 +36,15 @@ double Member::patience() const {
 }
 
 /// All that had learned something have left, one of them at the end of the run: who begins anew alone would
-/// do again what is done. Of those whom a peer that was left out does not hear it hears no farewell either.
+/// do again what is done.
 bool Member::all_are_done() const {
-  if ((whole_ && !outside_) || winding_up_) return false;
+  if (whole_ || winding_up_) return false;
   bool done = false;
   for (const auto& [peer, record] : swim_->members()) {
     const Standing s = standing_from(record.word);
     if (peer == name() || !s.whole) continue;
-    if (record.status != MemberStatus::left && !(outside_ && record.status == MemberStatus::dead))
-      return false;
-    done |= record.status == MemberStatus::left && s.share >= 1;
+    if (record.status != MemberStatus::left) return false;
+    done |= s.share >= 1;
   }
   return done;
 }

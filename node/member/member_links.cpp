@@ -13,6 +13,7 @@
 namespace gossamer::node {
 namespace {
 
+constexpr double kLookEvery_s = 0.1;
 /// Later than that after the last look this process stood still, and what has come meanwhile is not read yet.
 constexpr double kStoodStill_s = 1;
 
@@ -28,32 +29,58 @@ double Member::deaf_after() const {
   return 2 * (s.most_suspicion_s + s.probe_every_s + 2 * s.probe_timeout_s);
 }
 
+/// The members with which this one is in touch, as SWIM is, and its neighbours, that live and of which
+/// nothing has come since it could have.
+std::set<std::string> Member::silent(double now) {
+  const auto is_silent = [&](const std::string& peer) {
+    const auto at = swim_->members().find(peer);
+    if (at == swim_->members().end() || at->second.status != MemberStatus::alive) return false;
+    Listening& to = listens_to_[peer];
+    if (to.start != at->second.start) to = {at->second.start, now};
+    const double since = std::max({listens_since_, to.since, swim_->heard_itself(peer)});
+    return since + deaf_after() <= now && swim_->heard_of(peer) + deaf_after() > now;
+  };
+  std::set<std::string> all;
+  if (swim_->targets().size() <= kMostDeafTo) all.insert(swim_->targets().begin(), swim_->targets().end());
+  if (worker_)
+    for (const PeerId p : worker_->links()) all.insert(run_.seats[p].name);
+  std::erase_if(all, [&](const std::string& peer) { return !is_silent(peer); });
+  return all;
+}
+
+/// This member cannot go on without something of that one.
+bool Member::waits_for(const std::string& peer) const {
+  if (!worker_) return transfer_ && transfer_->comes_from(peer) && !spec_.alike;
+  if (worker_->finished() || winding_up_) return false;
+  const auto& links = worker_->links();
+  return std::any_of(links.begin(), links.end(),
+                     [&](PeerId p) { return run_.seats[p].name == peer && worker_->waits_for(p); });
+}
+
 /// Whose links are well again, and whose do not come up.
 void Member::watch_links() {
   const double now = env_.now();
-  const bool works = worker_ && begun_ && !worker_->finished() && !winding_up_;
-  if (!works || now > std::exchange(looked_at_links_, now) + kStoodStill_s) linked_since_ = now;
-  const auto is_there = [&](const std::string& peer, std::uint64_t start) {
-    const auto at = swim_->members().find(peer);
-    return at != swim_->members().end() && at->second.start == start && lives(at->second);
-  };
+  if (now < looked_at_links_ + kLookEvery_s) return;
+  if (now > std::exchange(looked_at_links_, now) + kStoodStill_s) listens_since_ = now;
   for (auto& [peer, link] : deaf_to_)
     if (swim_->heard_itself(peer) + deaf_after() <= now) link.ill = now;
   std::size_t news = std::erase_if(deaf_to_, [&](const auto& entry) {
-    return entry.second.ill + deaf_after() < now || !is_there(entry.first, entry.second.start);
+    const auto at = swim_->members().find(entry.first);
+    return entry.second.ill + deaf_after() < now || at == swim_->members().end() ||
+           at->second.start != entry.second.start || !lives(at->second);
   });
-  for (std::size_t k = 0; works && k < worker_->links().size(); ++k) {
-    const Seat& seat = run_.seats[worker_->links()[k]];
-    if (std::max(linked_since_, swim_->heard_itself(seat.name)) + deaf_after() > now ||
-        deaf_to_.contains(seat.name) || deaf_to_.size() == kMostDeafTo || !is_there(seat.name, seat.start) ||
-        !worker_->waits_for(worker_->links()[k]))
-      continue;
-    deaf_to_[seat.name] = {seat.start, now};
+  std::set<std::string> unheard = silent(now);
+  std::erase_if(unheard, [&](const std::string& peer) { return deaf_to_.contains(peer); });
+  const bool waits = begun_ && std::any_of(unheard.begin(), unheard.end(),
+                                           [&](const std::string& peer) { return waits_for(peer); });
+  for (const std::string& peer : unheard) {
+    if (!waits || deaf_to_.size() == kMostDeafTo) break;
+    deaf_to_[peer] = {swim_->members().at(peer).start, now};
     ++news;
     env_.log(
         fmt::format("nothing comes from {} itself for {:.1f} s, though others hear it: its link to this "
                     "peer is broken, by a firewall or a route",
-                    seat.name, deaf_after()));
+                    peer, deaf_after()));
   }
   if (news == 0) return;
   members_changed_ = true;
@@ -71,9 +98,10 @@ std::vector<std::uint32_t> Member::keys_of_deaf() const {
 /// in order().
 Member::LeftOut Member::left_out() const {
   std::vector<std::pair<std::string, std::uint32_t>> said;
-  for (const auto& [peer, record] : swim_->members())
-    if (lives(record))
-      for (const std::uint32_t key : standing_from(record.word).deaf_to) said.emplace_back(peer, key);
+  for (const std::string& peer : say_deaf_)
+    if (const auto at = swim_->members().find(peer); at != swim_->members().end() && lives(at->second))
+      for (const std::uint32_t key : standing_from(at->second.word).deaf_to) said.emplace_back(peer, key);
+  for (const std::uint32_t key : standing_.deaf_to) said.emplace_back(name(), key);
   LeftOut out;
   if (said.empty()) return out;
   std::map<std::uint32_t, std::string> by_key;
@@ -107,17 +135,28 @@ Member::LeftOut Member::left_out() const {
   return out;
 }
 
+/// Some member has left at the end of the run, as none does before all of its view are there.
+bool Member::ended_without_it() const {
+  return std::any_of(swim_->members().begin(), swim_->members().end(), [&](const auto& entry) {
+    const MemberRecord& r = entry.second;
+    return entry.first != name() && r.status == MemberStatus::left && standing_from(r.word).share >= 1;
+  });
+}
+
 /// False where this peer is not to take part now.
 bool Member::look_who_is_out() {
+  if (outside_ && ended_without_it()) {
+    end(Outcome::lost_peer,
+        fmt::format("the others have ended the run while this peer was left out: its model "
+                    "is as of {:.1f} % of it",
+                    100 * share_));
+    return false;
+  }
   LeftOut out = left_out();
   if (out.names != left_out_.names && !out.names.empty()) env_.log(out.why);
   left_out_ = std::move(out);
   const bool is_out = left_out_.names.contains(name());
   if (is_out && !outside_) close_view();
-  if (outside_ && !is_out && all_are_done()) {
-    end(Outcome::finished, kOver);
-    return false;
-  }
   outside_ = is_out;
   return !is_out;
 }

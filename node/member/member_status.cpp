@@ -81,7 +81,7 @@ std::vector<StatusBody::Member> Member::members_now() const {
   for (const Contact& peer : spec_.roster) {
     if (all.size() == kMostStatusMembers) break;
     StatusBody::Member m{.name = peer.name, .address = peer.address};
-    m.in_view = current_.has(peer.name);
+    m.in_view = current_.has(peer.name) && !left_out_.names.contains(peer.name);
     if (swim_)
       if (const auto record = swim_->members().find(peer.name); record != swim_->members().end()) {
         m.start = record->second.start;

@@ -23,6 +23,7 @@ constexpr std::uint64_t kMostAttempts = 5;
 /// Since a copy of what was learned was wanted last.
 constexpr double kKeepServed_s = 10;
 constexpr std::size_t kRemembered = 64;
+constexpr const char* kOver = "the run was over before this peer could take part again";
 
 }  // namespace
 
@@ -52,6 +53,7 @@ void Member::settle() {
                                         "(run.join_timeout); the first that was asked is {} at {}",
                                         spec_.join_timeout_s, spec_.join->name, spec_.join->address));
   }
+  if (transfer_) look_at_part();
   if (transfer_) ask();
   if (served_ && env_.now() > served_->asked + kKeepServed_s) served_.reset();
   schedule_wake();
@@ -340,6 +342,7 @@ void Member::handle(const WantBody& want) {
 void Member::handle(const PieceBody& piece) {
   if (ahead_) return take_ahead(piece);
   if (!transfer_ || piece.hash != transfer_->hash() || !transfer_->take(piece.offset, piece.bytes)) return;
+  part_came_ = env_.now();
   auto bytes = transfer_->complete() ? transfer_->result() : std::nullopt;
   if (!bytes) return;
   if (!spec_.alike) return take_part(*bytes);
@@ -383,7 +386,6 @@ void Member::open(double share) try {
   if (const auto all = standings()) hold_all_that(*all);
   last_entered_ = current_.id() + current_.attempt;
   worker_ = std::make_unique<Worker>(std::move(spec), *view_env_);
-  linked_since_ = env_.now();
   opened_ = true;
   owed_ = owed_in(kept_);
   if (!kept_.empty() && !planted(Bug::state_not_restored)) {

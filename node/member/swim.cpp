@@ -277,6 +277,11 @@ double Swim::heard_itself(const std::string& name) const {
   return track == tracks_.end() ? -kNever : track->second.itself;
 }
 
+double Swim::heard_of(const std::string& name) const {
+  const auto track = tracks_.find(name);
+  return track == tracks_.end() ? -kNever : track->second.heard;
+}
+
 std::string Swim::why(const std::string& name, double now) const {
   const auto member = members_.find(name);
   if (member != members_.end() && member->second.status == MemberStatus::left) return "it ended by itself";

@@ -98,6 +98,8 @@ class Swim {
   const std::vector<std::string>& targets();
   /// When a frame came last that the member had sent itself, to this one; never: long before all times.
   double heard_itself(const std::string& name) const;
+  /// The same, or when another had an answer of it for this one.
+  double heard_of(const std::string& name) const;
   /// What this member has seen of a suspect, or of one that is gone, in words.
   std::string why(const std::string& name, double now) const;
   /// From 0, all is well, to 8: a probe's period and timeout are 1 + this times as long.

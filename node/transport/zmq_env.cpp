@@ -208,7 +208,9 @@ void ZmqEnv::met(PeerId peer, const Contact& contact) {
   if (spec_.addresses[peer] == contact.address) return;
   spec_.addresses[peer] = contact.address;
   for (auto& out : sockets_->out)
-    if (out->peer == peer) out->connect_again = true;  // not here: whoever walks the list may have called
+    if (out->peer == peer)
+      out->connect_again = true,
+      out->patience = Out{}.patience;  // not here: whoever walks the list may have called
 }
 
 void ZmqEnv::answer(FrameBytes frame) {

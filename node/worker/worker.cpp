@@ -192,6 +192,7 @@ void Worker::handle(const FrameHeader& header, const HelloBody& hello) {
     return end(Outcome::bad_input,
                "this peer and a neighbour were not started for the same run; " + difference);
   }
+  if (header.job == spec_.job_id) env_.heard(from);
   if (members_.merge(from, hello.status) || in_touch() != was_in_touch) spread_news(kNewsAfter_s);
   // An answer only where it tells something: answering every hello would keep two peers that wait for a third
   // answering each other.
