@@ -3,6 +3,7 @@
 #include <iterator>
 #include <map>
 #include <random>
+#include <set>
 #include <thread>
 
 #include "gossamer/optim/sample_stream.h"
