@@ -63,7 +63,7 @@ TEST_CASE("peers with keys train, and tell their status to who has one") {
   const Ended stranger =
       gossamer(run.folder, {"status", run.address(1), "--key", "eve.key", "--timeout", "2"});
   CHECK(stranger.status == kFailure);
-  CHECK(run.peers[1].says_within(2, "127.0.0.1 was turned away: "));
+  CHECK(run.peers[1].says_within(10, "127.0.0.1 was turned away: "));
   const Ended wrong = gossamer(run.folder, {"status", run.address(1, false) + "#" + run.keys[2], "--key",
                                             "peer0.key", "--timeout", "2"});
   CHECK(wrong.status == kFailure);
