@@ -206,12 +206,21 @@ class CsvLines final : public LineFormat {
     LineFault fault;
     const std::vector<std::string> parts = split(line, fault);
     const bool names = !parts.empty() && std::none_of(parts.begin(), parts.end(), is_decimal);
-    if (of_others && parts.size() != columns_.size())
+    if (of_others && parts.empty()) return;  // it cannot be understood, and is counted
+    if (of_others && parts.size() != columns_.size() && !next_fits(piece, line))
       throw OptimError(piece.name + ":1: found " + std::to_string(parts.size()) + " columns, expected " +
                        std::to_string(columns_.size()) + ", as in " + first_text_);
     if (!names || parts.size() != columns_.size()) return;
     throw OptimError(piece.name + ":1: found the header " + shown(line) + ", expected " +
                      (header_.empty() ? "none, as in " : shown(header_) + " or none, as in ") + first_text_);
+  }
+
+  /// Then the line is a bad one among others.
+  bool next_fits(const TextPiece& piece, std::string_view line) const {
+    const std::string_view text = piece.view();
+    const std::size_t end = text.find('\n', static_cast<std::size_t>(line.data() - text.data()));
+    LineFault fault;
+    return end != text.npos && split(line_at(text, end + 1), fault).size() == columns_.size();
   }
 
   /// Of each column the first value that is not empty, in the first rows.

@@ -259,6 +259,9 @@ TEST_CASE("streams that share a head have its columns, whatever their own text b
       starts_with(error("click,plz,x\n1,a,b\n", {"*"}),
                   "test.csv:1: found the header \"click,plz,x\", expected \"click,zip,x\" or none, as in "));
   CHECK(starts_with(error("1,123\n"), "test.csv:1: found 2 columns, expected 3, as in "));
+  CHECK(read("1,123\n1,123,2\n") == 1);  // but for its bad line
+  CHECK(read("1,\"123,2\n1,123,2\n") == 1);
+  CHECK(starts_with(error("1,123\n1,123\n"), "test.csv:1: found 2 columns, expected 3, as in "));
   CHECK(starts_with(error("1 123 2\n"), "test.csv:1: found 1 columns, expected 3"));
 }
 
