@@ -175,11 +175,10 @@ std::unique_ptr<SampleStream> open_samples(const SampleStreamSpec& spec) {
 }
 
 bool note_head(const SampleStreamSpec& spec) {
+  if (spec.format != "csv") return true;  // no other's lines tell what the others are
   const std::atomic<bool> stop{false};
-  SampleStreamSpec whole = spec;
-  whole.follow = false;
   TextPiece piece;
-  if (open_text(whole, stop)->next(kPieceBytes, piece) != TextSource::Found::piece) return false;
+  if (open_text(spec, stop)->next(kPieceBytes, piece) != TextSource::Found::piece) return false;
   make_line_format(spec)->start(piece);
   return true;
 }

@@ -114,10 +114,19 @@ class FileTexts final : public TextSource {
     try {
       return cutter_->next(size, follow_ && !current_->packed, piece);
     } catch (const Truncated&) {
-      if (!follow_ || Clock::now() >= current_->grew + kComing) throw;
+      if (!follow_) throw;
+      const std::optional<FileState> state = state_of(path_of_current_);
+      const bool there = state && state->identity == current_->identity;  // else it is looked for again
+      if (there) note_size(*current_, state->size);
+      if (there && Clock::now() >= current_->grew + kComing) throw;
       current_->coming = true;
       return false;
     }
+  }
+
+  static void note_size(File& file, std::uint64_t size) {
+    if (file.size != size) file.grew = Clock::now();
+    file.size = size;
   }
 
   std::vector<std::string> listed() const {
@@ -140,6 +149,8 @@ class FileTexts final : public TextSource {
       found = std::find_if(files_.begin(), files_.end(),
                            [&](const auto& file) { return file.second.identity == identity; });
     if (found != files_.end()) return found->second;
+    for (const File& file : gone_)
+      if (file.identity == identity) return file;
     return {.identity = identity, .name = fs::path(path).filename().string()};
   }
 
@@ -151,14 +162,19 @@ class FileTexts final : public TextSource {
       if (!state && !follow_) open_file_bytes(path);  // says why
       if (!state) continue;
       File file = known(path, state->identity);
-      if (file.size != state->size) file.grew = Clock::now();
-      file.size = state->size;
+      note_size(file, state->size);
       file.regular = state->regular;
       if (file.regular && !file.packed && !file.done && file.size < file.position)
         throw OptimError(path + ": has " + std::to_string(file.size) + " bytes after " +
                          std::to_string(file.position) + " were read; expected that files only grow");
       now.emplace(path, std::move(file));
     }
+    gone_.clear();
+    for (const auto& [path, file] : files_)
+      if (file.identity.born_s != 0 && std::none_of(now.begin(), now.end(), [&](const auto& other) {
+            return other.second.identity == file.identity;
+          }))
+        gone_.push_back(file);
     files_ = std::move(now);
     looked_ = true;
     next_ = files_.begin();
@@ -182,20 +198,31 @@ class FileTexts final : public TextSource {
       File& file = next_++->second;
       if (!has_more(file)) continue;
       current_ = &file;
-      if (file.position == 0) file.packed = begins_as_gzip(path);
+      path_of_current_ = path;
       if (open(path, file)) return true;
     }
     return false;
   }
 
-  /// false: it has gone meanwhile.
+  /// false: it has gone since it was looked for, or another has its name.
   bool open(const std::string& path, File& file) {
+    const auto is_another = [&] {
+      const std::optional<FileState> state = follow_ ? state_of(path) : std::nullopt;
+      return follow_ && (!state || state->identity != file.identity);
+    };
+    if (is_another()) return false;
+    try {
+      if (file.position == 0) file.packed = begins_as_gzip(path);
+      auto bytes = open_file_bytes(path, file.packed ? 0 : file.position);
+      if (is_another()) return false;
+      if (file.packed) pass_over(*bytes, file.position);
+      cutter_.emplace(std::move(bytes), path, base() + file.position, file.line, file.position == 0);
+    } catch (const OptimError&) {
+      if (is_another()) return false;
+      throw;
+    }
     file.opened_size = file.size;
     file.coming = false;
-    if (follow_ && !state_of(path)) return false;
-    auto bytes = open_file_bytes(path, file.packed ? 0 : file.position);
-    if (file.packed) pass_over(*bytes, file.position);
-    cutter_.emplace(std::move(bytes), path, base() + file.position, file.line, file.position == 0);
     return true;
   }
 
@@ -223,6 +250,8 @@ class FileTexts final : public TextSource {
   bool follow_, folder_, looked_ = false;
   std::map<std::string, File> files_;
   std::map<std::string, File>::iterator next_;
+  std::vector<File> gone_;  ///< since the last look: one may have been renamed during this one
+  std::string path_of_current_;
   File* current_ = nullptr;
   std::optional<LineCutter> cutter_;
 };

@@ -101,8 +101,8 @@ std::span<const NamedHelp> sample_format_table();  ///< libsvm, libffm, vw, csv
 /// Throws OptimError for unknown names, values out of range, and what cannot be opened.
 std::unique_ptr<SampleStream> open_samples(const SampleStreamSpec& spec);
 
-/// Puts the first lines of spec.path into spec.head; false where there are none. Throws OptimError as
-/// open_samples and next.
+/// csv: puts the first lines of spec.path into spec.head; false where there are none, or with `follow` none
+/// yet. Throws OptimError as open_samples and next.
 bool note_head(const SampleStreamSpec& spec);
 
 /// What a text that ends holds, whoever reads it.
