@@ -18,6 +18,7 @@ namespace {
 
 constexpr std::size_t kTestBatch = 1024;
 constexpr std::uint64_t kMostSorted = std::uint64_t{1} << 22;  ///< test samples; of more the AUC goes by bins
+constexpr std::uint64_t kPlaceMark = 0x3230736b63696c63;   ///< "clicks02", before the place in the samples
 constexpr double kSmallError = 1e-3;
 constexpr double kUniformDeviation = 0.57735026918962576;  ///< of [−1, 1]: 1/√3
 
@@ -110,28 +111,34 @@ class Clicks final : public ClickObjective {
 
   void save(const ByteSink& sink) const override {
     observe();
-    const std::array<std::uint64_t, 2> place{course_->epoch, course_->samples};
+    const std::array<std::uint64_t, 4> place{kPlaceMark, course_->epoch, course_->samples,
+                                             course_->stream->in_order()};
     sink(std::as_bytes(std::span(place)));
     table_->save(sink);
   }
   void restore(const ByteSource& source) override {
-    std::array<std::uint64_t, 2> place{};
+    std::array<std::uint64_t, 4> place{};
     std::span<std::byte> bytes = std::as_writable_bytes(std::span(place));
     while (!bytes.empty()) {
       const std::size_t got = source(bytes);
       if (got == 0) throw OptimError("found the end of a saved table in front of its rows");
       bytes = bytes.subspan(got);
     }
+    const auto [mark, epoch, samples, in_order] = place;
+    if (mark != kPlaceMark)
+      throw OptimError(
+          "found rows that an earlier version saved, without the place in their samples; expected the mark "
+          "that this one writes: resume with that version, or begin a run with table.initial");
     table_ = load_table(table_->spec(), source);
     if (goes_on_ && (!parts_.follows || course_->samples > 0)) return;  // where it stands itself
-    open(place[0]);
+    open(epoch);
     std::uint64_t& taken = course_->samples;
-    if (parts_.follows) taken = course_->stream->skip(place[1]);
-    while (!parts_.follows && taken < place[1]) {
+    if (parts_.follows) taken = course_->stream->skip(samples, in_order);
+    while (!parts_.follows && taken < samples) {
       const std::size_t next =
-          static_cast<std::size_t>(std::min<std::uint64_t>(parts_.batch, place[1] - taken));
+          static_cast<std::size_t>(std::min<std::uint64_t>(parts_.batch, samples - taken));
       // It may have been another peer that learned from so many, of a share of its own.
-      if (!course_->stream->next(next, model_->reads_bias(), batch_)) return open(place[0] + 1);
+      if (!course_->stream->next(next, model_->reads_bias(), batch_)) return open(epoch + 1);
       taken += batch_.size();
     }
   }

@@ -22,6 +22,7 @@ constexpr std::size_t kMostBadKept = 5;
 constexpr std::size_t kPieceBytes = std::size_t{1} << 20;  // of text that is only looked at
 constexpr double kPatienceFirst = 10;  // as long for a text's first block, where there is to be one
 constexpr std::uint64_t kLeastMemory = 1U << 20;
+constexpr std::uint64_t kPassedOver = 1024;            // samples at once
 constexpr auto kLook = std::chrono::milliseconds(50);  // of whoever waits
 
 void require_stream(bool good, const char* what, double found, const char* expected) {
@@ -55,26 +56,28 @@ class ParsedStream final : public SampleStream {
     batch.clear(bias);
     refuse_bad();
     const auto deadline = after_patience();
-    while (batch.size() < size) {
-      fill(deadline);
-      const ShufflePool::Pick* pick = pool_.next();
-      if (!pick) break;
-      batch.add(pick->block->at(pick->row));
-    }
+    draw(size, deadline, batch);
     counters_.samples += batch.size();
     counters_.entries += batch.entries();
     return batch.size() > 0 || size == 0 || !ended_;
   }
 
-  std::uint64_t skip(std::uint64_t samples) override {
-    std::uint64_t left = samples;
+  std::uint64_t skip(std::uint64_t samples, std::uint64_t in_order) override {
+    std::uint64_t left = spec_.shuffle ? std::min(in_order, samples) : samples;
     auto until = after_patience(kPatienceFirst);
     for (; left > 0 && !ended_ && take(until); until = after_patience()) {
       skipped_ = static_cast<std::size_t>(std::min<std::uint64_t>(left, pending_->rows()));
       left -= skipped_;
+      taken_ += skipped_;
     }
-    return samples - left;
+    for (SparseBatch batch; left == 0 && taken_ < samples; until = after_patience()) {
+      batch.clear(false);
+      draw(static_cast<std::size_t>(std::min<std::uint64_t>(kPassedOver, samples - taken_)), until, batch);
+      if (batch.size() == 0) break;
+    }
+    return taken_;
   }
+  std::uint64_t in_order() const override { return pool_.empty() ? taken_ : in_order_; }
 
   void share_anew(const SampleStreamSpec& spec) override { queue_.share_anew(spec); }
   void while_waiting(std::function<void()> f) override { waits_ = std::move(f); }
@@ -92,8 +95,20 @@ class ParsedStream final : public SampleStream {
                                           std::chrono::duration<double>(times * spec_.patience_s));
   }
 
-  /// Adds blocks while the pool wants them.
+  void draw(std::size_t size, BlockQueue::Clock::time_point deadline, SparseBatch& batch) {
+    while (batch.size() < size) {
+      fill(deadline);
+      const ShufflePool::Pick* pick = pool_.next();
+      if (!pick) break;
+      batch.add(pick->block->at(pick->row));
+      ++taken_;
+    }
+  }
+
+  /// Adds blocks while the pool wants them. What is drawn from text that grows goes by what came since the
+  /// pool was empty last, so that skip() can draw it again.
   void fill(BlockQueue::Clock::time_point deadline) {
+    if (spec_.follow && pool_.empty() && taken_ > in_order_) pool_.begin_anew(in_order_ = taken_);
     while (!ended_ && pool_.wants()) {
       if (!pending_ && !take(deadline)) return;
       if (!pool_.make_room(*pending_)) return;
@@ -149,8 +164,9 @@ class ParsedStream final : public SampleStream {
   MemoryMeter meter_;
   ShufflePool pool_;
   BlockQueue queue_;
-  std::unique_ptr<SampleBlock> pending_;  ///< that the pool had no room for
-  std::size_t skipped_ = 0;               ///< its first samples, which are passed over
+  std::unique_ptr<SampleBlock> pending_;    ///< that the pool had no room for
+  std::size_t skipped_ = 0;                 ///< its first samples, which are passed over
+  std::uint64_t taken_ = 0, in_order_ = 0;  ///< samples; of these the text's first, when it was empty last
   bool ended_ = false, quiet_ = false;
   std::function<void()> waits_;
   StreamCounters counters_;

@@ -8,7 +8,6 @@ namespace gossamer::optim {
 namespace {
 
 constexpr std::size_t kPicks = 16;  // drawn at once: what memory fetches beside each other
-constexpr int kAttempts = 32;
 
 }  // namespace
 
@@ -65,7 +64,7 @@ void ShufflePool::open_parts() {
 /// As often as it was large at first: large and small ones are used up at the same time, so that none is left
 /// over for the end. (By what is left, most of the memory would soon be held by blocks nearly used up.)
 ShufflePool::Part& ShufflePool::random_part() {
-  for (int attempt = 0;; ++attempt) {
+  for (std::uint64_t attempt = 0;; ++attempt) {
     Part& part = parts_[below(key_, draws_++, parts_.size())];
     if (attempt == kAttempts || below(key_, draws_++, largest_part_) < part.size) return part;
   }

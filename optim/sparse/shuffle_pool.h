@@ -23,6 +23,11 @@ class ShufflePool {
   ShufflePool(const ShufflePool&) = delete;
   ShufflePool& operator=(const ShufflePool&) = delete;
 
+  /// An empty pool draws as a new one would; `taken` keeps what it draws apart from what it drew.
+  void begin_anew(std::uint64_t taken) {
+    draws_ = taken * kMostDraws;
+    largest_part_ = 1;
+  }
   bool empty() const { return parts_.empty() && waiting_.empty() && given_ == picks_.size(); }
   /// Whether another block would help, if there is room for it.
   bool wants() const { return given_ == picks_.size() && waiting_.empty() && rows_ < most_rows_; }
@@ -41,6 +46,7 @@ class ShufflePool {
   const Pick* next();
 
  private:
+  static constexpr std::uint64_t kAttempts = 32, kMostDraws = 128;  ///< for a sample
   struct Held {
     std::unique_ptr<SampleBlock> block;
     std::size_t left;   ///< rows not drawn

@@ -2,8 +2,11 @@
 // figures.
 #include "gossamer/optim/click_objective.h"
 
+#include <algorithm>
 #include <array>
 #include <cmath>
+#include <fstream>
+#include <numeric>
 
 #include "gossamer/optim/planted_clicks.h"
 #include "gossamer_test/catch.h"
@@ -315,6 +318,53 @@ TEST_CASE("samples of a text that has grown since it was saved are learned from 
     go_on(*later, 1910);
     CHECK(learned == 1910);
   }
+}
+
+TEST_CASE("samples of a followed text that are drawn from many are learned from each once") {
+  const TemporaryDirectory dir;
+  const std::string path = dir.file("train");
+  std::size_t lines = 0, learned = 0;
+  const auto append = [&](std::size_t count) {
+    std::ofstream file(path, std::ios::app);
+    for (const std::size_t end = lines + count; lines < end; ++lines) file << "1 " << lines << ":1\n";
+  };
+  ClickParts parts = parts_of("lr");
+  parts.follows = true;
+  parts.table.optimizer = "adam";  // counts updates
+  parts.train = [&](std::uint64_t) {
+    return open_samples({.path = path, .follow = true, .patience_s = 0.01, .threads = 0});
+  };
+  std::vector<std::byte> saved;
+  const auto restore = [&](ClickObjective& objective) {
+    std::span<const std::byte> left(saved);
+    objective.restore([&](std::span<std::byte> to) {
+      const std::size_t n = std::min(to.size(), left.size());
+      std::copy_n(left.begin(), n, to.begin());
+      left = left.subspan(n);
+      return n;
+    });
+  };
+  append(300);
+  std::unique_ptr<ClickObjective> objective = make_click_objective(parts);
+  // some are left; all are drawn, and others come; some of these are left; and so again
+  for (const std::size_t until : {128, 300, 428, 492, 800}) {
+    if (learned == 300) append(500);
+    while (learned < until) learned += objective->gradient({}, {}, {}, {}).rows;
+    REQUIRE(learned == until);
+    saved.clear();
+    objective->save([&](std::span<const std::byte> b) { saved.insert(saved.end(), b.begin(), b.end()); });
+    if (until == 428) continue;  // it goes on itself
+    objective = make_click_objective(parts);
+    restore(*objective);
+  }
+  std::vector<std::uint64_t> keys(800);
+  std::iota(keys.begin(), keys.end(), 0);
+  std::vector<float> weights(keys.size());
+  std::vector<std::uint32_t> versions(keys.size());
+  CHECK(objective->table().pull(keys, weights, versions) == keys.size());
+  CHECK(std::ranges::count(versions, 1u) == 800);
+  saved[0] = std::byte{0};  // as an earlier version began
+  CHECK(message_of([&] { restore(*objective); }).find("an earlier version saved") != std::string::npos);
 }
 
 TEST_CASE("counts go on where they were saved") {

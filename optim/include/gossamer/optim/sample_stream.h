@@ -87,9 +87,13 @@ class SampleStream {
   /// most 512 KiB), more bad lines than max_bad; then every later call throws it too.
   virtual bool next(std::size_t size, bool bias, SparseBatch& batch) = 0;
   virtual StreamCounters counters() const = 0;
-  /// With `follow`, before any next(): at most so many samples of those that are there are passed over, in
-  /// the order of the text, whatever that of next() is. Returns how many were.
-  virtual std::uint64_t skip(std::uint64_t) { return 0; }
+  /// With `follow`, before any next(): at most so many samples of those that are there are passed over, which
+  /// another stream gave; of these so many first ones in the order of the text, as its in_order() says, the
+  /// others as next() would give them. Returns how many were.
+  virtual std::uint64_t skip(std::uint64_t, std::uint64_t) { return 0; }
+  /// So many samples that were handed out or passed over are the text's first, in whatever order; later ones
+  /// were drawn from more than were handed out.
+  virtual std::uint64_t in_order() const { return 0; }
   /// What has not been read yet is shared out as seed, peer, peers, alpha, names, homes and stays of that
   /// specification say.
   virtual void share_anew(const SampleStreamSpec& spec) = 0;
