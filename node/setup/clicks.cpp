@@ -16,8 +16,6 @@ namespace {
 
 /// Number of a sample that no training comes to.
 constexpr std::uint64_t kAfterEndless = std::uint64_t{1} << 40;
-/// Of so many rows that a run begins with, one may have no room: less than what goes at once to make some.
-constexpr std::uint64_t kRowsLost = 16;
 /// Of a run over samples that nobody has counted, in epochs.
 constexpr std::uint64_t kEpochsOfStream = 10;
 
@@ -154,13 +152,14 @@ void check_there(const Job& job, const char* key, const std::string& path) {
                                 error ? error.message() : "no such file"));
 }
 
-/// Rows that a table has no room for are not left out of what a run begins with.
+/// A table under a limit that it was saved under may lose a few parts of it; one of which most is lost is not
+/// what the run was to begin with.
 std::unique_ptr<optim::Table> initial_rows(const std::string& path, const std::string& where,
                                            const optim::TableSpec& spec) {
   auto table = load_table_file(path, &spec);
   const optim::TableStatistics found = table->statistics();
   const std::uint64_t lost = found.no_room + found.evicted_full;
-  if (lost * kRowsLost > found.rows)
+  if (lost > found.rows)
     throw ConfigError(
         fmt::format("{}: {} of the {} rows of {} do not fit into table.memory = {} bytes; "
                     "expected more, or 0 for no limit",

@@ -42,6 +42,7 @@ class Clicks final : public ClickObjective {
         table_(parts_.rows ? parts_.rows(table_of(parts_, *model_)) : make_table(table_of(parts_, *model_))),
         course_(parts_.course ? parts_.course : std::make_shared<DataCourse>()),
         goes_on_(course_->stream != nullptr) {
+    if (parts_.rows) note_lost();
     for (const Layer& layer : model_->layers()) add_layer(layer.name, layer.tensors);
     if (!goes_on_)
       open(0);
@@ -96,6 +97,7 @@ class Clicks final : public ClickObjective {
     add("recent_auc", "recent_loss", recent);
     figures.push_back(
         {"bad_lines", static_cast<double>(std::max(bad_before_, course_->stream->counters().bad_lines))});
+    if (rows_lost_) figures.push_back({"rows_lost_in_loading", static_cast<double>(*rows_lost_)});
     if (all.samples() > 0)
       figures.push_back(
           {"keys_per_sample", static_cast<double>(entries_) / static_cast<double>(all.samples())});
@@ -130,6 +132,7 @@ class Clicks final : public ClickObjective {
           "found rows that an earlier version saved, without the place in their samples; expected the mark "
           "that this one writes: resume with that version, or begin a run with table.initial");
     table_ = load_table(table_->spec(), source);
+    note_lost();
     if (goes_on_ && (!parts_.follows || course_->samples > 0)) return;  // where it stands itself
     open(epoch);
     std::uint64_t& taken = course_->samples;
@@ -148,6 +151,12 @@ class Clicks final : public ClickObjective {
 
  private:
   const SparseBatch& learned() const { return table_->spec().statistics ? with_rates_ : batch_; }
+
+  /// Of a table that was loaded.
+  void note_lost() {
+    const TableStatistics loaded = table_->statistics();
+    if (table_->spec().memory > 0) rows_lost_ = loaded.no_room + loaded.evicted_full;
+  }
 
   /// Of the last step's samples, once their keys have rows.
   void observe() const {
@@ -268,8 +277,9 @@ class Clicks final : public ClickObjective {
   Cancelled cancelled_;
   std::atomic<bool> hurried_{false};
   std::optional<double> best_auc_;
-  std::uint64_t bad_before_ = 0;  ///< lines, the most of an earlier epoch
-  std::uint64_t entries_ = 0;     ///< learned from
+  std::optional<std::uint64_t> rows_lost_;  ///< no room for them under the table's limit when it was loaded
+  std::uint64_t bad_before_ = 0;            ///< lines, the most of an earlier epoch
+  std::uint64_t entries_ = 0;               ///< learned from
   bool left_to_caller_ = false;
   bool dry_ = false;       ///< there were no data when it was to hurry
   bool left_out_ = false;  ///< the last step's rows were not finite

@@ -169,6 +169,14 @@ TEST_CASE("rows that table.memory has no room for are not left out without a wor
                         "--set", "table.initial=out/peers/peer0.table"});
   CHECK(begun.status == 2);
   CHECK(says(begun.err, "do not fit into table.memory"));
+  // what was saved under a limit goes on under it
+  run_of(folder,
+         {"--set", "optimizer.batch=1000", "--set", "graph.kind=full", "--set", "table.memory=256KiB"});
+  const auto again =
+      gossamer(folder, {"sim", "job.toml", "--set", "graph.kind=full", "--set", "table.memory=256KiB",
+                        "--set", "table.initial=out/peers/peer0.table", "--set", "run.rounds=1"});
+  CHECK(again.status == 0);
+  CHECK(says(again.out, "rows lost in loading"));
 }
 
 TEST_CASE("a command that stalls keeps no run from ending, nor its rows from being saved") {
