@@ -134,10 +134,10 @@ optim::Figures mean_figures(std::span<const WorkerResult> results) {
   optim::Figures mean;
   if (results.empty()) return mean;
   for (const optim::Figure& first : results.front().figures) {
-    double sum = 0;
+    double sum = 0, have = 0;
     for (const WorkerResult& r : results)
-      sum += optim::find_figure(r.figures, first.name).value_or(std::nan(""));
-    mean.push_back({first.name, sum / static_cast<double>(results.size())});
+      if (const auto value = optim::find_figure(r.figures, first.name)) sum += *value, ++have;
+    if (have == static_cast<double>(results.size())) mean.push_back({first.name, sum / have});
   }
   return mean;
 }

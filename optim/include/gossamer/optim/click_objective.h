@@ -45,12 +45,12 @@ class ClickObjective : public Objective, public KeyedRows {
   virtual StreamCounters counters() const = 0;  ///< of the epoch under way
 };
 
-/// evaluate gives "auc", "loss" and "calibration" of the test samples ("auc_error" where there are millions,
-/// so close together that the AUC may be off by more than 0.001), "best_auc" where it is known, and
-/// "progressive_auc", "progressive_loss" and "keys_per_sample" of all that was learned from, "recent_auc" and
-/// "recent_loss" of what came since the last evaluation, where there was any; "bad_lines" of an epoch.
-/// Throws OptimError as make_sparse_model and make_table do, and in gradient as SampleStream::next, or where
-/// an epoch has no sample at all.
+/// evaluate gives "auc", "loss" and "calibration" of the test samples (of millions "auc_error", too: by how
+/// much the AUC may be off), "best_auc" where it is known, and "progressive_auc", "progressive_loss" and
+/// "keys_per_sample" of all that was learned from, "recent_auc" and "recent_loss" of what came since the last
+/// evaluation, where there was any; "bad_lines" of an epoch, "rows_lost_in_loading" of a table that was
+/// loaded under a limit. Throws OptimError as make_sparse_model and make_table do, and in gradient as
+/// SampleStream::next, or where an epoch has no sample at all.
 std::unique_ptr<ClickObjective> make_click_objective(ClickParts parts);
 
 }  // namespace gossamer::optim
