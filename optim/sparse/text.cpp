@@ -170,11 +170,12 @@ class FileTexts final : public TextSource {
       now.emplace(path, std::move(file));
     }
     gone_.clear();
-    for (const auto& [path, file] : files_)
-      if (file.identity.born_s != 0 && std::none_of(now.begin(), now.end(), [&](const auto& other) {
-            return other.second.identity == file.identity;
-          }))
-        gone_.push_back(file);
+    for (const auto& before : files_) {
+      const File& file = before.second;
+      const bool is_here = std::any_of(
+          now.begin(), now.end(), [&](const auto& other) { return other.second.identity == file.identity; });
+      if (file.identity.born_s != 0 && !is_here) gone_.push_back(file);
+    }
     files_ = std::move(now);
     looked_ = true;
     next_ = files_.begin();
