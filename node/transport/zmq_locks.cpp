@@ -33,6 +33,12 @@ std::string why_turned_away(std::uint32_t reason, const std::string& own) {
   return fmt::format("it does not keep to the protocol (ZeroMQ's {:#x})", reason);
 }
 
+/// The key of the connection that it came by.
+std::optional<PublicKey> proved_by(zmq::message_t& body) {
+  const char* user = zmq_msg_gets(body.handle(), "User-Id");
+  return user ? public_key_of(user) : std::nullopt;
+}
+
 }  // namespace
 
 void lock(zmq::socket_t& s, const KeyPair& own, const PublicKey* server) {
@@ -56,8 +62,7 @@ void show(zmq::socket_t& s, const Certificate& certificate) {
 
 /// With locks: in whose name it may be read; none: it is not.
 std::optional<std::string> ZmqEnv::speaker_of(zmq::message_t& body, int parts) {
-  const char* user = zmq_msg_gets(body.handle(), "User-Id");
-  const auto key = user ? public_key_of(user) : std::nullopt;
+  const auto key = proved_by(body);
   if (!key) return std::nullopt;
   const std::span bytes(static_cast<const std::byte*>(body.data()), parts == 1 ? body.size() : 0);
   return spec_.locks->gate->speaker(*key, bytes, steady_s(std::chrono::steady_clock::now()), unix_now_s());
@@ -66,8 +71,7 @@ std::optional<std::string> ZmqEnv::speaker_of(zmq::message_t& body, int parts) {
 /// Over a connection that stood before its key was revoked, or its certificate was over, nothing is read, and
 /// its other end would never know.
 void ZmqEnv::turn_away(zmq::message_t& body) {
-  const char* user = zmq_msg_gets(body.handle(), "User-Id");
-  const auto key = user ? public_key_of(user) : std::nullopt;
+  const auto key = proved_by(body);
   if (key && spec_.locks->gate->turns_away(*key, steady_s(std::chrono::steady_clock::now())))
     sockets_->door.turned_away(zmq_msg_get(body.handle(), ZMQ_SRCFD), now_);
 }

@@ -89,6 +89,20 @@ std::vector<float> weights_of(const Table& table) {
   return all;
 }
 
+std::vector<std::byte> saved_by(const ClickObjective& objective) {
+  std::vector<std::byte> saved;
+  objective.save([&](std::span<const std::byte> b) { saved.insert(saved.end(), b.begin(), b.end()); });
+  return saved;
+}
+void restore(ClickObjective& objective, std::span<const std::byte> saved) {
+  objective.restore([&](std::span<std::byte> to) {
+    const std::size_t n = std::min(to.size(), saved.size());
+    std::copy_n(saved.begin(), n, to.begin());
+    saved = saved.subspan(n);
+    return n;
+  });
+}
+
 }  // namespace
 
 TEST_CASE("every sparse model learns planted clicks out of its table") {
@@ -289,31 +303,21 @@ TEST_CASE("samples of a text that has grown since it was saved are learned from 
     const auto first = make_click_objective(parts);
     go_on(*first, 100);
     CHECK(learned == 100);
-    std::vector<std::byte> saved;
-    first->save([&](std::span<const std::byte> b) { saved.insert(saved.end(), b.begin(), b.end()); });
+    const std::vector<std::byte> saved = saved_by(*first);
     append(900);
-    const auto restore = [&](ClickObjective& objective) {
-      std::span<const std::byte> left(saved);
-      objective.restore([&](std::span<std::byte> to) {
-        const std::size_t n = std::min(to.size(), left.size());
-        std::copy_n(left.begin(), n, to.begin());
-        left = left.subspan(n);
-        return n;
-      });
-    };
     const auto second = make_click_objective(parts);
-    restore(*second);
+    restore(*second, saved);
     go_on(*second, 1000);
     CHECK(learned == 1000);
     // one that joins has begun to read before it has the state of another
     parts.course = std::make_shared<DataCourse>();
     parts.share_anew = [](SampleStream&) {};
     const auto alone = make_click_objective(parts), joined = make_click_objective(parts);
-    restore(*joined);
+    restore(*joined, saved);
     go_on(*joined, 1900);
     CHECK(learned == 1900);
     const auto later = make_click_objective(parts);
-    restore(*later);  // as a view begins
+    restore(*later, saved);  // as a view begins
     append(10);
     go_on(*later, 1910);
     CHECK(learned == 1910);
@@ -335,15 +339,6 @@ TEST_CASE("samples of a followed text that are drawn from many are learned from 
     return open_samples({.path = path, .follow = true, .patience_s = 0.01, .threads = 0});
   };
   std::vector<std::byte> saved;
-  const auto restore = [&](ClickObjective& objective) {
-    std::span<const std::byte> left(saved);
-    objective.restore([&](std::span<std::byte> to) {
-      const std::size_t n = std::min(to.size(), left.size());
-      std::copy_n(left.begin(), n, to.begin());
-      left = left.subspan(n);
-      return n;
-    });
-  };
   append(300);
   std::unique_ptr<ClickObjective> objective = make_click_objective(parts);
   // some are left; all are drawn, and others come; some of these are left; and so again
@@ -351,11 +346,10 @@ TEST_CASE("samples of a followed text that are drawn from many are learned from 
     if (learned == 300) append(500);
     while (learned < until) learned += objective->gradient({}, {}, {}, {}).rows;
     REQUIRE(learned == until);
-    saved.clear();
-    objective->save([&](std::span<const std::byte> b) { saved.insert(saved.end(), b.begin(), b.end()); });
+    saved = saved_by(*objective);
     if (until == 428) continue;  // it goes on itself
     objective = make_click_objective(parts);
-    restore(*objective);
+    restore(*objective, saved);
   }
   std::vector<std::uint64_t> keys(800);
   std::iota(keys.begin(), keys.end(), 0);
@@ -364,7 +358,8 @@ TEST_CASE("samples of a followed text that are drawn from many are learned from 
   CHECK(objective->table().pull(keys, weights, versions) == keys.size());
   CHECK(std::ranges::count(versions, 1u) == 800);
   saved[0] = std::byte{0};  // as an earlier version began
-  CHECK(message_of([&] { restore(*objective); }).find("an earlier version saved") != std::string::npos);
+  CHECK(message_of([&] { restore(*objective, saved); }).find("an earlier version saved") !=
+        std::string::npos);
 }
 
 TEST_CASE("counts go on where they were saved") {
@@ -374,15 +369,7 @@ TEST_CASE("counts go on where they were saved") {
     const auto first = make_click_objective(parts), second = make_click_objective(parts);
     std::vector<float> x, g;
     for (std::uint64_t step = 0; step < 50; ++step) first->gradient(x, {.step = step}, g, {});
-    std::vector<std::byte> saved;
-    first->save([&](std::span<const std::byte> b) { saved.insert(saved.end(), b.begin(), b.end()); });
-    std::span<const std::byte> left(saved);
-    second->restore([&](std::span<std::byte> to) {
-      const std::size_t n = std::min(to.size(), left.size());
-      std::copy_n(left.begin(), n, to.begin());
-      left = left.subspan(n);
-      return n;
-    });
+    restore(*second, saved_by(*first));
     for (std::uint64_t step = 50; step < 80; ++step)
       CHECK(first->gradient(x, {.step = step}, g, {}).loss ==
             second->gradient(x, {.step = step}, g, {}).loss);
