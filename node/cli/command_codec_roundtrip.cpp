@@ -7,6 +7,7 @@
 
 #include "command_codec.h"
 #include "commands.h"
+#include "flags.h"
 #include "gossamer/node/job.h"
 #include "npy.h"
 #include "text.h"
@@ -181,7 +182,9 @@ void add_codec_roundtrip(CLI::App& codec, int& status) {
   command->add_option("--in", options->in, "NumPy file of little-endian float32 or float64")->required();
   command->add_option("--out", options->out, "Where to write what the first repeat decodes to (.npy)");
   command->add_option("--payload", options->payload, "Where to write the first repeat's payload");
-  command->add_option("--seed", options->seed, "Seed of the codec's random numbers")->capture_default_str();
+  command->add_option("--seed", options->seed, "Seed of the codec's random numbers")
+      ->check(zero_or_more())
+      ->capture_default_str();
   command->add_option("--repeat", options->repeats, "How often; speeds are medians")
       ->check(CLI::Range(1, 1'000'000))
       ->capture_default_str();

@@ -249,6 +249,7 @@ void add_sim_command(CLI::App& app, int& status) {
   command
       ->add_option("--seed", flags->seed,
                    "seed of the network's faults and jitter (run.seed is the training's)")
+      ->check(zero_or_more())
       ->capture_default_str();
   command
       ->add_option("--crash", flags->crashes,

@@ -205,10 +205,13 @@ void add_swarm_flags(CLI::App& command, SwarmFlags& flags) {
           "run N small jobs instead, each with a configuration and faults drawn from its seed (with JOB: "
           "that job with drawn faults), and check everything that must hold")
       ->check(above_zero());
-  command.add_option("--first-seed", flags.first_seed, "of --seeds")->capture_default_str();
-  command.add_option(
-      "--replay", flags.replay,
-      "run one seed of --seeds again: its job, the events before what went wrong, or its digest");
+  command.add_option("--first-seed", flags.first_seed, "of --seeds")
+      ->check(zero_or_more())
+      ->capture_default_str();
+  command
+      .add_option("--replay", flags.replay,
+                  "run one seed of --seeds again: its job, the events before what went wrong, or its digest")
+      ->check(zero_or_more());
   command
       .add_option(
           "--churn", flags.churn,

@@ -50,6 +50,9 @@ TEST_CASE("a swarm of one job keeps the job") {
     CHECK(
         gossamer(folder, {"sim", "--seeds=" + n}).err.find("--seeds: " + n + ": expected a number above 0") !=
         std::string::npos);
+  for (const std::string flag : {"--seed", "--first-seed", "--replay"})
+    CHECK(gossamer(folder, {"sim", flag + "=-1"}).err.find(flag + ": -1: expected a number of 0 or more") !=
+          std::string::npos);
 }
 
 TEST_CASE("a swarm of a job takes its time, and what is wrong with the job is no violation") {
