@@ -171,8 +171,7 @@ constexpr Key<PeerDraft> kPeerKeys[] = {
      {.scope = Scope::kLocal, .check = check_bind}},
     {"peer.device",
      "where it computes: \"cpu\", \"cuda:N\" (mlp, softmax), or \"auto\": this machine's peers in turn on "
-     "the "
-     "devices found, else cpu",
+     "the devices found, those that join by their names, else cpu; gossamer sim computes on the cpu",
      peer<&PeerEntry::device>,
      {.scope = Scope::kLocal, .check = check_device}},
     {"peer.batch", "rows per step; 0: optimizer.batch", peer<&PeerEntry::batch>, {.unit = "rows"}},

@@ -7,6 +7,7 @@
 
 #include "device_replica.h"
 #include "endpoint.h"
+#include "hash.h"
 #include "method.h"
 #include "plan.h"
 #include "replica.h"
@@ -71,24 +72,27 @@ std::string why_not_on(int device, const Prepared& prepared, PeerId self) try {
   return error.what();
 }
 
-ChosenDevice choose_any(const Prepared& prepared, PeerId self) {
+/// Where one has no room the next may.
+ChosenDevice choose_any(const Prepared& prepared, PeerId self, std::size_t place) {
   std::string why;
-  int device = 0;
-  if (cuda::available(why)) {
-    device = static_cast<int>(place_on_machine(prepared.job, self) %
-                              static_cast<std::size_t>(cuda::device_count()));
-    why = why_not_on(device, prepared, self);
+  const std::size_t devices =
+      cuda::available(why) ? static_cast<std::size_t>(cuda::device_count()) : std::size_t{0};
+  for (std::size_t n = 0; n < devices; ++n) {
+    const int device = static_cast<int>((place + n) % devices);
+    std::string why_not = why_not_on(device, prepared, self);
+    if (why_not.empty()) return {device, fmt::format("device = \"auto\": computes on cuda:{}", device)};
+    if (n == 0) why = std::move(why_not);
   }
-  if (!why.empty()) return {{}, "device = \"auto\": computes on the host: " + why};
-  return {device, fmt::format("device = \"auto\": computes on cuda:{}", device)};
+  return {{}, "device = \"auto\": computes on the host: " + why};
 }
 
 }  // namespace
 
-ChosenDevice choose_device(const Prepared& prepared, PeerId self) {
+ChosenDevice choose_device(const Prepared& prepared, PeerId self, bool joins) {
   const PeerEntry& peer = prepared.job.peers[self];
   if (peer.device == "cpu") return {};
-  if (peer.device == "auto") return choose_any(prepared, self);
+  if (peer.device == "auto")
+    return choose_any(prepared, self, joins ? hash_text(peer.name) : place_on_machine(prepared.job, self));
   int device = 0;
   std::from_chars(peer.device.data() + kFront, peer.device.data() + peer.device.size(), device);
   const std::string why = why_not_on(device, prepared, self);

@@ -14,9 +14,10 @@ struct ChosenDevice {
   std::optional<int> cuda;  ///< number of a CUDA device; none: the host
   std::string told;         ///< for whoever started the peer; empty: nothing that the file does not say
 };
-/// "auto" gives this machine's peers that say so the devices in turn, and the host where there is none or the
-/// job needs it. Throws ConfigError where a device is asked for in words and either is so.
-ChosenDevice choose_device(const Prepared& prepared, PeerId self);
+/// "auto" gives this machine's peers that say so the devices in turn, one that joins, and knows of no others,
+/// one by its name; where that has no room the next, and the host where there is none or the job needs it.
+/// Throws ConfigError where a device is asked for in words and either is so.
+ChosenDevice choose_device(const Prepared& prepared, PeerId self, bool joins);
 
 /// With an objective that reads ahead. spare: memory for it. Throws ConfigError where the device cannot hold
 /// it.

@@ -49,7 +49,7 @@ struct Peer::Impl {
   void connect() {
     course = new_course(prepared->job);
     if (!device) {
-      device = choose_device(*prepared, self);
+      device = choose_device(*prepared, self, !settings.join.empty());
       if (!device->told.empty()) log(device->told);
     }
     replica.reset();  // before there is another one

@@ -109,6 +109,26 @@ TEST_CASE("local peers take the devices found in turn, or the host") {
     CHECK(says(log, "computes on the host: method 'ensemble' learns from what other models predict"));
 }
 
+TEST_CASE("peers that join a run take devices by their names") {
+  const Folder folder;
+  const Ports ports(2);
+  folder.write("job.toml", SmallJob{2, ports.first(), "full", "dpsgd", "dense", "0", kForever}.toml());
+  Peers peers(folder, "job.toml", 2);
+  peers.start_all();
+  REQUIRE(peers.train_within(30));
+  const std::string address = "tcp://127.0.0.1:" + std::to_string(ports.first());
+  const auto joins_on = [&](const std::string& name, const std::string& device) {
+    const Process joining(
+        folder.path(""), name,
+        {"peer", "--join", address, "--name", name, "--out", ".", "--set", "peer.device=auto"},
+        {{"EMULATED_DEVICES", "2"}});
+    INFO(joining.err());
+    CHECK(joining.says_within(20, "computes on " + device));
+  };
+  joins_on("second", "cuda:0");
+  joins_on("first", "cuda:1");
+}
+
 TEST_CASE("a device that is not there or cannot do the job is refused with the reason") {
   const Folder folder;
   const Ports ports(4);
