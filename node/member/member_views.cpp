@@ -249,8 +249,9 @@ void Member::say(Standing standing) {
   swim_->say(std::move(word), env_.now());
 }
 
-/// Of all members of the view, by their places; none until all have announced it.
+/// Of all members of the view, by their places; none until there is one, and all have announced it.
 std::optional<std::vector<Standing>> Member::standings() const {
+  if (current_.seats.empty()) return std::nullopt;
   std::vector<Standing> all;
   for (const Seat& seat : current_.seats) {
     const auto record = swim_->members().find(seat.name);

@@ -168,6 +168,16 @@ TEST_CASE("those that join fetch the state while the others go on, where these n
   }
 }
 
+TEST_CASE("a run of many is joined as one of few is") {
+  const Job job = job_of("dpsgd", "dense", {"peers=66", "graph.kind=ring", "run.rounds=150"});
+  Views v(job, {.crashes = {}, .joins = {{"a", 0.5}, {"b", 0.8}, {"c", 1.0}, {"d", 1.2}}});
+  INFO(v.log);
+  for (PeerId p = 66; p < 70; ++p) {
+    INFO(v.run.result.peers[p].message);
+    CHECK(v.run.result.peers[p].outcome == Outcome::finished);
+  }
+}
+
 TEST_CASE("at any time peers join and die and come back") {
   for (std::uint64_t seed = 1; seed <= 40; ++seed) {
     std::mt19937_64 random(seed);
