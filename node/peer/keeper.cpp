@@ -20,8 +20,11 @@ Keeper::Keeper(KeeperSpec spec, std::function<void(const std::string&)> log)
       log_(std::move(log)),
       writer_(storage_, spec_.folder, spec_.layers),
       rounds_(spec_.rounds),
+      earlier_(spec_.earlier),
       evaluator_{spec_.peers.front(), 0},
-      run_(spec_.run) {}
+      run_(spec_.run) {
+  leave_later();
+}
 
 Keeper::~Keeper() = default;
 
@@ -45,8 +48,8 @@ void Keeper::write(SharedState state, const SavePoint& point, bool learned) {
   if (!optim::all_finite({reinterpret_cast<const float*>(x.data()), x.size() / sizeof(float)}))
     return log_(fmt::format("no checkpoint of round {}: the parameters are not finite", point.name));
   run_ = spec_.run != 0 ? spec_.run : point.run;
-  CheckpointHead head{spec_.peer,  spec_.peers, point.name,    run_,   point.share_done,
-                      point.epoch, spec_.job,   point.figures, learned};
+  CheckpointHead head{spec_.peer,  spec_.peers, point.name,    run_,    point.share_done,
+                      point.epoch, spec_.job,   point.figures, learned, later_view_};
   if (!point.figures.empty()) figures_[point.name] = point.figures;
   writing_ = true;
   writer_.write(std::move(head), std::move(state));
@@ -62,6 +65,7 @@ void Keeper::enter(std::vector<std::string> peers, std::string job, bool togethe
   spec_.job = std::move(job);
   spec_.together = together;
   spec_.run = 0;
+  later_view_ = true;
   pruned_for_ = {};
   of_former_ = writing_;
 }
@@ -78,6 +82,7 @@ void Keeper::take(Worker* worker) {
     log_(fmt::format("checkpoint of round {}: {} in {:.2f} s", w.round,
                      bytes_text(static_cast<double>(w.bytes)), w.seconds));
     rounds_.push_back(w.round);
+    leave_later();
     if (!worker || former) continue;
     worker->committed(w.round);
     judge(*worker, w.round);
@@ -101,17 +106,27 @@ void Keeper::hear(const Worker& worker) {
   if (const auto common = worker.saved_by_all()) told_common_ = common;
 }
 
+/// Of earlier starts' rounds those stay out of this, and on disk, that this one has not come to by its first:
+/// they are of a course that it does not go on with.
+void Keeper::leave_later() {
+  if (rounds_.empty()) return;
+  std::erase_if(earlier_, [&](Round r) { return r >= rounds_.front(); });
+}
+
 void Keeper::prune() {
   const auto best = spec_.together ? told_best_ : best_;
   const auto common = spec_.together ? told_common_ : std::nullopt;
   const std::pair now{common, best};
-  const bool more = rounds_.size() > spec_.keep;
-  if (!more || (now == pruned_for_ && rounds_.size() <= 2 * spec_.keep + 1)) return;
+  const std::size_t all = earlier_.size() + rounds_.size();
+  if (rounds_.empty() || all <= spec_.keep || (now == pruned_for_ && all <= 2 * spec_.keep + 1)) return;
   pruned_for_ = now;
-  std::vector<Round> gone = superfluous(rounds_, common, spec_.keep, best);
+  std::vector<Round> there = earlier_;
+  there.insert(there.end(), rounds_.begin(), rounds_.end());
+  std::vector<Round> gone = superfluous(there, common, spec_.keep, best);
   std::erase_if(gone, [&](Round r) { return former_bests_.contains(r); });
   if (gone.empty()) return;
-  std::erase_if(rounds_, [&](Round r) { return std::binary_search(gone.begin(), gone.end(), r); });
+  for (std::vector<Round>* rounds : {&earlier_, &rounds_})
+    std::erase_if(*rounds, [&](Round r) { return std::binary_search(gone.begin(), gone.end(), r); });
   writer_.remove(spec_.peer, std::move(gone));
 }
 

@@ -24,6 +24,9 @@ struct KeeperSpec {
   std::vector<optim::Layer> layers;
   std::vector<Round> rounds{};  ///< that this peer has there, of the course that goes on
   std::uint64_t run = 0;        ///< theirs; 0: the number that the peers agree on
+  /// That earlier starts of the peer left there of the same job: as superfluous as its own before the first
+  /// of those. Ascending.
+  std::vector<Round> earlier{};
 };
 
 /// Errors of the disk are told and end nothing.
@@ -57,13 +60,14 @@ class Keeper {
   void take(Worker* worker);
   void judge(Worker& worker, Round round);
   void hear(const Worker& worker);
+  void leave_later();
   void prune();
 
   KeeperSpec spec_;
   std::function<void(const std::string&)> log_;
   PosixStorage storage_;
   CheckpointWriter writer_;
-  std::vector<Round> rounds_;
+  std::vector<Round> rounds_, earlier_;
   std::map<Round, optim::Figures> figures_;
   std::optional<Round> best_;
   std::optional<Round> told_best_, told_common_;                      ///< where peers save together
@@ -72,6 +76,7 @@ class Keeper {
   std::pair<std::optional<Round>, std::optional<Round>> pruned_for_;  ///< what all have, and the best
   std::uint64_t run_ = 0;
   bool writing_ = false, of_former_ = false;  ///< a checkpoint; of a view that is over
+  bool later_view_ = false;
 };
 
 }  // namespace gossamer::node

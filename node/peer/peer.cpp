@@ -154,11 +154,11 @@ struct Peer::Impl {
     const Job& job = prepared->job;
     const SaveSpec saves = save_spec(job);
     if (!saves.on()) return;
-    keeper.reset();
     keeper.emplace(
         KeeperSpec{folder, name(), job.peer_names(), to_toml(job, true),
                    static_cast<std::size_t>(job.run.keep), saves.together, prepared->layers_of(self),
-                   std::move(rounds), resumption && !learned ? resumption->run : 0},
+                   std::move(rounds), resumption && !learned ? resumption->run : 0,
+                   rounds_of_earlier_starts(folder, job, name())},
         [this](const std::string& line) { log(line); });
   }
 

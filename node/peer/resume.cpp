@@ -13,6 +13,7 @@
 #include "gossamer/node/errors.h"
 #include "hash.h"
 #include "learned_state.h"
+#include "method.h"
 #include "replica.h"
 #include "run_checkpoints.h"
 #include "setup.h"
@@ -32,12 +33,21 @@ constexpr std::array kOfTheCourse{"run.min_peers",       "run.on_partition",    
                                   "optimizer.schedule",  "optimizer.step_every", "optimizer.step_factor",
                                   "optimizer.warmup"};
 
+constexpr std::string_view kListOfPeers = "the list of peers";
+
 /// What kind of going on the differences between two jobs allow.
 Way way_of(const std::vector<KeyDifference>& all) {
   const bool course = std::all_of(all.begin(), all.end(), [](const KeyDifference& d) {
     return std::find(kOfTheCourse.begin(), kOfTheCourse.end(), d.key) != kOfTheCourse.end();
   });
   return all.empty() ? Way::same_bits : course ? Way::all_kept : Way::learned;
+}
+
+/// Views raise it where they begin, whoever is in them; a checkpoint stands behind those rounds.
+void leave_out_dense_rounds(std::vector<KeyDifference>& all, const ExchangeSettings& here) {
+  const std::string of_view = std::to_string(std::max(local_steps(here), here.dense_rounds));
+  std::erase_if(
+      all, [&](const KeyDifference& d) { return d.key == "exchange.dense_rounds" && d.there == of_view; });
 }
 
 /// Where peers are reached makes no difference to what they learn, and who they are is said at once.
@@ -54,7 +64,8 @@ void name_peers(std::vector<KeyDifference>& all, const std::vector<std::string>&
   std::erase_if(all, [](const KeyDifference& d) {
     return d.key == "exchange.dense_rounds" || d.key.starts_with("peer[");
   });
-  all.insert(all.begin(), {.key = "the list of peers", .here = join(here, ", "), .there = join(there, ", ")});
+  all.insert(all.begin(),
+             {.key = std::string(kListOfPeers), .here = join(here, ", "), .there = join(there, ", ")});
 }
 
 std::string words_of(const std::vector<KeyDifference>& all) {
@@ -66,10 +77,11 @@ std::string words_of(const std::vector<KeyDifference>& all) {
          (all.size() > kMost ? fmt::format(" and {} more keys differ", all.size() - kMost) : "");
 }
 
-std::string beside_checkpoints(const Job& job) {
-  if (!job.learns_by_key()) return "";
-  const optim::TableSpec& table = job.sparse.table;
+std::string beside_checkpoints(const Job& job, bool later_view) {
   std::vector<std::string> all;
+  if (later_view) all.push_back("members had come or gone, and data are dealt as if none had");
+  if (!job.learns_by_key()) return join(all, "; ");
+  const optim::TableSpec& table = job.sparse.table;
   if (job.sparse.samples.follow && job.data.format != kPlanted)
     all.push_back("data.follow makes batches of what has come by then");
   if (table.admit_after > 1) all.push_back("table.admit_after counts anew");
@@ -93,6 +105,7 @@ class Search {
     guests_.erase(std::unique(guests_.begin(), guests_.end()), guests_.end());
     keep_one_run();
     std::vector<KeyDifference> all = differences(to_toml(job, true), entries_.back().head.job);
+    leave_out_dense_rounds(all, job.exchange);
     name_peers(all, entries_.back().head.peers, job.peer_names());
     found_.way = way_of(all);
     found_.differs = words_of(all);
@@ -106,7 +119,7 @@ class Search {
       found_.differs = "it was saved while it waited for others that it was cut off from";
     }
     found_.in_step = job.exchange.staleness == 0u;
-    found_.beside = beside_checkpoints(job);
+    found_.beside = beside_checkpoints(job, entries_.back().head.later_view);
     together_ = save_spec(job).together;
     if (!together_ && found_.way != Way::learned) {
       found_.way = Way::learned;
@@ -327,6 +340,31 @@ Resumed learned_from(const Resumption& from, Prepared& prepared, const std::stri
   Archive::saving(state).part("data").value("steps", steps);
   make_plan(prepared);
   return {std::move(state), before, epochs};
+}
+
+std::vector<Round> rounds_of_earlier_starts(const std::string& folder, const Job& job,
+                                            const std::string& self) {
+  PosixStorage storage;
+  const CheckpointFolder checkpoints(storage, folder);
+  const std::string job_text = to_toml(job, true);
+  const auto of_this_job = [&](const CheckpointHead& head) {
+    std::vector<KeyDifference> all = differences(job_text, head.job);
+    leave_out_dense_rounds(all, job.exchange);
+    name_peers(all, {}, job.peer_names());
+    std::erase_if(all, [](const KeyDifference& d) {  // as a view of other peers has them
+      return d.key == kListOfPeers || d.key.starts_with("graph.") || d.key == "exchange.backup";
+    });
+    return all.empty();
+  };
+  std::vector<Round> rounds;
+  try {
+    for (const CheckpointFolder::Place& place : checkpoints.places())
+      if (place.peer == self && of_this_job(checkpoints.find(place.round, self).head))
+        rounds.push_back(place.round);
+  } catch (const StorageError&) {  // who writes there, or goes on from there, hears of it
+  } catch (const StateError&) {
+  }
+  return rounds;
 }
 
 void name_parent(WorkerSpec& spec, const Resumption& from, std::uint64_t session) {

@@ -37,6 +37,7 @@ struct CheckpointHead {
   std::string job;           ///< what the peers agreed on, as to_toml writes it
   optim::Figures figures{};  ///< of the newest evaluation since the one before; may be empty
   bool learned = false;      ///< nothing but what was learned is there: the peer had left its view
+  bool later_view = false;   ///< members had come or gone since the run began, or went on
   bool operator==(const CheckpointHead&) const = default;
 };
 

@@ -119,6 +119,7 @@ CheckpointHead head_of(const Json& json) {
   head.epoch = members.number("epoch");
   head.job = members.text("job");
   head.learned = json.contains("learned");
+  head.later_view = json.contains("later_view");
   for (const Json& figure : members.list("figures")) {
     const Members one(figure);
     head.figures.push_back({one.text("name"), one.number("value")});
@@ -161,6 +162,7 @@ std::string to_json(const CheckpointEntry& entry) {
             {"peers", head.peers},
             {"job", head.job}};
   if (head.learned) json["learned"] = true;
+  if (head.later_view) json["later_view"] = true;
   for (const optim::Figure& figure : head.figures)
     json["figures"].push_back({{"name", figure.name}, {"value", number_json(figure.value)}});
   for (const CheckpointFile& file : entry.files)

@@ -293,6 +293,40 @@ TEST_CASE("each peer by itself goes on from its own files, at the newest round t
   CHECK(says(fresh.err(), "resumed.from: here nothing, there "));
 }
 
+TEST_CASE("peers of which one was killed and came back go on from their own files, and keep few") {
+  const Ports ports(3);
+  const Folder folder;
+  folder.write("job.toml", SmallJob{3, ports.first(), "ring", "choco", "onebit_scaled", "0", kForever}.toml());
+  std::vector<std::unique_ptr<Process>> peers(3);
+  const auto start = [&](int p, const Words& more = {}) {
+    const std::string name = "peer" + std::to_string(p);
+    const Words words{"peer", "job.toml", "--name", name, "--set", "run.checkpoint_every=0.2s"};
+    peers[p] = std::make_unique<Process>(folder.path(""), name, words + more);
+  };
+  const auto own = [](const std::string& out, int p) { return out + std::to_string(p); };
+  for (int p = 0; p < 3; ++p) start(p, {"--out", own("a", p)});
+  for (int life = 0; life < 3; ++life) {
+    REQUIRE(wait_until(30, [&] {
+      const std::string log = peers[2]->err();
+      return std::count(log.begin(), log.end(), '\n') > 5 && says(log, "checkpoint of round") &&
+             log.find("checkpoint of", log.find("checkpoint of") + 1) != log.npos;
+    }));
+    peers[2]->signal(SIGKILL);
+    peers[2]->wait(10);
+    start(2, {"--out", own("a", 2)});
+  }
+  for (int p = 0; p < 3; ++p) REQUIRE(peers[p]->says_within(30, "3 of 3 peers go on"));
+  pause(1);
+  for (const auto& peer : peers) peer->signal(SIGTERM);
+  for (const auto& peer : peers) CHECK(peer->wait(30) == kInterrupted);
+  CHECK(rounds_kept(folder, own("a", 2)) <= 7);
+  for (int p = 0; p < 3; ++p) start(p, {"--resume", own("a", p), "--out", own("b", p)});
+  for (const auto& peer : peers) {
+    CHECK(peer->says_within(30, "going on from the checkpoint of round"));
+    CHECK(says(peer->err(), "not to the same bits: members had come or gone"));
+  }
+}
+
 TEST_CASE("a run whose rate is too high goes back once, at half of it, then ends") {
   const Ports ports(4);
   const Folder folder;

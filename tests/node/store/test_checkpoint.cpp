@@ -73,7 +73,9 @@ TEST_CASE("a checkpoint comes back bit for bit, whatever its sizes") {
   CheckpointFolder folder(storage, "/run/checkpoints");
   for (const std::size_t extra : {1u, 2u, 15u, 16u, 17u, 1000u, 70000u}) {
     const auto layers = layers_of(extra);
-    const CheckpointHead head = head_of("ann", extra);
+    CheckpointHead head = head_of("ann", extra);
+    head.learned = extra % 2 == 1;
+    head.later_view = extra % 3 == 1;
     const State state = state_of(layers, extra, extra);
     const std::uint64_t bytes = folder.write(head, layers, state);
     const CheckpointEntry entry = folder.find(extra, "ann");
