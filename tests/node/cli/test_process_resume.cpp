@@ -296,7 +296,8 @@ TEST_CASE("each peer by itself goes on from its own files, at the newest round t
 TEST_CASE("peers of which one was killed and came back go on from their own files, and keep few") {
   const Ports ports(3);
   const Folder folder;
-  folder.write("job.toml", SmallJob{3, ports.first(), "ring", "choco", "onebit_scaled", "0", kForever}.toml());
+  folder.write("job.toml",
+               SmallJob{3, ports.first(), "ring", "choco", "onebit_scaled", "0", kForever}.toml());
   std::vector<std::unique_ptr<Process>> peers(3);
   const auto start = [&](int p, const Words& more = {}) {
     const std::string name = "peer" + std::to_string(p);
