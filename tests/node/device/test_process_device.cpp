@@ -109,26 +109,6 @@ TEST_CASE("local peers take the devices found in turn, or the host") {
     CHECK(says(log, "computes on the host: method 'ensemble' learns from what other models predict"));
 }
 
-TEST_CASE("peers that join a run take devices by their names") {
-  const Folder folder;
-  const Ports ports(2);
-  folder.write("job.toml", SmallJob{2, ports.first(), "full", "dpsgd", "dense", "0", kForever}.toml());
-  Peers peers(folder, "job.toml", 2);
-  peers.start_all();
-  REQUIRE(peers.train_within(30));
-  const std::string address = "tcp://127.0.0.1:" + std::to_string(ports.first());
-  const auto joins_on = [&](const std::string& name, const std::string& device) {
-    const Process joining(
-        folder.path(""), name,
-        {"peer", "--join", address, "--name", name, "--out", ".", "--set", "peer.device=auto"},
-        {{"EMULATED_DEVICES", "2"}});
-    INFO(joining.err());
-    CHECK(joining.says_within(20, "computes on " + device));
-  };
-  joins_on("second", "cuda:0");
-  joins_on("first", "cuda:1");
-}
-
 TEST_CASE("a device that is not there or cannot do the job is refused with the reason") {
   const Folder folder;
   const Ports ports(4);
@@ -180,7 +160,7 @@ TEST_CASE("a device that fails in the middle of a run takes its peer along, and 
   }
 }
 
-TEST_CASE("one that joins computes where it says") {
+TEST_CASE("those that join compute where they say; of a machine with devices by their names") {
   const Folder folder;
   const Ports ports(2);
   folder.write("job.toml", SmallJob{2, ports.first(), "ring", "dpsgd", "dense", "0", kForever}.toml());
@@ -188,11 +168,15 @@ TEST_CASE("one that joins computes where it says") {
   peers.start_all();
   REQUIRE(peers.train_within(30));
   const std::string member = "tcp://127.0.0.1:" + std::to_string(ports.first());
-  Process late(folder.path(""), "late",
-               {"peer", "--join", member, "--name", "late", "--set", "peer.device=auto"});
-  INFO(late.err());
-  CHECK(late.says_within(30, "device = \"auto\": computes on cuda:0"));
-  CHECK(late.says_within(30, "peers are here; training"));
+  for (const auto& [name, devices, chosen] :
+       {std::tuple("late", "1", "cuda:0"), {"second", "2", "cuda:0"}, {"first", "2", "cuda:1"}}) {
+    const Process joining(folder.path(""), name,
+                          {"peer", "--join", member, "--name", name, "--set", "peer.device=auto"},
+                          {{"EMULATED_DEVICES", devices}});
+    INFO(joining.err());
+    CHECK(joining.says_within(30, std::string("device = \"auto\": computes on ") + chosen));
+    CHECK(joining.says_within(30, "peers are here; training"));
+  }
 }
 
 TEST_CASE("a run on a device goes on from a checkpoint to the same bits, and on the host as well") {
