@@ -241,6 +241,7 @@ class Peer(BasePeer):
         self._further = 0  # batches that were no step's last
         self._unstepped = False  # a batch was given, and no step taken since
         self._by_batches = False  # the loop goes through batches()
+        self._goes_on = False  # from a checkpoint, and has begun no pass since
         self._since_step = self._most_of_step = 0  # batches; the most that a step took so far
         self._known_members: List[str] = []
         self._on_change: List[Callable[[List[str]], None]] = []
@@ -293,10 +294,7 @@ class Peer(BasePeer):
         self._by_batches = True
         while True:
             given = 0
-            before = torch.get_rng_state()
-            ahead = iter(loader)
-            torch.set_rng_state(before)  # a run that goes on in the midst of an epoch begins one more iterator, which draws a number
-            for batch in ahead:
+            for batch in self._begin_pass(loader):
                 given += 1
                 if not self._next():
                     return
@@ -311,6 +309,18 @@ class Peer(BasePeer):
             if self._since_step >= max(given, _MOST_OF_STEP):
                 raise _errors.Misuse(f"{self._since_step} batches and no peer.step(loss), by which the other peers hear of this one; expected one after each "
                                      "batch, or after several where gradients are accumulated, in place of optimizer.step()")
+
+    def _begin_pass(self, loader: Iterable[T]) -> Iterator[T]:
+        """An iterator, which draws seeds of its workers and, where these ask for rows at once, of its order. A run that goes on in the midst of an
+        epoch begins one more than one that never stopped: what that one draws is neither taken from the generator nor drawn again later."""
+        goes_on, self._goes_on = self._goes_on, False
+        if not goes_on or self.steps_per_epoch == 0 or self._batch_number(None) % self.steps_per_epoch == 0:
+            return iter(loader)
+        before = torch.get_rng_state()
+        torch.default_generator.manual_seed(int(torch.empty((), dtype=torch.int64).random_()))
+        ahead = iter(loader)
+        torch.set_rng_state(before)
+        return ahead
 
     def _look_for_signals(self) -> None:
         """A loop that is told to end does so by its next step; without one nothing else would end it."""
@@ -446,7 +456,7 @@ class Peer(BasePeer):
         random.setstate(what["python"])
         if "cuda" in what and torch.cuda.is_available():
             torch.cuda.set_rng_state_all(what["cuda"])
-        self._further = what.get("further", 0)
+        self._further, self._goes_on = what.get("further", 0), True
         for name, state in what["state"].items():
             if name not in self._state:
                 raise _errors.BadInput(f"the checkpoint holds the state of '{name}'; expected join(..., state={{'{name}': …}}) as before")
