@@ -206,7 +206,7 @@ class Peer(BasePeer):
         self._model, self._optimizer, self._rows = model, optimizer, 1
         self._state = dict(state)
         self._own_state = self._state_of_optimizer([tensor for _, tensor in tensors])
-        kept = [Start(f"{number}.{key}", _host(state[key])) for number, (state, key) in enumerate(self._own_state)]
+        kept = [Start(f"{number}.{key}", _host(self._state_at(p)[key])) for number, (p, key) in enumerate(self._own_state)]
         self._schedules = None if optimizer is None else Schedules(optimizer, self._state, _buffers(model))
         if self._schedules is not None:
             kept.append(Start("schedules", self._schedules.empty))
@@ -226,9 +226,10 @@ class Peer(BasePeer):
         self._kept = [torch.from_numpy(array) for array in arrays]
         if not self._by_mean and any(not bound.on_host for bound in self._bound):
             self._own_state, self._kept = [], []  # to copy it from a device in every step costs more than a newcomer gains
-        for held, (of_parameter, key) in zip(self._kept, self._own_state):
-            if of_parameter[key].device.type == "cpu":
-                of_parameter[key] = held
+        for held, (p, key) in zip(self._kept, self._own_state):
+            if self._state_at(p)[key].device.type == "cpu":
+                self._state_at(p)[key] = held
+        self._known_state = [self._state_at(p)[key] for p, key in self._own_state]
         bound = {id(tensor) for _, tensor in tensors}
         self._unbound = [(name, p) for name, p in model.named_parameters() if id(p) not in bound and p.numel() > 0]
         self._optimized = 0 if optimizer is None else sum(len(group["params"]) for group in optimizer.param_groups)
@@ -569,8 +570,8 @@ class Peer(BasePeer):
 
     # --- the optimiser's state
 
-    def _state_of_optimizer(self, parameters: List[torch.Tensor]) -> List[Tuple[Dict[str, Any], str]]:
-        """Makes what the optimiser would make in its first step; where in its state each such tensor stands."""
+    def _state_of_optimizer(self, parameters: List[torch.Tensor]) -> List[Tuple[torch.Tensor, str]]:
+        """Makes what the optimiser would make in its first step; of which parameter and by which key each such tensor stands."""
         optimizer = self._optimizer
         if optimizer is None:
             return []
@@ -593,24 +594,39 @@ class Peer(BasePeer):
                         state[key] = torch.tensor(float(state.get(key, 0.0)))
                     elif state.get(key) is None:
                         state[key] = torch.zeros_like(p, memory_format=torch.preserve_format)
-                    where.append((state, key))
+                    where.append((p, key))
         return where
+
+    def _state_at(self, parameter: torch.Tensor) -> Dict[str, Any]:
+        """Asked for anew each time: load_state_dict makes other dictionaries."""
+        assert self._optimizer is not None
+        state: Dict[str, Any] = self._optimizer.state[parameter]
+        return state
 
     def _hold_state(self) -> None:
         """The optimiser's state is the peer's, also where load_state_dict has put another in its place."""
-        for held, (state, key) in zip(self._kept, self._own_state):
-            if state[key].device.type != "cpu":
-                if self._by_mean:
-                    state[key].copy_(held)
-            elif state[key].data_ptr() != held.data_ptr():
-                held.copy_(state[key])
-                state[key] = held
+        for number, (held, (p, key)) in enumerate(zip(self._kept, self._own_state)):
+            state, known = self._state_at(p), self._known_state[number]
+            value = state.get(key)
+            if value is None:  # as before the first step
+                held.zero_()
+                state[key] = known.zero_()
+            elif value.device.type != "cpu":
+                if value is not known:
+                    held.copy_(value)
+                elif self._by_mean:
+                    value.copy_(held)
+                self._known_state[number] = value
+            elif value is not known:
+                if value.data_ptr() != held.data_ptr():
+                    held.copy_(value)
+                state[key] = self._known_state[number] = held
 
     def _tell_state(self) -> None:
         """Of devices: where steps go by the mean, whoever comes later needs it."""
-        for held, (state, key) in zip(self._kept, self._own_state):
-            if self._by_mean and state[key].device.type != "cpu":
-                held.copy_(state[key])
+        for held, value in zip(self._kept, self._known_state):
+            if self._by_mean and value.device.type != "cpu":
+                held.copy_(value)
 
 
 def _all_finite(optimizer: torch.optim.Optimizer) -> bool:
