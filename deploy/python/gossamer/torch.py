@@ -203,7 +203,8 @@ class Peer(BasePeer):
                  state: Mapping[str, Any]):
         model = _plain(model)
         tensors, starts = _tensors_of(model, statistics)
-        self._model, self._optimizer, self._rows = model, optimizer, 1
+        self._model, self._optimizer = model, optimizer
+        self._rows: Optional[int] = None  # in what batches() gave last
         self._state = dict(state)
         self._own_state = self._state_of_optimizer([tensor for _, tensor in tensors])
         kept = [Start(f"{number}.{key}", _host(self._state_at(p)[key])) for number, (p, key) in enumerate(self._own_state)]
@@ -246,7 +247,7 @@ class Peer(BasePeer):
         self._since_step = self._most_of_step = 0  # batches; the most that a step took so far
         self._known_members: List[str] = []
         self._on_change: List[Callable[[List[str]], None]] = []
-        self._sampled = given.rows
+        self._sampled, self._deals = given.rows, False
         self._remembers = given.checkpoints is not None or bool(os.environ.get("GOSSAMER_CHECKPOINTS"))
         try:
             if self.wait():
@@ -265,6 +266,7 @@ class Peer(BasePeer):
         """Batches of row numbers for ``DataLoader(data, batch_sampler=peer.sampler())``; ``join`` must be told how many rows there are."""
         if not self._sampled:
             raise _errors.Misuse("the number of rows is not known; expected join(..., rows=len(data))")
+        self._deals = True
         return Sampler(self, self.steps_per_epoch)
 
     def _batch_number(self, passed: Optional[int]) -> int:
@@ -341,7 +343,8 @@ class Peer(BasePeer):
         loss : tensor or float
             Mean over the batch. Where it or a gradient is not finite, the step is left out, and optimisers' state is as it was.
         rows : int, optional
-            Samples in the batch; by default the first dimension of what :meth:`batches` gave last.
+            Samples in the batch; by default the first dimension of the first tensor in what :meth:`batches` gave last, and where that has none
+            as many as the sampler dealt for it.
         scaler : torch.cuda.amp.GradScaler, optional
             Steps the optimiser in its place, where the peer steps by its own gradients; ``unscale_`` must have been called before.
         scheduler : optional
@@ -351,16 +354,18 @@ class Peer(BasePeer):
         ------
         BadInput
             A parameter has a gradient that was frozen, or none of the model's, when the peer joined: what is learned is chosen then.
+        Misuse
+            How many samples the batch has is neither given nor known.
         """
         if not self._next():
             return
         self._check_unbound()
+        rows = self._rows_of_batch() if rows is None else whole("rows", rows)
         if scheduler is not None and self._schedules is not None:
             self._schedules.meet(scheduler)
         self._unstepped = False
         self._most_of_step, self._since_step = max(self._most_of_step, self._since_step), 0
         value = float(loss.detach()) if isinstance(loss, torch.Tensor) else float(loss)
-        rows = whole("rows", self._rows if rows is None else rows)
         if self._optimizer is not None and not self._by_mean:
             self._hold_state()
             if scaler is not None and scaler.is_enabled():  # looks at the gradients itself
@@ -385,6 +390,13 @@ class Peer(BasePeer):
             self._tell_state()
             self._hand_over_values()
             self._end_step(scheduler)
+
+    def _rows_of_batch(self) -> int:
+        if self._rows is not None:
+            return self._rows
+        if not self._deals:
+            raise _errors.Misuse("how many samples the batch has is not known: peer.batches() gave no tensor with rows; expected peer.step(loss, rows=…)")
+        return len(self.rows_of(self.step_number + self._further))
 
     def _end_round(self, loss: float, rows: int) -> None:
         self._computing = False
@@ -647,12 +659,14 @@ def _can_keep(optimizer: torch.optim.Optimizer) -> bool:
     return type(optimizer) in _KEPT and all(group.get("dampening", 0) == 0 for group in optimizer.param_groups)
 
 
-def _rows_in(batch: object) -> int:
-    """The first dimension of the first tensor in it."""
-    if isinstance(batch, torch.Tensor):
-        return int(batch.shape[0]) if batch.ndim > 0 else 1
-    parts: Iterable[object] = batch.values() if isinstance(batch, dict) else batch if isinstance(batch, (list, tuple)) else ()
-    return next((_rows_in(part) for part in parts), 1)
+def _rows_in(batch: object) -> Optional[int]:
+    """The first dimension of the first tensor or array in it; None: there is none."""
+    if isinstance(batch, (torch.Tensor, numpy.ndarray)):
+        return int(batch.shape[0]) if batch.ndim > 0 else None
+    if dataclasses.is_dataclass(batch):
+        batch = [getattr(batch, field.name) for field in dataclasses.fields(batch)]
+    parts: Iterable[object] = batch.values() if isinstance(batch, Mapping) else batch if isinstance(batch, (list, tuple)) else ()
+    return next((rows for rows in map(_rows_in, parts) if rows is not None), None)
 
 
 Loss = Callable[[torch.nn.Module, Any], torch.Tensor]
