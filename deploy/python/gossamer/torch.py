@@ -418,9 +418,14 @@ class Peer(BasePeer):
 
     def save(self, path: Path) -> None:
         """Write the model's ``state_dict()`` as a safetensors file, with what has no gradient; tied tensors once. As the round, or the run,
-        left it."""
+        left it. What is no tensor in it (``get_extra_state``) is left out, with a warning."""
         self._next()
-        _safetensors.save(path, self._model.state_dict(keep_vars=False))
+        state = self._model.state_dict(keep_vars=False)
+        others = [name for name, value in state.items() if not isinstance(value, torch.Tensor)]
+        if others:
+            warnings.warn(f"{_some(others)}: no tensors, which safetensors files cannot hold, and left out of {os.fspath(path)}; expected "
+                          "load_state_dict(…, strict=False) for it", stacklevel=2)
+        _safetensors.save(path, {name: value for name, value in state.items() if name not in others})
 
     def close(self) -> None:
         """End the run where it still goes on. The model keeps its values."""
