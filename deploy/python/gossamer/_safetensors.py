@@ -1,5 +1,7 @@
 """Safetensors files of a model's state: what ``load_state_dict`` takes, tied tensors once."""
 import json
+import math
+import operator
 import os
 import pathlib
 from typing import Dict, List, Mapping, Tuple
@@ -60,14 +62,16 @@ def load(path: Path) -> Dict[str, torch.Tensor]:
         metadata = header.pop("__metadata__", {})
         tensors = {}
         for name, entry in header.items():
-            begin, end = (8 + size + offset for offset in entry["data_offsets"])
-            if end > len(data):
-                raise ValueError(f"{name} ends at byte {end} of {len(data)}")
-            raw = torch.frombuffer(data, dtype=torch.uint8, count=end - begin, offset=begin) if end > begin else torch.empty(0, dtype=torch.uint8)
-            tensors[name] = raw.clone().view(_NAMES[entry["dtype"]]).reshape(entry["shape"])
+            dtype, shape = _NAMES[entry["dtype"]], [operator.index(length) for length in entry["shape"]]
+            begin, end = (operator.index(offset) for offset in entry["data_offsets"])
+            expected = math.prod(shape) * torch.empty(0, dtype=dtype).element_size()
+            if min(shape, default=0) < 0 or begin < 0 or end - begin != expected or 8 + size + end > len(data):
+                raise ValueError(f"{name} of {entry['dtype']}{shape} stands from byte {begin} to {end} of {len(data) - 8 - size}; expected {expected} bytes")
+            raw = torch.frombuffer(data, dtype=torch.uint8, count=end - begin, offset=8 + size + begin) if end > begin else torch.empty(0, dtype=torch.uint8)
+            tensors[name] = raw.clone().view(dtype).reshape(shape)
         for key, same in metadata.items():
             if key.startswith(_TIED):
                 tensors[key[len(_TIED):]] = tensors[same]
-    except (KeyError, ValueError, TypeError, RuntimeError) as error:
+    except (AttributeError, KeyError, ValueError, TypeError, RuntimeError) as error:
         raise _errors.BadInput(f"{os.fspath(path)}: is no safetensors file: {error}") from error
     return tensors
