@@ -316,7 +316,7 @@ class BasePeer:
 
         Those of batches to come are right as long as members do not change, and to the end of the pass over this peer's rows where they do.
         """
-        count = ctypes.c_size_t()
+        step, count = whole("step", step, 2**64), ctypes.c_size_t()
         checked(lib.gs_batch(self._handle.pointer, step, None, 0, ctypes.byref(count)))
         rows = numpy.empty(count.value, dtype=numpy.uint32)
         checked(lib.gs_batch(self._handle.pointer, step, rows.ctypes.data, rows.size, ctypes.byref(count)))
