@@ -243,6 +243,8 @@ class BasePeer:
                             ctypes.byref(pointer)))
         assert pointer.value is not None
         self._handle = _Handle(pointer.value)
+        self._known_members: List[str] = []
+        self._on_change: List[Callable[[List[str]], None]] = []
         self._calls, self._closing = threading.RLock(), threading.Event()
         self._signals = _Signals(self._handle)
         self._handle.before_close.append(self._signals.off)  # of a peer that nobody closes
@@ -345,6 +347,18 @@ class BasePeer:
         """Names of those that train together, this peer among them."""
         names: bytes = lib.gs_members(self._handle.pointer)
         return names.decode().splitlines()
+
+    def on_change(self, call: Callable[[List[str]], None]) -> None:
+        """Have ``call(members)`` called, from the loop's own thread, whenever others train together than before."""
+        self._on_change.append(call)
+
+    def _look_at_members(self) -> None:
+        """As a round begins."""
+        members = self.members
+        if members != self._known_members:
+            before, self._known_members = self._known_members, members
+            for call in self._on_change if before else []:
+                call(members)
 
     def interrupt(self) -> None:
         """End the run soon; from any thread. Waiting for the next round raises Interrupted then."""

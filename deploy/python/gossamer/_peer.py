@@ -61,6 +61,14 @@ class Peer(BasePeer):
         self.parameters: Dict[str, Array] = dict(zip(self._number, self._arrays(lib.gs_parameters, starts, False)))
         self.gradients: Dict[str, Array] = dict(zip(self._number, self._arrays(lib.gs_gradient, starts, True)))
 
+    def wait(self, timeout: Optional[float] = None) -> bool:
+        stands = super().wait(timeout)
+        if stands:
+            self._look_at_members()
+        return stands
+
+    wait.__doc__ = BasePeer.wait.__doc__
+
     def rounds(self) -> Iterator[Dict[str, Array]]:
         """The parameters of each round, as long as the run goes on; :meth:`post` is called in between."""
         while self.wait():

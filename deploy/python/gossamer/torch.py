@@ -245,8 +245,6 @@ class Peer(BasePeer):
         self._by_batches = False  # the loop goes through batches()
         self._goes_on = False  # from a checkpoint, and has begun no pass since
         self._since_step = self._most_of_step = 0  # batches; the most that a step took so far
-        self._known_members: List[str] = []
-        self._on_change: List[Callable[[List[str]], None]] = []
         self._sampled, self._deals = given.rows, False
         self._remembers = given.checkpoints is not None or bool(os.environ.get("GOSSAMER_CHECKPOINTS"))
         try:
@@ -412,10 +410,6 @@ class Peer(BasePeer):
             warnings.warn(f"{_some(changed)} changed after peer.step(), and the round's parameters have taken their place; change parameters between "
                           "backward() and peer.step(), or in the optimiser's own step", stacklevel=4)
 
-    def on_change(self, call: Callable[[List[str]], None]) -> None:
-        """Have ``call(members)`` called, from the loop's own thread, whenever others train together than before."""
-        self._on_change.append(call)
-
     def save(self, path: Path) -> None:
         """Write the model's ``state_dict()`` as a safetensors file, with what has no gradient; tied tensors once. As the round, or the run,
         left it. What is no tensor in it (``get_extra_state``) is left out, with a warning."""
@@ -502,11 +496,7 @@ class Peer(BasePeer):
         self._show_values()
         further = None if self._schedules is None else self._schedules.take(self.step_number, self._by_mean)
         self._further = self._further if further is None else further
-        members = self.members
-        if members != self._known_members:
-            before, self._known_members = self._known_members, members
-            for call in self._on_change if before else []:
-                call(members)
+        self._look_at_members()
 
     def _show_values(self) -> None:
         """The peer's values are the model's."""
