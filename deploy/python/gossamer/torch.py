@@ -740,7 +740,9 @@ def join(job: Path, model: torch.nn.Module, optimizer: Optional[torch.optim.Opti
         are refused; a newcomer with an optimiser of its own whose buffers are others than the run's is warned.
     optimizer : torch.optim.Optimizer, optional
         The loop's own, over those parameters, the same on every peer; ``[optimizer]`` is then not read but for the batch. Where the
-        method averages gradients (allreduce …) it steps by the mean of all; else by the peer's own. None: the job's.
+        method averages gradients (allreduce …) it steps by the mean of all, which is zeros where no peer has a gradient: weight decay and momentum
+        go on there, where torch alone leaves such a parameter as it is (requires_grad_(False) before the join does, too). Else it steps by the
+        peer's own. None: the job's.
     rows : int, optional
         Of the data, for all peers together; what :meth:`Peer.sampler` deals out. 0: the loop sees to its data.
     labels : array of int, optional
