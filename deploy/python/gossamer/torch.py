@@ -151,6 +151,9 @@ class _Seeded(torch.utils.data.Dataset[Any]):
         return len(self._data)  # type: ignore[arg-type]
 
     def __getitem__(self, row: int) -> Any:
+        if not isinstance(row, _Row):
+            warnings.warn("rows come without their epoch, so that each draws the same in all epochs; expected peer.seeded(…) around everything else "
+                          "(Subset, ConcatDataset …), and a loader with batch_sampler=peer.sampler()", stacklevel=2)
         text = f"{self._seed} {getattr(row, 'epoch', 0)} {int(row)}"
         seed = int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8).digest(), "little")
         # in the loop's process generators are the loop's
@@ -277,8 +280,8 @@ class Peer(BasePeer):
 
     def seeded(self, data: "torch.utils.data.Dataset[Any]", seed: int = 0) -> "torch.utils.data.Dataset[Any]":
         """``data``, whose rows draw what they draw (augmentations) by seed, epoch and row alone: whichever of a loader's workers makes them, on
-        whichever peer, and in a run that goes on from a checkpoint. For loaders with :meth:`sampler`; the generators are torch's, NumPy's and
-        Python's, which the loop's own process finds as it left them."""
+        whichever peer, and in a run that goes on from a checkpoint. For loaders with :meth:`sampler`, and around ``Subset``, ``ConcatDataset`` and
+        the like, which hand on no epoch; the generators are torch's, NumPy's and Python's, which the loop's own process finds as it left them."""
         return _Seeded(data, seed)
 
     def batches(self, loader: Iterable[T]) -> Iterator[T]:
