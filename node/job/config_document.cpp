@@ -17,6 +17,42 @@ namespace gossamer::node::config {
 namespace {
 
 constexpr std::uintmax_t kLargestFile = 64u << 20;
+constexpr std::size_t kMostParts = 16;  // of a key a.b.c
+
+/// Behind the string whose opening quote is at `at`.
+std::size_t behind_string(std::string_view text, std::size_t at) {
+  const char quote = text[at];
+  const std::string three(3, quote);
+  const bool many_lines = text.substr(at).starts_with(three);
+  for (at += many_lines ? 3 : 1; at < text.size(); ++at) {
+    if (text[at] == '\\' && quote == '"')
+      ++at;
+    else if (many_lines ? text.substr(at).starts_with(three) : text[at] == quote || text[at] == '\n')
+      break;
+  }
+  at += many_lines ? 3 : 1;
+  for (int i = 0; many_lines && i < 2 && at < text.size() && text[at] == quote; ++i) ++at;  // """a"""""
+  return at;
+}
+
+/// The line, from 1, of a key of more than kMostParts; 0 where there is none. The parser, and whatever goes
+/// through its tables, recurses over the parts; it has a limit to nested brackets alone.
+std::size_t line_of_long_key(std::string_view text) {
+  std::size_t dots = 0;
+  for (std::size_t at = 0; at < text.size();) {
+    const char c = text[at];
+    if (c == '"' || c == '\'') {
+      at = behind_string(text, at);
+      continue;
+    }
+    if (c == '#') at = std::min(text.find('\n', at), text.size() - 1);
+    if (c == '.' && ++dots >= kMostParts)
+      return 1 + static_cast<std::size_t>(std::count(text.begin(), text.begin() + at, '\n'));
+    if (std::string_view("=,[]{}\n#").find(c) != std::string_view::npos) dots = 0;
+    ++at;
+  }
+  return 0;
+}
 
 std::string position(const std::string& path, const toml::source_position& at) {
   if (at.line == 0) return path;
@@ -107,7 +143,7 @@ void mark_override(Value& value, const std::string& origin, const std::string& t
 
 Value parse_value(const std::string& text) {
   // A line break would let one override smuggle in further keys.
-  if (text.find('\n') == std::string::npos) {
+  if (text.find('\n') == std::string::npos && line_of_long_key(text) == 0) {
     try {
       const toml::table table = toml::parse("value = " + text);
       if (table.size() == 1)
@@ -131,6 +167,9 @@ const Entry* Value::find(std::string_view key) const {
 
 Value read_document(const std::string& path) {
   const std::string text = read_text(path);
+  if (const std::size_t line = line_of_long_key(text))
+    throw ConfigError(path + ":" + std::to_string(line) + ": a key has more than " +
+                      std::to_string(kMostParts) + " parts; expected keys such as exchange.codec");
   try {
     return convert(toml::parse(text, path), path);
   } catch (const toml::parse_error& error) {
@@ -153,6 +192,9 @@ Value parse_override(const std::string& text) {
   trim(key);
   if (equals == std::string::npos || key.empty())
     throw ConfigError(origin + ": expected KEY=VALUE, for example exchange.codec=dense");
+  if (std::count(key.begin(), key.end(), '.') >= static_cast<std::ptrdiff_t>(kMostParts))
+    throw ConfigError("--set " + shortened(text) + ": the key has more than " + std::to_string(kMostParts) +
+                      " parts; expected one such as exchange.codec");
   std::string words = text.substr(equals + 1);
   trim(words);
   Value value = parse_value(words);

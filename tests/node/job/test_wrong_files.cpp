@@ -282,6 +282,32 @@ TEST_CASE("wrong overrides are named as they were written") {
   CHECK(says(overridden(folder, "exchange..codec=dense"), "unknown key 'exchange.'"));
 }
 
+TEST_CASE("keys of very many parts are refused and strings with dots are not") {
+  const Folder folder;
+  folder.write("ring.toml", kRing);
+  const std::string top = "topology = \"ring.toml\"\n";
+  std::string key = "a";
+  for (int i = 0; i < 100000; ++i) key += ".a";
+  const std::string expected = ": a key has more than 16 parts; expected keys such as exchange.codec";
+  for (const std::string& text :
+       {key + " = 1", "[" + key + "]", "[[ " + key + " ]]", "a = {b = 1, " + key + " = 2}",
+        "a = \"\"\"x\"\"\"\"\n" + key + " = 1", "a = '#' # \"\n\"" + key + "\" . " + key + " = 1"}) {
+    const std::string message = message_of(folder.write("job.toml", top + text + "\n"));
+    INFO(text.substr(0, 40));
+    CHECK(says(message.substr(0, 300), expected));
+  }
+  CHECK(says(overridden(folder, key + "=1").substr(0, 300), "--set a.a.a"));
+  CHECK(says(overridden(folder, "exchange={" + key + "=1}"), "exchange is the string"));
+  const std::string dots(100, '.');
+  CHECK(message_of(
+            folder.write(
+                "job.toml",
+                top + "# " + dots + "\n[optimizer]\nlearning_rate = [" +
+                    "[0, 0.1], [0.1, 0.1], [0.2, 0.1], [0.3, 0.1], [0.4, 0.1], [0.5, 0.1], [0.6, 0.1]]\n" +
+                    "[data]\npath = \"\\\"" + dots + "\"\n[run]\nseed = '" + dots + "'\n"))
+            .find("parts") == std::string::npos);
+}
+
 TEST_CASE("what is no file of text is refused") {
   const Folder folder;
   CHECK(says(message_of(folder.path("nowhere.toml")), "nowhere.toml: no such file; expected a TOML file"));
