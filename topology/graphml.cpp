@@ -12,8 +12,71 @@ namespace {
 
 namespace pt = boost::property_tree;
 
+/// Behind the next `end`, from `at` on.
+std::size_t behind(std::string_view text, std::string_view end, std::size_t at) {
+  const std::size_t found = text.find(end, at);
+  return found == text.npos ? text.size() : found + end.size();
+}
+
+/// Behind the '>' of the tag whose name begins at `at`; attributes may hold others.
+std::size_t behind_tag(std::string_view text, std::size_t at) {
+  char quote = 0;
+  for (at = text.find_first_of(" \t\r\n/>?", at); at < text.size(); ++at) {
+    const char c = text[at];
+    if (quote == 0 && c == '>') return at + 1;
+    if (quote == 0 && (c == '"' || c == '\''))
+      quote = c;
+    else if (c == quote)
+      quote = 0;
+  }
+  return text.size();
+}
+
+/// Behind the '>' of <!DOCTYPE …>, between whose brackets others may stand.
+std::size_t behind_doctype(std::string_view text, std::size_t at) {
+  for (std::size_t depth = 0; at < text.size(); ++at) {
+    const char c = text[at];
+    if (depth == 0 && c == '>') return at + 1;
+    if (c == '[') ++depth;
+    if (c == ']' && depth > 0) --depth;
+  }
+  return text.size();
+}
+
+/// Throws where elements nest so deep that the parser, which recurses, would end the program. What is no tag
+/// is skipped as the parser skips it.
+void check_nesting(const std::string& path, std::string_view text) {
+  constexpr std::size_t kDeepest = 256;
+  std::size_t depth = 0;
+  for (std::size_t at = text.find('<'); at < text.size(); at = text.find('<', at)) {
+    const std::string_view rest = text.substr(at);
+    const auto begins = [&](std::string_view with) { return rest.starts_with(with); };
+    if (begins("</")) {
+      depth -= depth > 0 ? 1 : 0;
+      at += 2;
+    } else if (begins("<!--")) {
+      at = behind(text, "-->", at + 4);
+    } else if (begins("<![CDATA[")) {
+      at = behind(text, "]]>", at + 9);
+    } else if (begins("<?")) {
+      at = behind(text, "?>", at + 2);
+    } else if (begins("<!DOCTYPE ") || begins("<!DOCTYPE\t") || begins("<!DOCTYPE\r") ||
+               begins("<!DOCTYPE\n")) {
+      at = behind_doctype(text, at + 10);
+    } else if (begins("<!")) {
+      at = behind(text, ">", at + 2);
+    } else {
+      at = behind_tag(text, at + 1);
+      if (!text.substr(0, at).ends_with("/>") && ++depth > kDeepest)
+        throw GraphError(path + ": elements nest more than " + std::to_string(kDeepest) +
+                         " deep; expected GraphML, whose edges stand in one <graph>");
+    }
+  }
+}
+
 pt::ptree parse(const std::string& path) {
   std::istringstream text(read_text(path));
+  check_nesting(path, text.view());
   pt::ptree tree;
   try {
     pt::read_xml(text, tree);

@@ -106,6 +106,33 @@ TEST_CASE("graphml: what is wrong is named") {
                    "edge 1: found 'heavy'"));
 }
 
+TEST_CASE("graphml: elements that nest too deep are refused, whatever hides it") {
+  const auto times = [](std::size_t n, const std::string& text) {
+    std::string all;
+    for (std::size_t i = 0; i < n; ++i) all += text;
+    return all;
+  };
+  const std::size_t deep = 100000;
+  const auto refused = [&](const std::string& text) {
+    return contains(error_in(text, ".graphml"), ": elements nest more than 256 deep; expected GraphML");
+  };
+  REQUIRE(refused(times(deep, "<a>")));
+  REQUIRE(refused(times(deep, "<a>") + times(deep, "</a>")));
+  REQUIRE(refused(times(deep, "<a b='/>' c=\"</a>\" >")));
+  REQUIRE(refused(times(deep, "<a>/>")));
+  REQUIRE(refused(times(deep, "<a><!-- > </a> -->")));
+  REQUIRE(refused(times(deep, "<a><![CDATA[ > </a> ]]>")));
+  REQUIRE(refused(times(deep, "<a><? > </a> ?>")));
+  REQUIRE(refused(times(deep, "<a><!DOCTYPE a [ <b> </a> ]></a><a>")));
+  REQUIRE(refused("<a\">" + times(deep, "<a>") + "\""));
+  REQUIRE(refused("<!DOCTYPEx [>" + times(deep, "<a>") + "]>"));
+  const std::string edges = times(300, "<edge source='alpha' target='beta'/>");
+  REQUIRE(read(graphml("<!DOCTYPE a [ <!ELEMENT a (b)> ]><graph>" + edges + times(200, "<g>") +
+                       times(200, "</g>") + "</graph>"),
+               ".graphml", std::vector<std::string>{"alpha", "beta"})
+              .size() == 600);
+}
+
 TEST_CASE("node-link json: links and edges, names and numbers") {
   const std::vector<std::string> names{"alpha", "beta", "gamma"};
   for (const char* key : {"edges", "links"}) {
