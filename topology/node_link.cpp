@@ -41,7 +41,8 @@ EdgeSpecs read_node_link(const std::string& path, Names names) {
     fail(path, "found no arrays \"nodes\" and \"edges\" (or \"links\"); expected node-link JSON");
   for (std::size_t i = 0; i < graph["nodes"].size(); ++i)
     node(path + ": node " + std::to_string(i), graph["nodes"][i], "id", names);
-  const bool directed = graph.value("directed", false);
+  const Json directed = graph.value("directed", Json(false));
+  if (!directed.is_boolean()) fail(path, "\"directed\" is " + directed.dump() + "; expected true or false");
   EdgeSpecs edges;
   for (std::size_t i = 0; i < graph[key].size(); ++i) {
     const Json& edge = graph[key][i];
@@ -50,7 +51,7 @@ EdgeSpecs read_node_link(const std::string& path, Names names) {
     std::optional<float> weight;
     if (edge.contains("weight")) weight = to_weight(place, edge["weight"].dump());
     edges.push_back({from, to, weight});
-    if (!directed && from != to) edges.push_back({to, from, weight});
+    if (!directed.get<bool>() && from != to) edges.push_back({to, from, weight});
   }
   return edges;
 }

@@ -148,6 +148,8 @@ TEST_CASE("node-link json: links and edges, names and numbers") {
 TEST_CASE("node-link json: what is wrong is named") {
   REQUIRE(contains(error_in("{\n\"nodes\": [,]}", ".json"), "line 2"));
   REQUIRE(contains(error_in("[]", ".json"), "no arrays \"nodes\""));
+  REQUIRE(contains(error_in("{\"directed\": \"yes\", \"nodes\": [], \"edges\": []}", ".json"),
+                   ": \"directed\" is \"yes\"; expected true or false"));
   const auto with_edge = [](const std::string& edge) { return "{\"nodes\": [], \"edges\": [" + edge + "]}"; };
   REQUIRE(contains(error_in(with_edge("{\"source\": 0}"), ".json"), "edge 0: has no \"target\""));
   REQUIRE(contains(error_in(with_edge("{\"source\": 0, \"target\": 9}"), ".json"), "found '9'"));
