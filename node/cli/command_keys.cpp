@@ -152,7 +152,7 @@ void add_keys_command(CLI::App& app) {
   sign->add_option("KEY", flags->key, "the peer's public key, or its key file")->required();
   sign->add_option("--name", flags->name, "under which the peer may speak")->required();
   sign->add_option("--days", flags->days, "for which it is admitted")
-      ->check(CLI::Range(1e-5, kMostDays))
+      ->check(within(1e-5, kMostDays))
       ->capture_default_str();
   sign->add_option("--out", flags->out, "file of the certificate (default: it is printed)");
   sign->callback([flags] { sign_key(*flags); });

@@ -140,10 +140,10 @@ void add_probe_command(CLI::App& app, int& status) {
                       "which peer this is, one on each machine; without: all, on this machine");
   command->add_option("--out", flags->out, "file for the table of links; default: standard output");
   command->add_option("--seconds", flags->seconds, "of bulk in each direction of a pair, about")
-      ->check(CLI::Range(0.01, 3600.0))
+      ->check(within(0.01, 3600.0))
       ->capture_default_str();
   command->add_option("--timeout", flags->timeout, "seconds without a word until a peer counts as silent")
-      ->check(CLI::Range(0.1, 86400.0))
+      ->check(within(0.1, 86400.0))
       ->capture_default_str();
   command->add_option("--pings", flags->pings, "round trips, of which the lower quartile counts")
       ->check(CLI::Range(1, 100000))

@@ -99,7 +99,7 @@ void add_status_command(CLI::App& app, int& status) {
                       "key file of a peer that is let in there, where the run is closed to others");
   command->add_option("--certificate", flags->certificate, "certificate of that key");
   command->add_option("--timeout", flags->timeout, "seconds to wait for the answer")
-      ->check(CLI::Range(0.1, 3600.0))
+      ->check(within(0.1, 3600.0))
       ->capture_default_str();
   command->callback([flags, &status] {
     const MemberAddress member = member_address(flags->address, "ADDRESS");

@@ -217,7 +217,7 @@ void add_swarm_flags(CLI::App& command, SwarmFlags& flags) {
           "--churn", flags.churn,
           "with --seeds, --replay: members crash, come back, stand still and are cut off, as drawn, in runs "
           "of about so many seconds")
-      ->check(CLI::Range(5.0, 1e6));
+      ->check(within(5.0, 1e6));
   command.add_option("--events", flags.events, "with --replay: so many events")
       ->check(CLI::Range(1, 1000000))
       ->capture_default_str();

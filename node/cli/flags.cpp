@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <malloc.h>
 
+#include <cmath>
 #include <csignal>
 #include <cstdio>
 #include <functional>
@@ -61,10 +62,14 @@ void add_override_flag(CLI::App& command, JobFlags& flags, const std::string& fl
 }
 
 CLI::Validator above_zero() {
-  return number_that("above 0", "POSITIVE", [](double n) { return n > 0; });
+  return number_that("above 0", "POSITIVE", [](double n) { return n > 0 && std::isfinite(n); });
 }
 CLI::Validator zero_or_more() {
-  return number_that("of 0 or more", "NONNEGATIVE", [](double n) { return n >= 0; });
+  return number_that("of 0 or more", "NONNEGATIVE", [](double n) { return n >= 0 && std::isfinite(n); });
+}
+CLI::Validator within(double low, double high) {
+  return number_that(fmt::format("from {} to {}", low, high), fmt::format("in [{} - {}]", low, high),
+                     [low, high](double n) { return n >= low && n <= high; });
 }
 
 void keep_memory() {

@@ -23,6 +23,7 @@ void add_override_flag(CLI::App& command, JobFlags& flags, const std::string& fl
 /// What a flag's number must be.
 CLI::Validator above_zero();
 CLI::Validator zero_or_more();
+CLI::Validator within(double low, double high);  // CLI::Range takes NaN
 
 int exit_status(Outcome outcome);
 /// Of two peers' statuses the one that is nearer to what went wrong: bad input before failure before peers

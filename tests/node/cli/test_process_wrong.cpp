@@ -47,6 +47,22 @@ TEST_CASE("wrong words are refused") {
   CHECK(!fs::exists(bench.folder.path("runs")));
 }
 
+TEST_CASE("what is no number within its limits is refused") {
+  const Bench bench;
+  const auto nan = [&](std::vector<std::string> words, const std::string& limits) {
+    for (const char* number : {"nan", "inf", "-1"}) {
+      words.back() = number;
+      refuses(bench.folder, words, {std::string(number) + ": expected a number " + limits});
+    }
+  };
+  nan({"probe", "job.toml", "--seconds", ""}, "from 0.01 to 3600");
+  nan({"probe", "job.toml", "--timeout", ""}, "from 0.1 to 86400");
+  nan({"status", "tcp://127.0.0.1:1", "--timeout", ""}, "from 0.1 to 3600");
+  nan({"sim", "--seeds", "1", "--churn", ""}, "from 5 to 1000000");
+  nan({"keys", "sign", "authority.key", "KEY", "--name", "a", "--days", ""}, "from 1e-05 to 36525");
+  nan({"topology", "advise", "job.toml", "--heterogeneity", ""}, "of 0 or more");
+}
+
 TEST_CASE("unsound combinations are refused before anything starts") {
   const Bench bench;
   const auto set = [](std::vector<std::string> overrides) {
