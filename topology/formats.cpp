@@ -26,7 +26,8 @@ constexpr std::array kFormats{
     Format{
         {"graphml", "graphml xml", "GraphML, as networkx and Gephi write it"}, read_graphml, write_graphml},
     Format{{"json", "json", "node-link JSON, as networkx and D3 write it"}, read_node_link, write_node_link},
-    Format{{"metis", "metis graph", "METIS, Chaco: line i lists the neighbours of vertex i, from 1"},
+    Format{{"metis", "metis graph",
+            "METIS, Chaco: line i lists the neighbours of vertex i, from 1; no weights are written", false},
            read_metis,
            write_metis},
 };

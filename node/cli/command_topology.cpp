@@ -15,6 +15,7 @@
 #include "commands.h"
 #include "config_document.h"
 #include "config_fields.h"
+#include "flags.h"
 #include "gossamer/compress/codec.h"
 #include "gossamer/node/job.h"
 #include "gossamer/topology/formats.h"
@@ -239,6 +240,10 @@ void convert(const ConvertOptions& options) {
                       std::to_string(schedule.period() - 1));
   const std::string text =
       topology::write_graph(schedule.at(options.round), job.peer_names(), options.format);
+  for (const topology::FileFormat& format : topology::file_format_table())
+    if (format.name == options.format && !format.weights && job.graph.weights == "explicit")
+      tell("gossamer: " + options.format +
+           " files are written without weights, and those of this graph are explicit: they are left out");
   if (options.out.empty()) {
     std::cout << text;
     return;
@@ -254,8 +259,12 @@ void add_convert(CLI::App& group, int& status) {
   const auto options = std::make_shared<ConvertOptions>();
   command->add_option("FILE", options->file, "Topology file or job file")->required();
   std::vector<std::string> formats;
-  for (const topology::FileFormat& format : topology::file_format_table()) formats.emplace_back(format.name);
-  command->add_option("--to", options->format, "Format of the file")
+  std::string without;
+  for (const topology::FileFormat& format : topology::file_format_table()) {
+    formats.emplace_back(format.name);
+    if (!format.weights) without += "; " + formats.back() + ": without weights";
+  }
+  command->add_option("--to", options->format, "Format of the file" + without)
       ->required()
       ->check(CLI::IsMember(formats));
   command->add_option("--out", options->out, "File to write; default: standard output");

@@ -63,5 +63,21 @@ TEST_CASE("help of the files and lists of what there is") {
   for (const auto& c : cases) check(folder, c);
 }
 
+TEST_CASE("explicit weights that a format has no place for are told") {
+  const Folder folder;
+  const std::string graph =
+      "peers = 3\n[graph]\nkind = \"edges\"\ndirected = false\nedges = [[0, 1, 0.25], [1, 2, 0.5]]\n";
+  folder.write("explicit.toml", graph + "weights = \"explicit\"\n");
+  folder.write("plain.toml", graph);
+  const auto said = [&](const char* file, const char* format) {
+    const auto ended = gossamer(folder, {"topology", "convert", file, "--to", format});
+    CHECK(ended.status == 0);
+    return ended.err;
+  };
+  CHECK(says(said("explicit.toml", "metis"), "metis files are written without weights"));
+  CHECK(said("explicit.toml", "json").empty());
+  CHECK(said("plain.toml", "metis").empty());
+}
+
 }  // namespace
 }  // namespace gossamer::test

@@ -13,6 +13,7 @@ struct FileFormat {
   const char* name;
   const char* endings;  ///< of file names, separated by blanks; the first is written
   const char* help;     ///< one line
+  bool weights = true;  ///< write_graph writes them
 };
 std::span<const FileFormat> file_format_table();
 
