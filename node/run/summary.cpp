@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <functional>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <numeric>
@@ -19,11 +18,6 @@ namespace {
 
 constexpr const char* kNoAverage = "the peers' models have different hidden sizes";
 
-std::string percent(double x) { return std::isfinite(x) ? fmt::format("{:.2f} %", 100 * x) : "–"; }
-std::string percent(const std::optional<double>& x) { return x ? percent(*x) : ""; }
-std::string bits(const std::optional<double>& x) { return x ? fmt::format("{:.3f}", *x) : ""; }
-std::string distance(double x) { return std::isnan(x) ? "–" : fmt::format("{:.3g}", x); }
-
 double consensus(std::span<const std::span<const float>> models, std::span<const double> weights,
                  std::span<const float> mean) {
   double sum = 0;
@@ -31,12 +25,6 @@ double consensus(std::span<const std::span<const float>> models, std::span<const
     for (std::size_t i = 0; i < mean.size(); ++i)
       sum += weights[m] * std::pow(static_cast<double>(models[m][i]) - mean[i], 2);
   return sum / std::accumulate(weights.begin(), weights.end(), 0.0);
-}
-
-std::string least_and_most(const std::vector<std::uint64_t>& counts) {
-  if (counts.empty()) return "";
-  const auto [least, most] = std::minmax_element(counts.begin(), counts.end());
-  return *least == *most ? std::to_string(*least) : fmt::format("{} to {}", *least, *most);
 }
 
 nlohmann::json number(double x) { return std::isfinite(x) ? nlohmann::json(x) : nlohmann::json(nullptr); }
@@ -119,16 +107,6 @@ void add_guards(const WorkerResult& r, Summary& s) {
     if (std::find(s.muted.begin(), s.muted.end(), name) == s.muted.end()) s.muted.push_back(name);
 }
 
-/// "12", or "12 to 40" of the least and the most.
-std::string waited_text(const std::vector<double>& shares) {
-  if (shares.empty()) return "";
-  const auto [least, most] = std::minmax_element(shares.begin(), shares.end());
-  const std::string low = fmt::format("{:.0f}", 100 * *least), high = fmt::format("{:.0f}", 100 * *most);
-  return low == high ? low : low + " to " + high;
-}
-
-std::string above_zero(std::uint64_t count) { return count > 0 ? std::to_string(count) : ""; }
-
 /// Of each name that all have; NaN where one is.
 optim::Figures mean_figures(std::span<const WorkerResult> results) {
   optim::Figures mean;
@@ -140,12 +118,6 @@ optim::Figures mean_figures(std::span<const WorkerResult> results) {
     if (have == static_cast<double>(results.size())) mean.push_back({first.name, sum / have});
   }
   return mean;
-}
-
-/// "rows told" of "rows_told".
-std::string words_of(std::string name) {
-  std::replace(name.begin(), name.end(), '_', ' ');
-  return name;
 }
 
 }  // namespace
@@ -330,91 +302,6 @@ std::optional<Summary> parse_summary(const std::string& text) try {
   return s;
 } catch (const nlohmann::ordered_json::exception&) {
   return std::nullopt;
-}
-
-std::string to_table(std::span<const Summary> runs) {
-  struct Row {
-    std::string label;
-    std::function<std::string(const Summary&)> cell;
-  };
-  std::vector<Row> rows{
-      {"", [](const Summary& s) { return s.codec.substr(0, s.codec.find(':')); }},
-      {"method", [](const Summary& s) { return s.method; }},
-      {"topology (peers)", [](const Summary& s) { return fmt::format("{} ({})", s.topology, s.peers); }},
-      {"test accuracy",
-       [](const Summary& s) {
-         return !s.has_average   ? "different shapes: no average"
-                : s.has_accuracy ? percent(s.test_accuracy)
-                                 : "–";
-       }},
-      {"test loss",
-       [](const Summary& s) {
-         return std::isfinite(s.test_loss) ? fmt::format("{:.4f}", s.test_loss) : "–";
-       }},
-      {"peers, mean", [](const Summary& s) { return percent(s.peer_accuracy_mean); }},
-      {"peers, least", [](const Summary& s) { return percent(s.peer_accuracy_min); }},
-      {"ensemble's mean", [](const Summary& s) { return percent(s.ensemble_accuracy); }},
-      {"ensemble's vote", [](const Summary& s) { return percent(s.vote_accuracy); }},
-      {"train loss", [](const Summary& s) { return fmt::format("{:.4f}", s.train_loss); }},
-      {"seconds", [](const Summary& s) { return fmt::format("{:.1f}", s.seconds); }},
-      {"virtual seconds",
-       [](const Summary& s) { return s.virtual_seconds ? fmt::format("{:.2f}", *s.virtual_seconds) : ""; }},
-      {"virtual samples/s",
-       [](const Summary& s) {
-         return s.virtual_samples_per_second ? fmt::format("{:.0f}", *s.virtual_samples_per_second) : "";
-       }},
-      {"steps", [](const Summary& s) { return std::to_string(s.steps); }},
-      {"samples",
-       [](const Summary& s) { return s.samples_by_peer.empty() ? "" : std::to_string(s.samples()); }},
-      {"samples of a peer", [](const Summary& s) { return least_and_most(s.samples_by_peer); }},
-      {"overshoot",
-       [](const Summary& s) { return s.overshoot ? fmt::format("{:.2f} %", 100 * *s.overshoot) : ""; }},
-      {"samples/s", [](const Summary& s) { return fmt::format("{:.0f}", s.samples_per_second); }},
-      {"MB sent per peer",
-       [](const Summary& s) { return fmt::format("{:.1f}", s.bytes_sent_per_peer / 1e6); }},
-      {"bits per parameter", [](const Summary& s) { return fmt::format("{:.3f}", s.bits_per_parameter); }},
-      {"bits per step", [](const Summary& s) { return bits(s.bits_per_step); }},
-      {"after dense rounds", [](const Summary& s) { return bits(s.coded_bits_per_step); }},
-      {"consensus distance",
-       [](const Summary& s) { return s.has_average ? distance(s.consensus_distance) : "–"; }},
-      {"staleness mean, max",
-       [](const Summary& s) { return fmt::format("{:.1f}, {:.0f}", s.staleness_mean, s.staleness_max); }},
-      {"waited (% of time)", [](const Summary& s) { return waited_text(s.waited_by_peer); }},
-      {"checkpoint pause (s)",
-       [](const Summary& s) { return s.checkpoints > 0 ? fmt::format("{:.3f}", s.checkpoint_pause_s) : ""; }},
-      {"skipped steps", [](const Summary& s) { return above_zero(s.skipped_steps); }},
-      {"muted", [](const Summary& s) { return join(s.muted, ", "); }},
-      {"peers lost", [](const Summary& s) { return text_of(s.losses); }},
-      {"rounds closed without some", [](const Summary& s) { return above_zero(s.closed_without); }},
-      {"idle steps", [](const Summary& s) { return above_zero(s.idle_steps); }},
-      {"held back", [](const Summary& s) { return above_zero(s.held_back); }},
-      {"MB queued at most",
-       [](const Summary& s) {
-         return s.held_back > 0 ? fmt::format("{:.1f}", static_cast<double>(s.queued_bytes_most) / 1e6) : "";
-       }},
-      {"digest", [](const Summary& s) { return s.digest.value_or(""); }},
-  };
-  std::vector<std::string> names;  // that the rows below refer to
-  for (const Summary& s : runs)
-    for (const optim::Figure& f : s.figures)
-      if (std::find(names.begin(), names.end(), f.name) == names.end()) names.push_back(f.name);
-  for (const std::string& name : names)
-    rows.push_back({words_of(name), [&name](const Summary& s) {
-                      const auto value = optim::find_figure(s.figures, name);
-                      return value ? figure_text(*value) : "";
-                    }});
-  std::string table;
-  for (const auto& row : rows) {
-    std::string line = fmt::format("{:<20}", row.label);
-    bool any = false;
-    for (const auto& s : runs) {
-      const std::string cell = row.cell(s);
-      any |= !cell.empty();
-      line += fmt::format(" {:>18}", cell);
-    }
-    if (any) table += line + "\n";
-  }
-  return table;
 }
 
 }  // namespace gossamer::node

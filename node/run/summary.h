@@ -78,8 +78,8 @@ AlignedFloats average(std::span<const std::span<const float>> parameters, std::s
 std::string to_json(const Summary& summary);
 /// Reads to_json's text; empty where it is something else.
 std::optional<Summary> parse_summary(const std::string& text);
-/// One column a run, one row a figure.
-std::string to_table(std::span<const Summary> runs);
+/// One column a run, one row a figure; above them the runs' names, where there are some.
+std::string to_table(std::span<const Summary> runs, std::span<const std::string> names = {});
 
 /// A line for the user where models that were so many rounds old, the oldest of a round on average, with no
 /// weights of their own for it, may have made the peers' steps count less than half; else empty.

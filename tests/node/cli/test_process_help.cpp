@@ -1,4 +1,6 @@
 // Help, lists and reports: what a newcomer types first.
+#include <filesystem>
+
 #include "gossamer_test/catch.h"
 #include "process.h"
 
@@ -77,6 +79,36 @@ TEST_CASE("explicit weights that a format has no place for are told") {
   CHECK(says(said("explicit.toml", "metis"), "metis files are written without weights"));
   CHECK(said("explicit.toml", "json").empty());
   CHECK(said("plain.toml", "metis").empty());
+}
+
+TEST_CASE("compare names its columns and tells codecs of one name apart") {
+  const Folder folder;
+  folder.write("job.toml",
+               "peers = 2\n[graph]\nkind = \"ring\"\n[model]\nkind = \"softmax\"\n[data]\nrows = 64\n"
+               "[optimizer]\nbatch = 4\n[run]\nrounds = 2\nthreads = 1\n");
+  const auto simulate = [&](const std::string& codec, const std::string& into) {
+    const auto ended = gossamer(folder, {"sim", "job.toml", "-q", "--json", "--set",
+                                         "exchange.codec=" + codec, "--set", "exchange.dense_below=0"});
+    REQUIRE(ended.status == 0);
+    std::filesystem::create_directories(folder.path(into));
+    folder.write(into + "/summary.json", ended.out);
+  };
+  simulate("qsgd:bits=4", "a/four-bits-of-a-very-long-name");
+  simulate("qsgd:bits=8", "a/eight");
+  simulate("dense", "b/eight");
+  const auto table = [&](std::vector<std::string> runs) {
+    runs.insert(runs.begin(), "compare");
+    return gossamer(folder, runs).out;
+  };
+  const std::string sweep =
+      table({"a/four-bits-of-a-very-long-name/", "./a/eight", "a/eight/summary.json", "b/eight"});
+  INFO(sweep);
+  CHECK(sweep.starts_with(std::string(21, ' ') + "four-bits-of-a-very-long-name            a/eight" +
+                          "       summary.json            b/eight\n" + "codec" + std::string(34, ' ') +
+                          "qsgd:bits=4        qsgd:bits=8        qsgd:bits=8              dense\n"));
+  CHECK(
+      says(table({"a/eight", "b/eight"}), "\ncodec                              qsgd              dense\n"));
+  CHECK_FALSE(says(sweep, " 0.0 "));  // seconds, MB sent
 }
 
 }  // namespace
