@@ -15,6 +15,21 @@
 namespace gossamer::node {
 namespace {
 
+/// Those of that name: exchange.codec, codec, or all of exchange.
+std::vector<KeyHelp> keys_named(const std::vector<KeyHelp>& keys, const std::string& topic,
+                                const std::string& name) {
+  std::vector<KeyHelp> found;
+  std::vector<std::string> names;
+  for (const KeyHelp& k : keys) {
+    if (k.key == name || k.key.starts_with(name + ".") || k.key.ends_with("." + name)) found.push_back(k);
+    names.push_back(k.key);
+  }
+  if (found.empty())
+    throw ConfigError("help " + topic + ": no key '" + name + "'" + did_you_mean(name, names) +
+                      " (gossamer help " + topic + " lists every key)");
+  return found;
+}
+
 void print_keys(const std::vector<KeyHelp>& keys) {
   using Columns = std::array<std::string, 5>;
   std::vector<Columns> rows{{"KEY", "TYPE", "DEFAULT", "UNIT", "MEANING"}};
@@ -67,6 +82,16 @@ void print_method_help(const std::string& name) {
     std::cout << std::left << std::setw(20) << m->row.name << m->row.help << '\n';
 }
 
+/// The command of that name, or of its subcommands that of the second name; null where there is none.
+CLI::App* command_named(CLI::App& app, const std::string& topic, const std::string& name) {
+  const auto below = [](CLI::App* parent, const std::string& wanted) {
+    const auto found = parent->get_subcommands([&](CLI::App* c) { return c->get_name() == wanted; });
+    return found.empty() ? nullptr : found.front();
+  };
+  CLI::App* command = below(&app, topic);
+  return command == nullptr || name.empty() ? command : below(command, name);
+}
+
 void print_rows(std::span<const optim::NamedHelp> rows) {
   for (const auto& row : rows) std::cout << std::left << std::setw(20) << row.name << row.help << '\n';
 }
@@ -88,19 +113,22 @@ void print_help(CLI::App& app, const std::string& topic, const std::string& name
     std::cout << app.get_formatter()->make_help(&app, app.get_name(), CLI::AppFormatMode::Normal)
               << "\nThe keys of the files: gossamer help job, gossamer help topology\n";
   } else if (topic == "job") {
-    print_job_help();
-  } else if (topic == "topology") {
+    name.empty() ? print_job_help() : print_keys(keys_named(job_keys(), topic, name));
+  } else if (topic == "topology" && command_named(app, topic, name) == nullptr) {
+    print_keys(keys_named(topology_keys(), topic, name));
+  } else if (topic == "topology" && name.empty()) {
     print_topology_help();
   } else if (topic == "method") {
     print_method_help(name);
-  } else if (topic == "aggregate") {
+  } else if (topic == "aggregate" && name.empty()) {
     print_aggregate_help();
+  } else if (const CLI::App* command = command_named(app, topic, name)) {
+    std::cout << command->help(app.get_name() + (name.empty() ? "" : " " + topic));
   } else {
     const auto names = topics(app);
-    if (std::find(names.begin(), names.end(), topic) != names.end()) {
-      std::cout << app.get_subcommand(topic)->help(app.get_name());
-      return;
-    }
+    if (std::find(names.begin(), names.end(), topic) != names.end())
+      throw ConfigError("help " + topic + ": no '" + shortened(name) + "' of it; expected gossamer help " +
+                        topic);
     throw ConfigError("help: no topic '" + topic + "'; expected one of " + join(names, ", ") +
                       did_you_mean(topic, names));
   }
@@ -112,7 +140,7 @@ void add_help_command(CLI::App& app, int& status) {
   CLI::App* help = app.add_subcommand("help", "Explains the keys of the files, or a command");
   const auto topic = std::make_shared<std::string>(), name = std::make_shared<std::string>();
   help->add_option("TOPIC", *topic, "job, topology, method, aggregate, or a command");
-  help->add_option("NAME", *name, "of the method");
+  help->add_option("NAME", *name, "a method, a key of job or topology, or a subcommand");
   help->callback([topic, name, &app, &status] {
     print_help(app, *topic, *name);
     status = kExitOk;

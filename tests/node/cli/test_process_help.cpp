@@ -41,8 +41,25 @@ TEST_CASE("help of the program and of every command") {
       {{"status", "--help"}, {"ADDRESS", "--json", "--timeout"}},
       {{"help"}, {"gossamer help job"}},
       {{"help", "run"}, {"--join-timeout"}},
+      {{"help", "topology", "advise"}, {"gossamer topology advise", "--heterogeneity"}},
+      {{"help", "job", "codec"}, {"exchange.codec"}},
+      {{"help", "topology", "peer"}, {"peer.address"}},
   };
   for (const auto& c : cases) check(folder, c);
+}
+
+TEST_CASE("help of what there is not is refused") {
+  const Folder folder;
+  const auto said = [&](const std::string& topic, const std::string& name) {
+    const auto ended = gossamer(folder, {"help", topic, name});
+    CHECK(ended.status == 2);
+    CHECK(ended.out.empty());
+    return ended.err;
+  };
+  CHECK(says(said("job", "exchange.codek"), "no key 'exchange.codek'; did you mean 'exchange.codec'?"));
+  CHECK(says(said("topology", "show me"), "help topology: no key 'show me'"));
+  CHECK(says(said("codec", "lits"), "help codec: no 'lits' of it"));
+  CHECK(says(said("aggregate", "krum"), "help aggregate: no 'krum' of it"));
 }
 
 TEST_CASE("help of the files and lists of what there is") {
