@@ -26,7 +26,7 @@ class LineParser {
     if (!at_end()) e.weight = text_[at_] == '{' ? attributes() : number(word(""));
     skip_blanks();
     if (const std::size_t end = at_; !at_end())
-      fail(end, "found '" + std::string(word("")) + "' after the edge; expected the end of the line");
+      fail(end, "found " + cited(word("")) + " after the edge; expected the end of the line");
     return e;
   }
 
@@ -66,7 +66,7 @@ class LineParser {
       if (at_end()) fail(from, "found no end of '{'; expected {'weight': 0.5}");
       const std::string_view key = quoted();
       skip_blanks();
-      if (at_end() || text_[at_] != ':') fail(at_, "expected ':' after '" + std::string(key) + "'");
+      if (at_end() || text_[at_] != ':') fail(at_, "expected ':' after " + cited(key));
       ++at_;
       skip_blanks();
       if (key == "weight")

@@ -81,7 +81,18 @@ std::string read_text(const std::string& path) {
   text << file.rdbuf();
   if (!file.is_open() || errno != 0)  // a folder can be opened, not read
     throw GraphError(path + ": cannot be read (" + std::strerror(errno) + "); expected a graph file");
-  return std::move(text).str();
+  std::string result = std::move(text).str();
+  constexpr std::string_view kMark = "\xEF\xBB\xBF";
+  if (result.starts_with(kMark)) result.erase(0, kMark.size());
+  return result;
+}
+
+std::string cited(std::string_view found) {
+  constexpr std::size_t kMost = 200, kShown = 60;
+  if (found.size() <= kMost) return "'" + std::string(found) + "'";
+  std::size_t size = kShown;
+  while (size > 0 && (found[size] & 0xC0) == 0x80) --size;  // no half of a character
+  return "'" + std::string(found.substr(0, size)) + "…' (" + std::to_string(found.size()) + " bytes)";
 }
 
 PeerId find_node(const std::string& place, std::string_view found, Names names) {
@@ -92,16 +103,15 @@ PeerId find_node(const std::string& place, std::string_view found, Names names) 
   if (error == std::errc() && end == found.data() + found.size() && id < names.size()) return id;
   const std::string numbers =
       names.empty() ? "but there are no peers" : "or a number from 0 to " + std::to_string(names.size() - 1);
-  throw GraphError(place + ": found '" + std::string(found) + "'; expected the name of a peer " + numbers,
-                   found, {names.begin(), names.end()});
+  throw GraphError(place + ": found " + cited(found) + "; expected the name of a peer " + numbers, found,
+                   {names.begin(), names.end()});
 }
 
 float to_weight(const std::string& place, std::string_view found) {
   double value = 0;  // wider than what is kept, so that 1e-50 reads as 0
   const auto [end, error] = std::from_chars(found.data(), found.data() + found.size(), value);
   if (error != std::errc() || end != found.data() + found.size() || !std::isfinite(static_cast<float>(value)))
-    throw GraphError(place + ": found '" + std::string(found) +
-                     "'; expected a weight, a finite number such as 0.5");
+    throw GraphError(place + ": found " + cited(found) + "; expected a weight, a finite number such as 0.5");
   return static_cast<float>(value);
 }
 

@@ -13,8 +13,10 @@ namespace gossamer::topology {
 using EdgeSpecs = std::vector<GraphSpec::EdgeSpec>;
 using Names = std::span<const std::string>;
 
-/// The whole file. Throws GraphError.
+/// The whole file, without a byte order mark. Throws GraphError.
 std::string read_text(const std::string& path);
+/// 'what was found', of long words the beginning.
+std::string cited(std::string_view found);
 /// A peer's name, which comes first, or its number; throws GraphError beginning with `place` otherwise.
 PeerId find_node(const std::string& place, std::string_view found, Names names);
 /// A finite number; throws GraphError beginning with `place` otherwise.

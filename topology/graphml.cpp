@@ -91,18 +91,29 @@ std::string attribute(const pt::ptree& element, const std::string& name) {
   return element.get(pt::path("<xmlattr>|" + name, '|'), std::string());  // names may hold dots
 }
 
-/// The id under which edges carry their weight; empty where none is declared.
-std::string weight_key(const pt::ptree& graphml) {
+/// The id under which edges carry their weight, empty where none is declared, and the weight of those that
+/// carry none.
+struct WeightKey {
+  std::string id;
+  std::optional<float> fallback;
+};
+
+WeightKey weight_key(const std::string& path, const pt::ptree& graphml) {
   for (const auto& [tag, key] : graphml)
-    if (tag == "key" && attribute(key, "attr.name") == "weight" && attribute(key, "for") != "node")
-      return attribute(key, "id");
+    if (tag == "key" && attribute(key, "attr.name") == "weight" && attribute(key, "for") != "node") {
+      WeightKey found{attribute(key, "id"), std::nullopt};
+      if (const auto text = key.get_optional<std::string>("default"); text && !text->empty())
+        found.fallback = to_weight(path + ": <default> of weight", *text);
+      return found;
+    }
   return {};
 }
 
-std::optional<float> weight_of(const std::string& place, const pt::ptree& edge, const std::string& key) {
+std::optional<float> weight_of(const std::string& place, const pt::ptree& edge, const WeightKey& key) {
   for (const auto& [tag, data] : edge)
-    if (tag == "data" && !key.empty() && attribute(data, "key") == key) return to_weight(place, data.data());
-  return std::nullopt;
+    if (tag == "data" && !key.id.empty() && attribute(data, "key") == key.id)
+      return to_weight(place, data.data());
+  return key.fallback;
 }
 
 std::string escaped(std::string_view text) {
@@ -129,7 +140,7 @@ EdgeSpecs read_graphml(const std::string& path, Names names) {
   const pt::ptree tree = parse(path);
   const auto graph = tree.get_child_optional("graphml.graph");
   if (!graph) throw GraphError(path + ": found no <graphml> with a <graph> in it; expected GraphML");
-  const std::string key = weight_key(tree.get_child("graphml"));
+  const WeightKey key = weight_key(path, tree.get_child("graphml"));
   const bool undirected = attribute(*graph, "edgedefault") != "directed";
   EdgeSpecs edges;
   std::size_t number = 0;

@@ -67,7 +67,7 @@ class Metis {
     std::uint64_t value = 0;
     const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), value);
     if (word.empty() || error != std::errc() || end != word.data() + word.size() || value < least)
-      fail(from, "found '" + std::string(word) + "'; expected " + what);
+      fail(from, "found " + cited(word) + "; expected " + what);
     return value;
   }
 

@@ -68,6 +68,21 @@ TEST_CASE("every format reads back what it wrote") {
     }
 }
 
+TEST_CASE("byte order marks are skipped and long words quoted in part") {
+  REQUIRE(read("\xEF\xBB\xBF"
+               "0 1\n",
+               ".txt", numbers(2))
+              .size() == 1);
+  REQUIRE(read("\xEF\xBB\xBF"
+               "2 1\n2\n1\n",
+               ".metis", numbers(2))
+              .size() == 2);
+  const std::string word(100000, 'x'), part = "found '" + std::string(60, 'x') + "…' (100000 bytes)";
+  for (const auto& [text, ending] :
+       {std::pair{word, ".txt"}, {"0 1 " + word, ".txt"}, {"0 1 2 " + word, ".txt"}, {word, ".metis"}})
+    REQUIRE(contains(error_in(text, ending), part));
+}
+
 TEST_CASE("a format is known by the file's ending, or by name") {
   const std::vector<std::string> names = numbers(2);
   const std::string metis = "2 1\n2\n1\n", list = "0 1\n";
@@ -92,6 +107,20 @@ TEST_CASE("graphml: directions and weights are the file's") {
   REQUIRE(edges[2].from == 2);
   REQUIRE(edges[2].to == 1);
   REQUIRE_FALSE(edges[1].weight);
+}
+
+TEST_CASE("graphml: edges without a weight have the default of its key") {
+  const std::string file =
+      "<graphml><key id='w' for='edge' attr.name='weight'><default>0.25</default></key><graph "
+      "edgedefault='directed'><edge source='0' target='1'/><edge source='1' target='0'><data "
+      "key='w'>0.5</data></edge></graph></graphml>";
+  const Edges edges = read(file, ".graphml", numbers(2));
+  REQUIRE(edges.at(0).weight == 0.25F);
+  REQUIRE(edges.at(1).weight == 0.5F);
+  REQUIRE(contains(error_in("<graphml><key id='w' for='edge' attr.name='weight'><default>x</default></key>"
+                            "<graph/></graphml>",
+                            ".graphml"),
+                   ": <default> of weight: found 'x'"));
 }
 
 TEST_CASE("graphml: what is wrong is named") {
