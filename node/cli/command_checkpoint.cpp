@@ -13,6 +13,7 @@
 
 #include "checkpoint_rounds.h"
 #include "commands.h"
+#include "flags.h"
 #include "gossamer/node/errors.h"
 #include "records.h"
 #include "safetensors_format.h"
@@ -174,7 +175,7 @@ int show_round(const CheckpointFlags& flags) {
   SavedRun run(flags.run);
   const SavedRound saved = choose(run, flags.round);
   const CheckpointEntry& entry = entry_of(saved, flags.peer);
-  if (flags.job && !flags.json) {
+  if (flags.job) {
     std::cout << entry.head.job;
     return kExitOk;
   }
@@ -198,10 +199,11 @@ void add_checkpoint_command(CLI::App& app, int& status) {
   auto* list = with_run("list", "The rounds that were saved, by whom, and how good they are", list_rounds);
   list->add_flag("--json", flags->json, "print one JSON object");
   auto* show = with_run("show", "What was saved of one round: files, arrays, job", show_round);
-  show->add_option("ROUND", flags->round, "the newest that all peers have, where none is given");
+  show->add_option("ROUND", flags->round, "the newest that all peers have, where none is given")
+      ->check(zero_or_more());
   show->add_option("--peer", flags->peer, "whose arrays are shown; of the first in the job by default");
-  show->add_flag("--job", flags->job, "print the job alone");
-  show->add_flag("--json", flags->json, "print one JSON object");
+  auto* job = show->add_flag("--job", flags->job, "print the job alone");
+  show->add_flag("--json", flags->json, "print one JSON object")->excludes(job);
   with_run("verify", "Read all files and name those that are not what was written", verify_checkpoints);
   auto* removing = with_run("prune", "Remove what a run need not keep, oldest first", prune_checkpoints);
   removing

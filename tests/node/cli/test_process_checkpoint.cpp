@@ -115,6 +115,8 @@ TEST_CASE("a checkpoint is shown: the newest that is complete, another, its job"
   const Ended none = run.call("show", {"11"});
   CHECK(none.status == 2);
   CHECK(says(none.err, "no checkpoint of round 11; there are 10, 20, 30"));
+  CHECK(run.call("show", {"--job", "--json"}).status == 2);
+  CHECK(says(run.call("show", {"-1"}).err, "-1: expected a number of 0 or more"));
   const Ended stranger = run.call("show", {"10", "--peer", "an"});
   CHECK(stranger.status == 2);
   CHECK(says(stranger.err, "expected one of ann, bob; did you mean 'ann'?"));
