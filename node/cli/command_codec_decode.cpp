@@ -1,4 +1,5 @@
 #include <cstdlib>
+#include <filesystem>
 #include <iostream>
 #include <memory>
 #include <span>
@@ -46,6 +47,10 @@ void print(const DecodeOptions& options, const compress::PayloadInfo& info, std:
 }
 
 void decode(const DecodeOptions& options) {
+  std::error_code none;  // nothing lies there yet
+  if (std::filesystem::is_regular_file(options.out, none) &&
+      std::filesystem::equivalent(options.payload, options.out, none))
+    throw ConfigError("--out " + options.out + ": is the payload itself; expected another file");
   const std::size_t limit = count_of("--max-entries", options.max_entries);
   const std::vector<std::byte> payload = read_bytes(options.payload);
   try {

@@ -180,6 +180,8 @@ TEST_CASE("payload files from strangers are refused at no cost") {
   };
   decode("", {"p.bin: payload truncated"});
   decode("hello", {"p.bin: not a payload"});
+  refuses(bench.folder, {"decode", "--payload", "p.bin", "--out", "./p.bin"},
+          {"--out ./p.bin: is the payload"});
   decode("g\7", {"p.bin: payload version 7, expected 1"});
   decode(claim(255, 3), {"p.bin: payload of unknown codec id 255"});
   for (int id = 1; id <= 6; ++id) {
