@@ -103,7 +103,7 @@ int run(CLI::App& app, int argc, char** argv, const int& status) {
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
-    return parse_error(app, error, words);
+    if (const int wrong = parse_error(app, error, words)) return wrong;  // else --help, --version
   }
   std::cout.flush();
   return std::cout ? status : report("standard output cannot be written", node::kExitFailure);

@@ -233,6 +233,8 @@ TEST_CASE("a full disk is named with the file") {
   ended = gossamer(bench.folder, {"sim", "job.toml", "--set", "run.rounds=5", "--metrics", "/dev/full"});
   CHECK(ended.status == 1);
   CHECK(says(ended.err, "/dev/full: " + full));
+  fill("version.out");
+  CHECK(Process(bench.folder.path(""), "version", {"--version"}).wait(kSoon_s) == 1);
   refuses(bench.folder, {"topology", "show", "job.toml", "--svg", "/dev/full"}, {"/dev/full", full});
   refuses(bench.folder, {"topology", "convert", "job.toml", "--to", "graphml", "--out", "/dev/full"},
           {"/dev/full", full});
