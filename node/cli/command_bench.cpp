@@ -252,7 +252,9 @@ void check_reduce(ReduceBench& options) {
       throw ConfigError(fmt::format("--peer {}: expected a number below {}, of one of --addresses",
                                     options.peer, options.peers));
   }
-  if (options.peers < 2) throw ConfigError("--peers: a reduce needs two peers at least");
+  if (options.peers < 2)
+    throw ConfigError(fmt::format("{}: a reduce needs two peers at least",
+                                  options.addresses.empty() ? "--peers" : "--addresses"));
 }
 
 int bench_reduce(ReduceBench options) {

@@ -93,7 +93,8 @@ TEST_CASE("bench allreduce says what is wrong with what was asked") {
     CHECK(says(ended.err, words));
   };
   refused({"--size", "much"}, "--size much: expected how many floats");
-  refused({"--peers", "1"}, "needs two peers at least");
+  refused({"--peers", "1"}, "--peers: a reduce needs two peers at least");
+  refused({"--addresses", "tcp://127.0.0.1:1"}, "--addresses: a reduce needs two peers at least");
   refused({"--addresses", "tcp://127.0.0.1:7001,tcp://127.0.0.1:7002", "--peer", "2"},
           "--peer 2: expected a number below 2");
   refused({"--addresses", "tcp://127.0.0.1:7001,tcp://127.0.0.1:7002", "--peers", "2"}, "--peers");
