@@ -263,6 +263,12 @@ int bench_reduce(ReduceBench options) {
   check_reduce(options);
   const std::size_t floats = floats_of(options.size);
   const Job job = job_of(options);
+  if (find_method(job.exchange.method).own_steps != OwnSteps::mean)
+    throw ConfigError(
+        fmt::format("exchange.method is {}, which is no reduce of gradients; expected one that gives all "
+                    "peers the mean of their "
+                    "gradients, such as {}",
+                    in_quotes(job.exchange.method), kAllreduceMethod.row.name));
   const Plan plan = make_plan(job, 0);
   Measured measured;
   const auto [results, models] = reduce_here(options, job, floats, measured);

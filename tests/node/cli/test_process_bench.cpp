@@ -99,6 +99,8 @@ TEST_CASE("bench allreduce says what is wrong with what was asked") {
           "--peer 2: expected a number below 2");
   refused({"--addresses", "tcp://127.0.0.1:7001,tcp://127.0.0.1:7002", "--peers", "2"}, "--peers");
   refused({"--peer", "1"}, "--addresses");
+  refused({"--set", "exchange.method=choco"},
+          "exchange.method is \"choco\", which is no reduce of gradients");
   refused({"--codec", "onebit_scald"}, "onebit_scaled");
   refused({"--size", "1k", "--set", "exchange.local_steps=3"}, "exchange.local_steps");
 }
