@@ -345,7 +345,7 @@ class Peer(BasePeer):
             Mean over the batch. Where it or a gradient is not finite, the step is left out, and optimisers' state is as it was.
         rows : int, optional
             Samples in the batch; by default the first dimension of the first tensor in what :meth:`batches` gave last, and where that has none
-            as many as the sampler dealt for it.
+            as many as the sampler dealt for it; 1 in a loop without them.
         scaler : torch.cuda.amp.GradScaler, optional
             Steps the optimiser in its place, where the peer steps by its own gradients; ``unscale_`` must have been called before.
         scheduler : optional
@@ -395,6 +395,8 @@ class Peer(BasePeer):
     def _rows_of_batch(self) -> int:
         if self._rows is not None:
             return self._rows
+        if not self._by_batches:
+            return 1
         if not self._deals:
             raise _errors.Misuse("how many samples the batch has is not known: peer.batches() gave no tensor with rows; expected peer.step(loss, rows=…)")
         return len(self.rows_of(self.step_number + self._further))
