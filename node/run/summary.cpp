@@ -1,7 +1,5 @@
 #include "summary.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cmath>
 #include <map>
@@ -11,7 +9,6 @@
 #include "aggregation.h"
 #include "gossamer/optim/ensemble.h"
 #include "method.h"
-#include "text.h"
 
 namespace gossamer::node {
 namespace {
