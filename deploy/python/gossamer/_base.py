@@ -121,8 +121,29 @@ def _own_name() -> str:
     raise _errors.BadInput("the peer has no name; give name=, or set GOSSAMER_NAME, or RANK where peers are named peer0, peer1 …")
 
 
+def _no_nul(what: str, encoded: bytes) -> bytes:
+    """The library would read no further than there."""
+    if b"\0" in encoded:
+        raise _errors.BadInput(f"found {what} {encoded!r}; expected no NUL byte in it")
+    return encoded
+
+
 def _text(value: Optional[Path]) -> Optional[bytes]:
-    return None if value is None else os.fsencode(value)
+    return None if value is None else _no_nul("the text", os.fsencode(value))
+
+
+def text(what: str, value: object) -> bytes:
+    """As the library takes it."""
+    try:
+        if isinstance(value, str):
+            return _no_nul(what, value.encode())
+    except UnicodeEncodeError:
+        pass
+    raise _errors.BadInput(f"found {what} {value!r}; expected a text")
+
+
+def words_of(settings: Sequence[str]) -> "ctypes.Array[ctypes.c_char_p]":
+    return (ctypes.c_char_p * len(settings))(*(text("the setting", word) for word in settings))
 
 
 def whole(what: str, value: object, below: int = 2**32) -> int:
@@ -158,9 +179,11 @@ def starts_of(arrays: Mapping[str, numpy.typing.ArrayLike]) -> List[Start]:
 def check_starts(starts: Sequence[Start]) -> None:
     """What files cannot hold, and what nobody can train from."""
     for start in starts:
-        if not isinstance(start.name, str) or start.name == "__metadata__":
-            raise _errors.BadInput(f"found an array named {start.name!r}; expected a text other than '__metadata__', which safetensors files use "
-                                   "themselves")
+        text("an array named", start.name)
+        if start.name == "__metadata__":
+            raise _errors.BadInput("found an array named '__metadata__'; expected another name, as safetensors files use that one themselves")
+        if start.values.size == 0:
+            raise _errors.BadInput(f"{start.name} of shape {start.values.shape} has no elements; expected at least one")
         if not numpy.isfinite(start.values).all():
             raise _errors.BadInput(f"{start.name} begins with a value that is not finite; expected numbers to train from")
 
@@ -178,7 +201,7 @@ class Tensors:
         for tensor, start in zip(self.array, starts):
             shape = (ctypes.c_size_t * start.values.ndim)(*start.values.shape)
             self._held += [shape, start.values]
-            tensor.name, tensor.shape, tensor.dimensions = start.name.encode(), shape, start.values.ndim
+            tensor.name, tensor.shape, tensor.dimensions = text("an array named", start.name), shape, start.values.ndim
             tensor.initial, tensor.state = start.values.ctypes.data, int(start.state)
 
 
@@ -236,10 +259,10 @@ class BasePeer:
         options = Options(ctypes.sizeof(Options), whole("session", given.session, 2**64), whole("steps_per_epoch", given.steps_per_epoch), rows, None if labels is None else labels.ctypes.data,
                           _text(given.checkpoints), _text(given.resume), _text(given.join), _text(given.address), _text(given.log),
                           int(given.own_steps), own.array, len(kept), _text(given.alike))
-        words = (ctypes.c_char_p * len(given.settings))(*(word.encode() for word in given.settings))
+        words = words_of(given.settings)
         pointer = ctypes.c_void_p()
         self.name = given.name if given.name is not None else _own_name()
-        checked(lib.gs_open(_text(job), words, len(words), self.name.encode(), tensors.array, len(starts), ctypes.byref(options),
+        checked(lib.gs_open(_text(job), words, len(words), text("the name", self.name), tensors.array, len(starts), ctypes.byref(options),
                             ctypes.byref(pointer)))
         assert pointer.value is not None
         self._handle = _Handle(pointer.value)

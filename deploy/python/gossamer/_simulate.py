@@ -7,7 +7,7 @@ import numpy
 import numpy.typing
 
 from . import _errors
-from ._base import Array, Path, Report, Start, Tensors, _text, check_starts, checked_labels, report_of, starts_of, whole
+from ._base import Array, Path, Report, Start, Tensors, _text, check_starts, checked_labels, report_of, starts_of, whole, words_of
 from ._library import ERRORS, Ending, GradientFunction, Progress, ReportFunction, Simulation, checked, lib
 
 Gradient = Callable[[int, int, "numpy.typing.NDArray[numpy.uint32]", Dict[str, Array], Dict[str, Array]], Tuple[float, int]]
@@ -111,7 +111,7 @@ def simulate_arrays(job: Path, starts: Sequence[Start], gradient: Gradient, *, p
     calls = GradientFunction(called), ReportFunction(told)
     options = Simulation(ctypes.sizeof(Simulation), calls[0], calls[1], None, seed, peers, steps_per_epoch, rows,
                          None if numbers is None else numbers.ctypes.data)
-    words = (ctypes.c_char_p * len(settings))(*(word.encode() for word in settings))
+    words = words_of(settings)
     result = ctypes.c_void_p()
     status = lib.gs_simulate(_text(job), words, len(words), tensors.array, len(starts), ctypes.byref(options), ctypes.byref(result))
     try:
