@@ -1,4 +1,4 @@
-# find_package(Gossamer [COMPONENTS topology compress optim node]) for other projects.
+# find_package(Gossamer [COMPONENTS topology compress optim node c]) for other projects.
 include(CMakePackageConfigHelpers)
 set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/Gossamer)
 configure_package_config_file(${CMAKE_CURRENT_SOURCE_DIR}/deploy/cmake/GossamerConfig.cmake.in
