@@ -27,15 +27,20 @@ void check_work(const Prepared& prepared, Round rounds) {
                                   prepared.job.path, rounds, prepared.job.peers.size(), prepared.parameters));
 }
 
-/// Bytes of parcel frames by peer.
-std::vector<double> sent_in(Prepared prepared, Round rounds) {
+struct Sent {
+  double bytes, rounds;  ///< of parcel frames; the peer's own, which differ where nobody waits
+};
+
+/// By peer.
+std::vector<Sent> sent_in(Prepared prepared, Round rounds) {
+  prepared.total_samples *= static_cast<double>(rounds) / static_cast<double>(prepared.rounds);
   prepared.rounds = rounds;
   Simulation simulation(prepared, {});
-  std::vector<double> sent;
+  std::vector<Sent> sent;
   for (const WorkerResult& r : simulation.run().peers) {
     if (r.outcome != Outcome::finished)
       throw ConfigError(fmt::format("{}: {}", prepared.job.path, r.message));
-    sent.push_back(static_cast<double>(r.traffic.data_bytes_out));
+    sent.push_back({static_cast<double>(r.traffic.data_bytes_out), static_cast<double>(r.rounds)});
   }
   return sent;
 }
@@ -49,10 +54,10 @@ RoundBytes bytes_per_round(Job job) {
   const Prepared prepared = prepare(std::move(job));
   const Round cycle = cycle_of(prepared), rounds = cycle * ((kLeastRounds + cycle - 1) / cycle);
   check_work(prepared, 3 * rounds);
-  const std::vector<double> before = sent_in(prepared, rounds), all = sent_in(prepared, 2 * rounds);
+  const std::vector<Sent> before = sent_in(prepared, rounds), all = sent_in(prepared, 2 * rounds);
   RoundBytes bytes{.least = 0, .mean = 0, .most = 0, .rounds = rounds};
   for (std::size_t p = 0; p < all.size(); ++p) {
-    const double sent = (all[p] - before[p]) / static_cast<double>(rounds);
+    const double sent = (all[p].bytes - before[p].bytes) / std::max(1.0, all[p].rounds - before[p].rounds);
     bytes.least = p == 0 ? sent : std::min(bytes.least, sent);
     bytes.most = std::max(bytes.most, sent);
     bytes.mean += sent / static_cast<double>(all.size());

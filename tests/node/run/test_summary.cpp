@@ -128,6 +128,18 @@ TEST_CASE("what a job sends in a round is what a simulated run of it sends") {
     INFO(settings.front() << " " << settings.back());
     CHECK(bytes_per_round(small_job(job)).mean == Approx(sent(job)).epsilon(0.01));
   }
+  for (const Settings& settings : std::vector<Settings>{
+           {"exchange.method=choco", "exchange.codec=topk:density=0.05"},
+           {"exchange.method=dpsgd", "exchange.codec=dense"},
+           {"exchange.method=push_sum", "exchange.codec=dense", "graph.kind=one_peer_exponential"},
+           {"exchange.method=epidemic", "exchange.codec=dense"},
+           {"exchange.method=pairwise", "exchange.codec=dense"}}) {
+    const Settings job = mlp + settings + Settings{"exchange.staleness=unbounded"};
+    INFO(settings.front() << " in which nobody waits");
+    CHECK(bytes_per_round(small_job(job)).mean == Approx(sent(job)).epsilon(0.03));
+    const Settings all_day = job + Settings{"run.rounds=100000000"};
+    CHECK(bytes_per_round(small_job(all_day)).mean == Approx(sent(job)).epsilon(0.03));
+  }
   const RoundBytes star = bytes_per_round(small_job({"graph.kind=star"}));
   CHECK(star.most == Approx(3 * star.least));
   const Settings long_cycle{"exchange.method=diloco",      "graph.kind=full",    "exchange.codec=dense",
