@@ -10,7 +10,8 @@ bool all_local(const Job& job, bool shared_only) {
     const PeerEntry local = local_peer(job, i);
     const bool alike = peer.name == local.name && peer.address == local.address && peer.batch == job.batch &&
                        peer.throughput == local.throughput && peer.hidden == local.hidden;
-    if (!alike || (!shared_only && (peer.bind != peer.address || peer.device != local.device || peer.uplink)))
+    if (!alike || (!shared_only && (peer.own_batch || peer.bind != peer.address ||
+                                    peer.device != local.device || peer.uplink)))
       return false;
   }
   return !job.peers.empty();
@@ -36,7 +37,10 @@ Draft draft_of(const Job& job, bool shared_only) {
   if (all_local(job, shared_only))
     draft.count = job.peers.size();
   else
-    for (const PeerEntry& peer : job.peers) draft.peers.emplace_back().entry = peer;
+    for (const PeerEntry& peer : job.peers) {
+      PeerEntry& entry = draft.peers.emplace_back().entry = peer;
+      if (!shared_only && !peer.own_batch && peer.batch == job.batch) entry.batch = 0;
+    }
   for (const LinkEntry& entry : job.links) {
     LinkDraft& link = draft.links.emplace_back();
     link.between = {job.peers.at(entry.a).name, job.peers.at(entry.b).name};

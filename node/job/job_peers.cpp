@@ -79,7 +79,8 @@ void fill_peers(Draft& draft) {
     PeerEntry entry = peer.entry;
     if (peer.origins.contains("peer.device")) entry.device_at = peer.where("peer.device");
     if (entry.bind.empty()) entry.bind = entry.address;
-    if (entry.batch == 0) entry.batch = draft.job.batch;
+    entry.own_batch = entry.batch > 0;
+    if (!entry.own_batch) entry.batch = draft.job.batch;
     draft.job.peers.push_back(std::move(entry));
   }
 }

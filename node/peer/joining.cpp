@@ -85,6 +85,8 @@ Job job_of_run(const Terms& terms, std::span<const std::string> overrides) {
     const Job told = load_job(file.string(), overrides);
     std::ofstream(file) << to_toml(told, true) << '\n' << access_toml(told);
     Job job = load_job(file.string(), overrides);
+    // every batch is told as a number
+    for (PeerEntry& p : job.peers) p.own_batch = p.batch != job.batch;
     remove();
     return job;
   } catch (const ConfigError& error) {

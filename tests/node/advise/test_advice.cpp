@@ -182,7 +182,11 @@ TEST_CASE("advice is followed") {
   }
   const Folder folder;
   const Advice best = advise(question).front();
-  const Job written = load_topology(folder.write("best.toml", to_topology_toml(follow(question.job, best))));
+  question.job.peers[2].batch = question.job.batch + 1;
+  const std::string text = to_topology_toml(follow(question.job, best));
+  const Job written = load_topology(folder.write("best.toml", text));
+  for (const PeerEntry& p : written.peers)  // the others follow the job that it is used with
+    CHECK(p.own_batch == (p.name == question.job.peers[2].name));
   CHECK(written.peers[3].name == question.job.peers[best.order[3]].name);
   CHECK(written.graph.kind == best.spec.kind);
   CHECK(written.links.size() == 28);

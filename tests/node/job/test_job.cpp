@@ -237,6 +237,30 @@ TEST_CASE("a job written out reads back as the same") {
   }
 }
 
+TEST_CASE("a batch is written for the peers alone that have one of their own") {
+  const Folder folder;
+  const std::string text =
+      "[optimizer]\nbatch = 8\n[[peer]]\nname = \"a\"\naddress = \"tcp://h:1\"\nbatch = 8\n"
+      "[[peer]]\nname = \"b\"\naddress = \"tcp://h:2\"\n[[peer]]\nname = \"c\"\naddress = "
+      "\"tcp://h:3\"\nbatch = 5\n";
+  const auto batches = [&](const std::string& written, const Strings& overrides) {
+    std::vector<std::size_t> all;
+    for (const node::PeerEntry& p : node::load_job(folder.write("job.toml", written), overrides).peers)
+      all.push_back(p.batch);
+    return all;
+  };
+  const node::Job job = node::load_job(folder.write("job.toml", text));
+  CHECK(batches(node::to_toml(job), {}) == std::vector<std::size_t>{8, 8, 5});
+  CHECK(batches(node::to_toml(job), {"optimizer.batch=16"}) == std::vector<std::size_t>{8, 16, 5});
+  folder.write("net.toml", node::to_topology_toml(job));
+  CHECK(batches("topology = \"net.toml\"\n[optimizer]\nbatch = 16\n", {}) ==
+        std::vector<std::size_t>{8, 16, 5});
+  // what peers compare does not say who wrote it
+  const node::Job again = node::load_job(folder.write("again.toml", node::to_toml(job, true)));
+  CHECK(node::to_toml(again, true) == node::to_toml(job, true));
+  CHECK(batches(node::to_toml(again, true), {}) == std::vector<std::size_t>{8, 8, 5});
+}
+
 TEST_CASE("a peer that listens nowhere has no address, at every other peer too") {
   const Folder folder;
   const std::string text =

@@ -28,6 +28,18 @@ TEST_CASE("a member's word names no command that a peer which joins would run") 
   CHECK(job_of_run(told(command, ""), own).sparse.samples.command == "cat mine.svm");
 }
 
+TEST_CASE("the job that a peer was told leaves batches to optimizer.batch where they are the same") {
+  const std::vector<std::string> own{"data.path=mine.svm"};
+  const std::string peers =
+      "[[peer]]\nname = \"a\"\naddress = \"tcp://h:1\"\nbatch = 32\n[[peer]]\nname = \"b\"\naddress = "
+      "\"tcp://h:2\"\nbatch = 5\n";
+  Terms terms = told("", peers);
+  terms.body.job_text.erase(0, terms.body.job_text.find('[', 0));
+  const std::string text = to_toml(job_of_run(terms, own));
+  CHECK(text.find("batch = 0") != std::string::npos);
+  CHECK(text.find("batch = 5") != std::string::npos);
+}
+
 TEST_CASE("what each peer sets for itself is its own when it joins, and the rest is the member's") {
   const std::vector<std::string> own{"data.path=mine.svm"};
   const Job job = job_of_run(told("", "threads = 7\n"), own);

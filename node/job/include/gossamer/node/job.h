@@ -27,6 +27,7 @@ struct PeerEntry {
   std::string device = "cpu";  ///< where it computes: or cuda:N, auto
   std::string device_at;       ///< where that was written; empty: nowhere
   std::size_t batch = 0;       ///< rows per step; 0 in the file = optimizer.batch, filled in when loaded
+  bool own_batch = false;      ///< it was written for this peer, be it the same as optimizer.batch
   std::optional<double> throughput;  ///< samples/s, as exchange.aggregate = "throughput" weighs it
   std::optional<double> uplink;      ///< bit/s that its links share on their way out; none: they do not meet
   std::vector<std::size_t>
@@ -173,8 +174,9 @@ Job load_topology(const std::string& path, std::span<const std::string> override
                   std::optional<std::size_t> peers = std::nullopt);
 
 /// The job with every key written out, in a fixed order, those of sparse samples where it learns from them;
-/// load_job reads it back. Where shared_only, keys that
-/// may differ between peers (paths, time-outs, threads, devices, bind addresses, [sim]) are left out.
+/// load_job reads it back. Where shared_only, keys that may differ between peers (paths, time-outs, threads,
+/// devices, bind addresses, [sim]) are left out, and each peer's batch is a number; else it is 0 where it
+/// follows optimizer.batch.
 std::string to_toml(const Job& job, bool shared_only = false);
 
 /// The keys that say who may speak, as part of a topology file; empty where connections are plain.
