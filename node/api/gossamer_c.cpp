@@ -120,7 +120,7 @@ struct gs_peer {
       x.insert(x.end(), from.begin(), from.end());
     }
     all.size = x.size();
-    node::check_writable(path);
+    node::check_replaceable(path);
     node::write_safetensors(path, {all}, x, {{"format", "pt"}});
   }
 

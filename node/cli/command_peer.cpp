@@ -163,6 +163,7 @@ class PeerProcess {
                           .trace = flags.trace});
     folder_ =
         flags.out.empty() ? make_run_folder(prepared().job.name + "-" + flags.name) : out_folder(flags.out);
+    for (const auto& file : {model_file(), table_file()}) replaced_file(file.string());  // or it throws
     peer_->keep_checkpoints(flags.checkpoints.empty() ? (folder_ / kCheckpointsFolder).string()
                                                       : flags.checkpoints);
     if (flags.out.empty()) {
@@ -196,6 +197,12 @@ class PeerProcess {
 
  private:
   const Prepared& prepared() const { return peer_->prepared(); }
+  std::filesystem::path model_file() const {
+    return folder_ / (flags_.out.empty() ? "model.safetensors" : flags_.name + ".safetensors");
+  }
+  std::filesystem::path table_file() const {
+    return folder_ / (flags_.out.empty() ? "rows.table" : flags_.name + ".table");
+  }
 
   /// As where /etc/hosts says that the machine's own name is 127.0.1.1.
   void warn_of_loopback() {
@@ -270,7 +277,7 @@ class PeerProcess {
     if (model_is_lost()) return say("no model is saved: it went with the device that failed");
     if (!optim::all_finite(peer_->parameters()))
       return say("the model is not saved: some of its parameters are NaN or Inf");
-    const auto model = folder_ / (flags_.out.empty() ? "model.safetensors" : flags_.name + ".safetensors");
+    const std::filesystem::path model = model_file();
     write_safetensors(
         model.string(), prepared().layers_of(self_), peer_->parameters(),
         {{"job", prepared().job.name}, {"peer", flags_.name}, {"round", std::to_string(result.rounds)}});
@@ -282,7 +289,7 @@ class PeerProcess {
     LiveDataPlane* plane = peer_->plane();
     optim::KeyedRows* rows = plane ? plane->objective().keyed_rows() : nullptr;
     if (!rows || result.rounds == 0) return;
-    const auto file = folder_ / (flags_.out.empty() ? "rows.table" : flags_.name + ".table");
+    const std::filesystem::path file = table_file();
     save_table_file(file, rows->table());
     say(fmt::format("{} rows saved to {}", rows->table().statistics().rows, file.string()));
     // Who is told to end has little time.

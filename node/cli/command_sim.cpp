@@ -159,11 +159,12 @@ int simulate(const SimFlags& flags) {
                                         : std::optional(load_job(flags.job.path, overrides, flags.peers)),
                  flags.threads);
   }
+  if (flags.swarm.churn) throw ConfigError("--churn is of a swarm; expected --seeds or --replay beside it");
   if (flags.job.path.empty())
     throw ConfigError(
         "gossamer sim wants a job file, or --seeds N for a swarm of drawn ones (gossamer sim --help)");
-  for (const std::string& file : {flags.model, flags.trace})
-    if (!file.empty()) check_writable(file);
+  if (!flags.model.empty()) check_replaceable(flags.model);
+  if (!flags.trace.empty()) check_writable(flags.trace);
   Job job = load_job(flags.job.path, overrides, flags.peers);
   if (job.is_task()) simulate_task(flags, job, overrides);
   const Prepared prepared = prepare(std::move(job));

@@ -81,9 +81,21 @@ ByteSource open_source(const std::string& path) {
 
 }  // namespace
 
+std::string replaced_file(const std::string& path) {
+  std::error_code unknown;
+  const fs::file_status found = fs::status(path, unknown);
+  if (fs::exists(found) && !fs::is_regular_file(found) && !fs::is_directory(found))
+    throw ConfigError(
+        path + ": is no regular file, and what is written takes its place; expected the name of a file");
+  if (!fs::is_symlink(path, unknown)) return path;
+  if (!fs::exists(found))
+    throw ConfigError(path + ": is a symbolic link to no file; expected one to a file, or another name");
+  return fs::canonical(path).string();
+}
+
 void write_safetensors(const std::string& path, const std::vector<optim::Layer>& layers,
                        std::span<const float> x, const std::map<std::string, std::string>& metadata) {
-  TemporaryFile file(path);
+  TemporaryFile file(replaced_file(path));
   BufferedSink buffered([&](std::span<const std::byte> bytes) { file.write(bytes); });
   write_safetensors(buffered.sink(), layers, std::as_bytes(x), metadata);
   buffered.flush();
@@ -99,6 +111,8 @@ void check_writable(const std::string& path) {
     throw ConfigError(std::string(error.what()) + "; expected a folder that can be written");
   }
 }
+
+void check_replaceable(const std::string& path) { check_writable(replaced_file(path)); }
 
 std::vector<optim::Layer> layers_in(const std::string& path) {
   const SafetensorsReader reader(path, open_source(path));

@@ -9,6 +9,7 @@
 #include <system_error>
 
 #include "gossamer/node/errors.h"
+#include "gossamer/node/safetensors.h"
 #include "gossamer/optim/model.h"
 
 namespace gossamer::node {
@@ -54,7 +55,7 @@ optim::TableSpec spec_of(const ordered_json& j) {
 }  // namespace
 
 void save_table_file(const fs::path& path, const optim::Table& table) {
-  const fs::path temporary = path.string() + ".tmp";
+  const fs::path target = replaced_file(path.string()), temporary = target.string() + ".tmp";
   const auto fail = [&] {
     const std::string why = std::strerror(errno);
     std::error_code ignored;
@@ -70,7 +71,7 @@ void save_table_file(const fs::path& path, const optim::Table& table) {
   });
   out.close();
   if (!out) fail();
-  if (std::rename(temporary.c_str(), path.c_str()) != 0) fail();
+  if (std::rename(temporary.c_str(), target.c_str()) != 0) fail();
 }
 
 std::unique_ptr<optim::Table> load_table_file(const fs::path& path, const optim::TableSpec* spec) {

@@ -9,6 +9,8 @@
 #include <fstream>
 #include <system_error>
 
+#include "gossamer/node/safetensors.h"
+
 namespace gossamer::node {
 namespace {
 
@@ -52,7 +54,9 @@ std::filesystem::path new_out_folder(const std::string& out, const std::string& 
         fmt::format("--out {0}: holds a run already; expected a new folder, or `--resume {0}` to go on from "
                     "it",
                     out));
-  return out_folder(out);
+  const std::filesystem::path folder = out_folder(out);
+  replaced_file((folder / "model.safetensors").string());  // or it throws
+  return folder;
 }
 
 void write_text(const std::filesystem::path& path, const std::string& text) {

@@ -41,6 +41,10 @@ def save(path: Path, tensors: Mapping[str, torch.Tensor]) -> None:
     text = json.dumps(header).encode()
     text += b" " * (-len(text) % 8)
     to = pathlib.Path(os.fspath(path))
+    if to.exists() and not (to.is_file() or to.is_dir()):
+        raise _errors.BadInput(f"{to}: is no regular file, and what is written takes its place; expected the name of a file")
+    if to.is_symlink():
+        to = to.resolve()
     beside = to.with_name(f"{to.name}.{os.getpid()}.part")  # others may write the same
     with open(beside, "wb") as file:
         file.write(len(text).to_bytes(8, "little") + text)

@@ -251,6 +251,11 @@ TEST_CASE("a simulation whose model cannot be written is refused before it begin
   refuses(bench.folder, sim("file/m"), {"file/m: ", "Not a directory", "can be written"});
   refuses(bench.folder, sim("/proc/m"), {"/proc/m: ", "can be written"});
   refuses(bench.folder, sim("."), {".: is a folder"});
+  fs::create_symlink("/dev/null", bench.folder.path("device"));
+  refuses(bench.folder, sim("device"), {"device: is no regular file"});
+  fs::create_directory(bench.folder.path("out"));
+  fs::create_symlink("/dev/null", bench.folder.path("out/model.safetensors"));
+  refuses(bench.folder, {"run", "job.toml", "--out", "out"}, {"out/model.safetensors: is no regular file"});
   Process running(bench.folder.path(""), "sim", sim("model"));
   CHECK(running.says_within(kSoon_s, "virtual"));
   CHECK(read_text(bench.folder.path("model")) == "precious");

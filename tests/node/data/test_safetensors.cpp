@@ -1,8 +1,11 @@
 // Models as safetensors files: written, read, and refused where they are damaged.
 #include <gossamer_test/catch.h>
 
+#include <sys/stat.h>
+
 #include <cstdint>
 #include <cstring>
+#include <filesystem>
 #include <limits>
 
 #include "config_files.h"
@@ -165,6 +168,33 @@ TEST_CASE("a model that cannot be written says so and leaves the old one") {
   folder.write("taken/file", "x");
   CHECK_THROWS_AS(node::write_safetensors(folder.path("taken"), layers(), values(), {}), std::runtime_error);
   CHECK(std::distance(std::filesystem::directory_iterator(folder.path("")), {}) == 1);
+}
+
+TEST_CASE("a model goes where a symbolic link leads, and in place of nothing but files") {
+  namespace fs = std::filesystem;
+  const Folder folder;
+  folder.write("real", "old");
+  fs::create_symlink("real", folder.path("near"));
+  fs::create_symlink(folder.path("near"), folder.path("link"));
+  node::check_replaceable(folder.path("link"));
+  CHECK(fs::file_size(folder.path("real")) == 3);
+  node::write_safetensors(folder.path("link"), layers(), values(), {});
+  CHECK(fs::is_symlink(folder.path("link")));
+  CHECK(fs::is_symlink(folder.path("near")));
+  CHECK(fs::file_size(folder.path("real")) > 3);
+  const auto refused = [&](const char* name, const std::string& words) {
+    CHECK_THROWS_WITH(node::check_replaceable(folder.path(name)), ContainsSubstring(words));
+    CHECK_THROWS_WITH(node::write_safetensors(folder.path(name), layers(), values(), {}),
+                      ContainsSubstring(words));
+  };
+  REQUIRE(::mkfifo(folder.path("pipe").c_str(), 0600) == 0);
+  fs::create_symlink("/dev/null", folder.path("device"));
+  fs::create_symlink("nothing", folder.path("lost"));
+  refused("pipe", "pipe: is no regular file");
+  refused("device", "device: is no regular file");
+  refused("lost", "lost: is a symbolic link to no file");
+  CHECK(fs::is_fifo(folder.path("pipe")));
+  CHECK(fs::is_character_file(folder.path("device")));
 }
 
 TEST_CASE("a model of 40 000 tensors is written, read and refused in little time") {
