@@ -26,10 +26,12 @@
 namespace gossamer::node {
 namespace {
 
+constexpr std::uint64_t kSeed = 1;
+
 struct SimFlags {
   JobFlags job;
   std::optional<std::size_t> peers;
-  std::uint64_t seed = 1;
+  std::optional<std::uint64_t> seed;
   std::vector<std::string> crashes, restarts, slow, attacks;
   std::string model, metrics, trace;
   std::size_t threads = 1;
@@ -55,6 +57,37 @@ std::vector<std::pair<PeerId, double>> parse_times(const Job& job, const char* f
     times.emplace_back(static_cast<PeerId>(peer - names.begin()), *time);
   }
   return times;
+}
+
+/// Who begins again has crashed before.
+void check_restarts(const Job& job, const SimFaults& faults) {
+  for (const auto& [peer, time] : faults.restarts) {
+    const std::string& name = job.peers[peer].name;
+    const bool crashed =
+        std::any_of(faults.crashes.begin(), faults.crashes.end(),
+                    [&](const auto& crash) { return crash.first == peer && crash.second < time; }) ||
+        std::any_of(job.sim.crash.begin(), job.sim.crash.end(),
+                    [&](const FaultWindow& crash) { return crash.where == name && crash.begin < time; });
+    if (!crashed)
+      throw ConfigError(
+          fmt::format("--restart {0}@{1}: '{0}' has not crashed by then; expected --crash {0}@SECONDS "
+                      "with an earlier time",
+                      name, time));
+  }
+}
+
+/// What is said of one run and its results.
+void refuse_in_swarm(const SimFlags& flags) {
+  const std::pair<const char*, bool> said[] = {
+      {"--seed", flags.seed.has_value()},     {"--crash", !flags.crashes.empty()},
+      {"--restart", !flags.restarts.empty()}, {"--model", !flags.model.empty()},
+      {"--metrics", !flags.metrics.empty()},  {"--trace", !flags.trace.empty()},
+      {"--own-models", flags.own_models},
+  };
+  for (const auto& [flag, is_said] : said)
+    if (is_said)
+      throw ConfigError(fmt::format("{} goes with one run of a JOB; expected no {} beside it", flag,
+                                    flags.swarm.seeds ? "--seeds" : "--replay"));
 }
 
 /// Where members may change the run goes on without those that crashed.
@@ -132,7 +165,7 @@ void save_average(const std::string& path, const Prepared& prepared,
         "--set sim.crash=[\"PEER@2s+1s\"] in their place",
         job.path));
   std::vector<std::string> words = task_words("sim", job, flags.job.path, overrides);
-  words.insert(words.end(), {"--network-seed", std::to_string(flags.seed), "--names",
+  words.insert(words.end(), {"--network-seed", std::to_string(flags.seed.value_or(kSeed)), "--names",
                              fmt::format("{}", fmt::join(job.peer_names(), ","))});
   if (flags.peers) words.insert(words.end(), {"--peers", std::to_string(*flags.peers)});
   if (flags.job.json) words.emplace_back("--json");
@@ -149,6 +182,7 @@ int simulate(const SimFlags& flags) {
   if (flags.swarm.wanted()) {
     if (flags.swarm.seeds && flags.swarm.replay)
       throw ConfigError("--seeds runs a swarm, --replay one seed of it again; expected one of them");
+    refuse_in_swarm(flags);
     if (flags.job.path.empty() && (!overrides.empty() || flags.peers))
       throw ConfigError(
           fmt::format("{} changes a job, and a swarm draws jobs of its own; expected JOB beside it",
@@ -174,8 +208,9 @@ int simulate(const SimFlags& flags) {
   if (!flags.model.empty() && !prepared.homogeneous())
     throw ConfigError(
         fmt::format("--model {}: peers of different hidden sizes have no average model", flags.model));
-  SimFaults faults{flags.seed, parse_times(prepared.job, "--crash", flags.crashes)};
+  SimFaults faults{flags.seed.value_or(kSeed), parse_times(prepared.job, "--crash", flags.crashes)};
   faults.restarts = parse_times(prepared.job, "--restart", flags.restarts);
+  check_restarts(prepared.job, faults);
   faults.views = faults.breaks = true;
   Simulation simulation(prepared, std::move(faults), nullptr, flags.threads);
   Progress progress(flags.job.quiet);
@@ -251,7 +286,7 @@ void add_sim_command(CLI::App& app, int& status) {
       ->add_option("--seed", flags->seed,
                    "seed of the network's faults and jitter (run.seed is the training's)")
       ->check(zero_or_more())
-      ->capture_default_str();
+      ->default_str(std::to_string(kSeed));
   command
       ->add_option("--crash", flags->crashes,
                    "PEER@SECONDS: the peer's process ends at that virtual time; repeatable")

@@ -199,19 +199,23 @@ int replay(const SwarmFlags& flags, const JobFlags& output, const std::optional<
 }  // namespace
 
 void add_swarm_flags(CLI::App& command, SwarmFlags& flags) {
-  command
-      .add_option(
-          "--seeds", flags.seeds,
-          "run N small jobs instead, each with a configuration and faults drawn from its seed (with JOB: "
-          "that job with drawn faults), and check everything that must hold")
-      ->check(above_zero());
+  auto* seeds =
+      command
+          .add_option(
+              "--seeds", flags.seeds,
+              "run N small jobs instead, each with a configuration and faults drawn from its seed (with JOB: "
+              "that job with drawn faults), and check everything that must hold")
+          ->check(above_zero());
   command.add_option("--first-seed", flags.first_seed, "of --seeds")
+      ->needs(seeds)
       ->check(zero_or_more())
       ->capture_default_str();
-  command
-      .add_option("--replay", flags.replay,
-                  "run one seed of --seeds again: its job, the events before what went wrong, or its digest")
-      ->check(zero_or_more());
+  auto* replay =
+      command
+          .add_option(
+              "--replay", flags.replay,
+              "run one seed of --seeds again: its job, the events before what went wrong, or its digest")
+          ->check(zero_or_more());
   command
       .add_option(
           "--churn", flags.churn,
@@ -219,6 +223,7 @@ void add_swarm_flags(CLI::App& command, SwarmFlags& flags) {
           "of about so many seconds")
       ->check(within(5.0, 1e6));
   command.add_option("--events", flags.events, "with --replay: so many events")
+      ->needs(replay)
       ->check(CLI::Range(1, 1000000))
       ->capture_default_str();
   if constexpr (kPlantable)

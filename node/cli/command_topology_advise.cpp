@@ -270,9 +270,10 @@ void add_topology_advise(CLI::App& topology, int& status) {
       ->required();
   command->add_option("--job", options->job,
                       "Job whose model, codec and length count; its topology does not");
-  command->add_option("--parameters", options->parameters,
-                      "Size of the model, e.g. 25M, in place of a job's");
+  auto* parameters = command->add_option("--parameters", options->parameters,
+                                         "Size of the model, e.g. 25M, in place of a job's");
   command->add_option("--layers", options->layers, "Of --parameters: equal layers, sent as they become ready")
+      ->needs(parameters)
       ->check(CLI::Range(1, 1000))
       ->capture_default_str();
   command->add_option("--links", options->links,

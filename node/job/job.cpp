@@ -286,6 +286,22 @@ void check_night(const Draft& draft) {
                       " without sim.day; expected the length of a day, for example day = 10");
 }
 
+/// Keys of what is drawn, and of what is not.
+void check_drawn(const Draft& draft) {
+  const SimSection &sim = draft.job.sim, usual;
+  if (sim.speeds == "equal" && sim.speed_spread != usual.speed_spread)
+    throw ConfigError(draft.where("sim.speed_spread") + ": sim.speed_spread is " +
+                      number_text(sim.speed_spread) +
+                      " without sim.speeds; expected how speeds are drawn, for example speeds = \"uniform\"");
+  if (sim.links == "equal") return;
+  const auto refuse = [&](const std::string& key) {
+    throw ConfigError(draft.where(key) + ": " + key + " makes no difference beside sim.links = \"" +
+                      sim.links + "\", which draws it for each link; expected one of the two");
+  };
+  if (sim.bandwidth != usual.bandwidth) refuse("sim.bandwidth");
+  if (sim.latency != usual.latency) refuse("sim.latency");
+}
+
 Draft begin(const std::string& path) {
   Draft draft;
   draft.origin = path;
@@ -337,6 +353,7 @@ Job load_job(const std::string& path, std::span<const std::string> overrides,
   check_slow(draft);
   check_attackers(draft);
   check_night(draft);
+  check_drawn(draft);
   draft.job.written = draft.origins;
   return draft.job;
 }

@@ -55,6 +55,24 @@ TEST_CASE("a swarm of one job keeps the job") {
           std::string::npos);
 }
 
+TEST_CASE("a swarm takes nothing that is of one run") {
+  const Folder folder;
+  folder.write("job.toml", SmallJob{3, 7001, "ring", "dpsgd", "dense", "1", 10}.toml());
+  const std::vector<std::vector<std::string>> all{
+      {"--seed", "1"},    {"--crash", "peer1@0.01"}, {"--restart", "peer1@1"}, {"--model", "m"},
+      {"--metrics", "x"}, {"--trace", "t"},          {"--own-models"}};
+  for (const auto& of_one : all)
+    for (const std::string swarm : {"--seeds", "--replay"}) {
+      std::vector<std::string> words{"sim", "job.toml", swarm, "1"};
+      words.insert(words.end(), of_one.begin(), of_one.end());
+      const auto ended = gossamer(folder, words);
+      INFO(ended.err);
+      CHECK(ended.status == 2);
+      CHECK(ended.err.find(of_one[0] + " goes with one run of a JOB; expected no " + swarm) !=
+            std::string::npos);
+    }
+}
+
 TEST_CASE("a swarm of a job takes its time, and what is wrong with the job is no violation") {
   const Folder folder;
   const Ports ports(3);

@@ -263,6 +263,28 @@ TEST_CASE("a simulation whose model cannot be written is refused before it begin
     CHECK(!says(entry.path().filename().string(), "tmp"));
 }
 
+TEST_CASE("flags that would do nothing are refused") {
+  const Bench bench;
+  const auto refused = [&](std::vector<std::string> more, const std::string& words) {
+    more.insert(more.begin(), {"sim", "job.toml"});
+    refuses(bench.folder, more, {words});
+  };
+  refused({"--first-seed", "7"}, "--first-seed requires --seeds");
+  refused({"--events", "3"}, "--events requires --replay");
+  refused({"--churn", "9"}, "--churn is of a swarm; expected --seeds or --replay beside it");
+  refused({"--restart", "peer1@0.01"}, "--restart peer1@0.01: 'peer1' has not crashed by then");
+  refused({"--crash", "peer1@0.1", "--restart", "peer1@0.05"}, "expected --crash peer1@SECONDS");
+  refused({"--crash", "peer2@0.01", "--restart", "peer1@0.05"}, "'peer1' has not crashed by then");
+  refused({"--set", "sim.links=mobile", "--latency", "1s"}, "sim.latency makes no difference");
+  const std::vector<std::string> advise{"topology", "advise", "job.toml", "--methods", "choco"};
+  const auto unsound = [&](const std::vector<std::string>& more, const std::string& words) {
+    std::vector<std::string> all = advise;
+    all.insert(all.end(), more.begin(), more.end());
+    refuses(bench.folder, all, {words});
+  };
+  unsound({"--layers", "7"}, "--layers requires --parameters");
+}
+
 TEST_CASE("a peer that never trained leaves an earlier model alone") {
   const Bench bench;
   bench.folder.write("peer0.safetensors", "precious");

@@ -113,6 +113,10 @@ constexpr Wrong kJobs[] = {
      "sim.speeds is the string \"unifrm\"; expected one of equal, uniform, lognormal; did you mean "
      "'uniform'?"},
     {"[sim]\nspeed_spread = 0.5", "sim.speed_spread is 0.5; expected a number in [1, 1000000]"},
+    {"[sim]\nspeed_spread = 5", "job.toml:3:16: sim.speed_spread is 5 without sim.speeds; expected"},
+    {"[sim]\nlinks = \"mobile\"\nbandwidth = \"1mbit\"",
+     "job.toml:4:13: sim.bandwidth makes no difference beside sim.links = \"mobile\""},
+    {"[sim]\nlinks = \"mixed\"\nlatency = 1", "sim.latency makes no difference beside sim.links"},
     {"[sim]\nlinks = \"wifi\"", "expected one of equal, datacentre, broadband, mobile, mixed"},
     {"[sim]\nnight = 0.2", "sim.night is 0.2 without sim.day; expected the length of a day"},
     {"[sim]\nday = -1", "sim.day is -1; expected a number of at least 0"},
