@@ -113,6 +113,16 @@ Question read_question(const AdviseOptions& options) {
   return question;
 }
 
+/// The simulator draws it for places in the graph, which advice gives to peers first.
+void refuse_drawn(const Job& job, const std::string& key, const std::string& value, const char* stated) {
+  if (value != "equal")
+    throw ConfigError(
+        fmt::format("{}: {} = {} is drawn when a run is simulated, and advice needs to know it of each peer; "
+                    "expected {}, "
+                    "and --set {}=equal",
+                    job.where(key), key, value, stated, key));
+}
+
 Question make_question(const AdviseOptions& options) {
   Question question = read_question(options);
   Job& job = question.job;
@@ -128,6 +138,8 @@ Question make_question(const AdviseOptions& options) {
         quantity("--bandwidth", options.bandwidth, "a bandwidth such as 100mbit", parse_bandwidth, false);
   if (!options.latency.empty())
     sim.latency = quantity("--latency", options.latency, "a time such as 5ms", parse_duration, true);
+  refuse_drawn(job, "sim.links", sim.links, "[[link]] tables or --links");
+  refuse_drawn(job, "sim.speeds", sim.speeds, "sim.slow");
   question.methods = options.methods;
   question.rounds = options.rounds.value_or(question.rounds);
   question.heterogeneity = options.heterogeneity.value_or(question.heterogeneity);

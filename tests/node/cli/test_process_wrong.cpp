@@ -283,6 +283,8 @@ TEST_CASE("flags that would do nothing are refused") {
     refuses(bench.folder, all, {words});
   };
   unsound({"--layers", "7"}, "--layers requires --parameters");
+  unsound({"--set", "sim.links=mobile"}, "sim.links = mobile is drawn when a run is simulated");
+  unsound({"--set", "sim.speeds=lognormal"}, "expected sim.slow, and --set sim.speeds=equal");
 }
 
 TEST_CASE("a peer that never trained leaves an earlier model alone") {
