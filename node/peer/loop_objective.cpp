@@ -46,6 +46,7 @@ optim::StepResult LoopObjective::gradient(Hold& hold, std::span<const float> x, 
   ahead_ = static_cast<std::int64_t>(key.step) - static_cast<std::int64_t>(step_);
   take_rows(key.step);
   turn_ = Turn::gradient;
+  turn_began_ = Clock::now();
   changed_.notify_all();
   for (std::size_t layer = layers().size(); layer > 0 || !posted_;) {
     if (hold.cancelled) {  // what the loop is computing is of no use to anybody
@@ -53,7 +54,7 @@ optim::StepResult LoopObjective::gradient(Hold& hold, std::span<const float> x, 
       turn_ = Turn::peer;
       throw std::runtime_error("the training loop has ended");
     }
-    if (abandoned_ && !posted_) post_nothing();
+    if (abandoned_ && ends_ && !posted_) post_nothing();
     if (layer > 0 && stands(layer - 1)) {
       lock.unlock();
       on_layer(--layer);
@@ -93,9 +94,11 @@ void LoopObjective::take_mean_step(std::span<const float> all) {
       std::copy(mean.begin(), mean.end(), part(own_g_, t).begin());
   }
   turn_ = Turn::step;
+  turn_began_ = Clock::now();
   changed_.notify_all();
-  changed_.wait(lock, [this] { return turn_ != Turn::step || abandoned_; });
-  if (turn_ == Turn::step) throw std::runtime_error("the training loop has ended before its step");
+  changed_.wait(lock, [this] { return turn_ != Turn::step || (abandoned_ && ends_); });
+  if (std::exchange(turn_, Turn::peer) == Turn::step)
+    throw std::runtime_error("the training loop has ended before its step");
 }
 
 void LoopObjective::save(const optim::ByteSink& sink) const {
@@ -171,7 +174,7 @@ bool LoopObjective::await(std::unique_lock<std::mutex>& lock, double seconds,
 std::optional<bool> LoopObjective::wait(double seconds) {
   std::unique_lock lock(mutex_);
   if (computing_) misuse("wait was called twice; expected post in between");
-  const auto asked = [this] { return over_ || (turn_ == Turn::gradient && !posted_); };
+  const auto asked = [this] { return over_ || (turn_ == Turn::gradient && !posted_ && !abandoned_); };
   do {
     if (turn_ == Turn::step) {  // it has stepped, or does not
       turn_ = Turn::peer;
@@ -191,10 +194,10 @@ std::optional<bool> LoopObjective::wait_for_mean(double seconds) {
     misuse("there is no mean to step by; expected own_steps, and a method that averages gradients");
   if (computing_) misuse("the mean was asked for before post");
   const auto stands = [this] {
-    return over_ || turn_ == Turn::step || (turn_ == Turn::gradient && !posted_);
+    return over_ || abandoned_ || turn_ == Turn::step || (turn_ == Turn::gradient && !posted_);
   };
   if (!await(lock, seconds, stands)) return std::nullopt;
-  return turn_ == Turn::step;
+  return turn_ == Turn::step && !abandoned_;
 }
 
 std::span<float> LoopObjective::kept(std::size_t array) {
@@ -234,10 +237,27 @@ void LoopObjective::post(double loss, std::size_t rows) {
   changed_.notify_all();
 }
 
-void LoopObjective::abandon() {
-  const std::lock_guard lock(mutex_);
+void LoopObjective::abandon(double still_s) {
+  std::unique_lock lock(mutex_);
   abandoned_ = true;
+  computing_ = false;  // what it keeps is as it left it
   changed_.notify_all();
+  const auto began = Clock::now();
+  const auto still = std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(still_s));
+  const auto until = [&] { return (waits_for_loop() ? turn_began_ : began) + still; };
+  while (!over_ && !ends_ && Clock::now() < until()) changed_.wait_until(lock, until());
+}
+
+void LoopObjective::end(double patience_s) {
+  std::unique_lock lock(mutex_);
+  changed_.wait_for(lock, std::chrono::duration<double>(patience_s), [this] { return over_ || ends_; });
+  ends_ = true;
+  changed_.notify_all();
+}
+
+std::uint64_t LoopObjective::empty_rounds() const {
+  const std::lock_guard lock(mutex_);
+  return empty_rounds_;
 }
 
 /// To the peer, whose round it is; nothing where that is over.
@@ -254,6 +274,11 @@ void LoopObjective::hand_over(std::size_t tensor) {
 }
 
 void LoopObjective::post_nothing() {
+  if (step_by_ == StepBy::mean) {  // nobody would step
+    turn_ = Turn::peer;
+    throw std::runtime_error("the training loop has ended");
+  }
+  ++empty_rounds_;
   for (std::size_t t = 0; t < tensors(); ++t)
     if (!ready_[t]) std::ranges::fill(part(g_, t), 0.0f);
   posted_ = optim::StepResult{last_loss_, 0};

@@ -2,6 +2,7 @@
 // A LoopObjective is where a training loop and its peer meet: the peer waits in the gradient, and in the step
 // that a loop takes by a mean, while the loop has its turn. It outlives views; each has a HeldObjective and,
 // where the loop steps, a LoopOptimizer over it.
+#include <chrono>
 #include <condition_variable>
 #include <functional>
 #include <memory>
@@ -70,10 +71,17 @@ class LoopObjective final : public TensorObjective {
   std::vector<std::uint32_t> rows_of(std::uint64_t step);
   void ready(std::size_t tensor);
   void post(double loss, std::size_t rows);
-  /// No gradients come any more: the peer leaves the others in order, on zeros in their place.
-  void abandon();
+  /// No gradients come any more. Returns when the peer has waited for the next one, or for the step, for so
+  /// long, and the others' rounds have come to a stop with it; or when the run is over.
+  void abandon(double still_s);
+  /// The peer is to end, and has told the others, or has had so long to do so: where the loop is gone it goes
+  /// on with zeros in the gradient's place, and fails where that is to be stepped by.
+  void end(double patience_s);
+  /// Rounds that were zeros; the last ones.
+  std::uint64_t empty_rounds() const;
 
  private:
+  using Clock = std::chrono::steady_clock;
   enum class Turn { peer, gradient, step };
 
   using TensorObjective::part;
@@ -83,6 +91,7 @@ class LoopObjective final : public TensorObjective {
   bool await(std::unique_lock<std::mutex>& lock, double seconds, const std::function<bool()>& stands);
   void hand_over(std::size_t tensor);
   void post_nothing();
+  bool waits_for_loop() const { return turn_ == Turn::step || (turn_ == Turn::gradient && !posted_); }
   bool stands(std::size_t layer) const;
   void require_turn() const;
   void take_mean_step(std::span<const float> all);
@@ -101,11 +110,13 @@ class LoopObjective final : public TensorObjective {
   std::vector<bool> ready_;                  ///< by tensor
   std::optional<optim::StepResult> posted_;  ///< this round's
   Turn turn_ = Turn::peer;
+  Clock::time_point turn_began_{};
   bool computing_ = false;   ///< the loop, from wait to post
   bool left_ = false;        ///< what it computes was of a view that is over
   bool mean_taken_ = false;  ///< the loop has stepped by this round's mean, or never will
   bool over_ = false;
-  bool abandoned_ = false;
+  bool abandoned_ = false, ends_ = false;
+  std::uint64_t empty_rounds_ = 0;
   double last_loss_ = 0;
 };
 

@@ -17,6 +17,12 @@ namespace gossamer::node {
 namespace {
 
 constexpr double kForever = std::numeric_limits<double>::infinity();
+/// Where rounds have stood for so long, the next one is the one after which all save: longer than news of
+/// that takes to reach everyone (worker/saver).
+constexpr double kStill_s = 0.6;
+/// Turns of the peer's control until what it said in the one in which it was told to end has left.
+constexpr int kTurnsToTell = 3;
+constexpr double kTells_s = 1;  ///< at most; it may be waiting for the loop itself, as members change
 
 [[noreturn]] void refuse(const Job& job, const std::string& what) {
   throw ConfigError(fmt::format("{}: method '{}' {}", job.path, job.exchange.method, what));
@@ -76,10 +82,18 @@ struct TrainingLoop::Impl {
         peer(options.own_steps ? job_of_own_steps(std::move(job)) : std::move(job), name,
              learner_of(objective, options), std::move(options.callbacks), takes_initial(options.peer)) {
     objective->show(peer.parameters());
+    const Job& its = peer.prepared().job;
+    const bool leaves = its.least_peers() < its.peers.size() || !options.peer.join.empty();
+    const bool saves = its.run.grace > 0 && (leaves || !options.checkpoints.empty());
+    if (saves && save_spec(its).together && objective->step_by() != StepBy::mean) still_s = kStill_s;
     if (!options.checkpoints.empty()) peer.keep_checkpoints(options.checkpoints);
     thread = std::jthread([this](const std::stop_token& stop) {
       try {
-        result = peer.run(stop);
+        result = peer.run([this, &stop, turns = 0]() mutable {
+          if (!stop.stop_requested()) return false;
+          if (++turns == kTurnsToTell) objective->end(0);
+          return true;
+        });
       } catch (...) {
         thrown = std::current_exception();
       }
@@ -87,15 +101,34 @@ struct TrainingLoop::Impl {
     });
   }
 
-  ~Impl() { objective->abandon(); }
+  ~Impl() {
+    if (thread.joinable()) leave();
+  }
+
+  /// The loop computes no more. As nobody who waits for this peer gets past the round that it holds up, all
+  /// can save that one, or the next.
+  void leave() {
+    objective->abandon(still_s);
+    thread.request_stop();
+    objective->end(kTells_s);
+    thread.join();
+  }
+
+  void say_empty(std::uint64_t rounds) {
+    if (rounds == 0) return;
+    const bool last = result.outcome == Outcome::finished;
+    if (last) result.outcome = Outcome::interrupted;
+    result.message +=
+        fmt::format("{}the training loop was left, and the last {} without its gradient", last ? "" : "; ",
+                    rounds == 1 ? "round was" : fmt::format("{} rounds were", rounds));
+  }
 
   PeerResult finish() {
     const std::lock_guard lock(finishing);  // one waits while another closes
     if (thread.joinable()) {
-      objective->abandon();
-      thread.request_stop();
-      thread.join();
+      leave();
       if (!thrown) objective->show(peer.parameters());
+      say_empty(objective->empty_rounds());
     }
     if (thrown) std::rethrow_exception(thrown);
     return result;
@@ -106,6 +139,7 @@ struct TrainingLoop::Impl {
   PeerResult result;
   std::exception_ptr thrown;
   std::mutex finishing;
+  double still_s = 0;  ///< for which a loop that is left holds up its round, as others save with it
   std::jthread thread;
 };
 

@@ -211,7 +211,7 @@ void Worker::handle(const FrameHeader& header, const AliveBody& alive) {
   if (says_muted(alive)) return end_as_muted(header.sender);
   if (members_.merge(header.sender, alive.status)) spread_news(kNewsAfter_s);
   if (samples_ && samples_->merge(alive.samples)) spread_news(samples_after());
-  const double pace_s = std::max(mean_round_s(), end_by_ ? env_.now() - round_began_ : 0);
+  const double pace_s = std::max(mean_round_s(), env_.now() - round_began_);  // where one is held up
   if (saver_.merge(alive.saves, told_up_to(), tells(), pace_s)) {
     spread_news(kNewsAfter_s);
     deliver_set_aside();

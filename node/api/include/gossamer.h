@@ -152,7 +152,10 @@ gs_status gs_interrupt(gs_peer* peer);
 /* Writes the parameters as a safetensors file, beside and then in place of what is there; between gs_wait and
  * gs_post, or once the run is over. */
 gs_status gs_save(const gs_peer* peer, const char* path);
-/* Ends the run where it still goes on, and says how it ended; the arrays stay. */
+/* Ends the run where it still goes on, and says how it ended; the arrays stay. A round that has begun then,
+ * and others wait for, ends without this peer's gradient, and all save it (run.grace); where gs_steps_by_mean
+ * is 1 the peer ends at once instead. After gs_interrupt, and gs_wait until that says so, there is no such
+ * round. */
 gs_status gs_end(gs_peer* peer);
 /* The same, and frees the peer and its arrays; null: nothing. */
 void gs_close(gs_peer* peer);

@@ -136,6 +136,31 @@ TEST_CASE("a C program waits for so long as it likes, sees how it goes, and is i
   CHECK_THAT(told, ContainsSubstring("all 2 peers are here"));
 }
 
+TEST_CASE("a C program that leaves its loop in the last round is not done, and posts nothing after that") {
+  const Job job("rounds = 2\nmin_peers = 2");
+  gs_peer* peers[2];
+  const std::string folders[] = {job.folder.path("0"), job.folder.path("1")};
+  gs_options options{};
+  options.size = sizeof options;
+  for (std::size_t p = 0; p < 2; ++p) {
+    options.checkpoints = folders[p].c_str();
+    REQUIRE(job.open(fmt::format("peer{}", p), &peers[p], &options) == GS_OK);
+  }
+  const auto leave = [&](std::size_t p) {
+    CHECK(gs_wait(peers[p], 20) == GS_OK);
+    CHECK(turn(peers[p], p) == GS_OK);
+    CHECK(gs_wait(peers[p], 20) == GS_OK);
+    CHECK(gs_end(peers[p]) == GS_INTERRUPTED);
+    CHECK_THAT(gs_error(), ContainsSubstring("last round was without its gradient"));
+    CHECK(gs_post(peers[p], 0.5, 8) == GS_MISUSE);
+  };
+  {
+    std::jthread other(leave, 1);
+    leave(0);
+  }
+  for (gs_peer* peer : peers) gs_close(peer);
+}
+
 TEST_CASE("what a C program does wrong is said, and kills nothing") {
   const Job job;
   gs_peer* peer = nullptr;

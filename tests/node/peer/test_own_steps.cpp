@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cmath>
+#include <latch>
 #include <thread>
 
 #include "gossamer/node/training_loop.h"
@@ -346,6 +347,45 @@ TEST_CASE("a loop that is left between the mean and its step ends its peer, and 
       }
       CHECK(loop.finish().outcome == Outcome::finished);
     });
+}
+
+TEST_CASE(
+    "what a loop that is left has learned is saved with at most a round of zeros, and all save the same") {
+  const LoopJob job(2);
+  const bool both = GENERATE(true, false), computing = GENERATE(true, false);
+  CAPTURE(both, computing);
+  const Job full = job.load({"exchange.method=dpsgd", "run.rounds=100000", "run.min_peers=2"});
+  const Folder folder;
+  Models kept(2);
+  const auto each = [](const std::function<void(std::size_t)>& work) {
+    const std::jthread other(work, 1);
+    work(0);
+  };
+  each([&](std::size_t p) {
+    LoopOptions options = own_steps();
+    options.checkpoints = folder.path(fmt::format("{}", p));
+    TrainingLoop loop(full, fmt::format("peer{}", p), kTensors, options);
+    const bool leaves = p == 0 || both;
+    for (int round = 0; round < (leaves ? 20 : 100000) && loop.wait(); ++round) turn(loop, p);
+    if (leaves && computing) CHECK(loop.wait());
+    kept[p].assign(loop.kept(0).begin(), loop.kept(0).end());
+    const PeerResult result = loop.finish();
+    INFO(result.message);
+    CHECK(result.outcome == (leaves ? Outcome::interrupted : Outcome::lost_peer));
+    if (leaves) CHECK_THAT(result.message, ContainsSubstring("last round was without its gradient"));
+  });
+  std::vector<std::uint64_t> steps(2);
+  std::latch both_went_on(2);
+  each([&](std::size_t p) {
+    LoopOptions options = own_steps();
+    options.peer.resume = folder.path(fmt::format("{}", p));
+    TrainingLoop loop(full, fmt::format("peer{}", p), kTensors, options);
+    CHECK(loop.wait());
+    steps[p] = loop.step();
+    if (p == 0 || both) CHECK(std::equal(kept[p].begin(), kept[p].end(), loop.kept(0).begin()));
+    both_went_on.arrive_and_wait();
+  });
+  CHECK(steps == std::vector<std::uint64_t>{21, 21});
 }
 
 TEST_CASE("own steps are refused where they cannot work, and calls out of turn are said") {

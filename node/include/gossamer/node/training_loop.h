@@ -65,7 +65,7 @@ class TrainingLoop {
  public:
   /// Opens the peer's port and begins to join the others, on a thread of its own.
   TrainingLoop(Job job, const std::string& name, std::vector<TensorSpec> tensors, LoopOptions options = {});
-  /// Interrupts the peer where it still runs.
+  /// As finish, where the peer still runs.
   ~TrainingLoop();
   TrainingLoop(const TrainingLoop&) = delete;
   TrainingLoop& operator=(const TrainingLoop&) = delete;
@@ -110,6 +110,8 @@ class TrainingLoop {
   /// All gradients stand. loss: mean over the batch; NaN or Inf ends the run. rows: samples in the batch.
   void post(double loss, std::size_t rows);
   /// After wait gave false, or to end the run before: how it went. What a callback threw is thrown here.
+  /// A round that has begun then, and others wait for, ends without this peer's gradient, and all save it
+  /// (run.grace); where steps_by_mean() the peer ends at once instead, as nobody would take the step.
   PeerResult finish();
   // For the rooms of node/ alone.
   const WorkerResult& details() const;  ///< after finish
