@@ -141,6 +141,9 @@ void LoopObjective::restore_private(const optim::ByteSource& source) {
 
 void LoopObjective::remember(std::span<const std::byte> bytes) {
   const std::lock_guard lock(mutex_);
+  if (!computing_ && !(waited_ && step_by_ == StepBy::mean))
+    misuse(
+        "remember was called out of turn; expected it between wait and post, or after the step by the mean");
   remembered_.assign(bytes.begin(), bytes.end());
 }
 
@@ -183,6 +186,7 @@ std::optional<bool> LoopObjective::wait(double seconds) {
     if (!await(lock, seconds, [&] { return asked() || turn_ == Turn::step; })) return std::nullopt;
   } while (!asked());
   computing_ = !over_;
+  waited_ |= computing_;
   // not before: until the loop waits it may still write what it computed for a view that is over
   if (computing_) std::copy(peers_x_.begin(), peers_x_.end(), x_.begin());
   return computing_;

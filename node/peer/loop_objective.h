@@ -114,6 +114,7 @@ class LoopObjective final : public TensorObjective {
   bool computing_ = false;   ///< the loop, from wait to post
   bool left_ = false;        ///< what it computes was of a view that is over
   bool mean_taken_ = false;  ///< the loop has stepped by this round's mean, or never will
+  bool waited_ = false;      ///< for a gradient that was asked for
   bool over_ = false;
   bool abandoned_ = false, ends_ = false;
   std::uint64_t empty_rounds_ = 0;

@@ -125,7 +125,8 @@ const void* gs_remembered(const gs_peer* peer, size_t* size);
 /* The tensor's gradient stands and is not written any more in this round: its exchange may begin while those
  * of earlier tensors are computed. Need not be called. */
 gs_status gs_ready(gs_peer* peer, size_t tensor);
-/* All gradients stand. loss: mean over the batch. rows: samples in it. */
+/* All gradients stand. loss: mean over the batch; where it is NaN or Inf the step is left out
+ * (run.skip_limit). rows: samples in it. */
 gs_status gs_post(gs_peer* peer, double loss, size_t rows);
 /* 1: own steps go by the mean of all peers' gradients, as the job's method averages these; else 0. */
 int gs_steps_by_mean(const gs_peer* peer);

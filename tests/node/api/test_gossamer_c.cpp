@@ -212,6 +212,8 @@ TEST_CASE("what a C program does wrong is said, and kills nothing") {
   CHECK(gs_gradient(peer, 2) == nullptr);
   CHECK_THAT(gs_error(), ContainsSubstring("tensor 2"));
   CHECK(gs_wait(peer, std::nan("")) == GS_MISUSE);
+  CHECK(gs_remember(peer, "a", 1) == GS_MISUSE);
+  CHECK_THAT(gs_error(), ContainsSubstring("between wait and post"));
   CHECK(gs_save(peer, job.folder.path("m").c_str()) == GS_MISUSE);
   gs_progress progress;
   CHECK(gs_report(peer, &progress, sizeof progress + 1) == GS_MISUSE);

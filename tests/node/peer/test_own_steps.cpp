@@ -409,4 +409,5 @@ TEST_CASE("own steps are refused where they cannot work, and calls out of turn a
   CHECK_THAT(error_of([&] { loop.wait_for_mean(); }), ContainsSubstring("no mean to step by"));
   CHECK_THAT(error_of([&] { loop.kept(2); }), ContainsSubstring("kept array 2: there are 2"));
   CHECK_FALSE(loop.steps_by_mean());
+  CHECK_THAT(error_of([&] { loop.remember({}); }), ContainsSubstring("expected it between wait and post"));
 }

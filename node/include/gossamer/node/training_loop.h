@@ -107,7 +107,8 @@ class TrainingLoop {
   std::vector<std::uint32_t> rows_of(std::uint64_t step) const;
   /// The tensor's gradient stands, and is not looked at after that.
   void ready(std::size_t tensor);
-  /// All gradients stand. loss: mean over the batch; NaN or Inf ends the run. rows: samples in the batch.
+  /// All gradients stand. loss: mean over the batch; where it is NaN or Inf the step is left out
+  /// (run.skip_limit). rows: samples in the batch.
   void post(double loss, std::size_t rows);
   /// After wait gave false, or to end the run before: how it went. What a callback threw is thrown here.
   /// A round that has begun then, and others wait for, ends without this peer's gradient, and all save it
