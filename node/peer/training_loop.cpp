@@ -7,10 +7,12 @@
 #include <mutex>
 #include <thread>
 
+#include "gossamer/node/safetensors.h"
 #include "loop_objective.h"
 #include "method.h"
 #include "setup.h"
 #include "soundness.h"
+#include "storage.h"
 #include "translate.h"
 
 namespace gossamer::node {
@@ -68,6 +70,14 @@ Learner learner_of(const std::shared_ptr<LoopObjective>& held, LoopOptions& opti
   return learner;
 }
 
+/// Said before hours of training of which nothing would be kept.
+void check_folder(const std::string& folder, const std::string& peer) try {
+  PosixStorage().make_folders(folder);
+  check_writable(fmt::format("{}/.{}.probe", folder, peer));
+} catch (const std::runtime_error& error) {
+  throw ConfigError(fmt::format("checkpoints cannot be kept in '{}': {}", folder, error.what()));
+}
+
 /// Programs draw what they begin with, each for itself.
 Options takes_initial(Options options) {
   options.takes_initial = true;
@@ -86,7 +96,10 @@ struct TrainingLoop::Impl {
     const bool leaves = its.least_peers() < its.peers.size() || !options.peer.join.empty();
     const bool saves = its.run.grace > 0 && (leaves || !options.checkpoints.empty());
     if (saves && save_spec(its).together && objective->step_by() != StepBy::mean) still_s = kStill_s;
-    if (!options.checkpoints.empty()) peer.keep_checkpoints(options.checkpoints);
+    if (!options.checkpoints.empty() && save_spec(its).on()) {
+      check_folder(options.checkpoints, name);
+      peer.keep_checkpoints(options.checkpoints);
+    }
     thread = std::jthread([this](const std::stop_token& stop) {
       try {
         result = peer.run([this, &stop, turns = 0]() mutable {

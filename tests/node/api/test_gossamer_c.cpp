@@ -200,6 +200,11 @@ TEST_CASE("what a C program does wrong is said, and kills nothing") {
   CHECK_THAT(gs_error(), ContainsSubstring("1152921504606846976 samples in a batch; expected at most"));
   gs_simulated_free(simulated);
   options.size = sizeof options;
+  options.checkpoints = job.path.c_str();
+  CHECK(job.open("peer0", &peer, &options) == GS_BAD_INPUT);
+  CHECK_THAT(gs_error(),
+             ContainsSubstring("checkpoints cannot be kept in") && ContainsSubstring("cannot be made"));
+  options.checkpoints = nullptr;
   options.log = "/nowhere/log";
   CHECK(job.open("peer0", &peer, &options) == GS_BAD_INPUT);
   CHECK(peer == nullptr);

@@ -51,7 +51,7 @@ struct LoopOptions {
   /// The loop's own, which checkpoints hold, and which are taken over with the parameters of others: the
   /// state of its optimiser. They are the loop's to change when it may change parameters.
   std::vector<KeptArray> kept{};
-  std::string checkpoints{};        ///< as Peer::keep_checkpoints; empty: none
+  std::string checkpoints{};        ///< as Peer::keep_checkpoints, made at once; empty: none
   std::size_t steps_per_epoch = 1;  ///< in which the peers together go through all data once
   /// Where the job's split is to say which rows a batch is made of: how many there are for all peers
   /// together, and their labels, which some splits read; steps_per_epoch follows. 0: the loop sees to that.
