@@ -80,10 +80,27 @@ void Doorkeeper::turned_away(int fd, double now_s) {
   open_.erase(at);
 }
 
-void Doorkeeper::heard(int fd) {
+void Doorkeeper::heard(int fd, const std::string* speaker, double now_s) {
   const auto at = open_.find(fd);
   if (at == open_.end()) return;
-  at->second.heard = at->second.news = true;
+  Connection& c = at->second;
+  c.heard = c.news = true;
+  c.heard_at = now_s;
+  if (!speaker || c.speaker == *speaker) return;
+  c.speaker = *speaker;
+  bound(*speaker, now_s);
+}
+
+void Doorkeeper::bound(const std::string& speaker, double now_s) {
+  std::size_t count = 0;
+  auto oldest = open_.end();
+  for (auto at = open_.begin(); at != open_.end(); ++at) {
+    if (at->second.own || at->second.speaker != speaker) continue;
+    if (count++ == 0 || at->second.heard_at < oldest->second.heard_at) oldest = at;
+  }
+  if (count <= spec_.most_of_one) return;
+  cut(oldest->first, oldest->second, (speaker + " has too many that are open").c_str(), now_s);
+  open_.erase(oldest);
 }
 
 void Doorkeeper::look(double now_s) {

@@ -16,6 +16,7 @@ namespace gossamer::node {
 struct DoorSpec {
   std::size_t most_silent = 256;  ///< connections of which nothing was read yet; more: the oldest are cut
   double silent_s = 30;           ///< after which one is cut, too
+  std::size_t most_of_one = 512;  ///< of one speaker; more: the one unheard for longest is cut
   /// That may have come over a connection since something was read of it: before the first message, after it.
   std::uint64_t first_bytes = 0, later_bytes = std::uint64_t{24} << 20;
 };
@@ -29,8 +30,8 @@ class Doorkeeper {
   /// This peer has made it: it may be silent, and little comes over it.
   void dialled(int fd, double now_s);
   void closed(int fd) { open_.erase(fd); }
-  /// A message came over it that was read: of one who may speak.
-  void heard(int fd);
+  /// A message came over it that was read: of one who may speak, and who has proved that it is `speaker`.
+  void heard(int fd, const std::string* speaker = nullptr, double now_s = 0);
   /// What came over it was no frame: it is made anew, and what it lost is sent again soon.
   void damaged(int fd, double now_s);
   /// Whoever speaks over it may not any more: it learns that when it dials again.
@@ -50,8 +51,11 @@ class Doorkeeper {
     double since = 0;
     bool own = false;                  ///< made by this peer
     bool heard = false, news = false;  ///< ever; since the last look
-    std::uint64_t read_until = 0;      ///< bytes that had come when something was read last
+    std::string speaker{};
+    double heard_at = 0;
+    std::uint64_t read_until = 0;  ///< bytes that had come when something was read last
   };
+  void bound(const std::string& speaker, double now_s);
   void cut(int fd, const Connection& connection, const char* why, double now_s);
 
   const DoorSpec spec_;

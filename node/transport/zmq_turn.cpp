@@ -146,7 +146,7 @@ bool ZmqEnv::take(Member& member, std::span<const std::byte> bytes, const Payloa
 bool ZmqEnv::receive_all(Member& member) {
   const auto take_message = [&](Came& came, const std::string* speaker) {
     const int fd = zmq_msg_get(came.first.handle(), ZMQ_SRCFD);
-    sockets_->door.heard(fd);
+    sockets_->door.heard(fd, speaker, now_);
     const bool whole = came.parts == 1 || (came.parts == 2 && came.second.size() > 0);
     const std::span bytes(static_cast<const std::byte*>(came.first.data()), whole ? came.first.size() : 0);
     if (!take(member, bytes, whole ? came.beside() : Payload(), speaker) && !spec_.locks)

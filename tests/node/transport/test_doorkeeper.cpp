@@ -102,3 +102,20 @@ TEST_CASE("a connection over which something damaged came is cut") {
   REQUIRE(news.size() == 1);
   CHECK(news[0].ends_with("was cut: what came over it was damaged, or no message of a peer"));
 }
+
+TEST_CASE("of one speaker only so many connections stay and those that are in use do") {
+  Doorkeeper door({.most_of_one = 2, .first_bytes = kFirst, .later_bytes = kLater});
+  const std::array<TcpPair, 5> pairs;
+  const std::string mallory = "mallory", other = "other";
+  for (int p = 0; p < 4; ++p) {
+    door.accepted(pairs[p].near, p);
+    door.heard(pairs[p].near, &mallory, p);
+    door.heard(pairs[0].near, &mallory, p + 0.5);
+  }
+  door.accepted(pairs[4].near, 4);
+  door.heard(pairs[4].near, &other, 4);
+  for (int p = 0; p < 5; ++p) CHECK(pairs[p].is_cut() == (p == 1 || p == 2));
+  const auto news = door.take_news();
+  REQUIRE(news.size() == 1);
+  CHECK(news.front().find("mallory has too many that are open") != std::string::npos);
+}
