@@ -166,6 +166,7 @@ void Swim::take_in(const MemberRecord& theirs, const std::string& from, double n
 void Swim::note(const MemberRecord& r, double now) {
   Track& t = tracks_[r.name];
   const bool lives = r.status <= MemberStatus::suspect;
+  gone_at_.reset();
   r.status == MemberStatus::suspect ? suspects_.insert(r.name).second : suspects_.erase(r.name);
   if (r.status == MemberStatus::suspect) t.suspected = now;
   if (lives) {

@@ -44,6 +44,8 @@ class SwimHost {
   /// before, or it is known to have ended. Comes at the end of the call that brought it, so that it may call
   /// back.
   virtual void changed(const MemberRecord& now, std::optional<MemberStatus> before) = 0;
+  /// Nothing is known of a member any more. Must not call back.
+  virtual void forgotten(const std::string& /*name*/) {}
   /// Another process of a later start goes by this member's name. From here on this one does nothing.
   virtual void superseded(std::uint64_t start) = 0;
 };
@@ -78,6 +80,8 @@ class Swim {
   /// its connection broke. Of one that is dead already it says nothing: a network that has fallen apart may
   /// refuse, too.
   void on_refused(const std::string& name, double now);
+  /// So that one more can be known: forgets the one that ended first; false where all live.
+  bool make_room();
   /// At most kMostWordBytes, or std::invalid_argument.
   void say(std::vector<std::byte> word, double now);
   /// Tells all targets; from here on this one answers pings and does nothing else.
@@ -90,7 +94,7 @@ class Swim {
   void on_timer(double now);
   double next_deadline() const;
 
-  /// Self included; dead and left ones for about an hour.
+  /// Self included; dead and left ones for about an hour, where there is room for them.
   const std::map<std::string, MemberRecord>& members() const { return members_; }
   /// Alive or suspect, self included, ascending.
   std::vector<std::string> alive() const;
@@ -175,6 +179,8 @@ class Swim {
   void run_relays(double now);
   void seek(double now);
   void look_after_gone(double now);
+  double next_of_gone() const;
+  void drop(const std::string& name);
 
   // news (swim_news.cpp)
   SwimBody body_of(Kind kind, std::uint64_t number, const std::string& about) const;
@@ -197,6 +203,8 @@ class Swim {
   Ring ring_;                              // all that are alive or suspect, but those
   std::set<std::string> diallers_;         // that cannot be dialled
   std::set<std::string> suspects_, gone_;  // gone: dead or left
+  mutable std::optional<double> gone_at_;  // when one of these is due; none: not reckoned yet
+  double gone_pings_until_ = -kNever;      // these would be sent by then, one after the other
   std::set<std::string> links_;
   bool links_everyone_ = false;
   std::optional<std::vector<std::string>> targets_;

@@ -11,6 +11,9 @@ constexpr int kMostHealth = 8;
 constexpr double kEarly_s = 1e-9;  // timers may come by a rounding too soon
 constexpr double kLate_s = 0.1;
 constexpr double kLastSeek_s = 2, kLastGonePing_s = 30, kKeepGone_s = 3600;
+/// To the dead, from one ping to the next on average, and as many at once as in that time: each takes a
+/// connection for some seconds.
+constexpr double kGonePingEach_s = 0.4, kGonePingsAtOnce_s = 5;
 
 }  // namespace
 
@@ -128,23 +131,57 @@ void Swim::seek(double now) {
   }
 }
 
+void Swim::drop(const std::string& name) {
+  gone_at_.reset();
+  gone_.erase(name), members_.erase(name), tracks_.erase(name), rumours_.forget(name), news_.erase(name);
+  host_.forgotten(name);
+}
+
+bool Swim::make_room() {
+  const std::string* first = nullptr;
+  for (const auto& name : gone_)
+    if (name != spec_.name && (!first || tracks_.at(name).ended < tracks_.at(*first).ended)) first = &name;
+  if (first) drop(std::string(*first));
+  return first != nullptr;
+}
+
 /// The dead may be only cut off: they are pinged more and more rarely, and the more members do that, the more
-/// rarely each. After an hour nobody tells of them any more.
+/// rarely each; a few at a time, those first that have waited longest. After an hour nobody tells of them any
+/// more.
 void Swim::look_after_gone(double now) {
   const double by_many =
       std::max(1.0, static_cast<double>(living()) / static_cast<double>(spec_.most_targets + 1));
+  std::vector<std::pair<double, std::string>> due;
   for (auto at = gone_.begin(); at != gone_.end();) {
     const std::string name = *at++;
-    Track& t = tracks_.at(name);
-    if (t.ended + (spec_.planted.is(Bug::dead_forgotten) ? 0.1 : kKeepGone_s) <= now) {
-      gone_.erase(name);
-      members_.erase(name), tracks_.erase(name), rumours_.forget(name), news_.erase(name);
-    } else if (t.next_ping <= now) {
-      t.next_ping = now + t.wait * by_many * (0.75 + 0.5 * draw());
-      t.wait = std::min(2 * t.wait, kLastGonePing_s);
-      if (members_.at(name).status == MemberStatus::dead) ping(name, ++last_number_, now);
-    }
+    const Track& t = tracks_.at(name);
+    if (t.ended + (spec_.planted.is(Bug::dead_forgotten) ? 0.1 : kKeepGone_s) <= now)
+      drop(name);
+    else if (t.next_ping <= now)
+      due.emplace_back(t.next_ping, name);
   }
+  std::sort(due.begin(), due.end());
+  for (const auto& [since, name] : due) {
+    const bool dead = members_.at(name).status == MemberStatus::dead;
+    if (dead && gone_pings_until_ > now + kGonePingsAtOnce_s) break;
+    if (dead) gone_pings_until_ = std::max(now, gone_pings_until_) + kGonePingEach_s;
+    Track& t = tracks_.at(name);
+    t.next_ping = now + t.wait * by_many * (0.75 + 0.5 * draw());
+    t.wait = std::min(2 * t.wait, kLastGonePing_s);
+    if (dead) ping(name, ++last_number_, now);
+  }
+  gone_at_.reset();
+}
+
+double Swim::next_of_gone() const {
+  if (gone_at_) return *gone_at_;
+  double ping = kNever, end = kNever;
+  for (const auto& name : gone_) {
+    const Track& t = tracks_.at(name);
+    ping = std::min(ping, t.next_ping), end = std::min(end, t.ended + kKeepGone_s);
+  }
+  gone_at_ = std::min(end, std::max(ping, gone_pings_until_ - kGonePingsAtOnce_s));
+  return *gone_at_;
 }
 
 /// This process stood still, and what came meanwhile is not read yet: nobody is judged before it is.
@@ -173,7 +210,7 @@ void Swim::on_timer(double now) {
   for (const auto& name : suspects)
     if (suspects_.contains(name) && verdict_at(name) <= now) bury(name, false, now);
   seek(now);
-  look_after_gone(now);
+  if (next_of_gone() <= now || spec_.planted.is(Bug::dead_forgotten)) look_after_gone(now);
   if (probe_at_ <= now) begin_period(now);
   if (exchange_at_ <= now) exchange_all(now);
   settle();
@@ -187,11 +224,7 @@ double Swim::next_deadline() const {
   for (const auto& [number, r] : relays_) t = std::min({t, r.nack_at, r.end});
   for (const auto& s : sought_) t = std::min(t, s.next_ping);
   for (const auto& name : suspects_) t = std::min(t, verdict_at(name));
-  for (const auto& name : gone_) {
-    const Track& track = tracks_.at(name);
-    t = std::min({t, track.next_ping, track.ended + kKeepGone_s});
-  }
-  return t;
+  return std::min(t, next_of_gone());
 }
 
 }  // namespace gossamer::node

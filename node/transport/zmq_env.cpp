@@ -115,16 +115,16 @@ void ZmqEnv::hang_up(Out& out) {
   out.socket = {}, out.events = {};
 }
 
-/// Those that nothing stands with nor is told, as of a member that has gone, cost no sockets: three files
-/// each, for ever, of every name that was there once.
-void ZmqEnv::let_go_of_gone() {
-  for (auto& out : sockets_->out) {
+/// Those that nothing stands with nor is told, as of a member that has gone, cost nothing: three files each,
+/// for ever, of every name that was there once.
+void ZmqEnv::let_go_of_idle() {
+  std::erase_if(sockets_->out, [&](const auto& out) {
     const bool control_alone = out->queue.size() == out->queue.size(priority::kControl);
-    if (!out->socket || out->stands || !control_alone || now_ < out->told_last + kLetGoAfter_s) continue;
+    if (out->stands || !control_alone || now_ < out->told_last + kLetGoAfter_s) return false;
     hang_up(*out);
-    for (; !out->queue.empty(); ++dropped_control_) out->queue.pop();
-    out->let_go = true;
-  }
+    dropped_control_ += out->queue.size();
+    return true;
+  });
 }
 
 /// With new sockets; what waits to be sent goes on waiting.
@@ -203,14 +203,18 @@ Payload ZmqEnv::share(PeerId to, const Payload& payload) { return sockets_->memo
 
 void ZmqEnv::met(PeerId peer, const Contact& contact) {
   names_.resize(std::max<std::size_t>(names_.size(), peer + 1));
+  const bool another = !names_[peer].empty() && names_[peer] != contact.name;
   names_[peer] = contact.name;
   spec_.addresses.resize(names_.size());
-  if (spec_.addresses[peer] == contact.address) return;
+  if (!another && spec_.addresses[peer] == contact.address) return;
   spec_.addresses[peer] = contact.address;
-  for (auto& out : sockets_->out)
-    if (out->peer == peer)
-      out->connect_again = true,
-      out->patience = Out{}.patience;  // not here: whoever walks the list may have called
+  Out* out = sockets_->to(peer);
+  if (!out) return;
+  out->connect_again = true;  // not here: whoever walks the list may have called
+  out->patience = Out{}.patience;
+  if (!another) return;
+  out->stands = false;
+  while (!out->queue.empty()) out->queue.pop();
 }
 
 void ZmqEnv::answer(FrameBytes frame) {

@@ -132,7 +132,7 @@ class ZmqEnv final : public MemberEnv {
   void dial_anew(Out& out);
   void turn_away(zmq::message_t& body);
   void hang_up(Out& out);
-  void let_go_of_gone();
+  void let_go_of_idle();
   void loop(Member& member, const std::function<bool()>& stop);
   void flush_queues(Member& member);
   void poll(Member& member, double until);

@@ -202,7 +202,7 @@ void ZmqEnv::dial_anew(Out& out) {
 }
 
 void ZmqEnv::read_monitors(Member& member) {
-  let_go_of_gone();
+  let_go_of_idle();
   if (std::exchange(sockets_->in_events_waker.woke, false))
     while (const auto event = next_event(sockets_->in_events)) watch_door(*event, member);
   for (const std::string& line : sockets_->door.take_news()) log(line);

@@ -294,3 +294,35 @@ TEST_CASE("a member asks for another, and says half-way that nothing came") {
   a.gets(Kind::ping_request, "p0", 100, "nobody");
   CHECK(a.take(Kind::nack).size() == 1);
 }
+
+TEST_CASE("of many that are dead a few are pinged at once and in time all") {
+  Alone a;
+  std::vector<MemberRecord> dead;
+  for (std::size_t k = 0; k < 60; ++k) dead.push_back(record(Alone::name_of(k), 1, Status::dead));
+  a.hears(std::move(dead), "host");
+  std::set<std::string> pinged;
+  const auto count = [&](double end) {
+    for (; a.now < end; a.until(a.now + 0.1)) {
+      a.me->heard("host", 1, a.now);
+      for (const auto& [to, body] : a.take(Kind::ping))
+        if (to.name != "host") pinged.insert(to.name);
+    }
+    return pinged.size();
+  };
+  CHECK(count(4) >= 8);
+  CHECK(pinged.size() <= 20);
+  CHECK(count(60) == 60);
+}
+
+TEST_CASE("room is made by those that ended first") {
+  Alone a(3);
+  a.hears({record("p1", 1, Status::dead)});
+  a.until(1);
+  a.hears({record("p2", 1, Status::left)});
+  CHECK(a.me->make_room());
+  CHECK_FALSE(a.me->members().contains("p1"));
+  CHECK(a.me->make_room());
+  CHECK_FALSE(a.me->members().contains("p2"));
+  CHECK_FALSE(a.me->make_room());
+  CHECK(a.me->members().contains("p0"));
+}
