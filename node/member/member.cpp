@@ -16,6 +16,7 @@ Member::Member(MemberSpec spec, MemberEnv& env, std::optional<WorkerSpec> first)
       env_(env),
       view_env_(std::make_unique<ViewEnv>(*this)),
       worker_wake_(std::numeric_limits<double>::infinity()) {
+  for (PeerId p = 0; p < spec_.roster.size(); ++p) numbers_.emplace(spec_.roster[p].name, p);
   for (PeerId p = 0; first && p < spec_.named; ++p) {
     const Contact& peer = spec_.roster[p];
     current_.seats.push_back({peer.name, p == spec_.self ? spec_.start : 0, peer.address.empty()});
@@ -52,28 +53,6 @@ void Member::start() {
       if (peer.name != name()) swim_->contact(peer, env_.now());
   if (worker_) worker_->start();
   settle();
-}
-
-std::optional<PeerId> Member::number(const std::string& name) const {
-  for (PeerId p = 0; p < spec_.roster.size(); ++p)
-    if (spec_.roster[p].name == name) return p;
-  return std::nullopt;
-}
-
-/// A peer that the roster does not have gets the next number.
-PeerId Member::meet(const Contact& contact) {
-  const auto known = number(contact.name);
-  if (!known) {
-    spec_.roster.push_back(contact);
-    env_.met(static_cast<PeerId>(spec_.roster.size() - 1), contact);
-    return static_cast<PeerId>(spec_.roster.size() - 1);
-  }
-  Contact& ours = spec_.roster[*known];
-  if (*known >= spec_.named && *known != spec_.self && ours != contact) {  // started again elsewhere
-    ours = contact;
-    env_.met(*known, contact);
-  }
-  return *known;
 }
 
 // --- what comes in
@@ -139,7 +118,9 @@ bool Member::within(SpeakerLimits& limits, const FrameBody& body) const {
            limits.may_have(static_cast<double>(kInitialPieceBytes),
                            static_cast<double>(std::max(kInitialPieceBytes, spec_.initial.size())), now);
   const bool asks = want || std::holds_alternative<AskBody>(body) || std::holds_alternative<QueryBody>(body);
-  return asks ? limits.may_ask(now) : limits.may_tell(now);
+  const auto* news = std::get_if<SwimBody>(&body);
+  return asks ? limits.may_ask(now)
+              : limits.may_tell(news ? static_cast<double>(news->records.size()) : 1, now);
 }
 
 /// Of a state nothing is taken but from those who were asked for it.
@@ -149,7 +130,7 @@ bool Member::awaited(const FrameBody& body, const std::string* speaker) const {
   return transfer && transfer->comes_from(*speaker);
 }
 
-void Member::take(const std::optional<Frame>& frame, std::size_t bytes, const std::string* speaker,
+void Member::take(std::optional<Frame>& frame, std::size_t bytes, const std::string* speaker,
                   SpeakerLimits* limits) {
   const bool by_name = frame && frame->header.sender == kNoPeer;
   const bool asks = by_name && (std::holds_alternative<AskBody>(frame->body) ||
@@ -169,6 +150,7 @@ void Member::take(const std::optional<Frame>& frame, std::size_t bytes, const st
                           "of one version",
                           v >> 8, v & 255, kOldestWireVersion >> 8, kOldestWireVersion & 255)});
   } else if (by_name) {
+    if (auto* news = std::get_if<SwimBody>(&frame->body)) leave_out_new(*news, limits);
     std::visit([this](const auto& body) { handle(body); }, frame->body);
   } else if (worker_) {
     worker_->on_frame(frame, bytes);

@@ -18,6 +18,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 #include "speaker_limits.h"
@@ -149,6 +150,7 @@ class Member final : SwimHost {
   void send(const Contact& to, SwimBody body) override;
   void changed(const MemberRecord& now, std::optional<MemberStatus> before) override;
   void superseded(std::uint64_t start) override;
+  void forgotten(const std::string& name) override;
 
   bool may_change() const { return spec_.join || spec_.min_peers < spec_.named; }
   const std::string& name() const { return spec_.roster[spec_.self].name; }
@@ -224,8 +226,10 @@ class Member final : SwimHost {
   void handle(const QueryBody& body) {
     env_.answer(body.number, [this] { return status(); });
   }
-  void take(const std::optional<Frame>& frame, std::size_t bytes, const std::string* speaker,
+  void take(std::optional<Frame>& frame, std::size_t bytes, const std::string* speaker,
             SpeakerLimits* limits);
+  void leave_out_new(SwimBody& body, SpeakerLimits* limits);
+  bool may_come(const MemberRecord& record, const std::string& from, SpeakerLimits* limits);
   bool awaited(const FrameBody& body, const std::string* speaker) const;
   bool speaks_for(const std::string& speaker, const Frame& frame) const;
   bool within(SpeakerLimits& limits, const FrameBody& body) const;
@@ -288,6 +292,8 @@ class Member final : SwimHost {
   void schedule_wake();
 
   MemberSpec spec_;
+  std::unordered_map<std::string, PeerId> numbers_;  ///< by name
+  std::vector<PeerId> free_;                         ///< numbers of those that are forgotten
   MemberEnv& env_;
   std::unique_ptr<ViewEnv> view_env_;
   std::optional<Swim> swim_;  ///< where members may change
@@ -364,6 +370,7 @@ class Member final : SwimHost {
   double started_ = 0;
   double begun_since_ = 0;                       ///< when this peer heard of it
   std::set<std::string> told_false_;             ///< who spoke in another's name
+  std::set<std::string> told_many_;              ///< who told of too many members
   std::set<std::string> of_other_runs_;          ///< of the job's peers, who spoke to peers of another run
   std::map<std::string, SpeakerLimits> limits_;  ///< by who speaks, where that is proved
   double worker_wake_;

@@ -1,6 +1,7 @@
 #pragma once
 // SpeakerLimits bound what one peer, once its connection has proved who it is, may cost another: frames of no
-// use, questions, news and copies of the state. Parcels have bounds of their own (link.h).
+// use, questions, news, names and copies of the state. Parcels have bounds of their own (link.h).
+#include <algorithm>
 #include <limits>
 
 namespace gossamer::node {
@@ -27,15 +28,20 @@ class SpeakerLimits {
   bool refused(double now_s);
   /// What an answer is made for: terms, status, the offer of a state.
   bool may_ask(double now_s) { return questions_.take(1, now_s); }
-  /// News of members and signs of life.
-  bool may_tell(double now_s) { return news_.take(1, now_s); }
+  /// News of so many members, or signs of life.
+  bool may_tell(double records, double now_s) { return news_.take(std::max(1.0, records), now_s); }
+  /// Of one more member that was not known, and lives or has gone.
+  bool may_name(bool lives, double now_s) { return (lives ? names_ : gone_names_).take(1, now_s); }
   /// A piece of a state of so many bytes.
   bool may_have(double piece, double state, double now_s) { return states_.take(piece / state, now_s); }
 
  private:
   // Far above what members need: after a change of view some hundred frames of the old one may be under way,
-  // a sign of life goes with a round at most, and who comes takes one state.
-  Allowance useless_{5000, 500}, questions_{100, 10}, news_{20000, 5000}, states_{8, 0.2};
+  // a sign of life goes with a round at most, of a thousand members each tells news of all at a change of
+  // view, and who comes takes one state, and hears of hundreds from each of several. (Of those that live and
+  // are not there the next view waits until they are known to be dead.)
+  Allowance useless_{5000, 500}, questions_{100, 10}, news_{50000, 10000}, states_{8, 0.2};
+  Allowance names_{64, 1}, gone_names_{256, 1};
   double not_heard_until_ = 0;
 };
 
