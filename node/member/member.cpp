@@ -169,6 +169,7 @@ void Member::on_timer() {
   const double now = env_.now();
   if (worker_ && (!swim_ || now >= worker_wake_)) worker_->on_timer();
   if (swim_ && !over_) swim_->on_timer(now);
+  tell_untold();
   settle();
 }
 

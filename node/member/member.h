@@ -288,6 +288,7 @@ class Member final : SwimHost {
   void end(Outcome outcome, std::string message);
   void tell_view() const;
   void tell_change(const MemberRecord& now);
+  void tell_untold();
   std::vector<StatusBody::Member> members_now() const;
   void schedule_wake();
 
@@ -311,7 +312,9 @@ class Member final : SwimHost {
     double since = 0;
   };
   std::map<std::string, Told> told_;
-  std::optional<Report> reported_;  ///< the newest
+  Allowance change_lines_{50, 1}, change_events_{20000, 20};  ///< for what is told of the others
+  std::uint64_t untold_ = 0;                                  ///< changes since the last line
+  std::optional<Report> reported_;                            ///< the newest
   /// Views that were run, or announced, and left, with the attempt; the newest. Who comes back to one tries
   /// anew: others may have begun it.
   std::deque<std::pair<std::uint64_t, std::uint64_t>> past_;

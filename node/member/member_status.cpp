@@ -16,6 +16,9 @@ namespace {
 
 using What = MemberEvent::What;
 
+/// That are allowed again before one tells how many were left out.
+constexpr double kLinesAfterMany = 10;
+
 std::string words_of(What what) {
   switch (what) {
     case What::came:
@@ -71,9 +74,20 @@ void Member::tell_change(const MemberRecord& now) {
       event.what = What::left;
   }
   if (now.status != MemberStatus::alive) event.why = swim_->why(now.name, env_.now());
-  env_.log(fmt::format("peer {} {}{}{}", event.peer, words_of(event.what), event.why.empty() ? "" : ": ",
-                       event.why));
-  env_.member_changed(event);
+  tell_untold();
+  if (untold_ > 0 || !change_lines_.take(1, env_.now()))
+    ++untold_;
+  else
+    env_.log(fmt::format("peer {} {}{}{}", event.peer, words_of(event.what), event.why.empty() ? "" : ": ",
+                         event.why));
+  if (change_events_.take(1, env_.now())) env_.member_changed(event);
+}
+
+/// They come as fast as whoever makes them up likes, or a bad link breaks.
+void Member::tell_untold() {
+  if (untold_ == 0 || !change_lines_.take(kLinesAfterMany, env_.now())) return;
+  env_.log(fmt::format("{} more changes of members are left out here; gossamer status tells who is there",
+                       std::exchange(untold_, 0)));
 }
 
 std::vector<StatusBody::Member> Member::members_now() const {

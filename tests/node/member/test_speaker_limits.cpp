@@ -129,3 +129,19 @@ TEST_CASE("of all members only so many are known and those that are gone make ro
   gone.hears_of("host", "g", 1);
   CHECK(gone.env.names.size() == 2 + 60);
 }
+
+TEST_CASE("changes of members are told one by one until they are too many") {
+  Joining a;
+  const auto word = Standing{.begun = true}.to_bytes();
+  for (std::uint64_t start = 1; start <= 100; ++start) {
+    std::vector<MemberRecord> records;
+    for (int k = 0; k < 60; ++k) records.push_back({"ghost" + std::to_string(k), "", start, 0, {}, 1, word});
+    a.hears("host", std::move(records));
+  }
+  CHECK(a.env.told("peer ghost") == 50);
+  CHECK(a.env.events > 4000);
+  a.env.t = 20;
+  a.member->on_timer();
+  CHECK(a.env.told("more changes of members are left out") == 1);
+  CHECK(a.env.lines.size() < 70);
+}
