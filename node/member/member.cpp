@@ -189,6 +189,8 @@ void Member::on_refused(PeerId peer) {
 void Member::interrupt() {
   if (over_) return;
   told_to_end_ = true;
+  if (swim_ && !worker_ && !has_begun())
+    end(Outcome::interrupted, "told to end before a member of the run had taken this peer in");
   if (worker_ && !winding_up_) worker_->interrupt();
   settle();
 }

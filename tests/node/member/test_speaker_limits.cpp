@@ -145,3 +145,10 @@ TEST_CASE("changes of members are told one by one until they are too many") {
   CHECK(a.env.told("more changes of members are left out") == 1);
   CHECK(a.env.lines.size() < 70);
 }
+
+TEST_CASE("who is told to end before anybody has taken it in ends") {
+  Joining a;
+  a.member->interrupt();
+  CHECK(a.member->finished());
+  CHECK(a.member->result().outcome == Outcome::interrupted);
+}
