@@ -1,6 +1,7 @@
 // gossamer topology advise: ranks graphs and methods over given links.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cmath>
 #include <cstdio>
@@ -8,6 +9,8 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <set>
+#include <utility>
 
 #include "advice.h"
 #include "command_topology.h"
@@ -113,6 +116,13 @@ Question read_question(const AdviseOptions& options) {
   return question;
 }
 
+bool all_links_stated(const Job& job) {
+  std::set<std::pair<PeerId, PeerId>> stated;
+  for (const LinkEntry& l : job.links)
+    if (l.bandwidth && l.latency) stated.insert(std::minmax(l.a, l.b));
+  return stated.size() == job.peers.size() * (job.peers.size() - 1) / 2;
+}
+
 /// The simulator draws it for places in the graph, which advice gives to peers first.
 void refuse_drawn(const Job& job, const std::string& key, const std::string& value, const char* stated) {
   if (value != "equal")
@@ -138,7 +148,8 @@ Question make_question(const AdviseOptions& options) {
         quantity("--bandwidth", options.bandwidth, "a bandwidth such as 100mbit", parse_bandwidth, false);
   if (!options.latency.empty())
     sim.latency = quantity("--latency", options.latency, "a time such as 5ms", parse_duration, true);
-  refuse_drawn(job, "sim.links", sim.links, "[[link]] tables or --links");
+  if (!all_links_stated(job))
+    refuse_drawn(job, "sim.links", sim.links, "[[link]] tables or --links of all pairs");
   refuse_drawn(job, "sim.speeds", sim.speeds, "sim.slow");
   question.methods = options.methods;
   question.rounds = options.rounds.value_or(question.rounds);

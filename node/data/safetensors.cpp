@@ -22,6 +22,8 @@
 namespace gossamer::node {
 namespace {
 
+constexpr int kMostLinks = 40;
+
 namespace fs = std::filesystem;
 
 /// A file that is removed unless it has been renamed; its descriptor is closed in any case.
@@ -87,10 +89,12 @@ std::string replaced_file(const std::string& path) {
   if (fs::exists(found) && !fs::is_regular_file(found) && !fs::is_directory(found))
     throw ConfigError(
         path + ": is no regular file, and what is written takes its place; expected the name of a file");
-  if (!fs::is_symlink(path, unknown)) return path;
-  if (!fs::exists(found))
-    throw ConfigError(path + ": is a symbolic link to no file; expected one to a file, or another name");
-  return fs::canonical(path).string();
+  fs::path target = path;  // which a link may name before it is there
+  for (int links = 0; fs::is_symlink(target, unknown); ++links) {
+    if (links == kMostLinks) throw ConfigError(path + ": is a symbolic link that leads to itself");
+    target = target.parent_path() / fs::read_symlink(target);
+  }
+  return target.string();
 }
 
 void write_safetensors(const std::string& path, const std::vector<optim::Layer>& layers,

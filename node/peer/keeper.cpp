@@ -20,10 +20,14 @@ Keeper::Keeper(KeeperSpec spec, std::function<void(const std::string&)> log)
       log_(std::move(log)),
       writer_(storage_, spec_.folder, spec_.layers),
       rounds_(spec_.rounds),
-      earlier_(spec_.earlier),
       evaluator_{spec_.peers.front(), 0},
       run_(spec_.run) {
-  leave_later();
+  const CheckpointHead* best = nullptr;
+  for (const CheckpointHead& e : spec_.earlier) {
+    earlier_.push_back(e.round);
+    if (!e.figures.empty() && (!best || better(e.figures, best->figures))) best = &e;
+  }
+  if (best) former_bests_.insert(best->round);
 }
 
 Keeper::~Keeper() = default;
@@ -82,7 +86,6 @@ void Keeper::take(Worker* worker) {
     log_(fmt::format("checkpoint of round {}: {} in {:.2f} s", w.round,
                      bytes_text(static_cast<double>(w.bytes)), w.seconds));
     rounds_.push_back(w.round);
-    leave_later();
     if (!worker || former) continue;
     worker->committed(w.round);
     judge(*worker, w.round);
@@ -106,22 +109,19 @@ void Keeper::hear(const Worker& worker) {
   if (const auto common = worker.saved_by_all()) told_common_ = common;
 }
 
-/// Of earlier starts' rounds those stay out of this, and on disk, that this one has not come to by its first:
-/// they are of a course that it does not go on with.
-void Keeper::leave_later() {
-  if (rounds_.empty()) return;
-  std::erase_if(earlier_, [&](Round r) { return r >= rounds_.front(); });
-}
-
+/// Earlier starts' rounds go as this one's do, once others have what this one saved, too; but not those that
+/// it did not come to by its first, which are of another course.
 void Keeper::prune() {
   const auto best = spec_.together ? told_best_ : best_;
   const auto common = spec_.together ? told_common_ : std::nullopt;
   const std::pair now{common, best};
-  const std::size_t all = earlier_.size() + rounds_.size();
-  if (rounds_.empty() || all <= spec_.keep || (now == pruned_for_ && all <= 2 * spec_.keep + 1)) return;
-  pruned_for_ = now;
-  std::vector<Round> there = earlier_;
+  std::vector<Round> there;
+  if (spec_.together ? common.has_value() : rounds_.size() >= spec_.keep) there = earlier_;
+  std::erase_if(there, [&](Round r) { return rounds_.empty() || r >= rounds_.front(); });
   there.insert(there.end(), rounds_.begin(), rounds_.end());
+  const bool more = there.size() > spec_.keep;
+  if (!more || (now == pruned_for_ && there.size() <= 2 * spec_.keep + 1)) return;
+  pruned_for_ = now;
   std::vector<Round> gone = superfluous(there, common, spec_.keep, best);
   std::erase_if(gone, [&](Round r) { return former_bests_.contains(r); });
   if (gone.empty()) return;

@@ -24,9 +24,8 @@ struct KeeperSpec {
   std::vector<optim::Layer> layers;
   std::vector<Round> rounds{};  ///< that this peer has there, of the course that goes on
   std::uint64_t run = 0;        ///< theirs; 0: the number that the peers agree on
-  /// That earlier starts of the peer left there of the same job: as superfluous as its own before the first
-  /// of those. Ascending.
-  std::vector<Round> earlier{};
+  /// What earlier starts of a peer that does not go on from them left there of the same job; ascending.
+  std::vector<CheckpointHead> earlier{};
 };
 
 /// Errors of the disk are told and end nothing.
@@ -60,7 +59,6 @@ class Keeper {
   void take(Worker* worker);
   void judge(Worker& worker, Round round);
   void hear(const Worker& worker);
-  void leave_later();
   void prune();
 
   KeeperSpec spec_;

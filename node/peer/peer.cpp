@@ -158,7 +158,7 @@ struct Peer::Impl {
         KeeperSpec{folder, name(), job.peer_names(), to_toml(job, true),
                    static_cast<std::size_t>(job.run.keep), saves.together, prepared->layers_of(self),
                    std::move(rounds), resumption && !learned ? resumption->run : 0,
-                   rounds_of_earlier_starts(folder, job, name())},
+                   resumption ? std::vector<CheckpointHead>() : earlier_checkpoints(folder, job, name())},
         [this](const std::string& line) { log(line); });
   }
 

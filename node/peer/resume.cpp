@@ -43,11 +43,14 @@ Way way_of(const std::vector<KeyDifference>& all) {
   return all.empty() ? Way::same_bits : course ? Way::all_kept : Way::learned;
 }
 
-/// Views raise it where they begin, whoever is in them; a checkpoint stands behind those rounds.
-void leave_out_dense_rounds(std::vector<KeyDifference>& all, const ExchangeSettings& here) {
+/// Views raise it where they begin, whoever is in them; where a checkpoint does not stand behind those rounds
+/// the first exchange goes coded. True where it was among them.
+bool leave_out_dense_rounds(std::vector<KeyDifference>& all, const ExchangeSettings& here) {
   const std::string of_view = std::to_string(std::max(local_steps(here), here.dense_rounds));
-  std::erase_if(
-      all, [&](const KeyDifference& d) { return d.key == "exchange.dense_rounds" && d.there == of_view; });
+  const auto is_of_view = [&](const KeyDifference& d) {
+    return d.key == "exchange.dense_rounds" && d.there == of_view;
+  };
+  return std::erase_if(all, is_of_view) > 0;
 }
 
 /// Where peers are reached makes no difference to what they learn, and who they are is said at once.
@@ -105,7 +108,7 @@ class Search {
     guests_.erase(std::unique(guests_.begin(), guests_.end()), guests_.end());
     keep_one_run();
     std::vector<KeyDifference> all = differences(to_toml(job, true), entries_.back().head.job);
-    leave_out_dense_rounds(all, job.exchange);
+    const bool of_view = leave_out_dense_rounds(all, job.exchange);
     name_peers(all, entries_.back().head.peers, job.peer_names());
     found_.way = way_of(all);
     found_.differs = words_of(all);
@@ -119,7 +122,7 @@ class Search {
       found_.differs = "it was saved while it waited for others that it was cut off from";
     }
     found_.in_step = job.exchange.staleness == 0u;
-    found_.beside = beside_checkpoints(job, entries_.back().head.later_view);
+    found_.beside = beside_checkpoints(job, of_view || entries_.back().head.later_view);
     together_ = save_spec(job).together;
     if (!together_ && found_.way != Way::learned) {
       found_.way = Way::learned;
@@ -342,29 +345,33 @@ Resumed learned_from(const Resumption& from, Prepared& prepared, const std::stri
   return {std::move(state), before, epochs};
 }
 
-std::vector<Round> rounds_of_earlier_starts(const std::string& folder, const Job& job,
-                                            const std::string& self) {
+std::vector<CheckpointHead> earlier_checkpoints(const std::string& folder, const Job& job,
+                                                const std::string& self) {
   PosixStorage storage;
   const CheckpointFolder checkpoints(storage, folder);
   const std::string job_text = to_toml(job, true);
   const auto of_this_job = [&](const CheckpointHead& head) {
     std::vector<KeyDifference> all = differences(job_text, head.job);
-    leave_out_dense_rounds(all, job.exchange);
     name_peers(all, {}, job.peer_names());
     std::erase_if(all, [](const KeyDifference& d) {  // as a view of other peers has them
       return d.key == kListOfPeers || d.key.starts_with("graph.") || d.key == "exchange.backup";
     });
     return all.empty();
   };
-  std::vector<Round> rounds;
+  std::vector<CheckpointFolder::Place> places;
   try {
-    for (const CheckpointFolder::Place& place : checkpoints.places())
-      if (place.peer == self && of_this_job(checkpoints.find(place.round, self).head))
-        rounds.push_back(place.round);
-  } catch (const StorageError&) {  // who writes there, or goes on from there, hears of it
-  } catch (const StateError&) {
+    places = checkpoints.places();
+  } catch (const StorageError&) {  // who writes there hears of it
   }
-  return rounds;
+  std::vector<CheckpointHead> heads;
+  for (const CheckpointFolder::Place& place : places) try {
+      if (place.peer != self) continue;
+      CheckpointHead head = checkpoints.find(place.round, self).head;
+      if (of_this_job(head)) heads.push_back(std::move(head));
+    } catch (const StorageError&) {  // who goes on from there hears of these
+    } catch (const StateError&) {
+    }
+  return heads;
 }
 
 void name_parent(WorkerSpec& spec, const Resumption& from, std::uint64_t session) {

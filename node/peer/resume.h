@@ -64,8 +64,8 @@ struct Resumed {
 Resumed learned_from(const Resumption& from, Prepared& prepared, const std::string& self);
 
 /// What the peer has saved there of this very job, whoever took part; ascending.
-std::vector<Round> rounds_of_earlier_starts(const std::string& folder, const Job& job,
-                                            const std::string& self);
+std::vector<CheckpointHead> earlier_checkpoints(const std::string& folder, const Job& job,
+                                                const std::string& self);
 
 /// Whoever goes on and whoever does not, or from elsewhere, are told apart when they meet.
 void name_parent(WorkerSpec& spec, const Resumption& from, std::uint64_t session);

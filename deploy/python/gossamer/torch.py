@@ -246,6 +246,7 @@ class Peer(BasePeer):
         self._further = 0  # batches that were no step's last
         self._unstepped = False  # a batch was given, and no step taken since
         self._by_batches = False  # the loop goes through batches()
+        self._warned_of_rows = False
         self._goes_on = False  # from a checkpoint, and has begun no pass since
         self._since_step = self._most_of_step = 0  # batches; the most that a step took so far
         self._sampled, self._deals = given.rows, False
@@ -345,7 +346,7 @@ class Peer(BasePeer):
             Mean over the batch. Where it or a gradient is not finite, the step is left out, and optimisers' state is as it was.
         rows : int, optional
             Samples in the batch; by default the first dimension of the first tensor in what :meth:`batches` gave last, and where that has none
-            as many as the sampler dealt for it; 1 in a loop without them.
+            as many as the sampler dealt for it; else 1, which is warned of.
         scaler : torch.cuda.amp.GradScaler, optional
             Steps the optimiser in its place, where the peer steps by its own gradients; ``unscale_`` must have been called before.
         scheduler : optional
@@ -355,8 +356,6 @@ class Peer(BasePeer):
         ------
         BadInput
             A parameter has a gradient that was frozen, or none of the model's, when the peer joined: what is learned is chosen then.
-        Misuse
-            How many samples the batch has is neither given nor known.
         """
         if not self._next():
             return
@@ -395,11 +394,13 @@ class Peer(BasePeer):
     def _rows_of_batch(self) -> int:
         if self._rows is not None:
             return self._rows
-        if not self._by_batches:
-            return 1
-        if not self._deals:
-            raise _errors.Misuse("how many samples the batch has is not known: peer.batches() gave no tensor with rows; expected peer.step(loss, rows=…)")
-        return len(self.rows_of(self.step_number + self._further))
+        if self._by_batches and self._deals:
+            return len(self.rows_of(self.step_number + self._further))
+        if self._by_batches and not self._warned_of_rows:
+            self._warned_of_rows = True
+            warnings.warn("how many samples a batch has is not known, and 1 is counted: peer.batches() gave no tensor with rows; expected "
+                          "peer.step(loss, rows=…)", stacklevel=3)
+        return 1
 
     def _end_round(self, loss: float, rows: int) -> None:
         self._computing = False
