@@ -328,6 +328,35 @@ TEST_CASE("peers of which one was killed and came back go on from their own file
   }
 }
 
+TEST_CASE("the best checkpoint of a peer's earlier start stands, and of the others as many as of its own") {
+  const Ports ports(3);
+  const Folder folder;
+  folder.write("job.toml", SmallJob{3, ports.first(), "full", "allreduce", "dense", "0", kForever}.toml());
+  Peers peers(folder, "job.toml", 3,
+              setting("run.checkpoint_every=50") + setting("optimizer.learning_rate=1e-9"));
+  peers.start_all();
+  const auto saved = [&] {  // by the peer that evaluates
+    std::vector<std::string> rounds;
+    for (const auto& round : fs::directory_iterator(folder.path("checkpoints")))
+      if (fs::exists(round.path() / "peer0.json")) rounds.push_back(round.path().filename().string());
+    std::sort(rounds.begin(), rounds.end());
+    return rounds;
+  };
+  const auto at_least = [&](const std::string& round) {
+    return fs::exists(folder.path("checkpoints")) && !saved().empty() && saved().back() >= round;
+  };
+  REQUIRE(wait_until(30, [&] { return at_least("round-000000000300"); }));
+  peers[0].signal(SIGKILL);
+  peers[0].wait(10);
+  const std::vector<std::string> before = saved();
+  peers.start(0);
+  REQUIRE(peers[0].says_within(30, "3 of 3 peers go on"));
+  REQUIRE(wait_until(
+      30, [&] { return !fs::exists(folder.path("checkpoints/" + before.back() + "/peer0.json")); }));
+  CHECK(saved().front() == "round-000000000050");  // no later one is better
+  CHECK(saved().size() <= 8);
+}
+
 TEST_CASE("a run whose rate is too high goes back once, at half of it, then ends") {
   const Ports ports(4);
   const Folder folder;
