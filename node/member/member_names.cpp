@@ -43,15 +43,17 @@ PeerId Member::meet(const Contact& contact) {
 }
 
 void Member::forgotten(const std::string& name) {
-  told_.erase(name), listens_to_.erase(name), say_deaf_.erase(name);
+  listens_to_.erase(name), say_deaf_.erase(name);
   const auto at = numbers_.find(name);
   if (at == numbers_.end() || at->second < spec_.named || at->second == spec_.self) return;
+  told_.erase(name);
   const PeerId peer = at->second;
   const auto& refused = before_.refused;  // the result has their numbers
   if (current_.has(name) || run_.has(name) ||
       std::any_of(refused.begin(), refused.end(), [&](const auto& r) { return r.first == peer; }))
     return;
   numbers_.erase(at);
+  spec_.roster[peer] = {};
   free_.push_back(peer);
 }
 

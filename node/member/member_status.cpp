@@ -19,6 +19,12 @@ using What = MemberEvent::What;
 /// That are allowed again before one tells how many were left out.
 constexpr double kLinesAfterMany = 10;
 
+/// Numbers that are nobody's have no name.
+std::vector<StatusBody::Member> without_free(std::vector<StatusBody::Member> all) {
+  std::erase_if(all, [](const StatusBody::Member& m) { return m.name.empty(); });
+  return all;
+}
+
 std::string words_of(What what) {
   switch (what) {
     case What::came:
@@ -105,7 +111,7 @@ std::vector<StatusBody::Member> Member::members_now() const {
     m.since_s = env_.now() - (told == told_.end() ? 0 : told->second.since);
     all.push_back(std::move(m));
   }
-  if (!worker_) return all;
+  if (!worker_) return without_free(std::move(all));
   const auto& numbers = view_env_->numbers;
   const auto& links = worker_->links();
   for (PeerId seat = 0; seat < numbers.size(); ++seat) {
@@ -115,7 +121,7 @@ std::vector<StatusBody::Member> Member::members_now() const {
     m.neighbour = std::binary_search(links.begin(), links.end(), seat);
     m.staleness = worker_->staleness_of(seat);
   }
-  return all;
+  return without_free(std::move(all));
 }
 
 StatusBody Member::status() const {
@@ -131,7 +137,7 @@ StatusBody Member::status() const {
     if (std::isfinite(reported_->loss)) s.loss = reported_->loss;
   }
   s.health = swim_ ? static_cast<std::uint32_t>(swim_->local_health()) : 0;
-  s.peers = static_cast<std::uint32_t>(spec_.roster.size());
+  s.peers = static_cast<std::uint32_t>(spec_.roster.size() - free_.size());
   s.waits = waits_text();
   if (s.waits.size() > kMostAddressBytes) s.waits = shortened(s.waits);
   s.members = members_now();

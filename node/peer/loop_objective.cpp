@@ -97,8 +97,10 @@ void LoopObjective::take_mean_step(std::span<const float> all) {
   turn_began_ = Clock::now();
   changed_.notify_all();
   changed_.wait(lock, [this] { return turn_ != Turn::step || (abandoned_ && ends_); });
-  if (std::exchange(turn_, Turn::peer) == Turn::step)
+  if (std::exchange(turn_, Turn::peer) == Turn::step) {
+    failed_as_left_ = true;
     throw std::runtime_error("the training loop has ended before its step");
+  }
 }
 
 void LoopObjective::save(const optim::ByteSink& sink) const {
@@ -259,6 +261,11 @@ void LoopObjective::end(double patience_s) {
   changed_.notify_all();
 }
 
+bool LoopObjective::failed_as_left() const {
+  const std::lock_guard lock(mutex_);
+  return failed_as_left_;
+}
+
 std::uint64_t LoopObjective::empty_rounds() const {
   const std::lock_guard lock(mutex_);
   return empty_rounds_;
@@ -280,6 +287,7 @@ void LoopObjective::hand_over(std::size_t tensor) {
 void LoopObjective::post_nothing() {
   if (step_by_ == StepBy::mean) {  // nobody would step
     turn_ = Turn::peer;
+    failed_as_left_ = true;
     throw std::runtime_error("the training loop has ended");
   }
   ++empty_rounds_;

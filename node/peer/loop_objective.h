@@ -77,6 +77,8 @@ class LoopObjective final : public TensorObjective {
   /// The peer is to end, and has told the others, or has had so long to do so: where the loop is gone it goes
   /// on with zeros in the gradient's place, and fails where that is to be stepped by.
   void end(double patience_s);
+  /// It failed for no more than that the loop was left.
+  bool failed_as_left() const;
   /// Rounds that were zeros; the last ones.
   std::uint64_t empty_rounds() const;
 
@@ -116,7 +118,7 @@ class LoopObjective final : public TensorObjective {
   bool mean_taken_ = false;  ///< the loop has stepped by this round's mean, or never will
   bool waited_ = false;      ///< for a gradient that was asked for
   bool over_ = false;
-  bool abandoned_ = false, ends_ = false;
+  bool abandoned_ = false, ends_ = false, failed_as_left_ = false;
   std::uint64_t empty_rounds_ = 0;
   double last_loss_ = 0;
 };

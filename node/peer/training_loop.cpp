@@ -141,6 +141,8 @@ struct TrainingLoop::Impl {
     if (thread.joinable()) {
       leave();
       if (!thrown) objective->show(peer.parameters());
+      if (result.outcome == Outcome::failed && objective->failed_as_left())
+        result.outcome = Outcome::interrupted;
       say_empty(objective->empty_rounds());
     }
     if (thrown) std::rethrow_exception(thrown);

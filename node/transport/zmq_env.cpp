@@ -116,11 +116,12 @@ void ZmqEnv::hang_up(Out& out) {
 }
 
 /// Those that nothing stands with nor is told, as of a member that has gone, cost nothing: three files each,
-/// for ever, of every name that was there once.
+/// for ever, of every name that was there once. What cannot be dialled has none, and was named once.
 void ZmqEnv::let_go_of_idle() {
   std::erase_if(sockets_->out, [&](const auto& out) {
     const bool control_alone = out->queue.size() == out->queue.size(priority::kControl);
-    if (out->stands || !control_alone || now_ < out->told_last + kLetGoAfter_s) return false;
+    const bool idle = out->socket && !out->stands && now_ >= out->told_last + kLetGoAfter_s;
+    if (!idle || !control_alone) return false;
     hang_up(*out);
     dropped_control_ += out->queue.size();
     return true;

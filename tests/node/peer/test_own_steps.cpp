@@ -341,6 +341,7 @@ TEST_CASE("a loop that is left between the mean and its step ends its peer, and 
           compute(loop, p);
           loop.post(1, 8);
           CHECK(loop.wait_for_mean());
+          CHECK(loop.finish().outcome == Outcome::interrupted);
           return;
         }
         turn(loop, p);
