@@ -61,7 +61,9 @@ std::vector<std::pair<PeerId, double>> parse_times(const Job& job, const char* f
 
 /// Who begins again has crashed before.
 void check_restarts(const Job& job, const SimFaults& faults) {
-  for (const auto& [peer, time] : faults.restarts) {
+  for (const auto& restart : faults.restarts) {
+    const PeerId peer = restart.first;
+    const double time = restart.second;
     const std::string& name = job.peers[peer].name;
     const bool crashed =
         std::any_of(faults.crashes.begin(), faults.crashes.end(),
