@@ -33,8 +33,6 @@ constexpr std::array kOfTheCourse{"run.min_peers",       "run.on_partition",    
                                   "optimizer.schedule",  "optimizer.step_every", "optimizer.step_factor",
                                   "optimizer.warmup"};
 
-constexpr std::string_view kListOfPeers = "the list of peers";
-
 /// What kind of going on the differences between two jobs allow.
 Way way_of(const std::vector<KeyDifference>& all) {
   const bool course = std::all_of(all.begin(), all.end(), [](const KeyDifference& d) {
@@ -53,22 +51,29 @@ bool leave_out_dense_rounds(std::vector<KeyDifference>& all, const ExchangeSetti
   return std::erase_if(all, is_of_view) > 0;
 }
 
-/// Where peers are reached makes no difference to what they learn, and who they are is said at once.
-void name_peers(std::vector<KeyDifference>& all, const std::vector<std::string>& there,
-                const std::vector<std::string>& here) {
-  const auto says_where = [](const KeyDifference& d) {
+/// Where peers are reached makes no difference to what they learn.
+void leave_out_places(std::vector<KeyDifference>& all) {
+  std::erase_if(all, [](const KeyDifference& d) {
     const bool of_peer = d.key.starts_with("peer[");
     return d.key == "peers" || d.key == "base_port" ||
            (of_peer && (d.key.ends_with(".name") || d.key.ends_with(".address") || d.key.ends_with(".bind")));
-  };
-  std::erase_if(all, says_where);
-  if (there == here) return;
-  // a view's own, whatever its job says
+  });
+}
+
+/// What is of a view of other peers, whatever its job says.
+void leave_out_others(std::vector<KeyDifference>& all) {
   std::erase_if(all, [](const KeyDifference& d) {
     return d.key == "exchange.dense_rounds" || d.key.starts_with("peer[");
   });
-  all.insert(all.begin(),
-             {.key = std::string(kListOfPeers), .here = join(here, ", "), .there = join(there, ", ")});
+}
+
+/// Who they are is said at once.
+void name_peers(std::vector<KeyDifference>& all, const std::vector<std::string>& there,
+                const std::vector<std::string>& here) {
+  leave_out_places(all);
+  if (there == here) return;
+  leave_out_others(all);
+  all.insert(all.begin(), {.key = "the list of peers", .here = join(here, ", "), .there = join(there, ", ")});
 }
 
 std::string words_of(const std::vector<KeyDifference>& all) {
@@ -352,9 +357,10 @@ std::vector<CheckpointHead> earlier_checkpoints(const std::string& folder, const
   const std::string job_text = to_toml(job, true);
   const auto of_this_job = [&](const CheckpointHead& head) {
     std::vector<KeyDifference> all = differences(job_text, head.job);
-    name_peers(all, {}, job.peer_names());
-    std::erase_if(all, [](const KeyDifference& d) {  // as a view of other peers has them
-      return d.key == kListOfPeers || d.key.starts_with("graph.") || d.key == "exchange.backup";
+    leave_out_places(all);
+    leave_out_others(all);
+    std::erase_if(all, [](const KeyDifference& d) {  // which a view may have to choose anew
+      return d.key.starts_with("graph.") || d.key == "exchange.backup";
     });
     return all.empty();
   };

@@ -60,10 +60,13 @@ class DrawnCommands {
     pair_.run(op::encode_exactly(r, s, round_, p));
     return std::get<Encoded>(pair_.of_host.back()).payload;
   }
-  Payload coded(Slot s) {
-    op::Encode o = encode(range_, s, round_);
+  op::Encode encoding(Slot s, int feedback = -1) const {
+    op::Encode o = encode(range_, s, round_, feedback);
     o.parcel = parcel_;
-    pair_.run(o);
+    return o;
+  }
+  Payload coded(Slot s) {
+    pair_.run(encoding(s));
     return std::get<Encoded>(pair_.of_host.back()).payload;
   }
   Payload either() {
@@ -79,8 +82,7 @@ class DrawnCommands {
     return all;
   }
   op::Encode difference_to(Slot estimate) const {
-    op::Encode o = encode(range_, kParameters, round_);
-    o.parcel = parcel_;
+    op::Encode o = encoding(kParameters);
     o.minus = o.apply_to = estimate;
     return o;
   }
@@ -140,8 +142,7 @@ class DrawnCommands {
   }
   void encode_feedback() {
     if (!traits_.feedback()) return;
-    op::Encode o = encode(range_, draw(2) != 0 ? kParameters : kB, round_, draw(2) != 0 ? 0 : 2);
-    o.parcel = parcel_;
+    op::Encode o = encoding(draw(2) != 0 ? kParameters : kB, draw(2) != 0 ? 0 : 2);
     if (draw(3) == 0) {
       o.feedback = 1;
       o.momentum = 0.5f;
