@@ -160,7 +160,8 @@ class PeerProcess {
                           .resume = flags.resume,
                           .join = flags.join,
                           .address = flags.address,
-                          .trace = flags.trace});
+                          .trace = flags.trace,
+                          .stop = interrupted});
     folder_ =
         flags.out.empty() ? make_run_folder(prepared().job.name + "-" + flags.name) : out_folder(flags.out);
     for (const auto& file : {model_file(), table_file()}) replaced_file(file.string());  // or it throws

@@ -9,6 +9,7 @@
 
 #include "commands.h"
 #include "gossamer/compress/codec.h"
+#include "gossamer/node/errors.h"
 #include "gossamer/node/job.h"
 #include "gossamer/optim/model.h"
 #include "gossamer/topology/schedule.h"
@@ -123,6 +124,8 @@ int main(int argc, char** argv) {
     return run(app, argc, argv, status);
   } catch (const node::ConfigError& error) {
     return report(error.what(), node::kExitBadInput);
+  } catch (const node::Interrupted& error) {
+    return report(error.what(), node::kExitInterrupted);
   } catch (const topology::GraphError& error) {
     return report(node::message_with_hint(error), node::kExitBadInput);
   } catch (const optim::OptimError& error) {

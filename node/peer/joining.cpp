@@ -104,7 +104,7 @@ Job job_of_run(const Terms& terms, std::span<const std::string> overrides) {
 Joining::Joining(const Job& job, const std::string& name, const Options& options)
     : join_(options.join),
       self_{name},
-      terms_(ask_member(job, options.join, name)),
+      terms_(ask_member(job, options.join, name, options.stop)),
       sockets_{.bind = {}, .addresses = {}, .silence_timeout_s = job.run.silence_timeout, .name = name} {
   if (!options.resume.empty() || !options.state.empty())
     refuse("a peer that joins a run takes its state from the others; expected nothing to resume");

@@ -98,10 +98,11 @@ Terms ask_for_terms(const MemberAddress& member, const std::optional<ClientKeys>
       throw ConfigError(fmt::format("--join {}: {}{}", address, terms->body.refusal,
                                     terms->body.taken ? "; choose another --name" : ""));
   }
+  if (stop && stop()) throw Interrupted(fmt::format("--join {}: interrupted before it answered", address));
   throw ConfigError(
-      fmt::format("--join {}: {} within {:g} s (run.join_timeout); expected the address of a "
+      fmt::format("--join {}: no answer within {:g} s (run.join_timeout); expected the address of a "
                   "peer of a run that is under way{}",
-                  address, stop && stop() ? "interrupted without an answer" : "no answer", timeout_s,
+                  address, timeout_s,
                   keys ? fmt::format(", whose public key is {}, and which lets in {}", text_of(keys->server),
                                      text_of(keys->own->public_key))
                        : ""));

@@ -29,7 +29,7 @@ MemberAddress member_address(const std::string& text, const std::string& asked);
 /// member: of the run; keys: with which the connection is made, none: plain; name: under which this peer
 /// would take part. Where a peer of that name lives it is asked again for a while: one that was killed may
 /// not be missed yet. stop: is asked a few times a second. Throws ConfigError where none answers in time, or
-/// it refuses.
+/// it refuses, and Interrupted.
 Terms ask_for_terms(const MemberAddress& member, const std::optional<ClientKeys>& keys,
                     const std::string& name, double timeout_s, const std::function<bool()>& stop = {});
 

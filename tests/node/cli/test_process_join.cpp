@@ -10,7 +10,7 @@
 namespace gossamer::test {
 namespace {
 
-constexpr int kLost = 3;
+constexpr int kLost = 3, kInterrupted = 130;
 
 void one_missing(const std::string& graph, std::size_t missing) {
   const Folder folder;
@@ -115,6 +115,22 @@ TEST_CASE("a neighbour whose host cannot be found is named with the resolver's w
     INFO(peers[i].err());
     CHECK(says(peers[i].err(), "missing peer2; " + expected + "\n"));
   }
+}
+
+TEST_CASE("a peer that would join where nobody answers ends when it is told to") {
+  const bool knows_job = GENERATE(false, true);
+  const Folder folder;
+  const Ports ports(3);
+  folder.write("job.toml", SmallJob{2, ports.first()}.toml());
+  std::vector<std::string> words = {"peer"};
+  if (knows_job) words.push_back("job.toml");
+  for (const char* word : {"--name", "late", "--join-timeout", "60", "--join"}) words.push_back(word);
+  words.push_back("tcp://127.0.0.1:" + std::to_string(ports.first() + 2));
+  Process late(folder.path(""), "late", words);
+  pause(1);
+  late.signal(SIGTERM);
+  CHECK(late.wait(5) == kInterrupted);
+  CHECK(says(late.err(), "interrupted before it answered"));
 }
 
 TEST_CASE("a peer that starts late is waited for") {

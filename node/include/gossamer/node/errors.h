@@ -27,6 +27,12 @@ class ConfigError : public Error {
   explicit ConfigError(const std::string& text) : Error(Code::bad_input, text) {}
 };
 
+/// What waited was told to end. The program ends with status 130.
+class Interrupted : public Error {
+ public:
+  explicit Interrupted(const std::string& text) : Error(Code::failed, text) {}
+};
+
 /// A saved state that does not fit what it is to be restored into, or bytes that hold none.
 class StateError : public Error {
  public:

@@ -61,6 +61,9 @@ struct Options {
   bool takes_initial = false;
   /// File that what the peer did, and when, is written to in the end, in the Trace Event Format; empty: none.
   std::string trace{};
+  /// Asked a few times a second while a peer that joins waits, as it is made, for the member's answer: true
+  /// ends that by Interrupted. May be empty.
+  std::function<bool()> stop{};
 };
 constexpr const char* kNoAddress = "none";
 
