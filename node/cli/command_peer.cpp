@@ -209,8 +209,9 @@ class PeerProcess {
   void warn_of_loopback() {
     if (peer_->endpoint().empty() || !is_loopback(endpoint_of(peer_->endpoint()).host)) return;
     const auto& peers = prepared().job.peers;
-    const auto elsewhere = std::find_if(peers.begin(), peers.end(), [](const PeerEntry& p) {
-      return !p.address.empty() && !is_loopback(endpoint_of(p.address).host);
+    const auto elsewhere = std::find_if(peers.begin(), peers.end(), [&](const PeerEntry& p) {
+      const bool made_up = p.name == flags_.name && !flags_.join.empty();
+      return !made_up && !p.address.empty() && !is_loopback(endpoint_of(p.address).host);
     });
     if (elsewhere != peers.end())
       say(fmt::format(

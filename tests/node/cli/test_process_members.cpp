@@ -50,6 +50,7 @@ TEST_CASE("peers that no file names join a run, and all go on with them") {
   const auto begin = Clock::now();
   Process& first = run.join("late", 2);
   CHECK(first.says_within(20, "4 of 4 peers go on, with late that joined"));
+  CHECK(!says(first.err(), "no other machine reaches"));
   std::cout << "a newcomer trains after " << seconds_since(begin) << " s under " << method << '\n';
   Process& second = run.join("later", 0, {"job.toml", "-q"});
   for (std::size_t p = 0; p < 4; ++p) CHECK(run.peers[p].says_within(20, "with late, later that joined"));
