@@ -272,6 +272,8 @@ class Member final : SwimHost {
   void tell_dropped(const std::vector<Standing>& all, PeerId from) const;
 
   // what is fetched, or given away, while the others train (member_ahead.cpp)
+  /// Not where both can only dial out.
+  bool can_ask(const std::string& whom) const;
   std::vector<std::string> who_have_it() const;
   bool source_lives() const;
   bool begin_ahead();

@@ -25,12 +25,19 @@ constexpr double kFresh_s = 5;
 
 }  // namespace
 
-/// The members that have what the run has learned.
+bool Member::can_ask(const std::string& whom) const {
+  const auto& all = swim_->members();
+  const auto record = all.find(whom);
+  const bool dials = record != all.end() && record->second.address.empty();
+  return !dials || !all.at(name()).address.empty();
+}
+
+/// The members that have what the run has learned, and that this one can ask for it.
 std::vector<std::string> Member::who_have_it() const {
   std::vector<std::string> names;
   const std::set<std::string> out = left_out().names;  // what they have is old
   for (const auto& [name, record] : swim_->members()) {
-    const bool lives = record.status == MemberStatus::alive && !out.contains(name);
+    const bool lives = record.status == MemberStatus::alive && !out.contains(name) && can_ask(name);
     const Standing s = standing_from(record.word);
     if (lives && name != this->name() && s.begun && s.whole) names.push_back(name);
   }

@@ -317,7 +317,9 @@ void Member::fetch(const std::vector<Standing>& all, double share) {
                                                bytes_text(static_cast<double>(all[from].bytes))));
   std::vector<std::string> sources;
   for (const PeerId p : have)
-    if (all[p].hash == all[from].hash) sources.push_back(current_.seats[p].name);
+    if (all[p].hash == all[from].hash && can_ask(current_.seats[p].name))
+      sources.push_back(current_.seats[p].name);
+  if (sources.empty()) sources.push_back(current_.seats[from].name);
   env_.log(fmt::format("taking the state of {} ({}) from {}", current_.seats[from].name,
                        bytes_text(static_cast<double>(all[from].bytes)), fmt::join(sources, ", ")));
   fetched_share_ = share;

@@ -67,21 +67,26 @@ void Swim::links(std::vector<std::string> names, bool everyone) {
 
 const std::vector<std::string>& Swim::targets() {
   if (targets_) return *targets_;
-  if (few() || links_everyone_) {
-    targets_ = alive();
-    std::erase(*targets_, spec_.name);
-    return *targets_;
-  }
   const auto dialled_by = [&](const std::string& name) { return ring_.targets(name, spec_.most_targets); };
-  const auto own = dialled_by(spec_.name);
-  std::set<std::string> chosen{own.begin(), own.end()};
-  // who cannot be dialled is pinged by those whom it dials
-  for (const auto& name : diallers_) {
-    const auto theirs = dialled_by(name);
-    if (std::find(theirs.begin(), theirs.end(), spec_.name) != theirs.end()) chosen.insert(name);
+  const bool dials_only = diallers_.contains(spec_.name);  // and reaches no other that does
+  std::set<std::string> chosen;
+  if (few() || links_everyone_) {
+    for (auto& name : alive())
+      if (!dials_only || !diallers_.contains(name)) chosen.insert(std::move(name));
+  } else {
+    const auto own = dialled_by(spec_.name);
+    chosen.insert(own.begin(), own.end());
+    // who cannot be dialled is pinged by those whom it dials
+    for (const auto& name : diallers_) {
+      const auto theirs = dialled_by(name);
+      if (std::find(theirs.begin(), theirs.end(), spec_.name) != theirs.end()) chosen.insert(name);
+    }
+    for (const auto& name : links_)
+      if (is_alive(name)) chosen.insert(name);
   }
-  for (const auto& name : links_)
-    if (name != spec_.name && is_alive(name)) chosen.insert(name);
+  if (chosen.empty())
+    for (auto& name : alive()) chosen.insert(std::move(name));  // all of whom will be missed
+  chosen.erase(spec_.name);
   return targets_.emplace(chosen.begin(), chosen.end());
 }
 

@@ -54,18 +54,22 @@ void Swim::spread(const std::string& name, const std::string& from, double now) 
 
 /// Where everybody is a target own news goes to all, and what others told is handed on to a few, in case it
 /// was lost. Elsewhere all news goes to all targets: a view can begin when what each member says of it has
-/// come to all, and by a few random ones that takes the last of them many hops.
+/// come to all, and by a few random ones that takes the last of them many hops. Members that can only dial
+/// out do not reach each other: whoever hears their news hands it on to all.
 void Swim::flush(bool everyone) {
   const auto news = std::exchange(news_, {});
   news_at_ = kNever;
   std::vector<std::string> to = targets();
   std::shuffle(to.begin(), to.end(), random_);
   const bool reaches_all = to.size() + 1 >= living();
+  const auto told_few = [&](const std::string& from) {
+    return diallers_.size() > 1 && diallers_.contains(from);
+  };
   for (std::size_t k = 0; k < to.size(); ++k) {
     SwimBody body = body_of(Kind::news, 0, to[k]);
     for (const auto& [name, from] : news) {
       const MemberRecord& r = members_.at(name);
-      const bool concerned = k < kFanOut || everyone || !reaches_all || from == spec_.name;
+      const bool concerned = k < kFanOut || everyone || !reaches_all || from == spec_.name || told_few(from);
       if (!concerned || from == to[k] || (name == to[k] && r.status == MemberStatus::alive)) continue;
       if (body.records.size() == kMostRecords) {
         send(to[k], body);

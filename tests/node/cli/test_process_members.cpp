@@ -151,5 +151,14 @@ TEST_CASE("a peer that can only dial out joins, is missed, and comes back") {
   CHECK(again.says_within(20, "peers go on, with hidden that joined"));
 }
 
+TEST_CASE("many peers that can only dial out join at once") {
+  Open run;
+  const auto begin = Clock::now();
+  for (int k = 0; k < 16; ++k) run.join("hidden" + std::to_string(k), k % 4, {"--address", "none"});
+  for (const auto& hidden : run.others) CHECK(hidden->says_within(30, "peers go on, with "));
+  std::cout << "16 peers that dial out train after " << seconds_since(begin) << " s\n";
+  CHECK(seconds_since(begin) < 30);
+}
+
 }  // namespace
 }  // namespace gossamer::test

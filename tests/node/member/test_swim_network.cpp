@@ -263,6 +263,34 @@ TEST_CASE("members that can only dial out are members like others") {
   }
 }
 
+TEST_CASE("what members that can only dial out say is soon known to all") {
+  for (const std::size_t n : {6U, 9U, 20U, 43U}) {
+    Network net(n);
+    net.dials_only = [](const std::string& name) { return std::stoul(name.substr(1)) >= 3; };
+    net.start_all(n);
+    net.until(30);
+    CAPTURE(n);
+    CHECK(net.differences() == "");
+    for (std::size_t k = 3; k < n; ++k) net.swim(k).say({std::byte(k)}, net.now), net.wake(net.host(k));
+    net.until(30.5);
+    CHECK(net.differences() == "");
+  }
+}
+
+TEST_CASE("members that can only dial out miss each other when all whom they dial have gone") {
+  for (const std::size_t n : {5U, 16U}) {
+    Network net(n);
+    net.dials_only = [](const std::string& name) { return std::stoul(name.substr(1)) >= 2; };
+    net.start_all(n);
+    net.until(30);
+    CAPTURE(n);
+    REQUIRE(net.differences() == "");
+    for (const char* hub : {"m0", "m1"}) net.kill(hub);
+    net.until(120);
+    for (std::size_t k = 2; k < n; ++k) CHECK(net.swim(k).alive().size() == 1);
+  }
+}
+
 TEST_CASE("many members find each other, hear soon of all, and are calm") {
   constexpr std::size_t n = 256;
   Network net(5);
