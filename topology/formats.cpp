@@ -6,13 +6,14 @@
 #include <cmath>
 #include <cstring>
 #include <fstream>
-#include <sstream>
 
 #include "graph_file.h"
 #include "names.h"
 
 namespace gossamer::topology {
 namespace {
+
+constexpr std::size_t kLargestFile = std::size_t{1} << 30;
 
 struct Format {
   FileFormat listed;
@@ -77,11 +78,15 @@ std::string write_graph(const MixingMatrix& w, Names names, std::string_view for
 std::string read_text(const std::string& path) {
   errno = 0;
   std::ifstream file(path, std::ios::binary);
-  std::ostringstream text;
-  text << file.rdbuf();
+  std::string result;
+  std::array<char, 1 << 16> part{};
+  while (file) {
+    file.read(part.data(), part.size());
+    result.append(part.data(), static_cast<std::size_t>(file.gcount()));
+    if (result.size() > kLargestFile) throw GraphError(path + ": larger than 1 GiB; expected a graph file");
+  }
   if (!file.is_open() || errno != 0)  // a folder can be opened, not read
     throw GraphError(path + ": cannot be read (" + std::strerror(errno) + "); expected a graph file");
-  std::string result = std::move(text).str();
   constexpr std::string_view kMark = "\xEF\xBB\xBF";
   if (result.starts_with(kMark)) result.erase(0, kMark.size());
   return result;

@@ -3,11 +3,11 @@
 #include <toml++/toml.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
-#include <sstream>
 #include <tuple>
 
 #include "gossamer/node/job.h"
@@ -118,13 +118,15 @@ std::string read_text(const std::string& path) {
     throw ConfigError(path + ": no such file; expected a TOML file (path relative to " +
                       std::filesystem::current_path(error).string() + ")");
   if (std::filesystem::is_directory(status)) throw ConfigError(path + ": is a folder; expected a TOML file");
-  if (std::filesystem::is_regular_file(status) && std::filesystem::file_size(path, error) > kLargestFile)
-    throw ConfigError(path + ": larger than 64 MiB; expected a TOML file");
   std::ifstream file(path, std::ios::binary);
   if (!file) throw ConfigError(path + ": cannot be read: " + std::strerror(errno));
-  std::ostringstream text;
-  text << file.rdbuf();
-  std::string result = std::move(text).str();
+  std::string result;
+  std::array<char, 1 << 16> part{};
+  do {  // of a device or a pipe nothing else tells how much comes
+    file.read(part.data(), part.size());
+    result.append(part.data(), static_cast<std::size_t>(file.gcount()));
+    if (result.size() > kLargestFile) throw ConfigError(path + ": larger than 64 MiB; expected a TOML file");
+  } while (file);
   if (result.find('\0') != std::string::npos)
     throw ConfigError(path + ": is no text (it holds zero bytes); expected a TOML file");
   return result;

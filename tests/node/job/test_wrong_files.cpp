@@ -315,6 +315,7 @@ TEST_CASE("keys of very many parts are refused and strings with dots are not") {
 TEST_CASE("what is no file of text is refused") {
   const Folder folder;
   CHECK(says(message_of(folder.path("nowhere.toml")), "nowhere.toml: no such file; expected a TOML file"));
+  CHECK(says(message_of("/dev/zero"), "/dev/zero: larger than 64 MiB; expected a TOML file"));
   CHECK(says(message_of(folder.path("")), "is a folder"));
   CHECK(says(message_of(folder.write("binary.toml", std::string(6, '\0'))), "is no text"));
   CHECK(says(message_of(folder.write("job.toml", "topology = \"gone.toml\"\n")), "gone.toml: no such file"));
