@@ -1,7 +1,6 @@
 #pragma once
 // Scanners of numbers that take text as it comes: no locale, no copies. They read past the end of what they
 // understand, up to a byte that is no digit: text ends with a zero byte (kTextPadding).
-#include <cfloat>
 #include <charconv>
 #include <cmath>
 #include <cstddef>
@@ -25,11 +24,28 @@ inline const char* scan_digits(const char* p, std::uint64_t& value) {
   return error == std::errc() ? after : nullptr;
 }
 
+/// Whether a number in [p, end) that no double is near is too small for one, not too large.
+inline bool is_tiny(const char* p, const char* end) {
+  std::int64_t places = 0;  // of the first digit that is not 0, in front of the point
+  bool begun = false, behind = false;
+  for (; p != end && (*p | 0x20) != 'e'; ++p) {
+    if (*p == '.') behind = true;
+    begun |= *p >= '1' && *p <= '9';
+    if (is_digit(*p)) places += behind ? -!begun : begun;
+  }
+  if (p == end) return places <= 0;
+  std::int64_t exponent = 0;
+  const bool shrinks = *++p == '-';
+  const auto [after, error] = std::from_chars(p + (*p == '+'), end, exponent);
+  return error == std::errc() ? exponent + places <= 0 : shrinks;
+}
+
 /// A decimal number at p ≤ end, with sign and exponent; returns what follows it, null where there is none or
 /// no finite float is near it. The nearest float to the nearest double.
 inline const char* scan_decimal(const char* p, const char* end, float& value) {
   constexpr double kTens[] = {1e0, 1e1, 1e2,  1e3,  1e4,  1e5,  1e6,  1e7,
                               1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15};
+  constexpr double kNoFloat = 0x1.ffffffp127;  // half a unit in the last place above the largest
   const char* start = p;
   const bool negative = *p == '-';
   if (*p == '-' || *p == '+') ++p;
@@ -51,7 +67,10 @@ inline const char* scan_decimal(const char* p, const char* end, float& value) {
   }
   double exact = 0;
   const auto [after, error] = std::from_chars(*start == '+' ? start + 1 : start, end, exact);
-  if (error != std::errc() || !(std::abs(exact) <= static_cast<double>(FLT_MAX))) return nullptr;
+  if (error == std::errc::result_out_of_range && is_tiny(start, after))
+    exact = negative ? -0.0 : 0.0;
+  else if (error != std::errc() || !(std::abs(exact) < kNoFloat))
+    return nullptr;
   value = static_cast<float>(exact);
   return after;
 }

@@ -1,5 +1,6 @@
 // Line formats against plain parsers on random valid lines, and each kind of bad line with its place.
 #include <algorithm>
+#include <cfloat>
 #include <cmath>
 #include <compare>
 #include <random>
@@ -97,6 +98,29 @@ TEST_CASE("scanners of numbers agree with the standard library") {
     float value = 0;
     INFO(bad);
     CHECK(scan_decimal(padded.data(), padded.data() + bad.size(), value) == nullptr);
+  }
+  const std::string zeros(400, '0');
+  for (const auto& [text, nearest] :
+       std::vector<std::pair<std::string, float>>{{"1e-400", 0.0f},
+                                                  {"-1e-400", -0.0f},
+                                                  {"12.5E-99999999999999999999", 0.0f},
+                                                  {"0." + zeros + "1", 0.0f},
+                                                  {"1" + zeros + "e-900", 0.0f},
+                                                  {"3.4028235e38", FLT_MAX},
+                                                  {"-3.40282356e38", -FLT_MAX}}) {
+    const std::string padded = text + std::string(kTextPadding, '\0');
+    float value = 7;
+    INFO(text);
+    CHECK(scan_decimal(padded.data(), padded.data() + text.size(), value) == padded.data() + text.size());
+    CHECK(value == nearest);
+    CHECK(std::signbit(value) == std::signbit(nearest));
+  }
+  for (const std::string& huge : {"1" + zeros, "1" + zeros + "e-10", std::string("3.40282357e38"),
+                                  "0." + zeros + "1e900", std::string("1e+99999999999999999999")}) {
+    const std::string padded = huge + std::string(kTextPadding, '\0');
+    float value = 0;
+    INFO(huge);
+    CHECK(scan_decimal(padded.data(), padded.data() + huge.size(), value) == nullptr);
   }
 }
 
