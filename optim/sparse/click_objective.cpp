@@ -169,7 +169,7 @@ class Clicks final : public ClickObjective {
     const std::span all(&kBiasKey, 1);
     std::vector<float> row(model_->row_width());
     for (int i = 0; i < kMostSightings && table_->pull(all, row) == 0; ++i)
-      table_->push(all, std::vector<float>(row.size(), 0.0f));
+      table_->add(all, std::vector<float>(row.size(), 0.0f));  // no step
   }
 
   void open(std::uint64_t epoch) {

@@ -250,6 +250,7 @@ void LocalTable::observe(std::span<const std::uint64_t> keys, std::span<const fl
   for_runs(sorted, [&](const Run& run) {
     Shard& shard = *shards_[run.shard];
     const std::unique_lock lock(shard.mutex());
+  const auto now = static_cast<std::uint32_t>(steps_);
     for (std::size_t i = run.first; i < run.end; ++i) {
       prefetch(sorted, i + kAhead);
       std::byte* const place = shard.find(number(sorted[i].mixed));
@@ -259,6 +260,7 @@ void LocalTable::observe(std::span<const std::uint64_t> keys, std::span<const fl
       shows[1] = keep * shows[1] + clicked[sorted[i].index];
     }
   });
+      shape_.touch(row_at(place), now);
 }
 
 void LocalTable::click_rates(std::span<const std::uint64_t> keys, std::span<float> rates) const {

@@ -269,6 +269,18 @@ TEST_CASE("rows keep decayed shows and clicks") {
   CHECK_THROWS_AS(make_table({})->observe(Keys{1}, Floats{1}), OptimError);
 }
 
+TEST_CASE("rows that are observed are not old") {
+  const auto table = make_table({.evict_after = 40, .statistics = true});
+  table->push(Keys{1, 2}, Floats{1, 1});
+  for (int t = 0; t < 200; ++t) {
+    table->push(Keys{3}, Floats{1});
+    table->observe(Keys{1}, Floats{1});
+  }
+  Floats row(1);
+  CHECK(table->pull(Keys{1}, row) == 1);
+  CHECK(table->pull(Keys{2}, row) == 0);
+}
+
 TEST_CASE("a table beside std::unordered_map over random pushes and all sorts of keys") {
   const auto table = make_table({.optimizer = "sgd", .learning_rate = 1, .shards = 8});
   std::unordered_map<std::uint64_t, float> model;
