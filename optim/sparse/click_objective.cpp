@@ -186,18 +186,20 @@ class Clicks final : public ClickObjective {
       if (cancelled_) throw OptimError("reading was given up");
       if (hurried_) throw Hurried{};
     };
-    if (dry_) return false;  // the run is to end: others wait for its rounds
     for (bool anew = false;; anew = true) {
       SampleStream& stream = *course_->stream;
       try {
-        const Looking looking(stream, look_or_leave);
+        const Looking looking(stream, look_or_leave, dry_);
         while (stream.next(parts_.batch, model_->reads_bias(), batch_)) {
           course_->samples += batch_.size();
-          if (batch_.size() > 0) return true;
+          if (batch_.size() > 0) {
+            dry_ = false;
+            return true;
+          }
           look_or_leave();
         }
       } catch (const Hurried&) {
-        dry_ = true;
+        dry_ = true;  // others wait for its rounds: those to come ask without waiting
         return false;
       }
       if (anew) throw OptimError(no_samples("an epoch", "one for each peer", stream.counters()));
@@ -209,10 +211,10 @@ class Clicks final : public ClickObjective {
   /// While the stream waits; it outlives this.
   class Looking {
    public:
-    Looking(SampleStream& stream, std::function<void()> look) : stream_(stream) {
-      stream_.while_waiting(std::move(look));
+    Looking(SampleStream& stream, std::function<void()> look, bool at_once) : stream_(stream) {
+      stream_.while_waiting(std::move(look), at_once);
     }
-    ~Looking() { stream_.while_waiting({}); }
+    ~Looking() { stream_.while_waiting({}, false); }
     Looking(const Looking&) = delete;
     Looking& operator=(const Looking&) = delete;
 
@@ -280,7 +282,7 @@ class Clicks final : public ClickObjective {
   std::uint64_t bad_before_ = 0;            ///< lines, the most of an earlier epoch
   std::uint64_t entries_ = 0;               ///< learned from
   bool left_to_caller_ = false;
-  bool dry_ = false;       ///< there were no data when it was to hurry
+  bool dry_ = false;       ///< there were no data last, when it was to hurry
   bool left_out_ = false;  ///< the last step's rows were not finite
   SparseBatch batch_, with_rates_;
   mutable RateFeatures rates_;

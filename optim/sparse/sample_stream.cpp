@@ -22,8 +22,8 @@ constexpr std::size_t kMostBadKept = 5;
 constexpr std::size_t kPieceBytes = std::size_t{1} << 20;  // of text that is only looked at
 constexpr double kPatienceFirst = 10;  // as long for a text's first block, where there is to be one
 constexpr std::uint64_t kLeastMemory = 1U << 20;
-constexpr std::uint64_t kPassedOver = 1024;            // samples at once
-constexpr auto kLook = std::chrono::milliseconds(50);  // of whoever waits
+constexpr std::uint64_t kPassedOver = 1024;                                   // samples at once
+constexpr BlockQueue::Clock::duration kLook = std::chrono::milliseconds(50);  // of whoever waits
 
 void require_stream(bool good, const char* what, double found, const char* expected) {
   if (good) return;
@@ -55,8 +55,15 @@ class ParsedStream final : public SampleStream {
   bool next(std::size_t size, bool bias, SparseBatch& batch) override {
     batch.clear(bias);
     refuse_bad();
-    const auto deadline = after_patience();
-    draw(size, deadline, batch);
+    if (begun_.size() > 0) std::swap(batch, begun_);
+    try {
+      draw(size, after_patience(at_once_ ? 0 : 1), batch);
+    } catch (...) {
+      std::swap(batch, begun_);
+      batch.clear(bias);
+      throw;
+    }
+    begun_.clear(bias);
     counters_.samples += batch.size();
     counters_.entries += batch.entries();
     return batch.size() > 0 || size == 0 || !ended_;
@@ -80,7 +87,10 @@ class ParsedStream final : public SampleStream {
   std::uint64_t in_order() const override { return pool_.empty() ? taken_ : in_order_; }
 
   void share_anew(const SampleStreamSpec& spec) override { queue_.share_anew(spec); }
-  void while_waiting(std::function<void()> f) override { waits_ = std::move(f); }
+  void while_waiting(std::function<void()> f, bool at_once) override {
+    waits_ = std::move(f);
+    at_once_ = at_once;
+  }
 
   StreamCounters counters() const override {
     StreamCounters now = counters_;
@@ -129,8 +139,8 @@ class ParsedStream final : public SampleStream {
   }
 
   BlockQueue::Found wait() {
-    for (;; waits_()) {
-      const BlockQueue::Found found = queue_.next(BlockQueue::Clock::now() + kLook, pending_);
+    for (auto look = at_once_ ? BlockQueue::Clock::duration() : kLook;; look = kLook, waits_()) {
+      const BlockQueue::Found found = queue_.next(BlockQueue::Clock::now() + look, pending_);
       if (found != BlockQueue::Found::nothing_yet) return found;
     }
   }
@@ -164,10 +174,11 @@ class ParsedStream final : public SampleStream {
   MemoryMeter meter_;
   ShufflePool pool_;
   BlockQueue queue_;
+  SparseBatch begun_;                       ///< by a call that while_waiting ended
   std::unique_ptr<SampleBlock> pending_;    ///< that the pool had no room for
   std::size_t skipped_ = 0;                 ///< its first samples, which are passed over
   std::uint64_t taken_ = 0, in_order_ = 0;  ///< samples; of these the text's first, when it was empty last
-  bool ended_ = false, quiet_ = false;
+  bool ended_ = false, quiet_ = false, at_once_ = false;
   std::function<void()> waits_;
   StreamCounters counters_;
 };

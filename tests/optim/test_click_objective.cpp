@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <chrono>
 #include <cmath>
 #include <fstream>
 #include <numeric>
@@ -143,6 +144,29 @@ TEST_CASE("a gradient that waits for a command's samples looks up, and waits for
   CHECK(layers == objective->layers().size());
   CHECK(std::all_of(g.begin(), g.end(), [](float v) { return std::isnan(v); }));
   CHECK(objective->keyed_rows()->changes().keys.empty());
+}
+
+TEST_CASE("once it is to hurry a gradient takes the batches that are there, also after it found none") {
+  ClickParts parts = parts_of("lr");
+  parts.table.admit_after = 3;  // counting takes no steps
+  parts.table.statistics = true;
+  parts.train = [](std::uint64_t) {
+    return open_samples(
+        {.command = "echo '1 2:1'; sleep 0.3; printf '1 3:1\\n0 4:1\\n0 5:1\\n'; exec sleep 60",
+         .shuffle = false});
+  };
+  parts.batch = 2;
+  const auto objective = make_click_objective(std::move(parts));
+  objective->hurry();
+  const std::function<void()> idle = [] {};
+  std::vector<std::size_t> rows;
+  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+  for (std::size_t all = 0; all < 4 && std::chrono::steady_clock::now() < end; all += rows.back())
+    rows.push_back(objective->gradient({}, {.idle = &idle}, {}, {}).rows);
+  std::erase(rows, 0);
+  CHECK(rows == std::vector<std::size_t>{2, 2});
+  CHECK(objective->counters().samples == 4);
+  CHECK(objective->table().statistics().steps == 2);
 }
 
 TEST_CASE("test data without a sample are an error, and their bad lines are counted") {

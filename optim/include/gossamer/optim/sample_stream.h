@@ -97,9 +97,10 @@ class SampleStream {
   /// What has not been read yet is shared out as seed, peer, peers, alpha, names, homes and stays of that
   /// specification say.
   virtual void share_anew(const SampleStreamSpec& spec) = 0;
-  /// next() calls it, many times a second, where it waits for more than patience_s says; what it throws ends
-  /// that call, whose samples are gone. Empty: nothing is called.
-  virtual void while_waiting(std::function<void()>) {}
+  /// next() calls it, many times a second, where it waits for more than patience_s says, or at_once for
+  /// anything. What it throws ends that call; the next one, of the same size and bias, begins with what was
+  /// there. Empty: nothing is called.
+  virtual void while_waiting(std::function<void()>, bool /*at_once*/) {}
 };
 std::span<const NamedHelp> sample_format_table();  ///< libsvm, libffm, vw, csv
 /// Throws OptimError for unknown names, values out of range, and what cannot be opened.
