@@ -115,6 +115,7 @@ std::function<std::unique_ptr<optim::SampleStream>()> testing_of(const Job& job,
   optim::SampleStreamSpec spec = samples_of(job, data);
   spec.path = job.data.test_path;
   spec.command = job.sparse.test_command;
+  spec.command_key = "data.test_command";
   spec.follow = spec.shuffle = false;
   spec.threads = 0;
   if (spec.path.empty() && spec.command.empty()) return {};

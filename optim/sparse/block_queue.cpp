@@ -23,7 +23,7 @@ BlockQueue::BlockQueue(const SampleStreamSpec& spec, std::size_t memory, MemoryM
       piece_bytes_(std::clamp<std::size_t>(spec.memory / 256, kLeastPiece, kMostPiece)),
       meter_(meter),
       format_(make_line_format(spec)),
-      text_(open_text(spec, stop_)),
+      text_(open_text(spec, stop_, [this](std::string_view text) { return format_->can_start(text); })),
       share_(std::make_shared<const SampleShare>(spec)) {
   for (std::size_t i = 0; i < spec.threads; ++i) threads_.emplace_back([this] { work(); });
 }
@@ -98,7 +98,7 @@ std::optional<BlockQueue::Piece> BlockQueue::read(bool wait) {
     const std::lock_guard lock(mutex_);
     end_ = read_;
   }
-  if (found != TextSource::Found::piece) {
+  if (found != TextSource::Found::piece || stop_) {  // then a text may seem to end here
     release(piece.reserved);
     return std::nullopt;
   }

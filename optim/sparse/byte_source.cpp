@@ -72,8 +72,8 @@ class DescriptorBytes : public RawBytes {
 /// /bin/sh -c command in a process group of its own.
 class CommandBytes final : public DescriptorBytes {
  public:
-  CommandBytes(int fd, pid_t child, const std::string& command, const std::atomic<bool>& stop)
-      : DescriptorBytes(fd, "data.command \"" + command + "\"", &stop), child_(child) {}
+  CommandBytes(int fd, pid_t child, const std::string& name, const std::atomic<bool>& stop)
+      : DescriptorBytes(fd, name, &stop), child_(child) {}
   ~CommandBytes() override {
     if (child_ <= 0) return;
     ::kill(-child_, SIGKILL);  // also what it started itself; it has nothing to finish for us
@@ -238,9 +238,10 @@ std::unique_ptr<RawBytes> open_input_bytes(const std::atomic<bool>& stop) {
   return std::make_unique<UnpackedBytes>(std::make_unique<DescriptorBytes>(STDIN_FILENO, name, &stop), name);
 }
 
-std::unique_ptr<RawBytes> open_command_bytes(const std::string& command, const std::atomic<bool>& stop) {
+std::unique_ptr<RawBytes> open_command_bytes(const std::string& command, const std::string& name,
+                                             const std::atomic<bool>& stop) {
   int ends[2];
-  if (::pipe2(ends, O_CLOEXEC) != 0) throw OptimError("data.command: no pipe: " + reason());
+  if (::pipe2(ends, O_CLOEXEC) != 0) throw OptimError(name + ": no pipe: " + reason());
   const Descriptor write_end(ends[1]);
   posix_spawn_file_actions_t actions;
   posix_spawnattr_t attributes;
@@ -263,10 +264,9 @@ std::unique_ptr<RawBytes> open_command_bytes(const std::string& command, const s
   posix_spawnattr_destroy(&attributes);
   if (code != 0) {
     ::close(ends[0]);
-    throw OptimError("data.command \"" + command + "\": cannot be started: " + std::strerror(code));
+    throw OptimError(name + ": cannot be started: " + std::strerror(code));
   }
-  auto bytes = std::make_unique<CommandBytes>(ends[0], child, command, stop);
-  return std::make_unique<UnpackedBytes>(std::move(bytes), "data.command \"" + command + "\"");
+  return std::make_unique<UnpackedBytes>(std::make_unique<CommandBytes>(ends[0], child, name, stop), name);
 }
 
 }  // namespace gossamer::optim

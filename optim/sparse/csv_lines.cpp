@@ -14,6 +14,7 @@ namespace gossamer::optim {
 namespace {
 
 constexpr std::size_t kRowsLookedAt = 100;
+constexpr std::size_t kBytesLookedAt = std::size_t{1} << 16;
 
 struct CsvColumn {
   std::uint64_t key = 0;
@@ -82,20 +83,28 @@ class CsvLines final : public LineFormat {
     return count_of(piece.view(), separator_) + piece.line_breaks + 1;
   }
 
+  bool can_start(std::string_view text) const override {
+    text = text.substr(0, text.rfind('\n') + 1);
+    text.remove_prefix(first_line(text));
+    if (text.empty()) return false;
+    const auto others = head_->held();
+    if (!others) return head_end(text) != text.npos;
+    return fields_of(line_at(text, 0)) == fields_of(line_at(others->lines, 0)) ||
+           text.find('\n') + 1 < text.size();
+  }
+
   std::size_t start(const TextPiece& piece) override {
-    std::size_t begin = byte_order_mark(piece);
-    const std::string_view text = piece.view();
-    while (begin < text.size() && (text[begin] == '\n' || text[begin] == '\r')) ++begin;
-    const std::string_view line = line_at(text, begin);
-    if (line.empty()) return begin;
+    const std::size_t begin = first_line(piece.head);
+    const std::string_view text = std::string_view(piece.head).substr(begin);
+    const std::string_view line = line_at(text, 0);
     const bool first = columns_.empty();
-    if (first) {
-      const auto [name, lines] = head_->hold({piece.name, std::string(head_of(text.substr(begin)))});
+    if (!line.empty() && first) {
+      const auto [name, lines] = head_->hold({piece.name, std::string(text.substr(0, head_end(text)))});
       find_columns(name, lines);
       stand_as_in(line);
     }
-    refuse_others(piece, line, first);
-    return is_header(line) ? begin + line.size() : begin;
+    if (!line.empty()) refuse_others(piece.name, text, first);
+    return std::min(piece.size, begin + (!line.empty() && is_header(line) ? line.size() : 0));
   }
 
   void parse(const TextPiece& piece, const SampleShare& share, SampleBlock& out) const override {
@@ -112,16 +121,33 @@ class CsvLines final : public LineFormat {
     return line;
   }
 
+  /// Where the first line begins that is not blank.
+  static std::size_t first_line(std::string_view text) {
+    std::size_t begin = byte_order_mark(text);
+    for (std::size_t at = begin; at < text.size(); ++at) {
+      if (text[at] == '\n')
+        begin = at + 1;
+      else if (!is_blank(text[at]) && text[at] != '\r')
+        return begin;
+    }
+    return text.size();
+  }
+
   /// The line's fields, or none and what is wrong.
-  std::vector<std::string> split(std::string_view line, LineFault& fault) const {
+  static std::vector<std::string> split(std::string_view line, char separator, LineFault& fault) {
     std::vector<std::string> parts;
     std::string scratch;
     for (const char *p = line.data(), *end = p + line.size();; ++p) {
       CsvPart part;
-      if (!scan_csv_part(p, end, separator_, scratch, part, fault)) return {};
+      if (!scan_csv_part(p, end, separator, scratch, part, fault)) return {};
       parts.emplace_back(part.text);
       if (p == end) return parts;
     }
+  }
+
+  std::vector<std::string> split(std::string_view line) const {
+    LineFault fault;
+    return split(line, separator_, fault);
   }
 
   static char separator_of(std::string_view line) {
@@ -134,8 +160,7 @@ class CsvLines final : public LineFormat {
   /// The columns that were found, in the order in which this line names them.
   void stand_as_in(std::string_view line) {
     separator_ = separator_of(line);
-    LineFault fault;
-    const std::vector<std::string> parts = split(line, fault);
+    const std::vector<std::string> parts = split(line);
     if (parts == names_ || !std::is_permutation(parts.begin(), parts.end(), names_.begin(), names_.end()))
       return;
     std::vector<CsvColumn> columns;
@@ -145,12 +170,27 @@ class CsvLines final : public LineFormat {
     names_ = parts;
   }
 
-  /// The lines by which columns are found.
-  static std::string_view head_of(std::string_view text) {
-    std::size_t end = 0;
-    for (std::size_t row = 0; row <= kRowsLookedAt && end < text.size(); ++row)
-      end = std::min(text.size(), text.find('\n', end)) + 1;
-    return text.substr(0, end);
+  static std::size_t fields_of(std::string_view line) {
+    LineFault fault;
+    return split(line, separator_of(line), fault).size();
+  }
+
+  /// Where the lines end by which columns are found: each has a value below the first line, or it was looked
+  /// for long enough. npos: that takes more lines. Nothing else may tell, as how much text came at once.
+  std::size_t head_end(std::string_view text) const {
+    const char separator = separator_of(line_at(text, 0));
+    std::vector<bool> empty(text_.empty() ? fields_of(line_at(text, 0)) : 0, true);
+    std::size_t at = text.find('\n');
+    for (std::size_t row = 0; at != text.npos; ++row) {
+      const bool enough = row == kRowsLookedAt || (row > 0 && at >= kBytesLookedAt);
+      if (enough || std::ranges::find(empty, true) == empty.end()) return at + 1;
+      LineFault fault;
+      const std::vector<std::string> parts = split(line_at(text, at + 1), separator, fault);
+      at = text.find('\n', at + 1);
+      for (std::size_t c = 0; c < std::min(empty.size(), parts.size()); ++c)
+        if (!parts[c].empty()) empty[c] = false;
+    }
+    return at;
   }
 
   /// The separator is the one most frequent in the first line; that is a header where the label's place holds
@@ -159,7 +199,7 @@ class CsvLines final : public LineFormat {
     const std::string_view line = line_at(text, 0);
     separator_ = separator_of(line);
     LineFault fault;
-    const std::vector<std::string> first = split(line, fault);
+    const std::vector<std::string> first = split(line, separator_, fault);
     if (first.empty())
       throw OptimError(name + ":1:" + std::to_string(fault.at - line.data() + 1) + ": " + fault.what);
     const auto number = [&](const std::string& of) -> std::optional<std::size_t> {
@@ -192,8 +232,7 @@ class CsvLines final : public LineFormat {
 
   /// What the label is called makes no difference.
   bool is_header(std::string_view line) const {
-    LineFault fault;
-    const std::vector<std::string> parts = split(line, fault);
+    const std::vector<std::string> parts = split(line);
     if (names_.empty() || parts.size() != names_.size()) return false;
     for (std::size_t c = 0; c < parts.size(); ++c)
       if (columns_[c].label ? is_decimal(parts[c]) : parts[c] != names_[c]) return false;
@@ -201,26 +240,24 @@ class CsvLines final : public LineFormat {
   }
 
   /// Columns keep the places in which the first text has them. of_others: that was another stream's.
-  void refuse_others(const TextPiece& piece, std::string_view line, bool of_others) const {
+  void refuse_others(const std::string& name, std::string_view text, bool of_others) const {
+    const std::string_view line = line_at(text, 0);
     if (is_header(line)) return;
-    LineFault fault;
-    const std::vector<std::string> parts = split(line, fault);
+    const std::vector<std::string> parts = split(line);
     const bool names = !parts.empty() && std::none_of(parts.begin(), parts.end(), is_decimal);
     if (of_others && parts.empty()) return;  // it cannot be understood, and is counted
-    if (of_others && parts.size() != columns_.size() && !next_fits(piece, line))
-      throw OptimError(piece.name + ":1: found " + std::to_string(parts.size()) + " columns, expected " +
+    if (of_others && parts.size() != columns_.size() && !next_fits(text))
+      throw OptimError(name + ":1: found " + std::to_string(parts.size()) + " columns, expected " +
                        std::to_string(columns_.size()) + ", as in " + first_text_);
     if (!names || parts.size() != columns_.size()) return;
-    throw OptimError(piece.name + ":1: found the header " + shown(line) + ", expected " +
+    throw OptimError(name + ":1: found the header " + shown(line) + ", expected " +
                      (header_.empty() ? "none, as in " : shown(header_) + " or none, as in ") + first_text_);
   }
 
   /// Then the line is a bad one among others.
-  bool next_fits(const TextPiece& piece, std::string_view line) const {
-    const std::string_view text = piece.view();
-    const std::size_t end = text.find('\n', static_cast<std::size_t>(line.data() - text.data()));
-    LineFault fault;
-    return end != text.npos && split(line_at(text, end + 1), fault).size() == columns_.size();
+  bool next_fits(std::string_view text) const {
+    const std::size_t end = text.find('\n');
+    return end != text.npos && split(line_at(text, end + 1)).size() == columns_.size();
   }
 
   /// Of each column the first value that is not empty, in the first rows.
@@ -229,8 +266,7 @@ class CsvLines final : public LineFormat {
     for (std::size_t row = 0, at = 0; row < kRowsLookedAt && at < text.size(); ++row) {
       const std::string_view line = line_at(text, at);
       at = std::min(text.size(), text.find('\n', at)) + 1;
-      LineFault fault;
-      const std::vector<std::string> parts = split(line, fault);
+      const std::vector<std::string> parts = split(line);
       for (std::size_t c = 0; c < std::min(columns, parts.size()); ++c)
         if (found[c].empty()) found[c] = parts[c];
     }

@@ -205,8 +205,10 @@ bool note_head(const SampleStreamSpec& spec) {
   if (spec.format != "csv") return true;  // no other's lines tell what the others are
   const std::atomic<bool> stop{false};
   TextPiece piece;
-  if (open_text(spec, stop)->next(kPieceBytes, piece) != TextSource::Found::piece) return false;
-  make_line_format(spec)->start(piece);
+  const auto format = make_line_format(spec);
+  const auto text = open_text(spec, stop, [&](std::string_view lines) { return format->can_start(lines); });
+  if (text->next(kPieceBytes, piece) != TextSource::Found::piece) return false;
+  format->start(piece);
   return true;
 }
 

@@ -25,11 +25,14 @@ namespace fs = std::filesystem;
 constexpr std::chrono::milliseconds kSettled{200};  // since a file that was cut short grew, until it is tried
 constexpr std::chrono::seconds kComing{60};         // until it is taken for truncated
 constexpr std::size_t kPassed = std::size_t{1} << 16;
+constexpr std::size_t kHeadBytes = std::size_t{1} << 14;  // read at once
+constexpr std::size_t kMostHead = 2 * kMostPiece;         // of which a line breaks, or it is too long
 
 /// One text from its beginning to its end.
 class OneText final : public TextSource {
  public:
-  OneText(std::unique_ptr<RawBytes> bytes, std::string name) : cutter_(std::move(bytes), std::move(name)) {}
+  OneText(std::unique_ptr<RawBytes> bytes, std::string name, CanStart can_start)
+      : cutter_(std::move(bytes), std::move(name), std::move(can_start)) {}
   Found next(std::size_t size, TextPiece& piece) override {
     return cutter_.next(size, false, piece) ? Found::piece : Found::end;
   }
@@ -70,8 +73,11 @@ std::optional<FileState> state_of(const std::string& path) {
 /// their whole lines ended.
 class FileTexts final : public TextSource {
  public:
-  FileTexts(std::string path, bool follow)
-      : path_(std::move(path)), follow_(follow), folder_(fs::is_directory(path_)) {
+  FileTexts(std::string path, bool follow, CanStart can_start)
+      : path_(std::move(path)),
+        can_start_(std::move(can_start)),
+        follow_(follow),
+        folder_(fs::is_directory(path_)) {
     if (!folder_ && !fs::exists(path_)) open_file_bytes(path_);  // says why
   }
 
@@ -217,7 +223,8 @@ class FileTexts final : public TextSource {
       auto bytes = open_file_bytes(path, file.packed ? 0 : file.position);
       if (is_another()) return false;
       if (file.packed) pass_over(*bytes, file.position);
-      cutter_.emplace(std::move(bytes), path, base() + file.position, file.line, file.position == 0);
+      cutter_.emplace(std::move(bytes), path, can_start_, base() + file.position, file.line,
+                      file.position == 0);
     } catch (const OptimError&) {
       if (is_another()) return false;
       throw;
@@ -248,6 +255,7 @@ class FileTexts final : public TextSource {
   }
 
   std::string path_;
+  CanStart can_start_;
   bool follow_, folder_, looked_ = false;
   std::map<std::string, File> files_;
   std::map<std::string, File>::iterator next_;
@@ -259,21 +267,46 @@ class FileTexts final : public TextSource {
 
 }  // namespace
 
-LineCutter::LineCutter(std::unique_ptr<RawBytes> source, std::string name, std::uint64_t position,
-                       std::uint64_t first_line, bool starts_text)
+LineCutter::LineCutter(std::unique_ptr<RawBytes> source, std::string name, CanStart can_start,
+                       std::uint64_t position, std::uint64_t first_line, bool starts_text)
     : source_(std::move(source)),
       name_(std::move(name)),
+      can_start_(std::move(can_start)),
       position_(position),
       line_(first_line),
       starts_(starts_text) {}
 
+/// Whether the text can start; false where it ended before.
+bool LineCutter::read_head() {
+  while (!can_start_(head_)) {
+    if (head_.size() >= kMostHead) return true;
+    const std::size_t had = head_.size();
+    head_.resize(had + kHeadBytes);
+    const std::size_t got = source_->read(std::span(head_).subspan(had));
+    head_.resize(had + got);
+    if (got == 0) return false;
+  }
+  return true;
+}
+
+/// As the source's; what was read to see whether the text can start comes first.
+std::size_t LineCutter::read(std::span<char> out) {
+  if (ahead_ == head_.size()) return source_->read(out);
+  const std::size_t count = head_.copy(out.data(), out.size(), ahead_);
+  ahead_ += count;
+  if (ahead_ == head_.size()) head_ = {}, ahead_ = 0;
+  return count;
+}
+
 bool LineCutter::next(std::size_t size, bool whole_lines, TextPiece& piece) {
+  if (starts_ && can_start_ && !read_head() && whole_lines) return false;
+  if (starts_) piece.head = head_;
   const std::size_t room = std::max(size, rest_.size() + 1);
   auto bytes = std::make_unique_for_overwrite<char[]>(room + kTextPadding);
   std::memcpy(bytes.get(), rest_.data(), rest_.size());
   std::size_t have = rest_.size(), end = 0;  // rest_ has no line break
-  while (have < room && !ended_ && (end == 0 || source_->ready())) {
-    const std::size_t got = source_->read({bytes.get() + have, room - have});
+  while (have < room && !ended_ && (end == 0 || ready())) {
+    const std::size_t got = read({bytes.get() + have, room - have});
     if (got == 0) ended_ = true;
     const std::string_view now(bytes.get() + have, got);
     if (const std::size_t last = now.rfind('\n'); last != now.npos) end = have + last + 1;
@@ -300,16 +333,20 @@ bool LineCutter::next(std::size_t size, bool whole_lines, TextPiece& piece) {
   return true;
 }
 
-std::unique_ptr<TextSource> open_text(const SampleStreamSpec& spec, const std::atomic<bool>& stop) {
+std::unique_ptr<TextSource> open_text(const SampleStreamSpec& spec, const std::atomic<bool>& stop,
+                                      CanStart can_start) {
   if (spec.path.empty() == spec.command.empty())
     throw OptimError("data: found " +
                      std::string(spec.path.empty() ? "neither a path nor" : "both a path and") +
                      " a command, expected one of them");
-  if (!spec.command.empty())
-    return std::make_unique<OneText>(open_command_bytes(spec.command, stop),
-                                     "data.command \"" + spec.command + "\"");
-  if (spec.path == "-") return std::make_unique<OneText>(open_input_bytes(stop), "standard input");
-  return std::make_unique<FileTexts>(spec.path, spec.follow);
+  if (!spec.command.empty()) {
+    const std::string name = spec.command_key + " \"" + spec.command + "\"";
+    return std::make_unique<OneText>(open_command_bytes(spec.command, name, stop), name,
+                                     std::move(can_start));
+  }
+  if (spec.path == "-")
+    return std::make_unique<OneText>(open_input_bytes(stop), "standard input", std::move(can_start));
+  return std::make_unique<FileTexts>(spec.path, spec.follow, std::move(can_start));
 }
 
 }  // namespace gossamer::optim

@@ -4,6 +4,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -25,6 +26,7 @@ struct TextPiece {
   std::uint64_t first_line = 1;  ///< number of its first line
   std::uint64_t position = 0;    ///< of its first byte: the offset in the text, plus what tells texts apart
   bool starts_text = false;
+  std::string head{};  ///< of a text that starts, as CanStart says: it may be longer than the piece
   std::unique_ptr<char[]> bytes;  ///< then kTextPadding zero bytes
   std::size_t size = 0;
   std::size_t skip = 0;  ///< first bytes that hold no samples
@@ -67,24 +69,35 @@ class RawBytes {
 std::unique_ptr<RawBytes> open_file_bytes(const std::string& path, std::uint64_t offset = 0);
 std::unique_ptr<RawBytes> open_input_bytes(const std::atomic<bool>& stop);
 /// Its group of processes ends with the source; an exit status other than 0 is an error at the end.
-std::unique_ptr<RawBytes> open_command_bytes(const std::string& command, const std::atomic<bool>& stop);
+std::unique_ptr<RawBytes> open_command_bytes(const std::string& command, const std::string& name,
+                                             const std::atomic<bool>& stop);
+
+/// Whether a text's first bytes are enough to tell how its lines are to be read. Empty: they always are.
+using CanStart = std::function<bool(std::string_view)>;
 
 /// Cuts one source into pieces.
 class LineCutter {
  public:
-  /// The source's bytes begin at this place of the text.
-  LineCutter(std::unique_ptr<RawBytes> source, std::string name, std::uint64_t position = 0,
-             std::uint64_t first_line = 1, bool starts_text = true);
+  /// The source's bytes begin at this place of the text; at its very beginning `can_start` is asked.
+  LineCutter(std::unique_ptr<RawBytes> source, std::string name, CanStart can_start,
+             std::uint64_t position = 0, std::uint64_t first_line = 1, bool starts_text = true);
   /// Whole lines of about `size` bytes, fewer where the source has no more for now; false at the end. Bytes
-  /// after the last line break are a line at the end, unless `whole_lines`: then they are left out. Throws
-  /// OptimError for a line of more than `size` bytes.
+  /// after the last line break are a line at the end, unless `whole_lines`: then they are left out, and so is
+  /// all of a text that cannot start yet. Throws OptimError for a line of more than `size` bytes.
   bool next(std::size_t size, bool whole_lines, TextPiece& piece);
   std::uint64_t position() const { return position_; }  ///< after the last piece
   std::uint64_t line() const { return line_; }          ///< number of the line that begins there
 
  private:
+  bool read_head();
+  std::size_t read(std::span<char> out);
+  bool ready() { return ahead_ < head_.size() || source_->ready(); }
+
   std::unique_ptr<RawBytes> source_;
   std::string name_, rest_;
+  CanStart can_start_;
+  std::string head_;       ///< the text's first bytes
+  std::size_t ahead_ = 0;  ///< of these, where those begin that are in no piece yet
   std::uint64_t position_, line_;
   bool starts_, ended_ = false;
 };
@@ -97,6 +110,7 @@ class TextSource {
   virtual Found next(std::size_t size, TextPiece& piece) = 0;
 };
 /// Once `stop` is set, waiting ends. Throws OptimError for what cannot be opened.
-std::unique_ptr<TextSource> open_text(const SampleStreamSpec& spec, const std::atomic<bool>& stop);
+std::unique_ptr<TextSource> open_text(const SampleStreamSpec& spec, const std::atomic<bool>& stop,
+                                      CanStart can_start = {});
 
 }  // namespace gossamer::optim

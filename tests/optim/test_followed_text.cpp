@@ -2,9 +2,11 @@
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
+#include <functional>
 #include <iterator>
 #include <numeric>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "gossamer/optim/sample_stream.h"
@@ -65,6 +67,59 @@ TEST_CASE("the first lines of followed text are none while its file is on its wa
   CHECK_FALSE(note_head(spec));
   write_plain(dir.file("a"), packed);
   CHECK(note_head(spec));
+}
+
+TEST_CASE("columns of csv samples are the same however much of the text is there at first") {
+  const TemporaryDirectory dir;
+  const std::string path = dir.file("a.csv"), header = "a,b,y\n";
+  std::string rows;
+  for (int i = 0; i < 99; ++i) rows += (i < 30 ? "," : "foo,") + std::to_string(i + 1) + ",1\n";
+  const auto sum_of = [&](SampleStreamSpec spec, const std::function<void()>& between = {}) {
+    spec.format = "csv", spec.label = "y";
+    spec.patience_s = 0.02;
+    spec.max_bad = 0;
+    spec.shuffle = false;
+    const auto stream = open_samples(spec);
+    std::pair<std::size_t, std::uint64_t> found;  // entries and the sum of their keys
+    SparseBatch batch;
+    for (int empty = 0; empty < (spec.follow ? 20 : 1) && stream->next(64, false, batch);) {
+      if (batch.size() == 0 && empty++ == 0 && between) between();
+      for (const std::uint32_t at : batch.index()) ++found.first, found.second += batch.keys()[at];
+    }
+    return found;
+  };
+  write_plain(path, header + rows);
+  const auto expected = sum_of({.path = path});
+  CHECK(expected.first == 99 + 69);
+  CHECK(sum_of({.path = path, .memory = 1U << 20}) == expected);
+  CHECK(sum_of({.path = path, .follow = true}) == expected);
+  write_plain(path, header);
+  CHECK(sum_of({.path = path, .follow = true}, [&] { std::ofstream(path, std::ios::app) << rows; }) ==
+        expected);
+  write_plain(path, header + rows);
+  for (const char* first : {"head -1 ", "printf '\n\n\n'; cat ", "printf '\xEF\xBB\xBF\r\n'; cat "}) {
+    const bool cut = first[0] == 'h';
+    const std::string command =
+        cut ? first + path + "; sleep 0.1; tail -n +2 " + path
+            : std::string(first).insert(std::string(first).find(';'), "; sleep 0.1") + path;
+    CHECK(sum_of({.command = command}) == expected);
+  }
+}
+
+TEST_CASE("followed csv samples wait until each column has a value; named text columns need none") {
+  const TemporaryDirectory dir;
+  const std::string path = dir.file("a.csv");
+  SampleStreamSpec spec{.format = "csv", .path = path, .follow = true, .patience_s = 0.02, .label = "last"};
+  spec.shuffle = false;
+  write_plain(path, "7,,1\n8,,1\n");
+  SparseBatch batch;
+  const auto stream = open_samples(spec);
+  CHECK((stream->next(9, false, batch) && batch.size() == 0));
+  spec.text = {"1"};
+  CHECK((open_samples(spec)->next(9, false, batch) && batch.size() == 2));
+  std::ofstream(path, std::ios::app) << "9,a,1\n";
+  for (int i = 0; i < 50 && batch.size() != 3; ++i) stream->next(9, false, batch);
+  CHECK(batch.size() == 3);
 }
 
 }  // namespace gossamer::optim::test

@@ -27,9 +27,13 @@ class SampleHead {
     if (!text_) text_ = std::move(text);
     return *text_;
   }
+  std::optional<Text> held() const {
+    const std::lock_guard lock(mutex_);
+    return text_;
+  }
 
  private:
-  std::mutex mutex_;
+  mutable std::mutex mutex_;
   std::optional<Text> text_;
 };
 
@@ -39,15 +43,17 @@ struct SampleStreamSpec {
   /// that begin with a dot are passed over). Text is plain or gzip.
   std::string path{};
   /// In place of path: a command for /bin/sh whose standard output is read; "hdfs dfs -cat /logs/part-*".
-  std::string command{};
+  std::string command{}, command_key = "data.command";  ///< the key: for messages
   /// Does not end where the text does: waits for lines that are appended to plain files, for new files of the
   /// folder (a gzip file that breaks off is read on once it has grown, for a minute). A file that takes
   /// another's name is a new one; one that is renamed is not, and one that is removed is forgotten.
   bool follow = false;
-  double patience_s = 0.5;             ///< follow: how long next() waits before it returns fewer samples
-  std::string label = "first";         ///< csv: label column: first, last, a 0-based index or a header name
-  std::vector<std::string> text{};     ///< csv: columns hashed as text, by index or name; "*" for all; none:
-                                       ///< those whose first value, in 100 rows, is no number
+  double patience_s = 0.5;      ///< follow: how long next() waits before it returns fewer samples
+  std::string label = "first";  ///< csv: label column: first, last, a 0-based index or a header name
+  /// csv: columns hashed as text, by index or name; "*" for all; none: those whose first value, in the first
+  /// 100 rows (64 KiB, or all of a text that has ended), is no number. No row is given out before that is
+  /// known.
+  std::vector<std::string> text{};
   std::shared_ptr<SampleHead> head{};  ///< csv: of all streams whose columns are the same; null: of this one
   std::vector<std::string> namespaces{};  ///< vw: field i is the i-th of these; none: a hash below `fields`
   std::size_t fields = 64;                ///< vw
