@@ -148,7 +148,14 @@ void check_test(const Job& job, const ClickData& data) {
 
 void check_there(const Job& job, const char* key, const std::string& path) {
   std::error_code error;
-  if (made_up(job) || path.empty() || path == "-" || std::filesystem::exists(path, error)) return;
+  if (made_up(job) || path.empty() || path == "-") return;
+  if (std::filesystem::exists(path, error)) {
+    if (path != job.data.path || stays(path)) return;
+    throw ConfigError(
+        fmt::format("{}: {} is a pipe or device, which can be read but once; expected a file or a "
+                    "folder of samples, or data.command = \"cat {}\"",
+                    job.where(key), path, path));
+  }
   throw ConfigError(fmt::format("{}: {}: {}; expected a file or a folder of samples", job.where(key), path,
                                 error ? error.message() : "no such file"));
 }
