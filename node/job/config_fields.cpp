@@ -113,7 +113,8 @@ void read(const Value& value, const Row& row, std::optional<std::uint64_t>& out)
 std::string string_of(const Value& value, const Row& row) {
   if (value.is(Kind::kString)) return value.text;
   const bool scalar = !value.is(Kind::kList) && !value.is(Kind::kTable);
-  if (value.from_override && scalar) return value.text;  // --set data.path=7 means the name
+  if (value.from_override && scalar && !value.text.empty())
+    return value.text;  // --set data.path=7 means the name
   if (row.rule.number_too && value.is(Kind::kInteger) && value.integer >= 0)
     return std::to_string(value.integer);
   std::string expected = "a string";

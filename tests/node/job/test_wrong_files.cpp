@@ -273,6 +273,8 @@ TEST_CASE("wrong overrides are named as they were written") {
   const Folder folder;
   CHECK(says(overridden(folder, "exchange.codek=dense"),
              "--set exchange.codek=dense: unknown key 'exchange.codek'; did you mean 'exchange.codec'?"));
+  CHECK(says(overridden(folder, "data.namespaces=[1,2]"),
+             "--set data.namespaces=[1,2]: data.namespaces is 1; expected a string"));
   CHECK(says(overridden(folder, "exchange.staleness=-1"), "--set exchange.staleness=-1: "));
   CHECK(says(overridden(folder, "run.epochs"), "expected KEY=VALUE"));
   CHECK(says(overridden(folder, "=3"), "expected KEY=VALUE"));
