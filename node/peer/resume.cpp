@@ -131,8 +131,11 @@ class Search {
     together_ = save_spec(job).together;
     if (!together_ && found_.way != Way::learned) {
       found_.way = Way::learned;
-      found_.differs = join(std::vector<std::string>{"its peers wait for nobody", found_.differs},
-                            found_.differs.empty() ? "" : "; ");
+      const std::string why = job.exchange.staleness > 0u
+                                  ? fmt::format("its peers may be {} rounds apart", *job.exchange.staleness)
+                                  : "its peers wait for nobody";
+      found_.differs =
+          join(std::vector<std::string>{why, found_.differs}, found_.differs.empty() ? "" : "; ");
     }
   }
 
