@@ -140,15 +140,15 @@ void evaluate_rows(const EvaluateOptions& options, Job job) {
                     "file as MODEL",
                     options.job, prepared.job.model.kind));
   const optim::Figures figures = make_objective(prepared, 0)->evaluate(prepared.initial);
+  if (!optim::find_figure(figures, "loss"))
+    throw ConfigError(fmt::format(
+        "{}: there are no test samples; expected data.test_path, or --set data.test_path=FILE", options.job));
   nlohmann::ordered_json out;
   for (const optim::Figure& f : figures) {
     if (f.name.starts_with("progressive")) continue;  // nothing was learned here
     out[f.name] = std::isfinite(f.value) ? nlohmann::ordered_json(f.value) : nlohmann::ordered_json(nullptr);
     if (!options.json) fmt::print("{:<14} {}\n", f.name, number_text(f.value));
   }
-  if (out.empty())
-    throw ConfigError(fmt::format(
-        "{}: there are no test samples; expected data.test_path, or --set data.test_path=FILE", options.job));
   if (options.json) std::cout << out.dump(2) << '\n';
 }
 

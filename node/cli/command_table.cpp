@@ -129,7 +129,9 @@ void add_table_command(CLI::App& app, int& status) {
   get->add_option("KEY", flags->keys, "whole numbers, or 0x and hexadecimal digits")->required();
   get->callback([flags, &status] { status = print_rows_of(*flags); });
   auto* all = with_file("dump", "All rows, one a line: key, updates, weights");
-  all->add_option("--limit", flags->limit, "at most so many; 0: all")->capture_default_str();
+  all->add_option("--limit", flags->limit, "at most so many; 0: all")
+      ->check(zero_or_more())
+      ->capture_default_str();
   all->callback([flags] { dump(*flags); });
 }
 

@@ -84,13 +84,20 @@ std::unique_ptr<optim::Table> load_table_file(const fs::path& path, const optim:
     throw ConfigError(fmt::format("{}: found no table's first line '{}'; expected a table that a run saved",
                                   path.string(), kFirstLine));
   try {
-    return optim::load_table(
-        spec ? *spec : spec_of(ordered_json::parse(written)), [&](std::span<std::byte> to) {
+    auto table =
+        optim::load_table(spec ? *spec : spec_of(ordered_json::parse(written)), [&](std::span<std::byte> to) {
           in.read(reinterpret_cast<char*>(to.data()), static_cast<std::streamsize>(to.size()));
           return static_cast<std::size_t>(in.gcount());
         });
-  } catch (const ordered_json::exception& e) {
-    throw ConfigError(fmt::format("{}:2: not a table's specification: {}", path.string(), e.what()));
+    if (in.peek() != std::ifstream::traits_type::eof())
+      throw ConfigError(fmt::format(
+          "{}: found bytes behind the table's end; expected a table that a run saved", path.string()));
+    return table;
+  } catch (const ordered_json::exception&) {
+    throw ConfigError(
+        fmt::format("{}:2: found {} bytes that are no table's specification; expected a table that "
+                    "a run saved, all of it as it was written",
+                    path.string(), written.size()));
   } catch (const optim::OptimError& e) {
     throw ConfigError(fmt::format("{}: {}", path.string(), e.what()));
   }
