@@ -1,8 +1,10 @@
 #include "gossamer/optim/table.h"
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <cassert>
+#include <charconv>
 #include <cmath>
 #include <utility>
 
@@ -20,16 +22,19 @@ constexpr std::size_t kMostShards = 16;  // unless asked for: large ones get hug
 constexpr std::uint64_t kSweeps = 8;     // of all shards within evict_after steps
 
 void in_range(bool good, const char* key, double found, const char* expected) {
-  if (!good)
-    throw OptimError(std::string("table ") + key + ": found " + std::to_string(found) + ", expected " +
-                     expected);
+  if (good) return;
+  std::array<char, 32> digits;
+  const auto end = std::to_chars(digits.data(), digits.data() + digits.size(), found).ptr;
+  throw OptimError(std::string("table.") + key + ": found " + std::string(digits.data(), end) +
+                   ", expected " + expected);
 }
 
 void check_table(const TableSpec& s) {
   const auto positive = [](double v) { return std::isfinite(v) && v > 0; };
   const auto at_least_0 = [](double v) { return std::isfinite(v) && v >= 0; };
   const auto count = [](std::uint64_t v) { return static_cast<double>(v); };
-  in_range(s.width >= 1 && s.width <= 4096, "width", count(s.width), "1 to 4096 weights");
+  in_range(s.width >= 1 && s.width <= 4096, "width", count(s.width),
+           "1 to 4096 weights of a key: fewer model.factors, or of ffm fewer data.fields");
   in_range(s.linear <= s.width, "linear", count(s.linear), "at most the width");
   in_range(positive(s.learning_rate), "learning_rate", s.learning_rate, "more than 0");
   in_range(at_least_0(s.beta), "beta", s.beta, "at least 0");
@@ -245,22 +250,22 @@ void LocalTable::observe(std::span<const std::uint64_t> keys, std::span<const fl
   require_statistics();
   assert(clicked.size() == keys.size());
   const auto keep = static_cast<float>(spec_.decay);
+  const auto now = static_cast<std::uint32_t>(steps_);
   const Order order(*this);
   const std::span<const MixedKey> sorted = order->sort(keys, salt_, shard_bits_);
   for_runs(sorted, [&](const Run& run) {
     Shard& shard = *shards_[run.shard];
     const std::unique_lock lock(shard.mutex());
-  const auto now = static_cast<std::uint32_t>(steps_);
     for (std::size_t i = run.first; i < run.end; ++i) {
       prefetch(sorted, i + kAhead);
       std::byte* const place = shard.find(number(sorted[i].mixed));
       if (!place) continue;
+      shape_.touch(row_at(place), now);
       float* const shows = row_at(place) + shape_.shows_at;
       shows[0] = keep * shows[0] + 1;
       shows[1] = keep * shows[1] + clicked[sorted[i].index];
     }
   });
-      shape_.touch(row_at(place), now);
 }
 
 void LocalTable::click_rates(std::span<const std::uint64_t> keys, std::span<float> rates) const {
