@@ -151,7 +151,7 @@ constinit const DataFormat kCsv{
         {"csv",
          "one row per line, one column is the label; comma, semicolon or tab; plain or .gz; text columns by "
          "text_as",
-         "path test_path label mean scale limit standardize text_as text"},
+         "path test_path label mean scale limit standardize text_as text seed"},
     .load = load_csv};
 
 }  // namespace gossamer::optim

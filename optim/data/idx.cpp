@@ -155,7 +155,7 @@ Data load_idx(const DataSpec& spec) {
 
 constinit const DataFormat kIdx{
     .row = {"idx", "MNIST's image and label files in the directory `path`, plain or .gz",
-            "path mean scale limit"},
+            "path mean scale limit seed"},
     .load = load_idx};
 
 }  // namespace gossamer::optim

@@ -57,7 +57,7 @@ Data load_synthetic(const DataSpec& spec) {
 }  // namespace
 
 constinit const DataFormat kSynthetic{.row = {"synthetic", "Gaussian blobs made from a seed, one per class",
-                                              "rows test_rows features classes separation limit"},
+                                              "rows test_rows features classes separation limit seed"},
                                       .load = load_synthetic,
                                       .traits = {.needs_path = false, .synthetic = true}};
 

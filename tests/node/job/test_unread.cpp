@@ -199,6 +199,16 @@ TEST_CASE("a key that a kind does not read is refused with its place, its reader
       }
 }
 
+TEST_CASE("data.seed is read by every format of rows that draws some") {
+  const Folder folder;
+  for (const char* format : {"synthetic", "csv", "idx"}) {
+    INFO(format);
+    std::string text = std::string("peers = 2\n[data]\nseed = 7\nformat = \"") + format + "\"\n";
+    if (format != std::string("synthetic")) text += "path = \"elsewhere\"\nlimit = 9\n";
+    CHECK(node::load_job(folder.write("job.toml", text)).data.seed == 7);
+  }
+}
+
 TEST_CASE("a job of every kind reads back as it was printed, and a key may be given its default") {
   const Folder folder, elsewhere;
   write_ring(folder);
