@@ -1,4 +1,7 @@
 // The program: builds the parser, runs one command, turns what went wrong into a message and a status.
+#include <fcntl.h>
+#include <unistd.h>
+
 #include <algorithm>
 #include <csignal>
 #include <exception>
@@ -110,9 +113,17 @@ int run(CLI::App& app, int argc, char** argv, const int& status) {
   return std::cout ? status : report("standard output cannot be written", node::kExitFailure);
 }
 
+/// A standard stream that whoever started the program has closed: the next file would have its number.
+void open_standard_streams() {
+  int file = ::open("/dev/null", O_RDWR);
+  while (file >= 0 && file <= STDERR_FILENO) file = ::open("/dev/null", O_RDWR);
+  if (file >= 0) ::close(file);
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
+  open_standard_streams();
   std::signal(SIGCHLD, SIG_DFL);  // ignored, as some programs leave it, it would hide what became of peers
   std::signal(SIGXFSZ, SIG_IGN);  // a file that may not grow so far is an error of whoever writes it
   try {
