@@ -12,6 +12,7 @@
 #include <fstream>
 #include <map>
 #include <memory>
+#include <random>
 #include <system_error>
 #include <utility>
 
@@ -29,10 +30,13 @@ namespace fs = std::filesystem;
 /// A file that is removed unless it has been renamed; its descriptor is closed in any case.
 class TemporaryFile {
  public:
-  explicit TemporaryFile(const std::string& path) : target_(path), path_(path + ".tmp-XXXXXX") {
-    file_ = ::mkstemp(path_.data());
+  explicit TemporaryFile(const std::string& path) : target_(path) {
+    std::random_device random;
+    do {
+      path_ = fmt::format("{}.tmp-{:08x}", path, random());
+      file_ = ::open(path_.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666);  // mkstemp heeds no umask
+    } while (file_ < 0 && errno == EEXIST);
     if (file_ < 0) fail("cannot be created");
-    ::fchmod(file_, 0644);
   }
   ~TemporaryFile() {
     if (file_ >= 0) ::close(file_);
