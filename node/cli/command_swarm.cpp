@@ -6,6 +6,7 @@
 #include <array>
 #include <chrono>
 #include <cstdio>
+#include <limits>
 #include <nlohmann/json.hpp>
 #include <span>
 
@@ -233,6 +234,9 @@ void add_swarm_flags(CLI::App& command, SwarmFlags& flags) {
 int swarm(const SwarmFlags& flags, const JobFlags& output, const std::optional<Job>& job,
           std::size_t processes) {
   if (job) prepare(*job);  // what is wrong with the job itself is no violation
+  if (flags.seeds && *flags.seeds > std::numeric_limits<std::uint64_t>::max() - flags.first_seed)
+    throw ConfigError(fmt::format("--seeds {} from --first-seed {} on: seeds end at 2^64 - 1; expected fewer",
+                                  *flags.seeds, flags.first_seed));
   return flags.replay ? replay(flags, output, job) : run_seeds(flags, output, job, processes);
 }
 
