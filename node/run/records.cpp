@@ -9,6 +9,7 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
+#include "json_line.h"
 #include "run_folder.h"
 #include "storage.h"
 
@@ -132,60 +133,58 @@ std::string to_json(const std::string& peer, double time, const Report& r) {
                  {"peers", r.peers}};
   if (r.test)
     for (const optim::Figure& f : *r.test) j[kTestFront + f.name] = f.value;
-  return j.dump();
+  return json_line(j);
 }
 
 std::string to_json(const std::string& peer, double time, const MemberEvent& e) {
-  return ordered_json{{"event", "member"},
-                      {"peer", peer},
-                      {"time", time},
-                      {"member", e.peer},
-                      {"what", kMemberEvents[static_cast<std::size_t>(e.what)]},
-                      {"why", e.why},
-                      {"start", e.start},
-                      {"share_done", e.share_done}}
-      .dump();
+  return json_line({{"event", "member"},
+                    {"peer", peer},
+                    {"time", time},
+                    {"member", e.peer},
+                    {"what", kMemberEvents[static_cast<std::size_t>(e.what)]},
+                    {"why", e.why},
+                    {"start", e.start},
+                    {"share_done", e.share_done}});
 }
 
 std::string to_json(const std::string& peer, const WorkerResult& r, std::uint64_t reports_dropped) {
   ordered_json figures = ordered_json::object();
   for (const optim::Figure& f : r.figures) figures[f.name] = f.value;
-  return ordered_json{{"event", "result"},
-                      {"peer", peer},
-                      {"outcome", kOutcomes[static_cast<std::size_t>(r.outcome)]},
-                      {"message", r.message},
-                      {"reports_dropped", reports_dropped},
-                      {"rounds", r.rounds},
-                      {"samples", r.rows},
-                      {"rounds_here", r.rounds_here},
-                      {"samples_here", r.rows_here},
-                      {"dense_rounds_here", r.dense_rounds_here},
-                      {"train_loss", r.train_loss},
-                      {"seconds", r.seconds},
-                      {"staleness_mean", r.staleness_mean},
-                      {"staleness_max", r.staleness_max},
-                      {"left_out", r.left_out},
-                      {"bytes_out", r.traffic.bytes_out},
-                      {"bytes_in", r.traffic.bytes_in},
-                      {"data_bytes_out", r.traffic.data_bytes_out},
-                      {"data_parameters_out", r.traffic.data_entries_out},
-                      {"dense_data_bytes_out", r.dense_data_bytes},
-                      {"frames_resent", r.traffic.resent},
-                      {"frames_duplicate", r.traffic.duplicates},
-                      {"frames_dropped", r.dropped_frames},
-                      {"frames_refused", r.traffic.refused()},
-                      {"checkpoints", r.checkpoints},
-                      {"checkpoint_pause", r.checkpoint_pause_s},
-                      {"waited", r.waited_s},
-                      {"skipped_steps", r.skipped_steps},
-                      {"muted", r.muted},
-                      {"closed_without", r.closed_without},
-                      {"idle_steps", r.idle_steps},
-                      {"held_back", r.held_back},
-                      {"queued_bytes_most", r.queued_bytes_most},
-                      {"control_frames_dropped", r.dropped_control},
-                      {"figures", figures}}
-      .dump();
+  return json_line({{"event", "result"},
+                    {"peer", peer},
+                    {"outcome", kOutcomes[static_cast<std::size_t>(r.outcome)]},
+                    {"message", r.message},
+                    {"reports_dropped", reports_dropped},
+                    {"rounds", r.rounds},
+                    {"samples", r.rows},
+                    {"rounds_here", r.rounds_here},
+                    {"samples_here", r.rows_here},
+                    {"dense_rounds_here", r.dense_rounds_here},
+                    {"train_loss", r.train_loss},
+                    {"seconds", r.seconds},
+                    {"staleness_mean", r.staleness_mean},
+                    {"staleness_max", r.staleness_max},
+                    {"left_out", r.left_out},
+                    {"bytes_out", r.traffic.bytes_out},
+                    {"bytes_in", r.traffic.bytes_in},
+                    {"data_bytes_out", r.traffic.data_bytes_out},
+                    {"data_parameters_out", r.traffic.data_entries_out},
+                    {"dense_data_bytes_out", r.dense_data_bytes},
+                    {"frames_resent", r.traffic.resent},
+                    {"frames_duplicate", r.traffic.duplicates},
+                    {"frames_dropped", r.dropped_frames},
+                    {"frames_refused", r.traffic.refused()},
+                    {"checkpoints", r.checkpoints},
+                    {"checkpoint_pause", r.checkpoint_pause_s},
+                    {"waited", r.waited_s},
+                    {"skipped_steps", r.skipped_steps},
+                    {"muted", r.muted},
+                    {"closed_without", r.closed_without},
+                    {"idle_steps", r.idle_steps},
+                    {"held_back", r.held_back},
+                    {"queued_bytes_most", r.queued_bytes_most},
+                    {"control_frames_dropped", r.dropped_control},
+                    {"figures", figures}});
 }
 
 std::string refusals_text(const RefusalCounts& counts) {
@@ -196,8 +195,7 @@ std::string refusals_text(const RefusalCounts& counts) {
 }
 
 std::string to_json(const std::string& peer, const std::exception& error) {
-  return ordered_json{{"event", "failure"}, {"peer", peer}, {"message", error.what()}}.dump(
-      -1, ' ', false, ordered_json::error_handler_t::replace);
+  return json_line({{"event", "failure"}, {"peer", peer}, {"message", error.what()}});
 }
 
 void carry_metrics(const std::filesystem::path& parent, const std::filesystem::path& folder, Round round) {
@@ -209,7 +207,8 @@ void carry_metrics(const std::filesystem::path& parent, const std::filesystem::p
     const auto at = j.find("round");
     if (at != j.end() && at->is_number_unsigned() && at->get<Round>() <= round) carried += line + '\n';
   }
-  carried += ordered_json{{"event", "resumed"}, {"parent", parent.string()}, {"round", round}}.dump() + '\n';
+  carried += json_line({{"event", "resumed"}, {"parent", parent.string()}, {"round", round}});
+  carried += '\n';
   PosixStorage storage;
   replace_file(storage, folder / kMetricsFile, carried);
 }
