@@ -2,7 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <cerrno>
 #include <chrono>
+#include <cstring>
 #include <fstream>
 #include <stdexcept>
 #include <system_error>
@@ -53,7 +55,8 @@ class Events {
   }
   void finish() {
     out_ << "\n]\n";
-    if (!out_.flush()) throw std::runtime_error(fmt::format("cannot write {}", path_.string()));
+    if (!out_.flush())
+      throw std::runtime_error(fmt::format("cannot write {}: {}", path_.string(), std::strerror(errno)));
   }
 
  private:
@@ -88,6 +91,11 @@ void Trace::write(const std::filesystem::path& file, std::size_t number, const s
   events.finish();
 }
 
+void remove_parts(std::span<const std::filesystem::path> parts) {
+  std::error_code gone;
+  for (const auto& part : parts) std::filesystem::remove(part, gone);
+}
+
 void merge_traces(std::span<const std::filesystem::path> parts, const std::filesystem::path& file) {
   Events events(file);
   for (const auto& part : parts) {
@@ -99,8 +107,7 @@ void merge_traces(std::span<const std::filesystem::path> parts, const std::files
     }
   }
   events.finish();
-  std::error_code gone;
-  for (const auto& part : parts) std::filesystem::remove(part, gone);
+  remove_parts(parts);
 }
 
 }  // namespace gossamer::node

@@ -39,6 +39,7 @@ class Trace {
   std::uint64_t left_out_ = 0;
 };
 
+void remove_parts(std::span<const std::filesystem::path> parts);
 /// Makes one file of those that Trace::write made, which go; what is not there is left out. Throws as it
 /// does.
 void merge_traces(std::span<const std::filesystem::path> parts, const std::filesystem::path& file);

@@ -131,11 +131,16 @@ class Metrics {
 /// In one file.
 void write_traces(const std::string& file, const Job& job, const std::vector<Trace>& traces) {
   std::vector<std::filesystem::path> parts;
-  for (PeerId p = 0; p < traces.size(); ++p) {
-    parts.emplace_back(fmt::format("{}.{}", file, p));
-    traces[p].write(parts.back(), p, job.peers[p].name);
+  try {
+    for (PeerId p = 0; p < traces.size(); ++p) {
+      parts.emplace_back(fmt::format("{}.{}", file, p));
+      traces[p].write(parts.back(), p, job.peers[p].name);
+    }
+    if (!traces.empty()) merge_traces(parts, file);
+  } catch (...) {
+    remove_parts(parts);
+    throw;
   }
-  if (!traces.empty()) merge_traces(parts, file);
 }
 
 std::string progress_text(const SimProgress& p, const Prepared& prepared) {
@@ -262,7 +267,6 @@ int simulate(const SimFlags& flags) {
   summary.virtual_samples_per_second = rate;
   summary.samples_per_second *= summary.seconds / wall;
   summary.seconds = wall;
-  if (!flags.model.empty()) save_average(flags.model, prepared, models, whose);
   const std::string text = flags.job.json ? to_json(summary) + "\n" : to_table(std::span(&summary, 1));
   std::fputs(text.c_str(), stdout);
   if (!flags.job.quiet)
@@ -271,6 +275,8 @@ int simulate(const SimFlags& flags) {
   for (PeerId p = 0; p < result.peers.size(); ++p)
     if (!result.peers[p].message.empty())
       fmt::print(stderr, "{}: {}\n", prepared.job.peers[p].name, result.peers[p].message);
+  std::fflush(stdout);
+  if (!flags.model.empty()) save_average(flags.model, prepared, models, whose);
   metrics.finish();
   write_traces(flags.trace, prepared.job, traces);
   return exit_status(worst(prepared.job, result.peers));

@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <csignal>
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <fstream>
@@ -72,6 +73,7 @@ constexpr int kRecordsFd = 3;
     dup2(out, STDOUT_FILENO);
     execv("/proc/self/exe", argv.data());
   }
+  dprintf(STDERR_FILENO, "%s cannot be started: %s\n", path ? path : argv[0], strerror(errno));
   _exit(127);
 }
 
@@ -80,22 +82,6 @@ std::vector<char*> pointers(std::vector<std::string>& words) {
   for (auto& word : words) all.push_back(word.data());
   all.push_back(nullptr);
   return all;
-}
-
-/// As a shell finds it.
-std::string path_of(const std::string& program) {
-  std::vector<std::string> places{program};
-  if (program.find('/') == std::string::npos) {
-    places.clear();
-    const char* const path = std::getenv("PATH");
-    std::istringstream folders(path ? path : "/usr/bin:/bin");
-    for (std::string folder; std::getline(folders, folder, ':');)
-      places.push_back((folder.empty() ? "." : folder) + "/" + program);
-  }
-  for (const std::string& place : places)
-    if (access(place.c_str(), X_OK) == 0 && std::filesystem::is_regular_file(place)) return place;
-  throw ConfigError(fmt::format("program '{}' was not found{}; expected one that can be run, after --",
-                                program, places.size() == 1 ? "" : " in PATH"));
 }
 
 /// Of this process, with other values of those.
@@ -121,6 +107,33 @@ bool is_stopped(pid_t pid) {
 
 }  // namespace
 
+std::string find_program(const std::string& program) {
+  std::vector<std::string> places{program};
+  if (program.find('/') == std::string::npos) {
+    places.clear();
+    const char* const path = std::getenv("PATH");
+    std::istringstream folders(path ? path : "/usr/bin:/bin");
+    for (std::string folder; std::getline(folders, folder, ':');)
+      places.push_back((folder.empty() ? "." : folder) + "/" + program);
+  }
+  std::string closed;
+  std::error_code none;
+  for (const std::string& place : places) {
+    if (!std::filesystem::is_regular_file(place, none)) continue;
+    if (access(place.c_str(), X_OK) == 0) return place;
+    if (closed.empty()) closed = place;
+  }
+  if (!closed.empty())
+    throw ConfigError(
+        fmt::format("program '{}' is there but may not be executed; expected one that may "
+                    "(chmod +x), or what runs it before it, such as python3, after --",
+                    closed));
+  throw ConfigError(fmt::format("program '{}' was not found{}; expected one that can be run, after --",
+                                program, places.size() == 1 ? "" : " in PATH"));
+}
+
+const int Launcher::kAppend = O_APPEND, Launcher::kBegin = O_TRUNC;
+
 Launcher::~Launcher() {
   signal_all(SIGKILL);
   for (auto& c : children_) {
@@ -133,16 +146,19 @@ void Launcher::start(const std::string& name, const std::vector<std::string>& ar
                      const std::filesystem::path& log) {
   Child child{.name = name, .arguments = {"gossamer"}, .log = log};
   child.arguments.insert(child.arguments.end(), arguments.begin(), arguments.end());
-  spawn(child, O_TRUNC);
+  spawn(child, log_flags_);
   children_.push_back(std::move(child));
 }
 
 void Launcher::start_program(const std::string& name, const std::vector<std::string>& words,
                              const std::vector<std::string>& environment, const std::filesystem::path& log) {
-  Child child{
-      .name = name, .arguments = words, .environment = environment, .path = path_of(words.at(0)), .log = log};
+  Child child{.name = name,
+              .arguments = words,
+              .environment = environment,
+              .path = find_program(words.at(0)),
+              .log = log};
   child.environment.push_back(fmt::format("GOSSAMER_RECORDS={}", kRecordsFd));
-  spawn(child, O_TRUNC);
+  spawn(child, log_flags_);
   children_.push_back(std::move(child));
 }
 

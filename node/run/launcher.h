@@ -28,7 +28,8 @@ class Launcher {
     std::chrono::steady_clock::time_point heard{};  ///< when it wrote last, or was started
   };
 
-  Launcher() = default;
+  /// logs_go_on: what stands in the logs stays.
+  explicit Launcher(bool logs_go_on = false) : log_flags_(logs_go_on ? kAppend : kBegin) {}
   ~Launcher();  ///< ends what still runs
   Launcher(const Launcher&) = delete;
   Launcher& operator=(const Launcher&) = delete;
@@ -53,9 +54,14 @@ class Launcher {
   const std::vector<Child>& children() const { return children_; }
 
  private:
+  static const int kAppend, kBegin;
+  const int log_flags_;
   void spawn(Child& child, int log_flags);
   void reap();
   std::vector<Child> children_;
 };
+
+/// Where a program is that a shell would find by that name; throws ConfigError where there is none.
+std::string find_program(const std::string& program);
 
 }  // namespace gossamer::node

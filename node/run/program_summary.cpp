@@ -9,18 +9,13 @@
 #include "gossamer/node/errors.h"
 #include "gossamer/node/safetensors.h"
 #include "gossamer/optim/finite.h"
+#include "json_line.h"
 #include "run_folder.h"
 #include "summary.h"
 
 namespace gossamer::node {
-namespace {
-
-constexpr const char* kProgramFile = "program.json";
-
-}  // namespace
-
 void write_program(const std::filesystem::path& folder, const std::vector<std::string>& words) {
-  write_text(folder / kProgramFile, nlohmann::json(words).dump() + "\n");
+  write_text(folder / kProgramFile, json_line(words) + "\n");
 }
 
 std::vector<std::string> read_program(const std::filesystem::path& folder) {
@@ -71,8 +66,7 @@ std::string to_json(const std::string& job, std::span<const ProgramEnd> ends) {
                      {"bytes_in", r.traffic.bytes_in},
                      {"says", end.says}});
   }
-  return nlohmann::ordered_json({{"job", job}, {"peers", peers}})
-      .dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+  return json_line({{"job", job}, {"peers", peers}});
 }
 
 std::string to_text(std::span<const ProgramEnd> ends) {

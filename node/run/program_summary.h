@@ -9,6 +9,8 @@
 
 namespace gossamer::node {
 
+constexpr const char* kProgramFile = "program.json";
+
 /// A file in the run's folder, by which the run goes on with the same program.
 void write_program(const std::filesystem::path& folder, const std::vector<std::string>& words);
 /// None where there is no such file. Throws ConfigError.

@@ -1,13 +1,17 @@
 #include "run_folder.h"
 
+#include <fcntl.h>
 #include <fmt/format.h>
+#include <sys/file.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <cstring>
 #include <ctime>
 #include <fstream>
+#include <sstream>
 #include <system_error>
+#include <utility>
 
 #include "gossamer/node/safetensors.h"
 
@@ -20,6 +24,27 @@ std::string local_time() {
   char text[32];
   std::strftime(text, sizeof text, "%Y%m%d-%H%M%S", localtime_r(&now, &parts));
   return text;
+}
+
+/// What a run writes that its folder holds already; empty where there is nothing.
+std::string found_in(const std::filesystem::path& folder) {
+  std::error_code none;
+  for (const char* name : {kMetricsFile, "model.safetensors", "summary.json", "job.toml", "peers"})
+    if (std::filesystem::exists(std::filesystem::symlink_status(folder / name, none))) return name;
+  return {};
+}
+
+/// Its start failed: it has left logs, and its job.
+bool never_began(const std::filesystem::path& folder) {
+  std::error_code none;
+  namespace fs = std::filesystem;
+  if (!fs::is_regular_file(folder / kMetricsFile, none) || fs::file_size(folder / kMetricsFile, none) > 0)
+    return false;
+  for (const char* name : {"model.safetensors", "summary.json", kCheckpointsFolder})
+    if (fs::exists(folder / name, none)) return false;
+  for (const auto& entry : fs::directory_iterator(folder / "peers", none))
+    if (entry.path().extension() != ".log") return false;
+  return true;
 }
 
 }  // namespace
@@ -47,16 +72,42 @@ std::filesystem::path out_folder(const std::string& out) {
 }
 
 std::filesystem::path new_out_folder(const std::string& out, const std::string& resume) {
-  std::error_code none;
-  if (std::filesystem::is_regular_file(out + "/" + kMetricsFile, none) &&
-      !std::filesystem::equivalent(out, resume, none))
-    throw ConfigError(
-        fmt::format("--out {0}: holds a run already; expected a new folder, or `--resume {0}` to go on from "
-                    "it",
-                    out));
+  const std::string found = found_in(out);
+  if (!found.empty() && !never_began(out) && !is_same_folder(out, resume)) {
+    const bool run = found == kMetricsFile;
+    throw ConfigError(fmt::format("--out {0}: holds {1} already{2}; expected a new folder{3}", out,
+                                  run ? "a run" : found, run ? "" : ", which the run would write over",
+                                  run ? fmt::format(", or `--resume {}` to go on from it", out) : ""));
+  }
   const std::filesystem::path folder = out_folder(out);
   replaced_file((folder / "model.safetensors").string());  // or it throws
   return folder;
+}
+
+bool is_same_folder(const std::filesystem::path& one, const std::filesystem::path& other) {
+  std::error_code none;
+  return std::filesystem::equivalent(one, other, none);
+}
+
+FolderLock::FolderLock(const std::filesystem::path& folder)
+    : handle_(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)) {
+  if (handle_ < 0 || ::flock(handle_, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK) return;
+  ::close(handle_);
+  throw ConfigError(fmt::format(
+      "{}: a run is under way in this folder; expected another one, or to wait until that run has ended",
+      folder.string()));
+}
+FolderLock::~FolderLock() {
+  if (handle_ >= 0) ::close(handle_);
+}
+
+Overwritten::Overwritten(std::filesystem::path path) : path_(std::move(path)) {
+  std::ifstream in(path_);
+  std::ostringstream text;
+  if (in && text << in.rdbuf()) former_ = text.str();
+}
+Overwritten::~Overwritten() {
+  if (former_) std::ofstream(path_) << *former_;
 }
 
 void write_text(const std::filesystem::path& path, const std::string& text) {

@@ -1,6 +1,7 @@
 #pragma once
 // A run leaves its files in a folder of its own: runs/<job>-<time>/.
 #include <filesystem>
+#include <optional>
 #include <string>
 
 #include "gossamer/node/job.h"
@@ -15,8 +16,38 @@ std::filesystem::path make_run_folder(const std::string& name);
 /// The folder of --out, made where it is missing. Throws ConfigError where it cannot be written: before the
 /// training, so that this is not in vain.
 std::filesystem::path out_folder(const std::string& out);
-/// The same of a run's folder; refuses that of another one, but of the run that it goes on from.
+/// The same of a run's folder; refuses one that holds another run's files, or a user's of the same names, but
+/// that of the run that it goes on from, and of a run that never began.
 std::filesystem::path new_out_folder(const std::string& out, const std::string& resume);
+/// Whether the two name one folder.
+bool is_same_folder(const std::filesystem::path& one, const std::filesystem::path& other);
+
+/// A run's folder is its own while this lives; throws ConfigError where another process has it.
+class FolderLock {
+ public:
+  explicit FolderLock(const std::filesystem::path& folder);
+  ~FolderLock();
+  FolderLock(const FolderLock&) = delete;
+  FolderLock& operator=(const FolderLock&) = delete;
+
+ private:
+  int handle_;  ///< −1 where the folder's file system knows no locks
+};
+
+/// A file that is given back what it held, unless what is written over it is to stand.
+class Overwritten {
+ public:
+  explicit Overwritten(std::filesystem::path path);
+  ~Overwritten();
+  Overwritten(const Overwritten&) = delete;
+  Overwritten& operator=(const Overwritten&) = delete;
+  void let_it_stand() { former_.reset(); }
+
+ private:
+  std::filesystem::path path_;
+  std::optional<std::string> former_;  ///< empty: there was none
+};
+
 void write_text(const std::filesystem::path& path, const std::string& text);
 
 }  // namespace gossamer::node

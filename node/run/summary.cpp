@@ -7,7 +7,9 @@
 #include <numeric>
 
 #include "aggregation.h"
+#include "gossamer/node/safetensors.h"
 #include "gossamer/optim/ensemble.h"
+#include "json_line.h"
 #include "method.h"
 
 namespace gossamer::node {
@@ -121,6 +123,22 @@ optim::Figures mean_figures(std::span<const WorkerResult> results) {
 
 std::string staleness_text(const std::optional<std::uint64_t>& staleness) {
   return staleness ? std::to_string(*staleness) : "unbounded";
+}
+
+Summary summarise_saved(const Prepared& prepared, std::span<const WorkerResult> results,
+                        std::span<const std::filesystem::path> models, bool own_models,
+                        std::span<const PeerId> whose, const std::filesystem::path& folder) {
+  std::vector<AlignedFloats> read;
+  for (std::size_t k = 0; k < whose.size(); ++k) {
+    read.emplace_back(prepared.initial_of(whose[k]).size());
+    read_safetensors(models[k].string(), prepared.layers_of(whose[k]), read.back());
+  }
+  const std::vector<std::span<const float>> views(read.begin(), read.end());
+  if (have_average(prepared, whose))
+    write_safetensors((folder / "model.safetensors").string(), prepared.layers_of(whose.front()),
+                      average(views, model_weights(prepared, whose)),
+                      {{"job", prepared.job.name}, {"peers", std::to_string(whose.size())}});
+  return summarise(prepared, results, views, own_models, whose);
 }
 
 bool have_average(const Prepared& prepared, std::span<const PeerId> peers) {
@@ -247,7 +265,7 @@ std::string to_json(const Summary& s) {
   if (s.virtual_samples_per_second) j["virtual_samples_per_second"] = number(*s.virtual_samples_per_second);
   if (s.digest) j["digest"] = *s.digest;
   for (const optim::Figure& f : s.figures) j["figures"][f.name] = number(f.value);
-  return j.dump();
+  return json_line(j);
 }
 
 std::optional<Summary> parse_summary(const std::string& text) try {

@@ -1,6 +1,7 @@
 #pragma once
 // A Summary holds the figures of a finished run, and becomes a table or JSON.
 #include <cstdint>
+#include <filesystem>
 #include <numeric>
 #include <optional>
 #include <span>
@@ -67,6 +68,11 @@ struct Summary {
 Summary summarise(const Prepared& prepared, std::span<const WorkerResult> results,
                   std::span<const std::span<const float>> parameters, bool own_models,
                   std::span<const PeerId> whose = {});
+/// The same of the models that peers have saved, in files; writes their average, where they have one, to
+/// model.safetensors in that folder.
+Summary summarise_saved(const Prepared& prepared, std::span<const WorkerResult> results,
+                        std::span<const std::filesystem::path> models, bool own_models,
+                        std::span<const PeerId> whose, const std::filesystem::path& folder);
 /// Whether the peers' models are of one shape, so that they have an average.
 bool have_average(const Prepared& prepared, std::span<const PeerId> peers);
 /// How much each peer's model counts in their average: as in the mean that the run keeps, alike or by samples

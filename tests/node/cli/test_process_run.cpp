@@ -1,5 +1,7 @@
 // What `gossamer run` prints and leaves behind.
 #include <algorithm>
+#include <csignal>
+#include <cstdlib>
 #include <filesystem>
 #include <iostream>
 #include <nlohmann/json.hpp>
@@ -275,6 +277,70 @@ TEST_CASE("a peer that was started by hand ends with status 1 where it diverges,
       CHECK((status == 3 && says(peers[i].err(), " diverged in round ")));
   }
   CHECK(diverged > 0);
+}
+
+TEST_CASE("run writes over nobody's files and leaves a folder free where it never began") {
+  const Folder folder;
+  const Ports ports(4);
+  const std::string job = small_job(folder, ports);
+  const std::string before = read_text(job);
+  const auto onto = gossamer(folder, {"run", "job.toml", "--out", "."});
+  CHECK(onto.status == 2);
+  CHECK(says(onto.err, "--out .: holds job.toml already, which the run would write over"));
+  CHECK(read_text(job) == before);
+  const auto unknown = gossamer(folder, {"run", "job.toml", "--out", "new", "--", "no-such-program"});
+  CHECK(unknown.status == 2);
+  CHECK(!fs::exists(folder.path("new")));
+  folder.write("plain", "no program");
+  CHECK(says(gossamer(folder, {"run", "job.toml", "--out", "new", "--", "./plain"}).err,
+             "may not be executed"));
+  folder.write("broken", "#!/no/such/interpreter\n");
+  fs::permissions(folder.path("broken"), fs::perms::owner_all);
+  const auto broken = gossamer(folder, {"run", "job.toml", "--out", "new", "--", "./broken"});
+  CHECK(says(broken.err, "./broken cannot be started: No such file or directory"));
+  const auto silent = gossamer(folder, {"run", "job.toml", "--out", "new", "--", "true"});
+  CHECK(silent.status == 1);
+  CHECK(says(silent.err, "no program learned anything"));
+  const auto run = gossamer(folder, {"run", "job.toml", "--quiet", "--out", "new", "--trace", "/dev/full"});
+  INFO(run.err);
+  CHECK(run.status == 1);  // the trace is lost, and nothing else
+  CHECK(says(run.err, "cannot write /dev/full: No space left on device"));
+  CHECK(says(run.out, "test accuracy"));
+  CHECK(fs::exists(folder.path("new/model.safetensors")));
+}
+
+TEST_CASE("a run's folder is its own while it lives") {
+  const Folder folder;
+  const Ports ports(4);
+  small_job(folder, ports);
+  std::vector<std::string> first{"run", "job.toml", "--out", "live", "--set"}, second = first;
+  first.push_back("run.rounds=" + std::to_string(kForever));
+  second.push_back("optimizer.learning_rate=0.5");
+  Process run(folder.path(""), "run", first);
+  REQUIRE(wait_until(30, [&] { return fs::exists(folder.path("live/peers/peer3.log")); }));
+  const std::string job = read_text(folder.path("live/job.toml"));
+  const auto other = gossamer(folder, second);
+  CHECK(other.status == 2);
+  CHECK(says(other.err, "live: a run is under way in this folder"));
+  CHECK(read_text(folder.path("live/job.toml")) == job);
+  run.signal(SIGTERM);
+  CHECK(run.wait(60) == 130);
+}
+
+TEST_CASE("run and sim take a closed standard stream and a file name of any bytes") {
+  const Folder folder;
+  const Ports ports(4);
+  const std::string job = small_job(folder, ports);
+  fs::copy_file(job, folder.path("\xff.toml"));
+  const auto named = gossamer(folder, {"run", "\xff.toml", "--quiet", "--out=-x"});
+  INFO(named.err);
+  CHECK(named.status == 0);
+  CHECK(fs::exists(folder.path("-x/summary.json")));
+  const std::string program = fs::read_symlink("/proc/self/exe").parent_path().string() + "/gossamer";
+  for (const char* closed : {"<&-", "2>&-"})
+    CHECK(std::system(("cd " + folder.path("") + " && " + program + " run job.toml -q --out run" +
+                       std::to_string(closed[0]) + " " + closed + " >/dev/null")
+                          .c_str()) == 0);
 }
 
 TEST_CASE("time from run to the first step") {
