@@ -3,6 +3,8 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cctype>
+#include <cerrno>
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
@@ -60,7 +62,14 @@ std::string or_started(const char* given, const char* variable) {
 }
 std::uint64_t own_session() {
   const std::string text = from_environment("GOSSAMER_SESSION");
-  return text.empty() ? 0 : std::strtoull(text.c_str(), nullptr, 10);
+  if (text.empty()) return 0;
+  char* end = nullptr;
+  errno = 0;
+  const std::uint64_t session = std::strtoull(text.c_str(), &end, 10);
+  if (!std::isdigit(static_cast<unsigned char>(text[0])) || *end != '\0' || errno != 0)
+    throw node::ConfigError(fmt::format(
+        "GOSSAMER_SESSION holds '{}'; expected a number from 0 to 2^64 - 1, the same for all peers", text));
+  return session;
 }
 
 }  // namespace

@@ -206,17 +206,20 @@ void add_swarm_flags(CLI::App& command, SwarmFlags& flags) {
               "--seeds", flags.seeds,
               "run N small jobs instead, each with a configuration and faults drawn from its seed (with JOB: "
               "that job with drawn faults), and check everything that must hold")
-          ->check(above_zero());
+          ->check(above_zero())
+          ->check(whole_number());
   command.add_option("--first-seed", flags.first_seed, "of --seeds")
       ->needs(seeds)
       ->check(zero_or_more())
+      ->check(whole_number())
       ->capture_default_str();
   auto* replay =
       command
           .add_option(
               "--replay", flags.replay,
               "run one seed of --seeds again: its job, the events before what went wrong, or its digest")
-          ->check(zero_or_more());
+          ->check(zero_or_more())
+          ->check(whole_number());
   command
       .add_option(
           "--churn", flags.churn,

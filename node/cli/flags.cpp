@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <malloc.h>
 
+#include <charconv>
 #include <cmath>
 #include <csignal>
 #include <cstdio>
@@ -59,6 +60,16 @@ void add_override_flag(CLI::App& command, JobFlags& flags, const std::string& fl
                        const std::string& help) {
   command.add_option_function<std::string>(
       flag, [&flags, key](const std::string& value) { flags.overrides.push_back(key + "=" + value); }, help);
+}
+
+CLI::Validator whole_number() {
+  return {[](const std::string& text) {
+            std::uint64_t number = 0;
+            const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+            if (error == std::errc() && end == text.data() + text.size()) return std::string();
+            return fmt::format("{}: expected a whole number from 0 to 2^64 - 1", text);
+          },
+          "WHOLE"};
 }
 
 CLI::Validator above_zero() {

@@ -22,6 +22,8 @@ void add_override_flag(CLI::App& command, JobFlags& flags, const std::string& fl
 
 /// What a flag's number must be.
 CLI::Validator above_zero();
+/// A whole number of 64 bits: the parser itself takes what is beyond for the greatest one, and −1, too.
+CLI::Validator whole_number();
 CLI::Validator zero_or_more();
 CLI::Validator within(double low, double high);  // CLI::Range takes NaN
 

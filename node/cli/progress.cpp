@@ -4,14 +4,26 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <cstdlib>
+#include <string_view>
 #include <utility>
 
 namespace gossamer::node {
 
+namespace {
+
+/// A terminal whose cursor only goes on.
+bool is_dumb() {
+  const char* const kind = std::getenv("TERM");
+  return kind && std::string_view(kind) == "dumb";
+}
+
+}  // namespace
+
 void to_stderr(const std::string& text) { std::fputs(text.c_str(), stderr); }
 
 Progress::Progress(bool quiet, Write write)
-    : quiet_(quiet), terminal_(isatty(STDERR_FILENO) != 0), write_(std::move(write)) {}
+    : quiet_(quiet), terminal_(isatty(STDERR_FILENO) != 0 && !is_dumb()), write_(std::move(write)) {}
 
 void Progress::line(const std::string& text) {
   if (quiet_) return;

@@ -87,5 +87,32 @@ TEST_CASE("a swarm of a job takes its time, and what is wrong with the job is no
   CHECK(unsound.err.find("do not converge under a lossy codec") != std::string::npos);
 }
 
+TEST_CASE("numbers beyond 64 bits are refused where they would be another number or none") {
+  const Folder folder;
+  const char* const last = "18446744073709551615";
+  const auto refused = [&](const std::vector<std::string>& words, const std::string& why) {
+    const auto ended = gossamer(folder, words);
+    INFO(ended.err);
+    CHECK(ended.status == 2);
+    CHECK(says(ended.err, why));
+  };
+  refused({"sim", "--seeds", "2", "--first-seed", last}, "seeds end at 2^64 - 1");
+  const std::string whole = "expected a whole number from 0 to 2^64 - 1";
+  refused({"sim", "--seeds", "99999999999999999999"}, whole);
+  refused({"sim", "--replay", "18446744073709551616"}, whole);
+  refused({"peer", "job.toml", "--name", "peer0", "--session", "-1"}, whole);
+}
+
+TEST_CASE("data.seed draws other data") {
+  const Folder folder;
+  const std::string job = SmallJob{.peers = 2, .base_port = 1, .graph = "full", .rounds = 3}.toml();
+  folder.write("job.toml", job);
+  const auto plain = gossamer(folder, {"sim", "job.toml", "--json", "-q"}),
+             other = gossamer(folder, {"sim", "job.toml", "--json", "-q", "--set", "data.seed=7"});
+  INFO(other.err);
+  REQUIRE(other.status == 0);
+  CHECK(nlohmann::json::parse(plain.out).at("digest") != nlohmann::json::parse(other.out).at("digest"));
+}
+
 }  // namespace
 }  // namespace gossamer::test
