@@ -407,10 +407,7 @@ void add_peer_command(CLI::App& app, int& status) {
                       "write what takes how long to this file, for ui.perfetto.dev or chrome://tracing");
   command->add_flag("--records", flags->records, "print reports as JSON lines on stdout");
   command->add_option("--rows", flags->rows)->group("");  // of gossamer run alone
-  command
-      ->add_option("--session", flags->session,
-                   "number that a run\'s peers share; it keeps runs on one port apart")
-      ->check(whole_number());
+  command->add_option("--session", flags->session, "number that a run's peers share")->check(whole_number());
   add_override_flag(*command, flags->job, "--join-timeout", "run.join_timeout",
                     "seconds to wait for all peers to appear");
   add_override_flag(*command, flags->job, "--drain-timeout", "run.drain_timeout",
