@@ -10,6 +10,7 @@
 #include <nlohmann/json.hpp>
 
 #include "commands.h"
+#include "flags.h"
 #include "gossamer/node/errors.h"
 #include "table_file.h"
 #include "text.h"
