@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "aggregation.h"
+#include "commands.h"
 #include "flags.h"
 #include "launcher.h"
 #include "losses.h"
