@@ -19,7 +19,7 @@ class Check {
     const ExchangeSettings& e = job_.exchange;
     const bool warms_up = !e.density_warmup || !e.density_warmup->empty();
     if (e.momentum_correction > 0) momentum();
-    if (e.clip > 0) on_sparse_gradients("exchange.clip");
+    if (e.clip > 0) on_whole_rounds("exchange.clip");
     if (warms_up) with_density("exchange.density_warmup");
     if (!e.layer_density.empty()) with_density("exchange.layer_density");
   }
@@ -43,6 +43,16 @@ class Check {
                       key, job_.exchange.codec));
   }
 
+  /// Where late gradients are added to later rounds, each goes out as it is (partial.cpp).
+  void on_whole_rounds(std::string_view key) const {
+    on_sparse_gradients(key);
+    if (closes_early(job_.exchange))
+      refuse(
+          fmt::format("{} needs rounds that wait for all gradients, found exchange.backup = {} and "
+                      "run.straggler = \"{}\"; use backup = 0 and straggler = \"wait\", or leave the key out",
+                      key, job_.exchange.backup, job_.exchange.straggler));
+  }
+
   void with_density(std::string_view key) const {
     on_sparse_gradients(key);
     if (!density_of(job_.exchange.codec))
@@ -51,7 +61,7 @@ class Check {
   }
 
   void momentum() const {
-    on_sparse_gradients("exchange.momentum_correction");
+    on_whole_rounds("exchange.momentum_correction");
     if (optim::optimizer_traits(job_.optimizer.kind).keeps_state)
       refuse(
           fmt::format("exchange.momentum_correction needs optimizer.kind 'sgd', found '{}': the momentum is "

@@ -8,6 +8,7 @@ using namespace gossamer;
 using namespace gossamer::node;
 using namespace gossamer::node::test;
 using gossamer::test::says;
+using gossamer::test::says_if_any;
 
 namespace {
 
@@ -192,6 +193,15 @@ TEST_CASE("keys of sparse gradients are refused where nothing uses them") {
   CHECK(says(refusal_before_the_run(sparse("allreduce", "threshold", warm)), "codec with a density"));
   CHECK(says(refusal_before_the_run(sparse("gtopk", "topk", momentum + Settings{"optimizer.kind=momentum"})),
              "optimizer.kind 'sgd'"));
+  for (const Settings& early :
+       {Settings{"exchange.backup=1"}, {"run.straggler=without", "exchange.staleness=8"}}) {
+    const auto said = [&](const Settings& key) {
+      return refusal_before_the_run(sparse("topk_allgather", "topk", key + early));
+    };
+    for (const Settings& key : {momentum, clip})
+      CHECK(says(said(key), "needs rounds that wait for all gradients"));
+    for (const Settings& key : {warm, layer}) CHECK(says_if_any(said(key), ""));
+  }
   const std::string unknown = refusal_before_the_run(
       sparse("gtopk", "topk", {"model.kind=mlp", "exchange.layer_density=[\"fc7=0.5\"]"}));
   CHECK(says(unknown, "names layer 'fc7'"));
