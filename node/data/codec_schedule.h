@@ -21,6 +21,8 @@ class CodecSchedule {
   CodecSchedule(const ExchangeSettings& exchange, const std::vector<optim::Layer>& layers,
                 std::uint64_t rounds_per_epoch);
   const compress::Codec& at(Round round, std::size_t layer) const;
+  /// Whether at gives the dense codec in every round, the layer being a state or too small.
+  bool always_dense(std::size_t layer) const { return small_[layer]; }
   /// Each codec that at or dense may give.
   std::vector<const compress::Codec*> all() const;
   /// What goes dense whatever the layer.

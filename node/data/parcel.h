@@ -11,6 +11,7 @@ struct Parcel {
   std::size_t layer;
   Range range;
   bool state = false;  ///< as of the layer
+  bool dense = false;  ///< goes dense in every round, whatever the job's codec
 };
 
 /// Parcels in layer order; a layer of more than `largest` entries is cut into equal slices of at most that

@@ -144,7 +144,7 @@ class Choco final : public Gossip {
       }
       if (!tells_[n]) continue;
       const Deltas& d = deltas_[parcel][n];
-      const float weight = gamma() * neighbours_[n].weight * fair_part(d.sent, d.came);
+      const float weight = gamma(round, parcel) * neighbours_[n].weight * fair_part(d.sent, d.came);
       combine.terms.emplace_back(weight, estimate(n));
       combine.terms.emplace_back(-weight, own(n));
     }
@@ -157,7 +157,7 @@ class Choco final : public Gossip {
   }
 
   void mix_sum(Round round, ParcelId parcel, std::optional<op::Encode> offer) {
-    op::Mix mix{range(parcel), kSum, {}, {range(parcel), kParameters, 1, {{gamma(), kSum}}}};
+    op::Mix mix{range(parcel), kSum, {}, {range(parcel), kParameters, 1, {{gamma(round, parcel), kSum}}}};
     float sum = 0;
     for (std::size_t n = 0; n < neighbours_.size(); ++n) {
       const float weight = neighbours_[n].weight;
@@ -183,7 +183,9 @@ class Choco final : public Gossip {
     return deltas;
   }
 
-  float gamma() const { return static_cast<float>(host_.plan().gamma); }
+  float gamma(Round round, ParcelId parcel) const {
+    return static_cast<float>(host_.plan().gamma_in(round, parcel));
+  }
 
   /// Asynchronous: a delta goes to a neighbour in every round that mixes with it, and comes in every such
   /// round of its own.

@@ -58,6 +58,7 @@ struct Plan {
   /// The mixing matrix is symmetric, before peers were weighed: what a peer takes of another, that one takes
   /// of it, by their weights.
   bool reversible = false;
+  double dense_gamma = 1;  ///< consensus step where what is sent goes dense, and nothing is left out
   /// Null: there are no tables, or each peer keeps its own. Else their rows go as one parcel more.
   std::shared_ptr<const RowPlan> rows{};
 
@@ -72,6 +73,13 @@ struct Plan {
   /// Of those: whom the peer owes, or who owe it.
   std::vector<PeerId> owed_by(PeerId peer) const;
   std::vector<PeerId> owing(PeerId peer) const;
+
+  /// The consensus step of a parcel in a round. Where peers do not wait for each other's rounds, one in which
+  /// this peer sends dense is none in which all do.
+  double gamma_in(Round round, ParcelId parcel) const {
+    const bool dense = parcels[parcel].dense || (exchange.staleness == 0u && round < exchange.dense_rounds);
+    return dense ? dense_gamma : gamma;
+  }
 
   /// What a round waits for: the parcels, and the rows.
   std::size_t parts() const { return parcels.size() + (rows ? 1 : 0); }

@@ -6,6 +6,7 @@
 //
 // Slot 2 holds C[v_i] ("sent"). γ is exchange.gamma: at most 0.1 where the job leaves it open
 // (consensus_step.h); at 1 and one bit the error of the codes is as large as the differences between peers.
+// What goes dense leaves nothing out, and is mixed by 1.
 // Synchronous; W symmetric or at least doubly stochastic.
 #include "gossip.h"
 #include "method.h"
@@ -36,7 +37,7 @@ class DeepSqueeze final : public Gossip {
 
   void mix(Round round, ParcelId parcel) override {
     if (idle(round)) return;
-    const auto gamma = static_cast<float>(host_.plan().gamma);
+    const auto gamma = static_cast<float>(host_.plan().gamma_in(round, parcel));
     const Range r = range(parcel);
     float sum = 0;
     for (const auto& e : weights(round).in(host_.plan().self)) {

@@ -22,6 +22,7 @@ double safely_stable(const compress::Traits& codec, Gossiped gossiped) {
 
 ConsensusStep consensus_step(const compress::Traits& codec, double pull, Gossiped gossiped) {
   const bool differences = gossiped == Gossiped::differences;
+  if (codec.exact) return {1, 1};
   if (codec.delta > kAlmostAll) return {differences ? 1 : 0.1, 1};
   const double damped = pull > kUsualPull + kPullSlack ? kUsualPull / pull : 1;
   const double safe = safely_stable(codec, gossiped);

@@ -17,10 +17,14 @@
 //   γ = min(cap, 1/2 or 1/3 of 2δ / (2−δ)),    δ = compress::Traits::delta
 //       but min(2δ, 1/10) where that is more and the largest entries are taken: what is left out is small
 //       × (5/3)/β where β > 5/3 (full and star 1, ring 4/3, torus 8/5, hypercube of 32 5/3, of 64 12/7)
-//   γ = 1 where nothing to speak of is left out, δ > 0.999 (dense, fp16, bf16).
+//   γ = 1 where nothing is left out (dense); CHOCO's too where that is little, δ > 0.999 (fp16, bf16).
 //
 // The cap is ½ for CHOCO, since an estimate that was just told is wrong by all that a sign or a level leaves
-// out; and 1/10 for DeepSqueeze, whatever the codec: what it mixes is the size of x and not of a difference.
+// out; and 1/10 for DeepSqueeze, whatever it leaves out: what it mixes is the size of x and not of a
+// difference.
+//
+// That is γ of what is coded. Layers and rounds that go dense (exchange.dense_below, dense_rounds) have 1,
+// unless the job states exchange.gamma, which counts for all (Plan::gamma_in): the same at every peer.
 //
 // Measured by bare averaging from normal, heavy-tailed and sparse starts and with one peer far off, 2000
 // rounds: the largest γ, of two a factor of two, at which the consensus distance stayed under twice the first

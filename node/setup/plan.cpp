@@ -93,6 +93,16 @@ void check_dense_rounds(const Job& job, const compress::Traits& codec) {
   if (codec.votes) refuse_with("a vote counts signs in every round");
 }
 
+bool follows_a_share(const Plan& plan) {
+  const auto gamma = find_method(plan.exchange.method).needs.gamma;
+  return gamma == Needs::Gamma::differences || gamma == Needs::Gamma::parameters;
+}
+
+/// As far as the parcels are known.
+bool all_goes_dense(const Plan& plan) {
+  return !plan.parcels.empty() && std::ranges::all_of(plan.parcels, [](const Parcel& p) { return p.dense; });
+}
+
 }  // namespace
 
 bool codes_velocity(const Job& job, const compress::Traits& codec) {
@@ -105,7 +115,7 @@ bool codes_velocity(const Job& job, const compress::Traits& codec) {
 
 std::string gamma_warning(const Job& job, const Plan& plan) {
   if (!job.exchange.gamma || find_method(job.exchange.method).needs.gamma == Needs::Gamma::none ||
-      plan.gamma <= plan.stable_gamma)
+      plan.gamma <= plan.stable_gamma || (follows_a_share(plan) && all_goes_dense(plan)))
     return {};
   return fmt::format(
       "{}: exchange.gamma = {} may well diverge with codec '{}' on graph '{}': up to {:.3g} was found "
@@ -161,6 +171,7 @@ Plan make_plan(const Job& job, PeerId self) {
             rule_scope(job.exchange.aggregate),
             job.run.seed};
   plan.reversible = symmetric(mixing);
+  plan.dense_gamma = job.exchange.gamma.value_or(1);
   if (has_algorithms(method, plan)) plan.allreduce = allreduce_cost(job, mixing);
   check_dense_rounds(job, codec);
   if (weighted && !plan.reversible)

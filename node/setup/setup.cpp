@@ -278,10 +278,12 @@ Prepared prepare(Job job, Learner learner, PeerId self) {
 
 void make_plan(Prepared& p) {
   Plan plan = make_plan(p.job, 0);
-  plan.parcels = make_parcels(p.layers, largest_parcel(p.job, plan));
+  p.codecs = std::make_shared<const CodecSchedule>(p.job.exchange, p.layers, p.rounds_per_epoch);
+  std::vector<Parcel> parcels = make_parcels(p.layers, largest_parcel(p.job, plan));
+  for (Parcel& parcel : parcels) parcel.dense = p.codecs->always_dense(parcel.layer);
+  plan.parcels = std::move(parcels);
   plan.parcels_by_peer = parcels_by_peer(p);
   if (p.rows) plan.rows = std::make_shared<const RowPlan>(row_plan(p.job, *p.rows, plan.schedule));
-  p.codecs = std::make_shared<const CodecSchedule>(p.job.exchange, p.layers, p.rounds_per_epoch);
   p.shapes = with_codecs(p);
   p.hello = hello_of(p, plan);
   p.plan = std::make_shared<const Plan>(std::move(plan));

@@ -268,7 +268,7 @@ TEST_CASE("of a gradient that is given up no step is taken but of parcels whose 
     wait_for(plane, 1);
     for (const Parcel& p : parcels) plane.submit(mix(p));
     plane.finish();
-    for (const auto& [layer, range, state] : parcels) {
+    for (const auto& [layer, range, state, dense] : parcels) {
       const auto x = plane.parameters().subspan(range.begin, range.size);
       const std::span<const float> before = prepared.initial, after = stepped->parameters();
       CHECK((Run::same_bits(x, before.subspan(range.begin, range.size)) ||

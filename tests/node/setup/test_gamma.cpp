@@ -63,9 +63,45 @@ TEST_CASE("gamma is the job's or else follows from the codec's traits, the graph
   CHECK(gamma("topk:density=0.2") == Approx(0.2 / 1.8));
   CHECK(gamma("randk:density=0.2") == Approx(0.1 / 0.9));
   CHECK(gamma("randk:density=0.6,scale=1") == Approx(0.2 / 1.8));
-  for (const char* codec : {"dense", "onebit", "topk:density=0.3"})
-    CHECK(gamma(codec, "deep_squeeze") == 0.1);
+  for (const char* codec : {"fp16", "onebit", "topk:density=0.3"}) CHECK(gamma(codec, "deep_squeeze") == 0.1);
+  CHECK(gamma("dense", "deep_squeeze") == 1);
   CHECK(gamma("randk:density=0.03", "deep_squeeze") == Approx(0.02 / 1.97));
+}
+
+TEST_CASE("what goes dense is mixed whole, unless the job states gamma") {
+  const auto plan_of_run = [](const Settings& more) {
+    const Settings settings{"model.kind=mlp", "exchange.codec=topk:density=0.01", "exchange.dense_below=50"};
+    return *prepare(small_job(settings + more)).plan;
+  };
+  for (const char* method : {"choco", "deep_squeeze"}) {
+    const Settings by{std::string("exchange.method=") + method};
+    const Plan plan = plan_of_run(by);
+    REQUIRE(plan.parcels.size() == 2);  // 88 and 27 entries
+    CHECK(plan.gamma_in(0, 0) == 0.02);
+    CHECK(plan.gamma_in(0, 1) == 1);
+    const Plan warm = plan_of_run(by + Settings{"exchange.dense_rounds=3"});
+    CHECK(warm.gamma_in(2, 0) == 1);
+    CHECK(warm.gamma_in(3, 0) == 0.02);
+    const Plan stated = plan_of_run(by + Settings{"exchange.gamma=0.03", "exchange.dense_rounds=3"});
+    for (const ParcelId p : {0, 1}) CHECK(stated.gamma_in(0, p) == 0.03);
+  }
+  CHECK(plan_of_run({"exchange.dense_rounds=3", "exchange.staleness=1"}).gamma_in(0, 0) == 0.02);
+}
+
+TEST_CASE("a run of which everything goes dense is one of codec dense") {
+  for (const char* method : {"choco", "deep_squeeze"})
+    for (const char* overlap : {"false", "true"}) {
+      const Settings by{std::string("exchange.method=") + method, std::string("exchange.overlap=") + overlap};
+      const auto end = [&](const Settings& more) {
+        Run run(small_job(by + more));
+        run.go();
+        REQUIRE(run.all(Outcome::finished));
+        return run.parameters(2);
+      };
+      const auto dense = end({"exchange.codec=dense"});
+      CHECK(end({"exchange.codec=topk:density=0.01", "exchange.dense_below=1000"}) == dense);
+      CHECK(end({"exchange.codec=topk:density=0.01", "exchange.dense_rounds=20"}) == dense);
+    }
 }
 
 TEST_CASE("gamma is less where one round of averaging goes beyond the mean") {
@@ -91,6 +127,9 @@ TEST_CASE("a gamma beyond what was found stable is accepted with a warning that 
   CHECK(warning({"exchange.gamma=0.7"}).empty());
   CHECK(warning({"exchange.gamma=1", "exchange.codec=dense"}).empty());
   CHECK(warning({"exchange.method=dpsgd", "exchange.codec=dense"}).empty());
+  const Prepared dense = prepare(
+      small_job({"exchange.codec=topk:density=0.01", "exchange.gamma=1", "exchange.dense_below=1000"}));
+  CHECK(gamma_warning(dense.job, *dense.plan).empty());
 }
 
 }  // namespace
