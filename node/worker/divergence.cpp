@@ -15,16 +15,25 @@ DivergenceWatch::DivergenceWatch(std::size_t classes, std::size_t parameters)
 
 void DivergenceWatch::on_loss(double loss) {
   if (first_loss_ < 0) first_loss_ = std::max(loss, 0.0);
+  last_loss_ = loss;
+  steps_above_ = loss > most_loss() ? steps_above_ + 1 : 0;
 }
 
 std::string DivergenceWatch::on_report(double mean_loss) {
   if (std::isnan(mean_loss)) return {};
-  const double most = kMostLoss * std::max(first_loss_, least_first_);
+  const double most = most_loss();
   above_ = mean_loss > most ? above_ + 1 : 0;
   if (above_ < kReportsAbove) return {};
   return fmt::format(
       "the training loss was above {:.4g} in {} reports running, at last {:.4g} (it began at {:.4g})", most,
       kReportsAbove, mean_loss, first_loss_);
+}
+
+std::string DivergenceWatch::at_end() const {
+  if (steps_above_ < kStepsAbove) return {};
+  return fmt::format(
+      "the training loss was above {:.4g} in the last {} steps, at last {:.4g} (it began at {:.4g})",
+      most_loss(), steps_above_, last_loss_, first_loss_);
 }
 
 std::string DivergenceWatch::on_norm(double norm) {

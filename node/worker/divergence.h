@@ -1,7 +1,9 @@
 #pragma once
 // DivergenceWatch tells when a run runs away in place of learning: it judges by a few figures, so that
 // control code need not see a float of the model.
+#include <algorithm>
 #include <cstddef>
+#include <cstdint>
 #include <span>
 #include <stdexcept>
 #include <string>
@@ -17,6 +19,8 @@ constexpr double kMostGrowth = 1000;
 /// less than kReportsAbove in a row even more.
 constexpr double kMostLoss = 10;
 constexpr int kReportsAbove = 3;
+/// Steps in a row, of a run's last, whose losses are all beyond that: also where reports are rare.
+constexpr std::uint64_t kStepsAbove = 16;
 /// The consensus distance may be this many times ‖x⁰‖² + ‖x̄‖² + 1.
 constexpr double kMostApart = 1000;
 /// Rounds from one look at ‖x‖ to the next: a pass over x is dear beside a step of a small batch.
@@ -30,15 +34,21 @@ class DivergenceWatch {
   /// Of every step's batch; the first is what reports are measured by.
   void on_loss(double loss);
   std::string on_report(double mean_loss);
+  /// After the last round.
+  std::string at_end() const;
   /// ‖x‖₂; the first is that of x⁰.
   std::string on_norm(double norm);
   void archive(Archive archive);
 
  private:
+  double most_loss() const { return kMostLoss * std::max(first_loss_, least_first_); }
+
   double least_first_;                        ///< ln(classes); of two where there are fewer
   double floor_;                              ///< added to ‖x⁰‖
   double first_loss_ = -1, first_norm_ = -1;  ///< −1: none yet
-  int above_ = 0;                             ///< reports in a row
+  double last_loss_ = 0;
+  int above_ = 0;                  ///< reports in a row
+  std::uint64_t steps_above_ = 0;  ///< in a row; not archived: a few, which begin anew
 };
 
 /// How far models are from their mean x̄.

@@ -93,6 +93,7 @@ void Worker::end_round() {
     next_evaluation_ = (std::floor(place(round_) / every) + 1) * every;
   }
   if (env_.now() >= since_.time + spec_.report_every_s || last) report(std::nullopt);
+  if (last) check_diverged(watch_.at_end());
   if (saver_.on_round(round_, env_.now(), mean_round_s())) spread_news(0);
   held_ = must_hold();
   held_since_ = env_.now();

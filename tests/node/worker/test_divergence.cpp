@@ -36,6 +36,17 @@ TEST_CASE("a loss is measured by its first value where that is more than ln(clas
   CHECK_FALSE(watch.on_report(50.1).empty());
 }
 
+TEST_CASE("a loss that is ten times too large in each of the last steps is a divergence at the end") {
+  DivergenceWatch watch(10);
+  watch.on_loss(1.5);
+  for (int i = 0; i < 15; ++i) watch.on_loss(24);
+  CHECK(watch.at_end().empty());
+  watch.on_loss(25);
+  CHECK(says(watch.at_end(), "above 23.03 in the last 16 steps, at last 25 (it began at 1.5)"));
+  watch.on_loss(23);  // learns again
+  CHECK(watch.at_end().empty());
+}
+
 TEST_CASE(
     "parameters a thousand times as large as at first are a divergence, and so are those that are no "
     "numbers") {
@@ -116,6 +127,13 @@ TEST_CASE("simulated: a loss that grows ends the run") {
   const std::string message = message_of_diverged(
       quadratic({"optimizer.learning_rate=2.3", "run.report_every=0.02", "sim.step_time=5ms"}));
   CHECK(says(message, "the training loss was above "));
+}
+
+TEST_CASE("simulated: a loss that grew ends a run that is over before its third report") {
+  for (const char* peers : {"1", "8"})
+    CHECK(says(message_of_diverged(quadratic({"optimizer.learning_rate=2.3", "run.report_every=1000",
+                                              "run.rounds=26", std::string("peers=") + peers})),
+               "the training loss was above "));
 }
 
 TEST_CASE("simulated: peers that averaging drives apart end the run") {
