@@ -148,6 +148,7 @@ class CodedAllreduce final : public FullReduce {
                       .minus = {},
                       .apply_to = {},
                       .feedback = host_.plan().codec.feedback() ? feedback : -1,
+                      .exact = peers_ == 1,
                       .round = round,
                       .parcel = parcel,
                       .tag = tag};

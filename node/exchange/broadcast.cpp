@@ -61,6 +61,7 @@ class Broadcast final : public FullReduce {
                                               .apply_to = {},
                                               .feedback = feedback_,
                                               .momentum = momentum(parcel),
+                                              .exact = peers_ == 1,
                                               .round = round,
                                               .parcel = parcel}};
     ops.insert(ops.end(), encoding.begin(), encoding.end());

@@ -78,7 +78,7 @@ class FullReduce : public Exchange {
 
   void on_parcel_ready(Round round, ParcelId parcel) final {
     ready_[parcel] = true;
-    if (peers_ == 1) return finish(round, parcel);
+    if (peers_ == 1 && momentum(parcel) == 0) return finish(round, parcel);
     start(round, parcel);
     advance(parcel);
   }
@@ -204,7 +204,8 @@ class FullReduce : public Exchange {
     const double limit = plan.exchange.clip / std::sqrt(static_cast<double>(peers_));
     return {op::Clip{whole, limit / plan.share[self_]}};
   }
-  /// Of the peers' gradients, before they are encoded; a state has none.
+  /// Of the peers' gradients, before they are encoded; a state has none. Where it is above 0 the only peer,
+  /// too, steps by what it encodes, and does that exactly: by its velocity.
   float momentum(ParcelId parcel) const {
     const Plan& plan = host_.plan();
     return plan.parcels[parcel].state ? 0.0f : static_cast<float>(plan.exchange.momentum_correction);

@@ -47,11 +47,12 @@ class Gtopk final : public FullReduce {
   }
 
   std::vector<Op> on_ready(Round round, ParcelId parcel) override {
-    if (peers_ == 1) return {};
     op::Encode first = select(round, parcel);
     first.feedback = kResidual;
     first.momentum = momentum(parcel);
+    first.exact = peers_ == 1;
     std::vector<Op> ops = clipped(parcel);
+    if (peers_ == 1 && first.momentum == 0) return ops;
     if (!equal_shares_) ops.emplace_back(op::Combine{range(parcel), kGradient, share(self_), {}});
     ops.emplace_back(first);
     return ops;

@@ -81,6 +81,19 @@ TEST_CASE("layers that go dense have the optimiser's momentum under correction")
   }
 }
 
+TEST_CASE("the only peer left goes on by its velocity under momentum correction") {
+  const Settings alone{"peers=1", "optimizer.learning_rate=0.1"};
+  const auto end = [&](const Settings& settings) { return Run(small_job(settings)).go().parameters(0); };
+  const Vector momentum = end(
+      sparse("allreduce", "dense", alone + Settings{"optimizer.kind=momentum", "optimizer.momentum=0.8"}));
+  for (const char* method : {"topk_allgather", "allreduce", "gtopk"}) {
+    INFO(method);
+    CHECK(largest_difference(
+              end(sparse(method, "topk:density=0.1", alone + Settings{"exchange.momentum_correction=0.8"})),
+              momentum) < 1e-5);
+  }
+}
+
 TEST_CASE("momentum correction comes near the optimum under every sparse full reduce") {
   // Not to it where peers are as heterogeneous as here: masking cuts short the momentum of whoever sends an
   // entry often.
