@@ -150,7 +150,7 @@ void draw_own_keys(Draw& d, Job& job) {
   e.outer_momentum.reset();
   if (needs.outer && d.chance(0.5)) e.outer_rate = d.decades(0.1, 1);
   if (needs.outer && d.chance(0.5)) e.outer_momentum = d.one(std::array{0.0, 0.5, 0.9});
-  job.run.rounds = d.from(2, find_method(e.method).swarm_rounds);
+  job.run.rounds = std::max<std::uint64_t>(local_steps(e), d.from(2, find_method(e.method).swarm_rounds));
   if (needs.heterogeneous && optim::model_traits(job.model.kind).hidden && d.chance(0.5))
     for (PeerEntry& p : job.peers) p.hidden = {d.from(2, 12)};
   const bool sparse = needs.sparse_feedback && density_of(e.codec);

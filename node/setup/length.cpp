@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "method.h"
+
 namespace gossamer::node {
 namespace {
 
@@ -43,6 +45,16 @@ void set_length(Prepared& p, std::uint64_t steps_per_epoch) {
   if (!nobody_waits(p.job.exchange)) return;
   for (const PeerEntry& peer : p.job.peers)
     p.total_samples += static_cast<double>(p.rounds) * static_cast<double>(peer.batch);
+}
+
+void check_exchanges(const Prepared& p) {
+  const std::uint64_t steps = local_steps(p.job.exchange);
+  if (p.job.peers.size() == 1 || steps <= p.rounds) return;
+  throw ConfigError(
+      fmt::format("{}: exchange.local_steps = {}{} is more than the run's rounds, {}: peers would never "
+                  "exchange; expected at most {}, or a longer run (run.epochs, run.rounds)",
+                  p.job.where("exchange.local_steps"), steps,
+                  p.job.exchange.local_steps ? "" : " (the method's default)", p.rounds, p.rounds));
 }
 
 }  // namespace gossamer::node

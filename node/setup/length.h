@@ -11,4 +11,7 @@ std::shared_ptr<const optim::Split> deal(const Prepared& prepared);
 /// ConfigError.
 void set_length(Prepared& prepared, std::uint64_t steps_per_epoch);
 
+/// Throws ConfigError where the run is over before its peers first exchange.
+void check_exchanges(const Prepared& prepared);
+
 }  // namespace gossamer::node

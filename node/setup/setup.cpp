@@ -248,6 +248,7 @@ Prepared prepare(Job job, Learner learner, PeerId self) {
   const Job& j = p.job;
   auto objective = p.learner.objective ? ask_for_objective(p, self) : load_objective(p);
   set_length(p, p.learner.rows ? p.split->sampler(0)->steps_per_epoch() : objective->steps_per_epoch());
+  check_exchanges(p);
   if (optim::KeyedRows* rows = objective->keyed_rows(); rows && exchanges_rows(j)) {
     check_rows(j);
     p.rows = rows_of(j, rows->table().spec());

@@ -142,7 +142,8 @@ TEST_CASE("what a job sends in a round is what a simulated run of it sends") {
   }
   const RoundBytes star = bytes_per_round(small_job({"graph.kind=star"}));
   CHECK(star.most == Approx(3 * star.least));
-  const Settings long_cycle{"exchange.method=diloco",      "graph.kind=full",    "exchange.codec=dense",
-                            "exchange.local_steps=100000", "data.features=5000", "data.rows=64"};
+  const Settings long_cycle{
+      "exchange.method=diloco", "graph.kind=full", "exchange.codec=dense", "exchange.local_steps=100000",
+      "data.features=5000",     "data.rows=64",    "run.rounds=100000"};
   CHECK(says(refusal_of([&] { bytes_per_round(small_job(long_cycle)); }), "would take long to simulate"));
 }

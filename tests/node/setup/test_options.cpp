@@ -202,6 +202,18 @@ TEST_CASE("mixing that is not sure, or out of turn, is refused under quasi-globa
   CHECK(refusal(dpsgd + Settings{"exchange.backup=1"}).empty());
 }
 
+TEST_CASE("a run that is over before its peers exchange anything is refused") {
+  const auto refusal = [](const Settings& more) {
+    const Settings job{"exchange.method=local_sgd", "exchange.codec=dense", "run.rounds=20"};
+    return refusal_of([&] { prepare(small_job(job + more)); });
+  };
+  CHECK(says(refusal({"exchange.local_steps=21"}),
+             "exchange.local_steps = 21 is more than the run's rounds, 20"));
+  CHECK(refusal({"exchange.local_steps=20"}).empty());
+  CHECK(refusal({"exchange.local_steps=21", "peers=1"}).empty());
+  CHECK(says(refusal({"run.rounds=8"}), "exchange.local_steps = 16 (the method's default) is more than"));
+}
+
 TEST_CASE("outer steps with a momentum are refused under quasi-global momentum, which would multiply it") {
   for (const char* method : {"diloco", "noloco"}) {
     const Settings settings{fmt::format("exchange.method={}", method), "exchange.codec=dense",
