@@ -185,6 +185,7 @@ class PeerProcess {
     say(flags_.join.empty() ? fmt::format("{}; waiting for {} peers", where, prepared().job.peers.size() - 1)
                             : fmt::format("{}; joining the run of {}", where, flags_.join));
     warn_of_loopback();
+    for (const std::string& warning : warnings_of_length(prepared(), self_)) say(warning);
     if (const std::string from = peer_->goes_on_from(); !from.empty()) say("can go on from " + from);
     if (prepared().job.access.locked()) hung_up();
     peer_->run([this] {

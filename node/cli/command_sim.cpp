@@ -209,7 +209,7 @@ int simulate(const SimFlags& flags) {
   Job job = load_job(flags.job.path, overrides, flags.peers);
   if (job.is_task()) simulate_task(flags, job, overrides);
   const Prepared prepared = prepare(std::move(job));
-  warn_of_gamma(prepared.job, *prepared.plan);
+  warn_of_gamma(prepared);
   // the same bits as in processes of their own, where those have one thread each (or the job says how many)
   optim::set_blas_threads(std::max(1, prepared.job.run.threads));
   if (!flags.model.empty() && !prepared.homogeneous())

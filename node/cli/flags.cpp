@@ -122,8 +122,18 @@ std::vector<std::string> warnings_of_run(const Job& job, const Plan& plan) {
   return warnings;
 }
 
-void warn_of_gamma(const Job& job, const Plan& plan) {
-  if (const std::string warning = gamma_warning(job, plan); !warning.empty()) tell("gossamer: " + warning);
+std::vector<std::string> warnings_of_length(const Prepared& prepared, std::size_t self) {
+  if (self != 0) return {};
+  std::vector<std::string> warnings{mixing_warning(prepared.job, *prepared.plan, prepared.rounds),
+                                    momentum_warning(prepared.job, *prepared.plan)};
+  std::erase(warnings, "");
+  return warnings;
+}
+
+void warn_of_gamma(const Prepared& prepared) {
+  if (const std::string warning = gamma_warning(prepared.job, *prepared.plan); !warning.empty())
+    tell("gossamer: " + warning);
+  for (const std::string& warning : warnings_of_length(prepared, 0)) tell("gossamer: " + warning);
 }
 
 void tell(const std::string& line) { std::fputs((line + "\n").c_str(), stderr); }

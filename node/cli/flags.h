@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "plan.h"
+#include "setup.h"
 #include "worker.h"
 
 namespace gossamer::node {
@@ -34,8 +35,11 @@ int cause_of(int a, int b);
 
 /// What a real run should warn of: gamma_warning, attackers that it does not have.
 std::vector<std::string> warnings_of_run(const Job& job, const Plan& plan);
-/// On stderr, where there is something to warn of (gamma_warning).
-void warn_of_gamma(const Job& job, const Plan& plan);
+/// What is known once the data are read; of the first peer, which tells it for all (mixing_warning,
+/// momentum_warning).
+std::vector<std::string> warnings_of_length(const Prepared& prepared, std::size_t self);
+/// On stderr, where there is something to warn of (gamma_warning, mixing_warning).
+void warn_of_gamma(const Prepared& prepared);
 
 /// Prints the line on stderr; nothing where that cannot be written any more, such as a closed terminal.
 void tell(const std::string& line);

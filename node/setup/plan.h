@@ -19,4 +19,12 @@ std::vector<std::pair<PeerId, PeerId>> links_out_of_reach(const Job& job, const 
 /// A line that warns where exchange.gamma is stated and beyond what was found stable; empty otherwise.
 std::string gamma_warning(const Job& job, const Plan& plan);
 
+/// A line that warns where γ is so small that in as many rounds peers average next to nothing; empty
+/// otherwise.
+std::string mixing_warning(const Job& job, const Plan& plan, std::uint64_t rounds);
+
+/// A line that warns where a sparse code of gradients holds so much back that momentum makes it run away;
+/// empty otherwise.
+std::string momentum_warning(const Job& job, const Plan& plan);
+
 }  // namespace gossamer::node

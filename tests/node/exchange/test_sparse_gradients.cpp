@@ -220,3 +220,18 @@ TEST_CASE("keys of sparse gradients are refused where nothing uses them") {
   CHECK(says(unknown, "names layer 'fc7'"));
   CHECK(says(unknown, "did you mean 'fc1'?"));
 }
+
+TEST_CASE("momentum on gradients of which hardly any are sent is accepted with a warning") {
+  const auto warning = [](const std::string& method, const std::string& codec, const Settings& more) {
+    const Prepared p = prepare(small_job(sparse(method, codec, Settings{"optimizer.kind=momentum"} + more)));
+    return momentum_warning(p.job, *p.plan);
+  };
+  for (const char* method : {"topk_allgather", "allreduce", "gtopk"}) {
+    INFO(method);
+    CHECK(says(warning(method, "topk:density=0.001", {}), "about 1000 rounds late"));
+    CHECK(says(warning(method, "topk:density=0.001", {}), "a density of at least 0.002, or"));
+    for (const Settings& more : {Settings{"optimizer.kind=sgd"}, {"exchange.dense_below=1000"}, {"peers=1"}})
+      CHECK(warning(method, "topk:density=0.001", more).empty());
+    CHECK(warning(method, "topk:density=0.002", {}).empty());
+  }
+}

@@ -104,6 +104,23 @@ TEST_CASE("a run of which everything goes dense is one of codec dense") {
     }
 }
 
+TEST_CASE("a run in which gamma is too small to average anything is accepted with a warning") {
+  const auto warning = [](const Settings& more) {
+    const Prepared p = prepare(small_job(Settings{"exchange.codec=topk:density=0.001"} + more));
+    return mixing_warning(p.job, *p.plan, p.rounds);
+  };
+  CHECK(warning({}).find("exchange.gamma is 0.002, and in 20 exchanges that is too little") !=
+        std::string::npos);
+  CHECK(warning({"run.rounds=4000", "exchange.local_steps=8"}).find("in 500 exchanges") != std::string::npos);
+  for (const Settings& more : {Settings{"run.rounds=2000"},
+                               {"exchange.gamma=0.2"},
+                               {"peers=1"},
+                               {"exchange.dense_below=1000"},
+                               {"exchange.codec=onebit"},
+                               {"exchange.method=none"}})
+    CHECK(warning(more).empty());
+}
+
 TEST_CASE("gamma is less where one round of averaging goes beyond the mean") {
   // a hypercube of 64: W = (I + A)/7, the least eigenvalue of A is −6
   const Plan plan = plan_of({"peers=64", "graph.kind=hypercube"});
