@@ -33,6 +33,15 @@ std::string keys_of(const Method& method) {
   return keys;
 }
 
+/// And those that several methods read without naming them.
+std::string all_keys_of(const Method& method) {
+  std::string keys = keys_of(method);
+  const auto add = [&](const char* more) { keys += fmt::format("{}{}", keys.empty() ? "" : " ", more); };
+  if (method.needs.outer) add("fragments outer_delay");
+  if (method.needs.sparse_feedback) add("momentum_correction clip density_warmup layer_density");
+  return keys;
+}
+
 }  // namespace
 
 std::span<const Method* const> methods() { return kMethods; }
@@ -152,13 +161,19 @@ std::string method_text(const Method& method) {
   std::string code = at(kCodes, n.code);
   if (n.code_of_mean)
     code += fmt::format("; on a full graph with equal weights {}", at(kCodes, *n.code_of_mean));
-  const std::string keys = keys_of(method);
+  const std::string keys = all_keys_of(method);
   std::string staleness = !n.may_be_stale ? "0" : n.may_wait ? "0, bounded or unbounded" : "unbounded";
   if (method.invariants.newest_only)
     staleness +=
         "; models of D rounds ago hold the mean back, so that steps count 1 / (1 + (1 - W_ii) D) of "
         "themselves:\n             where D is large (staleness_mean of the summary) 'pairwise' and "
         "'push_sum' lose nothing";
+  if (method.pattern && method.pattern->mixing == Pattern::Mixing::relay)
+    staleness +=
+        "; models come as many rounds late as the tree has edges between two peers, so that steps count\n"
+        "             1 / (1 + D) of themselves, D the mean over all pairs: use a flat tree ('star', a "
+        "larger "
+        "graph.degree)";
   return fmt::format(
       "{}: {}\n\n  graph      {}\n  weights    {}\n  schedule   {}\n  codec      {}\n  aggregate  {}\n"
       "  staleness  {}\n  backup     {}\n  delivery   {}\n  optimizer  {}\n  models     {}\n  keys       "

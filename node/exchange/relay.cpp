@@ -108,8 +108,10 @@ std::unique_ptr<Exchange> make_relay_sum(ExchangeHost& host) { return std::make_
 }  // namespace
 
 constinit const Method kRelaySumMethod{
-    .row = {"relay_sum",
-            "sums of parameters relayed along a tree, every peer's once (RelaySum), for heterogeneous data"},
+    .row =
+        {"relay_sum",
+         "sums of parameters relayed along a tree, every peer's once, all alike whatever graph.weights says "
+         "(RelaySum), for heterogeneous data"},
     .needs = {.graph = Needs::Graph::tree,
               .weights = Needs::Weights::symmetric,
               .code = Needs::Code::exact,

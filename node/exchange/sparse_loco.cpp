@@ -49,7 +49,9 @@ std::unique_ptr<Exchange> make_sparse_loco(ExchangeHost& host) { return std::mak
 constexpr double kDrawnDecays[] = {0.5, 0.95, 1};
 constexpr OwnKey kSparseLocoKeys[] = {
     {.value = kFeedbackDecay,
-     .help = "share of what was not sent that is kept for the next exchange",
+     .help =
+         "share of what was not sent that is kept for the next exchange; at 1 of a low density what is sent "
+         "is old, and may make the run diverge: then lower it, or outer_rate",
      .low = 0,
      .high = 1,
      .drawn = kDrawnDecays}};

@@ -148,4 +148,6 @@ TEST_CASE("every method says what it is sound with") {
     for (const char* key : {"graph", "weights", "schedule", "codec", "staleness"}) CHECK(says(text, key));
   }
   CHECK_THROWS_AS(find_method("chocolate"), ConfigError);
+  CHECK(says(method_text(find_method("diloco")), "fragments outer_delay\n"));
+  CHECK(says(method_text(find_method("gtopk")), "momentum_correction clip density_warmup layer_density\n"));
 }
