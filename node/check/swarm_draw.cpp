@@ -211,6 +211,7 @@ void draw_stragglers(std::uint64_t seed, Job& job) try {
   job.run.rounds = std::max(job.run.rounds, 12 * (fewer ? local_steps(job.exchange) : 1));
 } catch (const ConfigError&) {
   job.exchange.straggler = "wait";
+  job.exchange.straggler_k = ExchangeSettings{}.straggler_k;
 }
 
 /// Gossip exchanges in some runs after every few steps alone; drawn by itself.

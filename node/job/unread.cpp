@@ -59,6 +59,13 @@ struct Choice {
   std::string_view section() const { return key.substr(0, key.find('.') + 1); }
 };
 
+std::string straggler(const Job& job) { return job.exchange.straggler; }
+Table straggler_rows() {
+  static constexpr optim::NamedHelp kRows[] = {
+      {"wait", ""}, {"without", "", "straggler_k"}, {"fewer", "", "straggler_k"}};
+  return kRows;
+}
+
 template <auto Section, auto Name>
 std::string name_in(const Job& job) {
   return job.*Section.*Name;
@@ -77,6 +84,7 @@ constexpr Choice kChoices[] = {
     {"table.exchange", "exchange of rows", name_in<&Job::sparse, &SparseSection::exchange>,
      row_exchange_rows},
     {"graph.kind", "graph", name_in<&Job::graph, &topology::GraphSpec::kind>, graph_rows},
+    {"run.straggler", "run.straggler", straggler, straggler_rows},
     {"exchange.method", "method", name_in<&Job::exchange, &ExchangeSettings::method>, method_table,
      Chosen::kMethod},
 };

@@ -266,3 +266,13 @@ TEST_CASE("topologies that are advised can be read") {
     CHECK(node::to_topology_toml(node::load_topology(folder.write("net.toml", text))) == text);
   }
 }
+
+TEST_CASE("how long a peer may take is refused where it is waited for") {
+  const Folder folder;
+  const std::string path = folder.write("job.toml", "peers = 8\n[run]\nstraggler_k = 2\n");
+  CHECK(says(message_of(path),
+             "run.straggler_k = 2 makes no difference to run.straggler 'wait' (but to without, "
+             "fewer)"));
+  CHECK(
+      message_of(path, {"run.straggler=fewer", "exchange.method=local_sgd", "exchange.codec=dense"}).empty());
+}
