@@ -245,6 +245,7 @@ TEST_CASE("a run that diverges ends with status 1 and names gamma, rate and code
   const Ports ports(4);
   small_job(folder, ports);
   const std::vector<std::string> sets{"--set", "exchange.codec=topk:density=0.02",
+                                      "--set", "exchange.dense_below=0",
                                       "--set", "exchange.gamma=0.9",
                                       "--set", "optimizer.learning_rate=1e30"};
   for (const char* command : {"run", "sim"}) {
