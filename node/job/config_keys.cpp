@@ -115,7 +115,7 @@ constexpr Key<Draft> kJobKeys[] = {
      {.names = text_coding_names, .check = check_text_coding_name}},
     {"data.text",
      "csv: columns of text, by index from 0 or header name, \"*\": all; empty: those that begin with text; "
-     "rows that are followed wait for that, 100 at most",
+     "it waits for 100 rows for that, or until no more come for 5 s",
      data<&optim::DataSpec::text>},
     {"data.limit",
      "use so many training rows only, drawn by data.seed and kept in order; 0: all",

@@ -60,7 +60,7 @@ class DescriptorBytes : public RawBytes {
       if (errno != EINTR) throw OptimError(name_ + ": cannot be read: " + reason());
     }
   }
-  bool ready() override { return !stop_ || readable(fd_.get(), 0); }
+  bool ready() override { return !stop_ || *stop_ || readable(fd_.get(), 0); }
 
  protected:
   virtual void at_end() {}

@@ -14,6 +14,7 @@
 #include <map>
 #include <optional>
 #include <system_error>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -27,6 +28,16 @@ constexpr std::chrono::seconds kComing{60};         // until it is taken for tru
 constexpr std::size_t kPassed = std::size_t{1} << 16;
 constexpr std::size_t kHeadBytes = std::size_t{1} << 14;  // read at once
 constexpr std::size_t kMostHead = 2 * kMostPiece;         // of which a line breaks, or it is too long
+constexpr std::chrono::seconds kHeadPatience{5};          // without more of a text, until what is there does
+constexpr std::chrono::milliseconds kHeadLook{20};
+
+/// Whether there is a line below the first one.
+bool has_row(std::string_view text) {
+  std::size_t lines = 0;
+  for (std::size_t at = 0, end; (end = text.find('\n', at)) != text.npos && lines < 2; at = end + 1)
+    lines += text.substr(at, end - at).find_first_not_of(" \t\r") != text.npos;
+  return lines == 2;
+}
 
 /// One text from its beginning to its end.
 class OneText final : public TextSource {
@@ -224,7 +235,7 @@ class FileTexts final : public TextSource {
       if (is_another()) return false;
       if (file.packed) pass_over(*bytes, file.position);
       cutter_.emplace(std::move(bytes), path, can_start_, base() + file.position, file.line,
-                      file.position == 0);
+                      file.position == 0, Clock::now() >= file.grew + kHeadPatience);
     } catch (const OptimError&) {
       if (is_another()) return false;
       throw;
@@ -268,23 +279,36 @@ class FileTexts final : public TextSource {
 }  // namespace
 
 LineCutter::LineCutter(std::unique_ptr<RawBytes> source, std::string name, CanStart can_start,
-                       std::uint64_t position, std::uint64_t first_line, bool starts_text)
+                       std::uint64_t position, std::uint64_t first_line, bool starts_text, bool settled)
     : source_(std::move(source)),
       name_(std::move(name)),
       can_start_(std::move(can_start)),
       position_(position),
       line_(first_line),
-      starts_(starts_text) {}
+      starts_(starts_text),
+      settled_(settled) {}
 
-/// Whether the text can start; false where it ended before.
+/// Whether more of the text, or its end, is there within kHeadPatience.
+bool LineCutter::more_comes() {
+  const auto until = std::chrono::steady_clock::now() + kHeadPatience;
+  while (!source_->ready()) {
+    if (std::chrono::steady_clock::now() >= until) return false;
+    std::this_thread::sleep_for(kHeadLook);
+  }
+  return true;
+}
+
+/// Whether the text can start, or has to with the rows that are there, as no more came for long; false where
+/// it ended before.
 bool LineCutter::read_head() {
   while (!can_start_(head_)) {
-    if (head_.size() >= kMostHead) return true;
+    if (head_.size() >= kMostHead || (has_row(head_) && !more_comes())) return true;
     const std::size_t had = head_.size();
     head_.resize(had + kHeadBytes);
     const std::size_t got = source_->read(std::span(head_).subspan(had));
     head_.resize(had + got);
-    if (got == 0) return false;
+    head_ended_ = got == 0;
+    if (head_ended_) return settled_ && has_row(head_);
   }
   return true;
 }
@@ -300,7 +324,7 @@ std::size_t LineCutter::read(std::span<char> out) {
 
 bool LineCutter::next(std::size_t size, bool whole_lines, TextPiece& piece) {
   if (starts_ && can_start_ && !read_head() && whole_lines) return false;
-  if (starts_) piece.head = head_;
+  if (starts_) piece.head.assign(head_, 0, head_ended_ && !whole_lines ? head_.npos : head_.rfind('\n') + 1);
   const std::size_t room = std::max(size, rest_.size() + 1);
   auto bytes = std::make_unique_for_overwrite<char[]>(room + kTextPadding);
   std::memcpy(bytes.get(), rest_.data(), rest_.size());

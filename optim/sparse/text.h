@@ -78,9 +78,11 @@ using CanStart = std::function<bool(std::string_view)>;
 /// Cuts one source into pieces.
 class LineCutter {
  public:
-  /// The source's bytes begin at this place of the text; at its very beginning `can_start` is asked.
+  /// The source's bytes begin at this place of the text; at its very beginning `can_start` is asked. settled:
+  /// no more has come for so long that it need not be waited for.
   LineCutter(std::unique_ptr<RawBytes> source, std::string name, CanStart can_start,
-             std::uint64_t position = 0, std::uint64_t first_line = 1, bool starts_text = true);
+             std::uint64_t position = 0, std::uint64_t first_line = 1, bool starts_text = true,
+             bool settled = false);
   /// Whole lines of about `size` bytes, fewer where the source has no more for now; false at the end. Bytes
   /// after the last line break are a line at the end, unless `whole_lines`: then they are left out, and so is
   /// all of a text that cannot start yet. Throws OptimError for a line of more than `size` bytes.
@@ -89,6 +91,7 @@ class LineCutter {
   std::uint64_t line() const { return line_; }          ///< number of the line that begins there
 
  private:
+  bool more_comes();
   bool read_head();
   std::size_t read(std::span<char> out);
   bool ready() { return ahead_ < head_.size() || source_->ready(); }
@@ -99,7 +102,7 @@ class LineCutter {
   std::string head_;       ///< the text's first bytes
   std::size_t ahead_ = 0;  ///< of these, where those begin that are in no piece yet
   std::uint64_t position_, line_;
-  bool starts_, ended_ = false;
+  bool starts_, settled_, head_ended_ = false, ended_ = false;
 };
 
 /// All texts of a specification, one after the other. One thread at a time, but any.

@@ -122,4 +122,18 @@ TEST_CASE("followed csv samples wait until each column has a value; named text c
   CHECK(batch.size() == 3);
 }
 
+TEST_CASE("csv samples of which no more come for long do with the rows that are there") {
+  const TemporaryDirectory dir;
+  const std::string path = dir.file("a.csv");
+  write_plain(path, "7,,1\n8,,1\n9,");
+  const bool followed = GENERATE(true, false);
+  SampleStreamSpec spec{.format = "csv", .follow = followed, .patience_s = 0.1, .label = "last"};
+  (followed ? spec.path : spec.command) = followed ? path : "head -n 2 " + path + "; sleep 7";
+  spec.shuffle = false;
+  SparseBatch batch;
+  const auto stream = open_samples(spec);
+  for (int i = 0; i < 100 && batch.size() != 2; ++i) stream->next(2, false, batch);
+  CHECK(batch.size() == 2);
+}
+
 }  // namespace gossamer::optim::test

@@ -51,8 +51,8 @@ struct SampleStreamSpec {
   double patience_s = 0.5;      ///< follow: how long next() waits before it returns fewer samples
   std::string label = "first";  ///< csv: label column: first, last, a 0-based index or a header name
   /// csv: columns hashed as text, by index or name; "*" for all; none: those whose first value, in the first
-  /// 100 rows (64 KiB, or all of a text that has ended), is no number. No row is given out before that is
-  /// known.
+  /// 100 rows (64 KiB, or all of a text that has ended, or has not grown for 5 s), is no number. No row is
+  /// given out before that is known.
   std::vector<std::string> text{};
   std::shared_ptr<SampleHead> head{};  ///< csv: of all streams whose columns are the same; null: of this one
   std::vector<std::string> namespaces{};  ///< vw: field i is the i-th of these; none: a hash below `fields`
