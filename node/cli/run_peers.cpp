@@ -39,6 +39,11 @@ using Clock = std::chrono::steady_clock;
 constexpr double kPatience_s = 15;
 /// For which a peer is stopped before it is ended, where enough others have ended well.
 constexpr double kFrozen_s = 10;
+/// That no command line takes for a flag.
+std::string word_of(const fs::path& path) {
+  return (path.string().starts_with('-') ? "." / path : path).string();
+}
+
 bool was_told_to_end(int status) { return ended_as_told(status, kExitInterrupted); }
 
 class Run {
@@ -89,15 +94,14 @@ class Run {
     std::random_device device;
     const std::string session = std::to_string(device());
     if (!flags_.program.empty()) return start_programs(session);
-    const fs::path all = fs::absolute(folder_);  // by no means a word that looks like a flag
-    const std::string job = (all / "job.toml").string(), out = (all / "peers").string(),
-                      checkpoints = (all / kCheckpointsFolder).string();
+    const std::string job = word_of(folder_ / "job.toml"), out = word_of(folder_ / "peers"),
+                      checkpoints = word_of(folder_ / kCheckpointsFolder);
     for (const auto& peer : job_.peers) {
       std::vector<std::string> words = rows_->words();
       words.insert(words.begin(), {"peer", job, "--name", peer.name, "--records", "--session", session,
                                    "--out", out, "--checkpoints", checkpoints});
-      if (!flags_.resume.empty()) words.insert(words.end(), {"--resume", fs::absolute(flags_.resume)});
-      if (!flags_.trace.empty()) words.insert(words.end(), {"--trace", fs::absolute(trace_of(peer.name))});
+      if (!flags_.resume.empty()) words.insert(words.end(), {"--resume", word_of(flags_.resume)});
+      if (!flags_.trace.empty()) words.insert(words.end(), {"--trace", word_of(trace_of(peer.name))});
       launcher_.start(peer.name, words, folder_ / "peers" / (peer.name + ".log"));
     }
     if (!flags_.job.quiet)

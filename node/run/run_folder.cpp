@@ -26,11 +26,13 @@ std::string local_time() {
   return text;
 }
 
-/// What a run writes that its folder holds already; empty where there is nothing.
+/// What a run writes that its folder holds already; empty where there is nothing. Of devices nothing is lost.
 std::string found_in(const std::filesystem::path& folder) {
   std::error_code none;
-  for (const char* name : {kMetricsFile, "model.safetensors", "summary.json", "job.toml", "peers"})
-    if (std::filesystem::exists(std::filesystem::symlink_status(folder / name, none))) return name;
+  for (const char* name : {kMetricsFile, "model.safetensors", "summary.json", "job.toml"})
+    if (std::filesystem::is_regular_file(folder / name, none)) return name;
+  for (const auto& entry : std::filesystem::directory_iterator(folder / "peers", none))
+    if (entry.is_regular_file(none)) return "peers";
   return {};
 }
 
@@ -102,6 +104,8 @@ FolderLock::~FolderLock() {
 }
 
 Overwritten::Overwritten(std::filesystem::path path) : path_(std::move(path)) {
+  std::error_code none;
+  if (!std::filesystem::is_regular_file(path_, none)) return;
   std::ifstream in(path_);
   std::ostringstream text;
   if (in && text << in.rdbuf()) former_ = text.str();

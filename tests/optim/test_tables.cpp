@@ -242,6 +242,11 @@ TEST_CASE("data formats read the keys that they name, and no others of these") {
       {"mean", [](DataSpec& s) { s.mean = 0.5; }},
       {"scale", [](DataSpec& s) { s.scale = 3; }},
       {"limit", [](DataSpec& s) { s.limit = 1; }},
+      {"seed",
+       [](DataSpec& s) {
+         s.seed = 9;
+         if (s.format == "idx") s.limit = 1;  // which it draws
+       }},
       {"rows", [](DataSpec& s) { s.rows = 9; }},
       {"test_rows", [](DataSpec& s) { s.test_rows = 9; }},
       {"features", [](DataSpec& s) { s.features = 9; }},
