@@ -93,6 +93,7 @@ struct gs_peer {
     loop_options.rows = options.rows;
     loop_options.labels = labels_of(options.labels, options.rows);
     loop_options.alike = text_of(options.alike);
+    loop_options.alike_steps = text_of(options.alike_steps);
     if (options.steps_per_epoch > 0) loop_options.steps_per_epoch = options.steps_per_epoch;
     loop_options.initialise = writes(initial_of(tensors));  // views that come later ask for it, too
     loop_options.callbacks.on_report = [this](const node::Report& r) {

@@ -60,40 +60,35 @@ class Run {
         former_program_(folder_ / kProgramFile),
         progress_(flags.job.quiet),
         view_(job_.peer_names()),
-        launcher_(in_place_),
         results_(job_.peers.size()),
         restarts_(job_.peers.size()),
         reasons_(job_.peers.size()) {
-    if (!in_place_) metrics_.open(folder_ / kMetricsFile);
+    if (from_) {
+      const Round round = from_->rounds().back();
+      carry_metrics(from_->folder.parent_path(), folder_, round);
+      write_parent(folder_, flags_.resume, round, from_->way == Way::same_bits, from_->differs);
+    }
+    metrics_.open(folder_ / kMetricsFile, from_ ? std::ios::app : std::ios::out);
   }
 
   int execute() {
     start();
     watch();
     progress_.clear();
+    if (in_place_ && start_was_refused()) former_job_.give_back(), former_program_.give_back();
     const int status = finish();
     return merge_traces() || status != kExitOk ? status : kExitFailure;
   }
 
  private:
-  /// The run has begun: until here the folder of one that goes on in place is as it was.
-  void begin() {
-    if (std::exchange(begun_, true)) return;
-    former_job_.let_it_stand(), former_program_.let_it_stand();
-    if (!from_) return;
-    const Round round = from_->rounds().back();
-    metrics_.close();
-    carry_metrics(from_->folder.parent_path(), folder_, round);
-    write_parent(folder_, flags_.resume, round, from_->way == Way::same_bits, from_->differs);
-    metrics_.open(folder_ / kMetricsFile, std::ios::app);
-  }
-
   void start() {
     write_text(folder_ / "job.toml", to_toml(job_));
     fs::create_directories(folder_ / "peers");
     std::random_device device;
     const std::string session = std::to_string(device());
     if (!flags_.program.empty()) return start_programs(session);
+    std::error_code none;
+    fs::remove(folder_ / kProgramFile, none);  // of a run that never began here
     const std::string job = word_of(folder_ / "job.toml"), out = word_of(folder_ / "peers"),
                       checkpoints = word_of(folder_ / kCheckpointsFolder);
     for (const auto& peer : job_.peers) {
@@ -213,11 +208,16 @@ class Run {
                        [](const auto& c) { return c.status.value_or(0) != 0; });
   }
 
+  /// By a peer that found its port taken, or its data missing: what the folder's checkpoints are of stands.
+  bool start_was_refused() const {
+    const auto& children = launcher_.children();
+    return !training_ && std::any_of(children.begin(), children.end(),
+                                     [](const auto& c) { return c.status == kExitBadInput; });
+  }
+
   void take(std::size_t child, const std::string& line) {
     const auto record = parse_record(line);
     if (!record) return;
-    const auto* const ended = std::get_if<WorkerResult>(&record->body);
-    if (ended ? ended->rounds_here > 0 : !std::holds_alternative<Failure>(record->body)) begin();
     if (const auto* report = std::get_if<Report>(&record->body)) {
       if (!(metrics_ << line << '\n' << std::flush) && !metrics_lost_)
         tell(fmt::format("gossamer: {} cannot be written: {}; the run goes on without",
@@ -376,7 +376,7 @@ class Run {
   std::vector<Restart> restarts_;     ///< by peer
   std::vector<std::string> reasons_;  ///< by peer: why it ended, as far as it has told
   std::optional<double> training_;    ///< since when, of a steady clock
-  bool interrupted_ = false, metrics_lost_ = false, begun_ = false;
+  bool interrupted_ = false, metrics_lost_ = false;
   std::uint64_t reports_dropped_ = 0;
   std::vector<bool> told_to_end_;  ///< by child: this run has sent it SIGTERM; empty before
 };

@@ -1,6 +1,7 @@
 #include "gossamer/node/training_loop.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <limits>
@@ -8,6 +9,7 @@
 #include <thread>
 
 #include "gossamer/node/safetensors.h"
+#include "hash.h"
 #include "loop_objective.h"
 #include "method.h"
 #include "setup.h"
@@ -56,11 +58,30 @@ StepBy step_by(const Job& job, const LoopOptions& options) {
   return find_method(job.exchange.method).own_steps == OwnSteps::mean ? StepBy::mean : StepBy::loop;
 }
 
-Learner learner_of(const std::shared_ptr<LoopObjective>& held, LoopOptions& options) {
+/// The layer table tells neither shapes nor what small arrays that stand together are named.
+std::string shapes_of(const std::vector<TensorSpec>& tensors) {
+  constexpr std::size_t kMostShown = 400;
+  std::string all;
+  for (const TensorSpec& t : tensors)
+    all += fmt::format("{}{} ({})", all.empty() ? "" : ", ", t.name, fmt::join(t.shape, ", "));
+  return all.size() <= kMostShown ? "arrays " + all
+                                  : fmt::format("{} arrays, of names and shapes of digest {:016x}",
+                                                tensors.size(), hash_text(all));
+}
+
+std::string alike_of(const std::vector<TensorSpec>& tensors, const LoopOptions& options, StepBy by) {
+  std::string all = shapes_of(tensors);
+  if (!options.alike.empty()) all += "; " + options.alike;
+  if (by == StepBy::mean && !options.alike_steps.empty()) all += "; " + options.alike_steps;
+  return all;
+}
+
+Learner learner_of(const std::shared_ptr<LoopObjective>& held, const std::vector<TensorSpec>& tensors,
+                   LoopOptions& options) {
   Learner learner{[held](std::size_t) { return std::make_unique<HeldObjective>(held); },
                   std::move(options.optimizer)};
   learner.rows = labelled_rows(options.rows, std::move(options.labels));
-  learner.alike = std::move(options.alike);
+  learner.alike = alike_of(tensors, options, held->step_by());
   if (options.own_steps)
     learner.optimizer = [held](std::size_t) { return std::make_unique<LoopOptimizer>(held); };
   else if (held->has_state())
@@ -90,7 +111,8 @@ struct TrainingLoop::Impl {
   Impl(Job job, const std::string& name, const std::vector<TensorSpec>& tensors, LoopOptions options)
       : objective(std::make_shared<LoopObjective>(tensors, options, step_by(job, options))),
         peer(options.own_steps ? job_of_own_steps(std::move(job)) : std::move(job), name,
-             learner_of(objective, options), std::move(options.callbacks), takes_initial(options.peer)) {
+             learner_of(objective, tensors, options), std::move(options.callbacks),
+             takes_initial(options.peer)) {
     objective->show(peer.parameters());
     const Job& its = peer.prepared().job;
     const bool leaves = its.least_peers() < its.peers.size() || !options.peer.join.empty();

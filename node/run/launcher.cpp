@@ -132,8 +132,6 @@ std::string find_program(const std::string& program) {
                                 program, places.size() == 1 ? "" : " in PATH"));
 }
 
-const int Launcher::kAppend = O_APPEND, Launcher::kBegin = O_TRUNC;
-
 Launcher::~Launcher() {
   signal_all(SIGKILL);
   for (auto& c : children_) {
@@ -146,7 +144,7 @@ void Launcher::start(const std::string& name, const std::vector<std::string>& ar
                      const std::filesystem::path& log) {
   Child child{.name = name, .arguments = {"gossamer"}, .log = log};
   child.arguments.insert(child.arguments.end(), arguments.begin(), arguments.end());
-  spawn(child, log_flags_);
+  spawn(child, O_TRUNC);
   children_.push_back(std::move(child));
 }
 
@@ -158,7 +156,7 @@ void Launcher::start_program(const std::string& name, const std::vector<std::str
               .path = find_program(words.at(0)),
               .log = log};
   child.environment.push_back(fmt::format("GOSSAMER_RECORDS={}", kRecordsFd));
-  spawn(child, log_flags_);
+  spawn(child, O_TRUNC);
   children_.push_back(std::move(child));
 }
 

@@ -28,8 +28,7 @@ class Launcher {
     std::chrono::steady_clock::time_point heard{};  ///< when it wrote last, or was started
   };
 
-  /// logs_go_on: what stands in the logs stays.
-  explicit Launcher(bool logs_go_on = false) : log_flags_(logs_go_on ? kAppend : kBegin) {}
+  Launcher() = default;
   ~Launcher();  ///< ends what still runs
   Launcher(const Launcher&) = delete;
   Launcher& operator=(const Launcher&) = delete;
@@ -54,8 +53,6 @@ class Launcher {
   const std::vector<Child>& children() const { return children_; }
 
  private:
-  static const int kAppend, kBegin;
-  const int log_flags_;
   void spawn(Child& child, int log_flags);
   void reap();
   std::vector<Child> children_;

@@ -14,6 +14,7 @@
 #include <utility>
 
 #include "gossamer/node/safetensors.h"
+#include "storage.h"
 
 namespace gossamer::node {
 namespace {
@@ -110,8 +111,11 @@ Overwritten::Overwritten(std::filesystem::path path) : path_(std::move(path)) {
   std::ostringstream text;
   if (in && text << in.rdbuf()) former_ = text.str();
 }
-Overwritten::~Overwritten() {
-  if (former_) std::ofstream(path_) << *former_;
+void Overwritten::give_back() const {
+  std::error_code none;
+  if (!former_) return void(std::filesystem::remove(path_, none));
+  PosixStorage storage;
+  replace_file(storage, path_, *former_);
 }
 
 void write_text(const std::filesystem::path& path, const std::string& text) {

@@ -34,14 +34,11 @@ class FolderLock {
   int handle_;  ///< −1 where the folder's file system knows no locks
 };
 
-/// A file that is given back what it held, unless what is written over it is to stand.
+/// What a file held before it was written over.
 class Overwritten {
  public:
   explicit Overwritten(std::filesystem::path path);
-  ~Overwritten();
-  Overwritten(const Overwritten&) = delete;
-  Overwritten& operator=(const Overwritten&) = delete;
-  void let_it_stand() { former_.reset(); }
+  void give_back() const;  ///< where there was none, none is left
 
  private:
   std::filesystem::path path_;

@@ -141,8 +141,8 @@ HelloBody hello_of(const Prepared& p, const Plan& plan) {
   hello.job_text = to_toml(p.job, true);
   if (p.learner.objective)
     hello.job_text += fmt::format("{}steps_per_epoch = {}{}{}\n", kLoopTable, p.rounds_per_epoch,
-                                  p.learner.rows ? fmt::format(", rows = {}", p.learner.rows->rows()) : "",
-                                  p.learner.alike.empty() ? "" : ", alike = " + in_quotes(p.learner.alike));
+                                  p.learner.rows ? fmt::format("\nrows = {}", p.learner.rows->rows()) : "",
+                                  p.learner.alike.empty() ? "" : "\nalike = " + in_quotes(p.learner.alike));
   hello.job_hash = hash_text(hello.job_text);
   hello.topology_hash = topology_hash(p.job, plan.schedule);
   hello.layers = layer_text(p);

@@ -89,7 +89,8 @@ void write_parent(const fs::path& run, const std::string& parent, Round round, b
                                     {"same_bits", same_bits},
                                     {"differs", differs}};
   PosixStorage storage;
-  replace_file(storage, run / kParentFile, json.dump(2) + '\n');
+  replace_file(storage, run / kParentFile,
+               json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + '\n');
 }
 
 std::vector<CheckpointEntry> whole(const CheckpointFolder& folder, std::span<const CheckpointEntry> entries,

@@ -13,12 +13,15 @@ inline constexpr std::string_view kLoopTable = "\n[loop]\n", kResumedTable = "\n
 inline std::string only_job(const std::string& text) {
   return text.substr(0, std::min({text.find(kLoopTable), text.find(kResumedTable), text.find(kViewTable)}));
 }
-/// What the first of them holds; empty: it is not there.
+/// What the first of them holds, in a line; empty: it is not there.
 inline std::string loop_table(const std::string& text) {
   const auto at = text.find(kLoopTable);
   if (at == std::string::npos) return {};
-  const std::string rest = text.substr(at + kLoopTable.size());
-  return rest.substr(0, rest.find('\n'));
+  std::string keys = text.substr(at + kLoopTable.size());
+  keys.resize(std::min(keys.size(), keys.find("\n[")));
+  while (keys.ends_with('\n')) keys.pop_back();
+  std::replace(keys.begin(), keys.end(), '\n', ';');
+  return keys;
 }
 inline bool names_view(const std::string& job_text) { return job_text.find(kViewTable) != std::string::npos; }
 

@@ -87,6 +87,7 @@ class Settings:
     session: int = 0
     log: Optional[Path] = None
     alike: Optional[str] = None
+    alike_steps: Optional[str] = None
 
 
 class _Handle:
@@ -258,7 +259,7 @@ class BasePeer:
         tensors, own, labels = Tensors(starts), Tensors(kept), checked_labels(given.labels, rows)
         options = Options(ctypes.sizeof(Options), whole("session", given.session, 2**64), whole("steps_per_epoch", given.steps_per_epoch), rows, None if labels is None else labels.ctypes.data,
                           _text(given.checkpoints), _text(given.resume), _text(given.join), _text(given.address), _text(given.log),
-                          int(given.own_steps), own.array, len(kept), _text(given.alike))
+                          int(given.own_steps), own.array, len(kept), _text(given.alike), _text(given.alike_steps))
         words = words_of(given.settings)
         pointer = ctypes.c_void_p()
         self.name = given.name if given.name is not None else _own_name()

@@ -21,7 +21,8 @@ class Options(ctypes.Structure):
     _fields_ = [("size", ctypes.c_size_t), ("session", ctypes.c_uint64), ("steps_per_epoch", ctypes.c_uint64),
                 ("rows", ctypes.c_uint64), ("labels", ctypes.c_void_p), ("checkpoints", ctypes.c_char_p), ("resume", ctypes.c_char_p),
                 ("join", ctypes.c_char_p), ("address", ctypes.c_char_p), ("log", ctypes.c_char_p), ("own_steps", ctypes.c_int),
-                ("kept", ctypes.POINTER(Tensor)), ("kept_count", ctypes.c_size_t), ("alike", ctypes.c_char_p)]
+                ("kept", ctypes.POINTER(Tensor)), ("kept_count", ctypes.c_size_t), ("alike", ctypes.c_char_p),
+                ("alike_steps", ctypes.c_char_p)]
 
 
 class Progress(ctypes.Structure):

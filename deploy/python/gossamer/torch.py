@@ -120,6 +120,16 @@ def _frozen(model: torch.nn.Module) -> Optional[str]:
     return f"{len(frozen)} frozen parameters, from one file or one seed, of digest {_digest(frozen)}" if frozen else None
 
 
+def _rule(optimizer: Optional[torch.optim.Optimizer]) -> Optional[str]:
+    """By which it steps now."""
+    if optimizer is None:
+        return None
+    passed_over = {"params", "initial_lr", "foreach", "fused", "capturable", "differentiable"}  # what changes no step
+    groups = [" ".join(f"{key} {float(value) if isinstance(value, torch.Tensor) else value}" for key, value in sorted(group.items())
+                       if key not in passed_over) for group in optimizer.param_groups]
+    return f"steps of {type(optimizer).__name__} with {', then with '.join(groups)}"
+
+
 class _Copies:
     """Of what devices compute into the peer's memory, in order; nobody waits for them but who asks."""
 
@@ -214,7 +224,8 @@ class Peer(BasePeer):
         self._schedules = None if optimizer is None else Schedules(optimizer, self._state, _buffers(model))
         if self._schedules is not None:
             kept.append(Start("schedules", self._schedules.empty))
-        super().__init__(job, starts, dataclasses.replace(given, own_steps=optimizer is not None, alike=_frozen(model)), kept)
+        super().__init__(job, starts, dataclasses.replace(given, own_steps=optimizer is not None, alike=_frozen(model),
+                                                             alike_steps=_rule(optimizer)), kept)
         self._by_mean = bool(lib.gs_steps_by_mean(self._handle.pointer))
         if self._by_mean and optimizer is not None and not _can_keep(optimizer):
             self.close()
@@ -357,6 +368,9 @@ class Peer(BasePeer):
         BadInput
             A parameter has a gradient that was frozen, or none of the model's, when the peer joined: what is learned is chosen then.
         """
+        if isinstance(scheduler, torch.optim.lr_scheduler.ReduceLROnPlateau):
+            raise _errors.BadInput("scheduler: ReduceLROnPlateau goes by a loss, of which each peer has its own; expected one that goes by steps, or "
+                                   "its own step() after this one, with a loss that all peers have alike")
         if not self._next():
             return
         self._check_unbound()
@@ -557,7 +571,7 @@ class Peer(BasePeer):
             gradient = bound.tensor.grad
             if gradient is None:
                 bound.gradient.zero_()
-            elif gradient.data_ptr() != bound.gradient.data_ptr():
+            elif gradient.is_sparse or gradient.data_ptr() != bound.gradient.data_ptr():
                 self._copies.out(bound.gradient, gradient.detach().to_dense() if gradient.is_sparse else gradient.detach())
                 if bound.on_host:
                     bound.tensor.grad = bound.gradient

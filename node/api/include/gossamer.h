@@ -82,6 +82,7 @@ typedef struct gs_options {
   size_t kept_count;
   const char* alike; /* what else of the program all peers must have alike, in words and digests, as the parts
                         of its model that nobody learns; null: nothing */
+  const char* alike_steps; /* the same, where gs_steps_by_mean is 1: the rule of the program's optimiser */
 } gs_options;
 
 typedef struct gs_peer gs_peer;

@@ -229,6 +229,35 @@ TEST_CASE("what a C program does wrong is said, and kills nothing") {
   gs_close(peer);
 }
 
+TEST_CASE(
+    "C programs whose arrays differ in shape, or whose rules differ where all step alike, are refused") {
+  const std::string what = GENERATE("shape", "rule of the mean", "rule of its own");
+  const Job job("rounds = 3");
+  const std::size_t other[] = {6, 4};
+  const char* overrides[] = {"exchange.method=allreduce"};
+  gs_peer* peers[2];
+  for (std::size_t p = 0; p < 2; ++p) {
+    const bool differs = p == 1;
+    gs_options options{};
+    options.size = sizeof options;
+    options.own_steps = what != "shape";
+    options.alike_steps = differs ? "steps of SGD" : "steps of Adam";
+    const gs_tensor tensors[] = {{"first", kFirst, 1, nullptr, 0},
+                                 {"second", differs && what == "shape" ? other : kSecond, 2, nullptr, 0}};
+    REQUIRE(gs_open(job.path.c_str(), overrides, what == "rule of the mean", fmt::format("peer{}", p).c_str(),
+                    tensors, 2, &options, &peers[p]) == GS_OK);
+  }
+  const gs_status status = gs_wait(peers[0], 20);
+  const std::string error = gs_error();
+  INFO(what << ": " << error);
+  CHECK(status == (what == "rule of its own" ? GS_OK : GS_BAD_INPUT));
+  if (what == "shape")
+    CHECK(gossamer::test::says(error, "loop.alike: here \"arrays first (16), second (4, 6)\", there"));
+  if (what == "rule of the mean")
+    CHECK(gossamer::test::says(error, "steps of Adam\", there \"arrays first (16), second"));
+  for (gs_peer* peer : peers) gs_close(peer);
+}
+
 TEST_CASE("a forked child is refused, and its parent trains on") {
   const Job job;
   gs_peer* peers[2];

@@ -58,6 +58,7 @@ struct LoopOptions {
   std::size_t rows = 0;
   std::vector<std::int32_t> labels{};  ///< none, or one for each row
   std::string alike{};                 ///< as Learner::alike
+  std::string alike_steps{};           ///< the same, where all step by the mean of their gradients
 };
 
 /// One thread at a time, which may be any. Throws Error.
