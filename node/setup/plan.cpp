@@ -24,7 +24,7 @@ constexpr double kCoarseError = 0.3;
 /// m). topk_allgather with momentum .9, an MLP on 8 peers, test loss .55 where dense: densities .01, .003,
 /// .001, .0003 and .0001 .55, .59, .94, 3.8 and 21; with sgd at the same rate .0003 .61 after 1500 rounds
 /// for 9.2.
-constexpr double kMostTimesLate = 50;
+constexpr double kMostTimesLate = 200;
 /// γ by the exchanges of a run, below which they average next to nothing.
 constexpr double kLeastMixed = 2;
 
@@ -114,27 +114,34 @@ bool all_goes_dense(const Plan& plan) {
 
 std::string mixing_warning(const Job& job, const Plan& plan, std::uint64_t rounds) {
   const std::uint64_t exchanges = rounds / local_steps(job.exchange);
-  const double mixed = plan.gamma * static_cast<double>(exchanges);
-  if (!follows_a_share(plan) || job.peers.size() == 1 || all_goes_dense(plan) || mixed >= kLeastMixed)
+  const double gamma = all_goes_dense(plan) ? plan.dense_gamma : plan.gamma;
+  const double mixed = gamma * static_cast<double>(exchanges);
+  if (!follows_a_share(plan) || job.peers.size() == 1 || job.exchange.dense_rounds > 0 ||
+      mixed >= kLeastMixed)
     return {};
   return fmt::format(
       "{}: with codec '{}' exchange.gamma is {:.3g}, and in {} exchanges that is too little for peers to "
-      "come near their mean: it takes about {:.0f}; use a codec that leaves out less, or a longer run",
-      job.path, job.exchange.codec, plan.gamma, exchanges, std::ceil(kLeastMixed / plan.gamma));
+      "come near their mean: it takes about {:.0f}; use {}, or a longer run",
+      job.path, job.exchange.codec, gamma, exchanges, std::ceil(kLeastMixed / gamma),
+      job.exchange.gamma ? "a larger one" : "a codec that leaves out less");
 }
 
 std::string momentum_warning(const Job& job, const Plan& plan) {
   const Needs& needs = find_method(job.exchange.method).needs;
   const auto density = density_of(job.exchange.codec);
-  const double decay = optim::velocity_decay(job.optimizer).value_or(0);
+  // Adam divides by what came late, too
+  const bool plain = job.optimizer.kind == "momentum" || job.optimizer.kind == "nesterov";
+  const double decay = plain ? optim::velocity_decay(job.optimizer).value_or(0) : 0;
   const double least = (1 - decay) / kMostTimesLate;
   if (!(needs.codes_gradients || needs.sparse_feedback) || !plan.codec.feedback() || plan.codec.unbiased ||
-      decay == 0 || !density || *density >= least || job.peers.size() == 1 || all_goes_dense(plan))
+      decay == 0 || !density || *density >= least || job.peers.size() == 1 || all_goes_dense(plan) ||
+      (job.exchange.density_warmup && !job.exchange.density_warmup->empty()) ||
+      !job.exchange.layer_density.empty())
     return {};
   return fmt::format(
       "{}: with codec '{}' a gradient's entries are sent about {:.0f} rounds late, and optimizer '{}' "
       "multiplies them by {:.3g}: it may learn little, or diverge; use a density of at least {:.2g}, or "
-      "optimizer.kind 'sgd' at the same rate",
+      "a lower optimizer.learning_rate",
       job.path, job.exchange.codec, 1 / *density, job.optimizer.kind, 1 / (1 - decay), least);
 }
 
