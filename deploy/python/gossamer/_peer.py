@@ -4,8 +4,21 @@ from typing import Dict, Iterator, Mapping, Optional, Sequence
 import numpy
 import numpy.typing
 
+from . import _errors
 from ._base import Array, BasePeer, Path, Settings, _text, starts_of
 from ._library import checked, lib
+
+
+class _Gradients(Dict[str, Array]):
+    """Arrays that stay where they are: what is put in one's place is copied into it."""
+
+    def __setitem__(self, key: str, value: numpy.typing.ArrayLike) -> None:
+        if key not in self:
+            raise KeyError(f"{key}; expected one of {', '.join(self)}")
+        array, given = self[key], numpy.asarray(value)
+        if given is not array and given.shape != array.shape:
+            raise _errors.BadInput(f"gradients['{key}']: found the shape {given.shape}, expected {array.shape}")
+        array[...] = given
 
 
 class Peer(BasePeer):
@@ -59,7 +72,7 @@ class Peer(BasePeer):
                                                checkpoints=checkpoints, resume=resume, join=join, address=address, session=session, log=log))
         self._number = {start.name: number for number, start in enumerate(starts)}
         self.parameters: Dict[str, Array] = dict(zip(self._number, self._arrays(lib.gs_parameters, starts, False)))
-        self.gradients: Dict[str, Array] = dict(zip(self._number, self._arrays(lib.gs_gradient, starts, True)))
+        self.gradients: Dict[str, Array] = _Gradients(zip(self._number, self._arrays(lib.gs_gradient, starts, True)))
 
     def wait(self, timeout: Optional[float] = None) -> bool:
         stands = super().wait(timeout)

@@ -121,13 +121,23 @@ def _frozen(model: torch.nn.Module) -> Optional[str]:
 
 
 def _rule(optimizer: Optional[torch.optim.Optimizer]) -> Optional[str]:
-    """By which it steps now."""
+    """By which it steps now; numbers and words alone."""
     if optimizer is None:
         return None
     passed_over = {"params", "initial_lr", "foreach", "fused", "capturable", "differentiable"}  # what changes no step
-    groups = [" ".join(f"{key} {float(value) if isinstance(value, torch.Tensor) else value}" for key, value in sorted(group.items())
-                       if key not in passed_over) for group in optimizer.param_groups]
-    return f"steps of {type(optimizer).__name__} with {', then with '.join(groups)}"
+
+    def said(value: Any) -> Optional[str]:
+        if isinstance(value, torch.Tensor):
+            return repr(float(value)) if value.numel() == 1 else None
+        if isinstance(value, (list, tuple)):
+            parts = [said(part) for part in value]
+            return None if None in parts else f"({', '.join(str(part) for part in parts)})"
+        return str(value) if value is None or isinstance(value, (bool, int, float, str)) else None
+
+    groups = [" ".join(f"{key} {said(value)}" for key, value in sorted(group.items()) if key not in passed_over and said(value) is not None)
+              for group in optimizer.param_groups]
+    rule = f"steps of {type(optimizer).__name__} with {', then with '.join(groups)}"
+    return rule if len(rule) <= 400 else f"{rule[:300]} …, of digest {hashlib.blake2b(rule.encode(), digest_size=8).hexdigest()}"
 
 
 class _Copies:
@@ -354,7 +364,8 @@ class Peer(BasePeer):
         Parameters
         ----------
         loss : tensor or float
-            Mean over the batch. Where it or a gradient is not finite, the step is left out, and optimisers' state is as it was.
+            Mean over the batch. Where it or a gradient is not finite, the step is left out, and optimisers' state is as it was, unless all
+            step by the mean of their gradients and others' are finite: then this peer steps by those.
         rows : int, optional
             Samples in the batch; by default the first dimension of the first tensor in what :meth:`batches` gave last, and where that has none
             as many as the sampler dealt for it; else 1, which is warned of.
