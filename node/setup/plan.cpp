@@ -129,9 +129,9 @@ std::string mixing_warning(const Job& job, const Plan& plan, std::uint64_t round
 std::string momentum_warning(const Job& job, const Plan& plan) {
   const Needs& needs = find_method(job.exchange.method).needs;
   const auto density = density_of(job.exchange.codec);
-  // Adam divides by what came late, too
-  const bool plain = job.optimizer.kind == "momentum" || job.optimizer.kind == "nesterov";
-  const double decay = plain ? optim::velocity_decay(job.optimizer).value_or(0) : 0;
+  const bool divides =
+      optim::optimizer_traits(job.optimizer.kind).adapts_by_second_moment;  // by what came late
+  const double decay = divides ? 0 : optim::velocity_decay(job.optimizer).value_or(0);
   const double least = (1 - decay) / kMostTimesLate;
   if (!(needs.codes_gradients || needs.sparse_feedback) || !plan.codec.feedback() || plan.codec.unbiased ||
       decay == 0 || !density || *density >= least || job.peers.size() == 1 || all_goes_dense(plan) ||
