@@ -60,20 +60,13 @@ StepBy step_by(const Job& job, const LoopOptions& options) {
 
 /// The layer table tells neither shapes nor what small arrays that stand together are named.
 std::string shapes_of(const std::vector<TensorSpec>& tensors) {
-  constexpr std::size_t kMostShown = 400;
+  constexpr std::size_t kMostShown = 180;
   std::string all;
   for (const TensorSpec& t : tensors)
     all += fmt::format("{}{} ({})", all.empty() ? "" : ", ", t.name, fmt::join(t.shape, ", "));
-  return all.size() <= kMostShown ? "arrays " + all
+  return all.size() <= kMostShown ? all
                                   : fmt::format("{} arrays, of names and shapes of digest {:016x}",
                                                 tensors.size(), hash_text(all));
-}
-
-std::string alike_of(const std::vector<TensorSpec>& tensors, const LoopOptions& options, StepBy by) {
-  std::string all = shapes_of(tensors);
-  if (!options.alike.empty()) all += "; " + options.alike;
-  if (by == StepBy::mean && !options.alike_steps.empty()) all += "; " + options.alike_steps;
-  return all;
 }
 
 Learner learner_of(const std::shared_ptr<LoopObjective>& held, const std::vector<TensorSpec>& tensors,
@@ -81,7 +74,9 @@ Learner learner_of(const std::shared_ptr<LoopObjective>& held, const std::vector
   Learner learner{[held](std::size_t) { return std::make_unique<HeldObjective>(held); },
                   std::move(options.optimizer)};
   learner.rows = labelled_rows(options.rows, std::move(options.labels));
-  learner.alike = alike_of(tensors, options, held->step_by());
+  learner.alike = std::move(options.alike);
+  learner.arrays = shapes_of(tensors);
+  if (held->step_by() == StepBy::mean) learner.steps = std::move(options.alike_steps);
   if (options.own_steps)
     learner.optimizer = [held](std::size_t) { return std::make_unique<LoopOptimizer>(held); };
   else if (held->has_state())

@@ -139,10 +139,14 @@ std::uint64_t topology_hash(const Job& job, const topology::Schedule& schedule) 
 HelloBody hello_of(const Prepared& p, const Plan& plan) {
   HelloBody hello;
   hello.job_text = to_toml(p.job, true);
-  if (p.learner.objective)
-    hello.job_text += fmt::format("{}steps_per_epoch = {}{}{}\n", kLoopTable, p.rounds_per_epoch,
-                                  p.learner.rows ? fmt::format("\nrows = {}", p.learner.rows->rows()) : "",
-                                  p.learner.alike.empty() ? "" : "\nalike = " + in_quotes(p.learner.alike));
+  if (p.learner.objective) {
+    hello.job_text += fmt::format("{}steps_per_epoch = {}\n", kLoopTable, p.rounds_per_epoch);
+    if (p.learner.rows) hello.job_text += fmt::format("rows = {}\n", p.learner.rows->rows());
+    for (const auto& [key, text] :
+         {std::pair("alike", p.learner.alike), std::pair("arrays", p.learner.arrays),
+          std::pair("steps", p.learner.steps)})
+      if (!text.empty()) hello.job_text += fmt::format("{} = {}\n", key, in_quotes(text));
+  }
   hello.job_hash = hash_text(hello.job_text);
   hello.topology_hash = topology_hash(p.job, plan.schedule);
   hello.layers = layer_text(p);

@@ -137,7 +137,7 @@ def _rule(optimizer: Optional[torch.optim.Optimizer]) -> Optional[str]:
     groups = [" ".join(f"{key} {said(value)}" for key, value in sorted(group.items()) if key not in passed_over and said(value) is not None)
               for group in optimizer.param_groups]
     rule = f"steps of {type(optimizer).__name__} with {', then with '.join(groups)}"
-    return rule if len(rule) <= 400 else f"{rule[:300]} …, of digest {hashlib.blake2b(rule.encode(), digest_size=8).hexdigest()}"
+    return rule if len(rule) <= 180 else f"{rule[:100]} …, of digest {hashlib.blake2b(rule.encode(), digest_size=8).hexdigest()}"
 
 
 class _Copies:

@@ -252,9 +252,9 @@ TEST_CASE(
   INFO(what << ": " << error);
   CHECK(status == (what == "rule of its own" ? GS_OK : GS_BAD_INPUT));
   if (what == "shape")
-    CHECK(gossamer::test::says(error, "loop.alike: here \"arrays first (16), second (4, 6)\", there"));
+    CHECK(gossamer::test::says(error, "loop.arrays: here \"first (16), second (4, 6)\", there"));
   if (what == "rule of the mean")
-    CHECK(gossamer::test::says(error, "steps of Adam\", there \"arrays first (16), second"));
+    CHECK(gossamer::test::says(error, "loop.steps: here \"steps of Adam\", there \"steps of SGD"));
   for (gs_peer* peer : peers) gs_close(peer);
 }
 

@@ -25,7 +25,7 @@ struct Learner {
   /// What load_data gives for the job, where that has been done already; null: the job's is loaded.
   optim::Data data{};
   /// What else of the program all peers must have alike, as a digest of what nobody learns. Empty: nothing.
-  std::string alike{};
+  std::string alike{}, arrays{}, steps{};  ///< arrays: names and shapes; steps: by which rule all step
 };
 
 }  // namespace gossamer::node
