@@ -172,8 +172,7 @@ std::string method_text(const Method& method) {
     staleness +=
         "; models come as many rounds late as the tree has edges between two peers, so that steps count\n"
         "             1 / (1 + D) of themselves, D the mean over all pairs: use a flat tree ('star', a "
-        "larger "
-        "graph.degree)";
+        "larger graph.degree)";
   return fmt::format(
       "{}: {}\n\n  graph      {}\n  weights    {}\n  schedule   {}\n  codec      {}\n  aggregate  {}\n"
       "  staleness  {}\n  backup     {}\n  delivery   {}\n  optimizer  {}\n  models     {}\n  keys       "

@@ -178,8 +178,7 @@ std::unique_ptr<Exchange> make_pairwise(ExchangeHost& host) { return std::make_u
 constinit const Method kPairwiseMethod{
     .row = {"pairwise",
             "averages with one neighbour at a time, drawn each round, all alike whatever graph.weights says; "
-            "nobody "
-            "waits (AD-PSGD)"},
+            "nobody waits (AD-PSGD)"},
     .needs = {.code = Needs::Code::exact,
               .may_wait = false,
               .reads = "local_steps",

@@ -31,7 +31,7 @@ class FolderLock {
   FolderLock& operator=(const FolderLock&) = delete;
 
  private:
-  int handle_;  ///< −1 where the folder's file system knows no locks
+  int handle_;  ///< −1 where the folder cannot be opened; it is locked only where its file system can
 };
 
 /// What a file held before it was written over.

@@ -263,12 +263,17 @@ TEST_CASE("members that can only dial out are members like others") {
   }
 }
 
+/// All know each other, and all but the first so many can only dial out.
+void start_dialling(Network& net, std::size_t hubs, std::size_t n) {
+  net.dials_only = [hubs](const std::string& name) { return std::stoul(name.substr(1)) >= hubs; };
+  net.start_all(n);
+  net.until(30);
+}
+
 TEST_CASE("what members that can only dial out say is soon known to all") {
   for (const std::size_t n : {6U, 9U, 20U, 43U}) {
     Network net(n);
-    net.dials_only = [](const std::string& name) { return std::stoul(name.substr(1)) >= 3; };
-    net.start_all(n);
-    net.until(30);
+    start_dialling(net, 3, n);
     CAPTURE(n);
     CHECK(net.differences() == "");
     for (std::size_t k = 3; k < n; ++k) net.swim(k).say({std::byte(k)}, net.now), net.wake(net.host(k));
@@ -280,9 +285,7 @@ TEST_CASE("what members that can only dial out say is soon known to all") {
 TEST_CASE("members that can only dial out miss each other when all whom they dial have gone") {
   for (const std::size_t n : {5U, 16U}) {
     Network net(n);
-    net.dials_only = [](const std::string& name) { return std::stoul(name.substr(1)) >= 2; };
-    net.start_all(n);
-    net.until(30);
+    start_dialling(net, 2, n);
     CAPTURE(n);
     REQUIRE(net.differences() == "");
     for (const char* hub : {"m0", "m1"}) net.kill(hub);
